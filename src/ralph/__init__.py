@@ -1,0 +1,3 @@
+"""Ralph: runs a coding agent over a list of stories, and proves what it claims."""
+
+__version__ = "0.1.0"

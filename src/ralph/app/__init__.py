@@ -1,0 +1,1 @@
+"""Builds the objects that commands work with."""

@@ -1,0 +1,1 @@
+"""argv in, exit code out; the only place that prints."""

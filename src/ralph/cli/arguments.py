@@ -1,0 +1,54 @@
+"""What the parsers of all commands share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from difflib import get_close_matches
+from typing import NoReturn
+
+from ralph.core.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with Ralph's exit code for wrong usage and a did-you-mean for options and choices."""
+
+    def __init__(self, *args: object, examples: str = "", **kwargs: object) -> None:
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs.setdefault("allow_abbrev", False)
+        if examples:
+            kwargs["epilog"] = "examples:\n" + "\n".join(f"  {line}" for line in examples.strip().splitlines())
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.prog}: {message}", hint=self._hint(message))
+
+    def _hint(self, message: str) -> str:
+        known = [flag for action in self._actions for flag in action.option_strings]
+        for action in self._actions:
+            known += [str(choice) for choice in action.choices or ()]
+        for word in message.replace("'", " ").replace(",", " ").split():
+            close = [k for k in get_close_matches(word, known, 1) if k != word]
+            if close:
+                return f"did you mean {close[0]}?"
+        return f"`{self.prog} --help` shows how it is used"
+
+
+def add_workspace(parser: argparse.ArgumentParser) -> None:
+    """Which workspace, and which plan in it."""
+    group = parser.add_argument_group("which plan")
+    group.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    group.add_argument("-f", "--feature", metavar="NAME", help="the feature's folder in .ralph/")
+    group.add_argument("--prd", metavar="N", help="the PRD number, for .ralph/PRD-N/")
+    group.add_argument("--layout", metavar="LAYOUT", help="the layout, when several are there")
+    group.add_argument("--ralph-dir", metavar="DIR", help="the folder of tasks.json (default: ralph/)")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+
+
+def width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100

@@ -1,0 +1,130 @@
+"""The front door: finds the command, runs it, and turns every error into a sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from ralph import __version__
+from ralph.cli.table import GROUPS, entries
+
+if TYPE_CHECKING:
+    from ralph.core.errors import RalphError
+
+_USAGE = "usage: ralph COMMAND [OPTIONS]"
+
+
+def entry() -> None:
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        if len(argv) > 1 and argv[0] == "help":
+            return main([argv[1], "--help"])
+        sys.stdout.write(overview())
+        return 0 if argv else 64
+    if argv[0] in ("-V", "--version"):
+        sys.stdout.write(f"ralph {__version__}\n")
+        return 0
+    return _guarded(argv)
+
+
+def overview() -> str:
+    lines = [
+        _USAGE,
+        "",
+        "Runs a coding agent over a list of stories, and believes checks instead of claims.",
+        "",
+    ]
+    for title, commands in GROUPS.items():
+        lines.append(f"{title}:")
+        lines += [f"  {name:<12} {command.summary}" for name, command in commands.items()]
+        lines.append("")
+    lines += [
+        "  -V, --version  print the version",
+        "  -h, --help     print this; `ralph COMMAND --help` tells more about one command",
+        "",
+        "example: ralph init user-login && ralph status",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _guarded(argv: list[str]) -> int:
+    from ralph.core.errors import RalphError
+
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+        return code
+    except RalphError as error:
+        return _report(error)
+    except BrokenPipeError:
+        # The reader went away. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception:  # noqa: BLE001 - the one boundary: a traceback never reaches a user
+        return _report_bug()
+
+
+def _run(argv: list[str]) -> int:
+    from importlib import import_module
+
+    from ralph.cli.arguments import Parser
+
+    name, *rest = argv
+    command = entries().get(name)
+    if command is None:
+        return _unknown(name)
+    module = import_module(command.module)
+    parser = Parser(
+        prog=f"ralph {name}",
+        description=(module.__doc__ or "").strip(),
+        examples=module.EXAMPLES,
+    )
+    module.configure(parser)
+    return int(module.run(parser.parse_args(rest)))
+
+
+def _unknown(name: str) -> int:
+    from difflib import get_close_matches
+
+    from ralph.core.errors import UsageError
+    from ralph.core.text import one_line
+
+    close = get_close_matches(name, entries(), 1)
+    hint = f"did you mean `ralph {close[0]}`?" if close else "`ralph --help` lists the commands"
+    raise UsageError(f"there is no command {one_line(repr(name), 60)}", hint=hint)
+
+
+def _report(error: RalphError) -> int:
+    from ralph.cli.output import fail
+
+    fail(str(error), error.hint)
+    return int(error.exit_code)
+
+
+def _report_bug() -> int:
+    """Keep the traceback in a log and name the log."""
+    import time
+    import traceback
+
+    from ralph.cli.output import fail
+    from ralph.core.exit_codes import ExitCode
+    from ralph.host.files import make_folder, write_text
+    from ralph.host.places import state_home
+
+    text = f"ralph {__version__}, Python {sys.version}\nargv: {sys.argv[1:]}\n\n{traceback.format_exc()}"
+    try:
+        folder = make_folder(state_home(os.environ) / "logs", private=True)
+        log = folder / f"error-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}.log"
+        write_text(log, text)
+        hint = f"the details are in {log}"
+    except Exception:  # noqa: BLE001 - a full disk must not hide the first error
+        hint = text
+    fail(f"an error inside Ralph: {sys.exc_info()[1]}", hint)
+    return int(ExitCode.BUG)

@@ -1,0 +1,81 @@
+"""The only place that prints. Results go to stdout, everything said about them to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, TextIO
+
+from ralph.core.text import clean
+
+_CODES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "cyan": "36",
+}
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Colour only on a terminal, and never against NO_COLOR."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
+
+
+def paint(text: str, style: str, stream: TextIO | None = None) -> str:
+    if not wants_colour(stream or sys.stdout):
+        return text
+    codes = ";".join(_CODES[word] for word in style.split())
+    return f"\x1b[{codes}m{text}\x1b[0m"
+
+
+def say(text: str = "", style: str = "") -> None:
+    """A line of the result."""
+    line = clean(text)
+    print(paint(line, style) if style else line)
+
+
+def say_raw(text: str) -> None:
+    """Text that is already fit for stdout: painted, or written by Ralph itself."""
+    print(text)
+
+
+def note(text: str, style: str = "") -> None:
+    """A line about the result."""
+    line = clean(text)
+    print(paint(line, style, sys.stderr) if style else line, file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    note(f"warning: {text}", "yellow")
+
+
+def fail(text: str, hint: str = "") -> None:
+    note(f"ralph: {text}", "red")
+    if hint:
+        note(f"  hint: {hint}")
+
+
+def emit_json(value: Any) -> None:
+    """One JSON document on stdout; msgspec structs, enums, paths and tuples are fine."""
+    import msgspec
+
+    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def is_interactive() -> bool:
+    """Somebody can be asked: both ends are a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask(question: str) -> bool:
+    """Yes or no; no is the default. Only call when `is_interactive()`."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,33 @@
+"""The commands: name → where it lives and one line about it. Nothing is imported until it is called."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    module: str
+    summary: str
+
+
+GROUPS: dict[str, dict[str, Entry]] = {
+    "Plans": {
+        "init": Entry("ralph.cli.init", "start a plan in any of the five layouts"),
+        "status": Entry("ralph.cli.status", "show the stories, their states and the last run"),
+        "task": Entry("ralph.cli.task", "list, show, add and change stories"),
+        "check": Entry("ralph.cli.check", "lint a plan before any money is spent"),
+        "verify-sync": Entry("ralph.cli.verify_sync", "compare a spec with its beads"),
+        "archive": Entry("ralph.cli.archive", "put a finished plan away, list archives, bring one back"),
+    },
+    "Set-up": {
+        "config": Entry("ralph.cli.config", "show, read and change settings, with their origin"),
+        "trust": Entry("ralph.cli.trust", "allow the commands that a workspace names"),
+        "doctor": Entry("ralph.cli.doctor", "check this machine and say what to fix"),
+        "paths": Entry("ralph.cli.paths", "print every location Ralph uses"),
+        "completion": Entry("ralph.cli.completion", "print a completion script for bash, zsh or fish"),
+    },
+}
+
+
+def entries() -> dict[str, Entry]:
+    return {name: entry for group in GROUPS.values() for name, entry in group.items()}

@@ -1,0 +1,1 @@
+"""Settings: schema, layers with their origins, trust."""

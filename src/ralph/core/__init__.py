@@ -1,0 +1,1 @@
+"""Values, errors and ports. No I/O."""

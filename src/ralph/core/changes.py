@@ -1,0 +1,94 @@
+"""Changes to a plan, as values. `apply` is what they mean; a layout's `edit` must agree with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.errors import IllegalChange
+from ralph.core.plan import Plan, Story
+
+EDITABLE = frozenset(
+    {
+        "title",
+        "description",
+        "criteria",
+        "priority",
+        "depends_on",
+        "state",
+        "review",
+        "notes",
+        "verify",
+        "attempts",
+    }
+)
+
+
+class SetFields(Struct, frozen=True, tag=True):
+    """New values for fields of one story. The keys are names of `Story` fields from `EDITABLE`."""
+
+    story: str
+    fields: dict[str, Any]
+
+
+class AddStory(Struct, frozen=True, tag=True):
+    """A new story, after the story named `after`, or at the end."""
+
+    story: Story
+    after: str | None = None
+
+
+class RemoveStory(Struct, frozen=True, tag=True):
+    story: str
+
+
+class MoveStory(Struct, frozen=True, tag=True):
+    """Put a story right before another one, or at the end."""
+
+    story: str
+    before: str | None = None
+
+
+Change = SetFields | AddStory | RemoveStory | MoveStory
+
+
+def apply(plan: Plan, changes: Iterable[Change]) -> Plan:
+    stories = list(plan.stories)
+    for change in changes:
+        stories = _apply_one(stories, change)
+    return plan.with_stories(stories)
+
+
+def _apply_one(stories: list[Story], change: Change) -> list[Story]:
+    match change:
+        case SetFields(story_id, fields):
+            if unknown := set(fields) - EDITABLE:
+                raise IllegalChange(f"story {story_id}: {sorted(unknown)[0]} cannot be edited")
+            at = position(stories, story_id)
+            return [*stories[:at], msgspec.structs.replace(stories[at], **fields), *stories[at + 1 :]]
+        case AddStory(story, after):
+            if any(s.id == story.id for s in stories):
+                raise IllegalChange(f"story {story.id} is already in the plan")
+            at = len(stories) if after is None else position(stories, after) + 1
+            return [*stories[:at], story, *stories[at:]]
+        case RemoveStory(story_id):
+            at = position(stories, story_id)
+            return [*stories[:at], *stories[at + 1 :]]
+        case MoveStory(story_id, before):
+            at = position(stories, story_id)
+            rest = [*stories[:at], *stories[at + 1 :]]
+            to = len(rest) if before is None else position(rest, before)
+            return [*rest[:to], stories[at], *rest[to:]]
+
+
+def position(stories: Sequence[Story], story_id: str) -> int:
+    for at, story in enumerate(stories):
+        if story.id == story_id:
+            return at
+    raise IllegalChange(
+        f"there is no story {story_id} in the plan",
+        hint="`ralph task list` shows the ids",
+    )

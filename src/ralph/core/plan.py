@@ -1,0 +1,104 @@
+"""The plan: stories, their states, and what a layout can say about them. Frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+
+class State(StrEnum):
+    TODO = "todo"
+    IN_PROGRESS = "in_progress"
+    DONE = "done"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+
+
+class ReviewStatus(StrEnum):
+    NEEDS_REVIEW = "needs_review"
+    CHANGES_REQUESTED = "changes_requested"
+    APPROVED = "approved"
+
+
+class Mode(StrEnum):
+    SETUP = "setup"
+    IMPLEMENT = "implement"
+    REVIEW = "review"
+    FIX = "fix"
+
+
+class Order(StrEnum):
+    """How the next story is chosen among the ready ones."""
+
+    PRIORITY = "priority"
+    FILE = "file"
+
+
+class Review(Struct, frozen=True):
+    status: ReviewStatus | None = None
+    count: int = 0
+    feedback: str = ""
+
+
+NO_REVIEW = Review()
+
+
+class Story(Struct, frozen=True, kw_only=True):
+    id: str
+    title: str
+    description: str = ""
+    criteria: tuple[str, ...] = ()
+    priority: float = 0
+    """1 is the highest. Layouts that go by file order number the stories 1, 2, 3 …"""
+    depends_on: tuple[str, ...] = ()
+    state: State = State.TODO
+    review: Review = NO_REVIEW
+    notes: str = ""
+    verify: tuple[str, ...] = ()
+    attempts: int = 0
+    ref: str = ""
+    """The story's id in another tracker, e.g. a bead."""
+    is_review_step: bool = False
+    """A step such as `1.R` of a spec that reviews the steps before it."""
+    line: int = 0
+    """Line of the plan file where the story starts, 0 when not known."""
+    extra: dict[str, Any] = {}
+    """Fields of the file that this model has no name for."""
+
+    @property
+    def is_done(self) -> bool:
+        return self.state is State.DONE
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in (State.TODO, State.IN_PROGRESS)
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    name: str
+    stories: tuple[Story, ...]
+    description: str = ""
+    branch: str = ""
+    verify: tuple[str, ...] = ()
+    """Commands that prove every story of the plan (`verifyCommands`)."""
+    order: Order = Order.PRIORITY
+    reviewed: bool = False
+    """The layout has review fields of its own: done means approved."""
+    extra: dict[str, Any] = {}
+
+    @property
+    def is_finished(self) -> bool:
+        return all(story.is_done for story in self.stories)
+
+    def story(self, story_id: str) -> Story | None:
+        return next((s for s in self.stories if s.id == story_id), None)
+
+    def count(self, state: State) -> int:
+        return sum(s.state is state for s in self.stories)
+
+    def with_stories(self, stories: Iterable[Story]) -> Plan:
+        return msgspec.structs.replace(self, stories=tuple(stories))

@@ -1,0 +1,93 @@
+"""What the variants look like from outside. Engine and variants meet here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from ralph.core.changes import Change
+from ralph.core.plan import Plan, State
+
+
+class PlanRef(Struct, frozen=True):
+    """A plan found in a workspace. Nothing has been read yet."""
+
+    layout: str
+    root: Path
+    """The workspace: the folder that holds `.ralph/` or `ralph/`."""
+    folder: Path
+    """The folder of this plan's own files, e.g. `.ralph/PRD-1`."""
+    path: Path
+    """The plan file itself."""
+    name: str
+    """What a person calls it: the feature's folder name, or the PRD number."""
+
+
+class Locations(Struct, frozen=True):
+    """Where a layout keeps things. None: the layout has no such file."""
+
+    plan: Path
+    archive: Path
+    requirements: Path | None = None
+    progress: Path | None = None
+    prompt: Path | None = None
+    learnings: Path | None = None
+    readme: Path | None = None
+    specs: Path | None = None
+
+
+class ProjectFacts(Struct, frozen=True):
+    """What `ralph init` knows when it writes a first plan."""
+
+    name: str
+    date: str
+    """ISO 8601."""
+    branch: str = ""
+    verify: tuple[str, ...] = ()
+
+
+class Layout(Protocol):
+    """One way of writing a plan down. A module is one of these."""
+
+    @property
+    def NAME(self) -> str: ...
+
+    @property
+    def TITLE(self) -> str:
+        """One line for `--help` and `ralph init`."""
+        ...
+
+    @property
+    def SPEAKS(self) -> frozenset[str]:
+        """Names of the `Story` fields the format can hold. What it cannot hold is kept beside it."""
+        ...
+
+    @property
+    def STATES(self) -> frozenset[State]:
+        """The states the format itself can tell apart."""
+        ...
+
+    def detect(self, root: Path) -> list[PlanRef]:
+        """The plans of this layout in a workspace. Looks at names only, reads nothing, follows no link."""
+        ...
+
+    def refer(self, root: Path, name: str) -> PlanRef:
+        """The plan called `name`, whether it exists or not. Raises UsageError for an impossible name."""
+        ...
+
+    def parse(self, source: bytes, file: str) -> Plan:
+        """Strict. Raises PlanError with every problem found. `file` is only for messages."""
+        ...
+
+    def edit(self, source: bytes, changes: Sequence[Change]) -> bytes:
+        """The same bytes with just these changes. Pure; `parse` has accepted `source` before."""
+        ...
+
+    def locations(self, ref: PlanRef) -> Locations: ...
+
+    def scaffold(self, ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
+        """Files of a fresh plan: path relative to the workspace → text."""
+        ...

@@ -1,0 +1,44 @@
+"""Tables of variants: name → "module" or "module:attribute", resolved when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from ralph.core.errors import UsageError
+
+
+class Registry:
+    """Built-in variants in a table; third-party ones enter through an entry point group of the same kind."""
+
+    def __init__(self, kind: str, table: Mapping[str, str], group: str = "") -> None:
+        self.kind = kind
+        self._table = dict(table)
+        self._group = group
+
+    def names(self) -> list[str]:
+        return [*self._table, *(n for n in self._plugins() if n not in self._table)]
+
+    def get(self, name: str) -> Any:
+        if target := self._table.get(name):
+            return resolve(target)
+        if target := self._plugins().get(name):
+            return resolve(target)
+        close = get_close_matches(name, self.names(), 1)
+        hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(self.names())}"
+        raise UsageError(f"there is no {self.kind} called {name!r}", hint=hint)
+
+    def _plugins(self) -> dict[str, str]:
+        if not self._group:
+            return {}
+        from importlib.metadata import entry_points  # 40 ms, so only when a name is not built in
+
+        return {e.name: e.value for e in entry_points(group=self._group)}
+
+
+def resolve(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    found = import_module(module)
+    return getattr(found, attribute) if attribute else found

@@ -1,0 +1,46 @@
+"""Which story comes next. Pure, and the same for every layout."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from ralph.core.plan import Order, Plan, State, Story
+
+
+def next_story(plan: Plan, skip: Container[str] = ()) -> Story | None:
+    """The ready story with the best priority; among equals the first in the file.
+
+    A story is ready when it is open and everything it depends on is done. Plans that go by file order
+    take the first ready one.
+    """
+    done = {s.id for s in plan.stories if s.state is State.DONE}
+    best: Story | None = None
+    for story in plan.stories:
+        if not story.is_open or story.id in skip:
+            continue
+        if story.depends_on and not all(d in done for d in story.depends_on):
+            continue
+        if plan.order is Order.FILE:
+            return story
+        if best is None or story.priority < best.priority:
+            best = story
+    return best
+
+
+def why_nothing_is_ready(plan: Plan, skip: Container[str] = ()) -> str:
+    """One sentence per story that is neither done nor ready: what it waits for."""
+    done = {s.id for s in plan.stories if s.state is State.DONE}
+    if len(done) == len(plan.stories):
+        return "every story is done"
+    reasons = []
+    for story in plan.stories:
+        missing = [d for d in story.depends_on if d not in done]
+        if story.state in (State.FAILED, State.BLOCKED):
+            reasons.append(f"{story.id} is {story.state.value}")
+        elif story.id in skip:
+            reasons.append(f"{story.id} is set aside")
+        elif story.is_open and missing:
+            reasons.append(f"{story.id} waits for {', '.join(missing)}")
+    shown = reasons[:5]
+    more = f"; and {len(reasons) - 5} more" if len(reasons) > 5 else ""
+    return "; ".join(shown) + more

@@ -1,0 +1,1 @@
+"""Processes, git, files and locks. Standard library only."""

@@ -1,0 +1,122 @@
+"""Reading files that others wrote, and writing files so that a crash leaves the old or the new one, never half."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+import time
+from pathlib import Path
+
+from ralph.core.errors import BadData, SetupError
+from ralph.core.problems import Place
+
+LARGEST_PLAN = 64 * 1024 * 1024
+
+
+def read_bytes(path: Path, *, within: Path | None = None, limit: int = LARGEST_PLAN) -> bytes:
+    """The content of a regular file.
+
+    A FIFO, a device, a link that points outside `within`, or a file over `limit` bytes is refused before
+    anything is read: opening must neither hang nor fill the memory.
+    """
+    name = str(path)
+    if within is not None and not _is_within(path, within):
+        raise BadData(
+            f"{name} is a link that points outside of {within}",
+            hint="replace the link by the file itself, or work in the folder it points to",
+        )
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError:
+        raise BadData("the file does not exist", where=Place(file=name)) from None
+    except OSError as error:
+        raise BadData(f"the file cannot be opened: {error.strerror}", where=Place(file=name)) from None
+    with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
+        found = os.fstat(stream.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise BadData("this is not a regular file", where=Place(file=name), hint=f"remove {name}")
+        if found.st_size > limit:
+            raise BadData(
+                f"the file has {found.st_size:,} bytes, more than the {limit:,} that are read",
+                where=Place(file=name),
+                hint="split it, or move what is not needed out of it",
+            )
+        data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise BadData(f"the file grew past {limit:,} bytes while it was read", where=Place(file=name))
+    return data
+
+
+def _is_within(path: Path, folder: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def write_bytes(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Replace a file as one step: temporary file beside it, fsync, rename, fsync of the folder.
+
+    A link is followed, so that it stays a link; an existing file keeps its permissions.
+    """
+    target = Path(os.path.realpath(path))
+    if mode is None:
+        try:
+            mode = stat.S_IMODE(target.stat().st_mode)
+        except OSError:
+            mode = 0o666 & ~_umask()
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
+    try:
+        with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
+            stream.write(data)
+            stream.flush()
+            if hasattr(os, "fchmod"):
+                os.fchmod(stream.fileno(), mode)
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)  # noqa: PTH105 - one spelling for both arguments
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)  # noqa: PTH108
+        raise
+    sync_folder(target.parent)
+
+
+def write_text(path: Path, text: str, *, mode: int | None = None) -> None:
+    write_bytes(path, text.encode(), mode=mode)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename or a new name in `folder` durable, where the system can."""
+    with contextlib.suppress(OSError, AttributeError):  # Windows cannot open a folder
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def make_folder(folder: Path, *, private: bool = False) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700 if private else 0o777)
+    except FileExistsError:
+        raise SetupError(f"{folder} is a file, but a folder is needed there", hint="move the file away") from None
+    except OSError as error:
+        raise SetupError(f"the folder {folder} cannot be made: {error.strerror}") from None
+    return folder
+
+
+def keep_aside(path: Path, now: float | None = None) -> Path:
+    """Rename a damaged file to `*.corrupt-<time>`, so that it is neither lost nor taken for empty."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+    aside = path.with_name(f"{path.name}.corrupt-{stamp}")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.name}.corrupt-{stamp}-{number}")
+    path.rename(aside)
+    return aside
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

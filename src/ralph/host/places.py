@@ -1,0 +1,36 @@
+"""Where Ralph keeps what is not in a workspace. Nothing is made here, only named."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def home(env: Mapping[str, str]) -> Path:
+    return Path(env.get("HOME") or Path.home())
+
+
+def user_config(env: Mapping[str, str]) -> Path:
+    return home(env) / ".ralph" / "config.yaml"
+
+
+def state_home(env: Mapping[str, str]) -> Path:
+    if own := env.get("RALPH_STATE_HOME"):
+        return Path(os.path.abspath(own))  # noqa: PTH100 - no link is resolved here
+    if (xdg := env.get("XDG_STATE_HOME")) and Path(xdg).is_absolute():
+        return Path(xdg) / "ralph"
+    return home(env) / ".local" / "state" / "ralph"
+
+
+def workspace_id(root: Path) -> str:
+    """Readable, and the same for every spelling of the path: folder name and a hash of the real path."""
+    real = os.path.realpath(root)
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(real).name)[:40].strip("-") or "root"
+    return f"{slug}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
+
+
+def workspace_state(root: Path, env: Mapping[str, str]) -> Path:
+    return state_home(env) / workspace_id(root)

@@ -1,0 +1,1 @@
+"""One module per plan layout, and what they share."""

@@ -1,0 +1,1 @@
+"""Prompt templates and the library of built-in ones."""
