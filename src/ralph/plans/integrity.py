@@ -1,0 +1,173 @@
+"""What holds for the stories of any plan, whatever its layout: ids that can be told apart, dependencies that can be met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ralph.core.errors import PlanError
+from ralph.core.plan import Story
+from ralph.core.problems import Place, Problem
+from ralph.core.text import one_line
+
+LONGEST_ID = 100
+_SHOWN_IN_A_CYCLE = 8
+
+Places = Callable[[int], Place]
+"""Where the story with this index is."""
+
+
+def decode_utf8(source: bytes, file: str) -> str:
+    """The text of a plan file. A byte order mark stays, as U+FEFF."""
+    if (at := source.find(b"\0")) >= 0:
+        raise PlanError.of([_bad_byte("nul-byte", "the file has a NUL byte", source, at, file)])
+    try:
+        return source.decode()
+    except UnicodeDecodeError as error:
+        message = f"the file is not UTF-8: byte 0x{source[error.start]:02x} at offset {error.start}"
+        raise PlanError.of([_bad_byte("not-utf-8", message, source, error.start, file)]) from None
+
+
+def _bad_byte(code: str, message: str, source: bytes, at: int, file: str) -> Problem:
+    line = source.count(b"\n", 0, at) + 1
+    hint = "restore the file from git, or save it again as UTF-8 text"
+    return Problem(code=code, message=message, where=Place(file=file, line=line), hint=hint)
+
+
+def problems_of(stories: Sequence[Story], file: str, place: Places | None = None) -> list[Problem]:
+    """Bad or repeated ids, dependencies on nothing or on itself, and cycles. Linear, and quick when all is well."""
+
+    def at_line(index: int) -> Place:
+        return Place(file=file, line=stories[index].line or None)
+
+    place = place or at_line
+    ids = [story.id for story in stories]
+    first: dict[str, int] = {}
+    for index, story_id in enumerate(ids):
+        first.setdefault(story_id, index)
+    problems = [*_bad_ids(ids, place)]
+    if len(first) < len(ids):
+        problems += _repeated_ids(ids, first, place)
+    if not _depends_only_on_earlier_ones(stories):
+        problems += _unmet_dependencies(stories, first, place)
+        problems += _cycles(stories, first, place)
+    return problems
+
+
+def _bad_ids(ids: Sequence[str], place: Places) -> Iterator[Problem]:
+    if not ids or ("".join(ids).isprintable() and len(max(ids, key=len)) <= LONGEST_ID and all(map(str.strip, ids))):
+        return
+    for index, story_id in enumerate(ids):
+        if not story_id.strip():
+            wrong = "is empty"
+        elif len(story_id) > LONGEST_ID:
+            wrong = f"has {len(story_id)} characters, more than {LONGEST_ID}"
+        elif not story_id.isprintable():
+            wrong = "has a line break, a control character or an invisible character"
+        else:
+            continue
+        shown = f" {one_line(story_id, 40)}" if story_id.strip() else ""
+        yield Problem(
+            code="bad-id",
+            message=f"the story id{shown} {wrong}",
+            where=place(index),
+            hint="use a short id such as US-001",
+            story=one_line(story_id, LONGEST_ID),
+        )
+
+
+def _repeated_ids(ids: Sequence[str], first: dict[str, int], place: Places) -> Iterator[Problem]:
+    for index, story_id in enumerate(ids):
+        if first[story_id] != index:
+            earlier = place(first[story_id])
+            seen = f"line {earlier.line}" if earlier.line else earlier.path or f"story number {first[story_id] + 1}"
+            yield Problem(
+                code="duplicate-id",
+                message=f"the story id {one_line(story_id, 60)} is used twice; the first is at {seen}",
+                where=place(index),
+                hint="give each story an id of its own",
+                story=story_id,
+            )
+
+
+def _depends_only_on_earlier_ones(stories: Sequence[Story]) -> bool:
+    """The usual plan. Such a plan has no cycle and no unknown dependency."""
+    seen: set[str] = set()
+    for story in stories:
+        if story.depends_on and not seen.issuperset(story.depends_on):
+            return False
+        seen.add(story.id)
+    return True
+
+
+def _unmet_dependencies(stories: Sequence[Story], first: dict[str, int], place: Places) -> Iterator[Problem]:
+    for index, story in enumerate(stories):
+        for wanted in story.depends_on:
+            if wanted == story.id:
+                yield Problem(
+                    code="self-dependency",
+                    message=f"story {one_line(story.id, 60)} depends on itself",
+                    where=place(index),
+                    hint="remove the id from its own dependencies",
+                    story=story.id,
+                )
+            elif wanted not in first:
+                yield Problem(
+                    code="unknown-dependency",
+                    message=f"story {one_line(story.id, 60)} depends on {one_line(wanted, 60) or '(an empty id)'}, "
+                    "which is not in the plan",
+                    where=place(index),
+                    hint="correct the id, or add the story it names",
+                    story=story.id,
+                )
+
+
+def _cycles(stories: Sequence[Story], first: dict[str, int], place: Places) -> Iterator[Problem]:
+    blocked_by = _never_ready(stories, first)
+    walked: set[int] = set()
+    for start in blocked_by:
+        path: list[int] = []
+        on_path: dict[int, int] = {}
+        at = start
+        # Each story here waits for another one here, so the walk meets either itself or an earlier walk.
+        while at not in walked:
+            walked.add(at)
+            on_path[at] = len(path)
+            path.append(at)
+            at = blocked_by[at]
+        if at in on_path:
+            yield _cycle([stories[i].id for i in path[on_path[at] :]], place(at))
+
+
+def _never_ready(stories: Sequence[Story], first: dict[str, int]) -> dict[int, int]:
+    """Stories that cannot become ready even when all others do their part → one such story that each waits for."""
+    waits_for: dict[int, set[int]] = {}
+    waiting: dict[int, list[int]] = {}
+    for index, story in enumerate(stories):
+        if first[story.id] != index:
+            continue
+        needs = {first[d] for d in story.depends_on if d in first and d != story.id}
+        waits_for[index] = needs
+        for need in needs:
+            waiting.setdefault(need, []).append(index)
+    ready = [index for index, needs in waits_for.items() if not needs]
+    while ready:
+        index = ready.pop()
+        del waits_for[index]
+        for waiter in waiting.get(index, ()):
+            waits_for[waiter].discard(index)
+            if not waits_for[waiter]:
+                ready.append(waiter)
+    return {index: min(needs) for index, needs in waits_for.items()}
+
+
+def _cycle(ids: list[str], where: Place) -> Problem:
+    shown = [one_line(i, 60) for i in ids]
+    if len(shown) > _SHOWN_IN_A_CYCLE:
+        shown[_SHOWN_IN_A_CYCLE - 2 : -1] = [f"… {len(shown) - _SHOWN_IN_A_CYCLE + 1} more …"]
+    return Problem(
+        code="dependency-cycle",
+        message=f"stories depend on each other in a circle: {' → '.join([*shown, shown[0]])}",
+        where=where,
+        hint="remove one of these dependencies",
+        story=ids[0],
+    )
