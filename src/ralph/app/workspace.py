@@ -1,0 +1,198 @@
+"""Finds the workspace and the plan that a command is about, and opens them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.config.layers import Settings, load
+from ralph.core.errors import PlanError, SetupError, UsageError
+from ralph.core.names import prd_number, safe_name
+from ralph.core.plan import Plan
+from ralph.core.ports import Layout, PlanRef
+from ralph.core.text import one_line
+from ralph.host.places import home, workspace_state
+from ralph.plans.registry import LAYOUTS
+from ralph.plans.store import Loaded, PlanStore
+
+
+class Choice(Struct, frozen=True):
+    """Which plan of a workspace is meant. Empty: whichever is there."""
+
+    layout: str = ""
+    feature: str = ""
+    prd: str = ""
+    ralph_dir: str = ""
+
+
+class OpenPlan(Struct, frozen=True):
+    root: Path
+    ref: PlanRef
+    layout: Layout
+    loaded: Loaded
+    store: PlanStore
+    settings: Settings
+
+    @property
+    def plan(self) -> Plan:
+        return self.loaded.plan
+
+    @property
+    def source(self) -> bytes:
+        return self.loaded.source
+
+
+def find_root(start: Path, env: Mapping[str, str]) -> Path | None:
+    """The folder with `.ralph/` or `ralph/tasks.json`, here or above.
+
+    The walk ends at the home folder and does not leave a git repository, but for one step: the repository may
+    be nested in the workspace (`project/.ralph` beside `project/project/.git`).
+    """
+    user_home = Path(os.path.realpath(home(env)))
+    folder = Path(os.path.realpath(start))
+    left_repository = False
+    while folder != user_home:
+        if (folder / ".ralph").is_dir() or (folder / "ralph" / "tasks.json").exists():
+            return folder
+        if left_repository or folder.parent == folder:
+            return None
+        left_repository = (folder / ".git").exists()
+        folder = folder.parent
+    return None
+
+
+def root_of(args: Namespace, env: Mapping[str, str]) -> Path:
+    """The workspace named by `-d`, else the one around here."""
+    given = getattr(args, "project_dir", None)
+    if given:
+        folder = Path(given)
+        if not folder.is_dir():
+            raise UsageError(f"{given} is not a folder", hint="give the folder that holds .ralph/ with -d")
+        return Path(os.path.realpath(folder))
+    if root := find_root(Path.cwd(), env):
+        return root
+    raise SetupError(
+        f"there is no .ralph/ folder here or above ({Path.cwd()})",
+        hint="`ralph init NAME` starts a plan; `-d DIR` names another folder",
+    )
+
+
+def find_plans(root: Path, choice: Choice) -> list[PlanRef]:
+    names = [choice.layout] if choice.layout else LAYOUTS.names()
+    if choice.prd:
+        names = [n for n in names if n == "plan.md"]
+    if choice.ralph_dir:
+        return [_in_ralph_dir(root, choice.ralph_dir)]
+    found = [ref for name in names for ref in LAYOUTS.get(name).detect(root)]
+    if choice.prd:
+        number = str(prd_number(choice.prd))
+        found = [ref for ref in found if ref.name in (number, f"PRD-{number}")]
+    if choice.feature:
+        wanted = safe_name(choice.feature, "feature")
+        found = [ref for ref in found if ref.name == wanted]
+    return found
+
+
+def _in_ralph_dir(root: Path, given: str) -> PlanRef:
+    """Seed layout `tasks.json` in a folder of the user's choice, inside the workspace."""
+    folder = Path(os.path.realpath(root / given))
+    if not folder.is_relative_to(root):
+        raise UsageError(f"{given} is outside of the workspace {root}", hint="give a folder inside it")
+    return PlanRef("tasks.json", root, folder, folder / "tasks.json", str(folder.relative_to(root)))
+
+
+def choose_plan(root: Path, choice: Choice, branch: str = "") -> PlanRef:
+    found = find_plans(root, choice)
+    if not found:
+        wanted = ", ".join(one_line(v) for v in (choice.layout, choice.feature, choice.prd) if v)
+        raise SetupError(
+            f"there is no plan{f' ({wanted})' if wanted else ''} in {root}",
+            hint="`ralph init NAME` starts one; `ralph init --help` lists the layouts",
+        )
+    if len(found) > 1 and branch:
+        found = [ref for ref in found if _branch_of(ref) == branch] or found
+    if len(found) > 1:
+        listed = "; ".join(f"{ref.path.relative_to(root)} ({_how_to_choose(ref)})" for ref in found[:10])
+        raise UsageError(f"there are {len(found)} plans in {root}: {listed}", hint="say which one")
+    return found[0]
+
+
+def _branch_of(ref: PlanRef) -> str:
+    try:
+        return PlanStore(ref, LAYOUTS.get(ref.layout), Path(os.devnull, "none")).load().plan.branch
+    except PlanError:
+        return ""
+
+
+def _how_to_choose(ref: PlanRef) -> str:
+    if ref.layout == "plan.md":
+        return f"--prd {ref.name.removeprefix('PRD-')}"
+    if ref.layout in ("feature", "tasks.json") and ref.folder.parent.name == ".ralph":
+        return f"-f {ref.name}" + (" --layout " + ref.layout)
+    return f"--layout {ref.layout}"
+
+
+def current_branch(root: Path) -> str:
+    """The checked-out branch by its file, without starting git. Empty when it is not that simple."""
+    try:
+        text = (root / ".git" / "HEAD").read_text(errors="replace")
+    except OSError:
+        return ""
+    return text.removeprefix("ref: refs/heads/").strip() if text.startswith("ref: refs/heads/") else ""
+
+
+def plan_state(ref: PlanRef, env: Mapping[str, str]) -> Path:
+    """The folder in the state folder that belongs to this plan."""
+    relative = os.path.relpath(ref.path, ref.root)
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{ref.layout}-{ref.name}")[:60].strip("-")
+    return workspace_state(ref.root, env) / "plans" / f"{slug}-{hashlib.sha256(relative.encode()).hexdigest()[:8]}"
+
+
+def store_for(ref: PlanRef, env: Mapping[str, str]) -> PlanStore:
+    return PlanStore(ref, LAYOUTS.get(ref.layout), plan_state(ref, env) / "beside.json")
+
+
+def open_settings(args: Namespace, env: Mapping[str, str] | None = None) -> tuple[Path | None, str, Settings]:
+    """Settings of the workspace if there is one, and of its layout if there is one plan."""
+    env = os.environ if env is None else env
+    root = root_of(args, env) if getattr(args, "project_dir", None) else find_root(Path.cwd(), env)
+    if root is None:
+        return None, "", load(root=None, layout="", name=None, env=env, flags={})
+    choice, name, flags = _choice(root, args, env)
+    found = find_plans(root, choice)
+    layout = found[0].layout if len({ref.layout for ref in found}) == 1 else ""
+    return root, layout, load(root=root, layout=layout, name=name, env=env, flags=flags)
+
+
+def open_ref(args: Namespace, env: Mapping[str, str] | None = None) -> tuple[PlanRef, Settings]:
+    """The plan meant by the command line, unread, and the settings that go with it."""
+    env = os.environ if env is None else env
+    root = root_of(args, env)
+    choice, name, flags = _choice(root, args, env)
+    ref = choose_plan(root, choice, current_branch(root))
+    return ref, load(root=root, layout=ref.layout, name=name, env=env, flags=flags)
+
+
+def open_plan(args: Namespace, env: Mapping[str, str] | None = None) -> OpenPlan:
+    env = os.environ if env is None else env
+    ref, settings = open_ref(args, env)
+    store = store_for(ref, env)
+    return OpenPlan(ref.root, ref, store.layout, store.load(), store, settings)
+
+
+def _choice(root: Path, args: Namespace, env: Mapping[str, str]) -> tuple[Choice, str | None, dict[str, object]]:
+    """What the flags say about the plan, else what the settings say. `layout: auto` says nothing."""
+    from ralph.config.flags import flags_of
+
+    flags = flags_of(args)
+    name = getattr(args, "config", None)
+    config = load(root=root, layout="", name=name, env=env, flags=flags).config
+    layout = "" if config.layout == "auto" else config.layout
+    choice = Choice(layout, config.feature, str(config.prd or ""), config.ralph_dir)
+    return choice, name, flags

@@ -1,0 +1,85 @@
+"""What a plan's format cannot say (attempts, a failed state, a review) is kept beside it, in the state folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.plan import Plan, Review, State, Story
+from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
+
+
+class Beside(Struct, frozen=True, omit_defaults=True):
+    """The values of one story that its format has no place for."""
+
+    state: State | None = None
+    review: Review | None = None
+    attempts: int | None = None
+    notes: str | None = None
+    verify: tuple[str, ...] | None = None
+    description: str | None = None
+    criteria: tuple[str, ...] | None = None
+    depends_on: tuple[str, ...] | None = None
+    priority: float | None = None
+    why: str | None = None
+    """Why the story failed or is blocked, in one sentence."""
+
+
+class Sidecar(Struct, frozen=True):
+    """One plan's values, by story id."""
+
+    version: int = 1
+    stories: dict[str, Beside] = {}
+
+    def get(self, story_id: str) -> Beside:
+        return self.stories.get(story_id, Beside())
+
+    def with_fields(self, story_id: str, fields: dict[str, Any]) -> Sidecar:
+        """A value of None takes the field away."""
+        entry = msgspec.structs.replace(self.get(story_id), **fields)
+        stories = {key: value for key, value in self.stories.items() if key != story_id}
+        if entry != Beside():
+            stories[story_id] = entry
+        return Sidecar(self.version, stories)
+
+    def without(self, story_id: str) -> Sidecar:
+        return Sidecar(self.version, {key: value for key, value in self.stories.items() if key != story_id})
+
+
+def merge(plan: Plan, sidecar: Sidecar) -> Plan:
+    """The plan a reader sees. The file wins where it speaks: a story it calls done is done."""
+    if not sidecar.stories:
+        return plan
+    return plan.with_stories(_merge_one(story, sidecar.stories.get(story.id)) for story in plan.stories)
+
+
+def _merge_one(story: Story, beside: Beside | None) -> Story:
+    if beside is None:
+        return story
+    fields = {name: value for name, value in msgspec.structs.asdict(beside).items() if value is not None}
+    fields.pop("why", None)
+    if story.is_done:
+        fields.pop("state", None)
+    return msgspec.structs.replace(story, **fields)
+
+
+def read(path: Path) -> tuple[Sidecar, str]:
+    """The sidecar, and a notice when a damaged one had to be put aside. A missing file is an empty one."""
+    if not path.exists():
+        return Sidecar(), ""
+    try:
+        sidecar = msgspec.json.decode(read_bytes(path), type=Sidecar)
+        if sidecar.version != 1:
+            raise msgspec.ValidationError(f"version {sidecar.version} is not known")
+        return sidecar, ""
+    except msgspec.DecodeError as error:
+        aside = keep_aside(path)
+        return Sidecar(), f"{path.name} was damaged ({error}); it is kept as {aside}"
+
+
+def write(path: Path, sidecar: Sidecar) -> None:
+    make_folder(path.parent, private=True)
+    write_bytes(path, msgspec.json.format(msgspec.json.encode(sidecar), indent=1) + b"\n")

@@ -1,0 +1,138 @@
+"""One plan on disk: read strictly, changed losslessly, never written after a failed read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.changes import AddStory, Change, RemoveStory, SetFields, apply
+from ralph.core.errors import BadData, IllegalChange, PlanError
+from ralph.core.plan import NO_REVIEW, Plan, State, Story
+from ralph.core.ports import Layout, PlanRef
+from ralph.host.files import read_bytes, write_bytes
+from ralph.plans import beside
+from ralph.plans.beside import Beside, Sidecar
+
+
+class Loaded(Struct, frozen=True):
+    """A plan as it was read. `plan` is what everybody works with; `in_file` is what the file alone says."""
+
+    plan: Plan
+    in_file: Plan
+    source: bytes
+    sidecar: Sidecar
+    notices: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.source).hexdigest()
+
+
+class PlanStore:
+    def __init__(self, ref: PlanRef, layout: Layout, sidecar_path: Path) -> None:
+        self.ref = ref
+        self.layout = layout
+        self._sidecar_path = sidecar_path
+
+    def load(self) -> Loaded:
+        source = self._read()
+        in_file = self._parse(source)
+        sidecar, notice = beside.read(self._sidecar_path)
+        return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, (notice,) if notice else ())
+
+    def save(self, loaded: Loaded, changes: Sequence[Change]) -> Loaded:
+        """Make the changes, in the file as far as its format can say them, beside it otherwise.
+
+        The new text is parsed again before it is written: a change that would not read back as meant is
+        refused and nothing is touched.
+        """
+        in_file, sidecar = split(loaded, changes, self.layout)
+        source = self.layout.edit(loaded.source, in_file) if in_file else loaded.source
+        after = self._parse(source)
+        self._must_mean(apply(loaded.in_file, in_file), after)
+        if self._read() != loaded.source:
+            raise IllegalChange(
+                f"{self.ref.path} was changed by somebody else in the meantime",
+                hint="look at it, then do it again",
+            )
+        if sidecar != loaded.sidecar:
+            beside.write(self._sidecar_path, sidecar)
+        if source != loaded.source:
+            write_bytes(self.ref.path, source)
+        return Loaded(beside.merge(after, sidecar), after, source, sidecar)
+
+    def _read(self) -> bytes:
+        try:
+            return read_bytes(self.ref.path, within=self.ref.root)
+        except BadData as error:
+            raise PlanError(error.message, hint=error.hint, where=error.where) from None
+
+    def _parse(self, source: bytes) -> Plan:
+        return self.layout.parse(source, str(self.ref.path))
+
+    def _must_mean(self, meant: Plan, read: Plan) -> None:
+        said = sorted(self.layout.SPEAKS - {"priority"} | {"id"})
+        if [_values(s, said) for s in meant.stories] != [_values(s, said) for s in read.stories]:
+            raise IllegalChange(
+                f"this change cannot be written to {self.ref.path} without disturbing something else",
+                hint="edit the file by hand; `ralph check` tells whether it is right",
+            )
+
+
+def _values(story: Story, names: list[str]) -> list[Any]:
+    return [getattr(story, name) for name in names]
+
+
+def split(loaded: Loaded, changes: Sequence[Change], layout: Layout) -> tuple[list[Change], Sidecar]:
+    """The changes for the file, and the sidecar after the rest of them."""
+    in_file: list[Change] = []
+    sidecar = loaded.sidecar
+    for change in changes:
+        match change:
+            case SetFields(story_id, fields):
+                said, aside = _split_fields(fields, layout)
+                if said:
+                    in_file.append(SetFields(story_id, said))
+                sidecar = sidecar.with_fields(story_id, aside) if aside else sidecar
+            case AddStory(story, after):
+                bare, aside = _split_story(story, layout)
+                in_file.append(AddStory(bare, after))
+                sidecar = sidecar.with_fields(story.id, aside) if aside else sidecar
+            case RemoveStory(story_id):
+                in_file.append(change)
+                sidecar = sidecar.without(story_id)
+            case _:
+                in_file.append(change)
+    return in_file, sidecar
+
+
+def _split_fields(fields: dict[str, Any], layout: Layout) -> tuple[dict[str, Any], dict[str, Any]]:
+    said: dict[str, Any] = {}
+    aside: dict[str, Any] = {}
+    for name, value in fields.items():
+        if name == "state":
+            sayable = value in layout.STATES
+            said["state"] = value if sayable else State.TODO
+            aside["state"] = None if sayable else value
+        elif name in layout.SPEAKS:
+            said[name] = value
+        else:
+            aside[name] = None if value == _default(name) else value
+    return said, aside
+
+
+def _split_story(story: Story, layout: Layout) -> tuple[Story, dict[str, Any]]:
+    names = [f for f in Beside.__struct_fields__ if f != "why"]
+    said, aside = _split_fields({name: getattr(story, name) for name in names}, layout)
+    bare = Story(id=story.id, title=story.title, extra=story.extra, ref=story.ref)
+    aside = {name: value for name, value in aside.items() if value is not None}
+    return msgspec.structs.replace(bare, **said), aside
+
+
+def _default(name: str) -> object:
+    return NO_REVIEW if name == "review" else getattr(Story(id="", title=""), name)
