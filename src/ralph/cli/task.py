@@ -153,11 +153,8 @@ def _print(story: Story, why: str) -> None:
     for name, value in lines.items():
         if value:
             say(f"{name:<10} {one_line(value)}")
-    for title, text in (
-        ("description", story.description),
-        ("notes", story.notes),
-        ("feedback", story.review.feedback),
-    ):
+    texts = {"description": story.description, "notes": story.notes, "feedback": story.review.feedback}
+    for title, text in texts.items():
         if text.strip():
             say(f"\n{title}:")
             say("\n".join(f"  {line}" for line in clean(text).strip().splitlines()))

@@ -17,7 +17,8 @@ _VAGUE = re.compile(
     r"|(properly|correctly|appropriately|nicely|cleanly) (handled|implemented|working|formatted)"
     r"|handles? (all )?(errors?|edge cases?)( (properly|correctly|gracefully))?[.!]?$"
     r"|(user|developer)[- ]friendly|intuitive|high[- ]quality|production[- ]ready|best practices?"
-    r"|looks? (good|nice|right)|is (good|fast|robust|clean|easy|secure|performant|complete|done|implemented|working)[.!]?$"
+    r"|looks? (good|nice|right)"
+    r"|is (good|fast|robust|clean|easy|secure|performant|complete|done|implemented|working)[.!]?$"
     r"|and so on|etc\.?$|tbd|todo|fixme|\?\?\?)",
     re.IGNORECASE,
 )
