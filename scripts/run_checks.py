@@ -1,0 +1,123 @@
+"""Check the whole clone: lint, format, types, layers, tests. All steps run; the exit code tells if one failed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = f"{ROOT}/.venv/bin"
+
+USAGE = """\
+usage: scripts/test [--only-tests | --only-lint] [PYTEST ARGUMENTS]
+
+Sets up .venv when needed, then runs ruff (lint and format), mypy, import-linter and pytest.
+
+  --only-tests  skip the linters
+  --only-lint   skip the tests
+  -h, --help    print this; `scripts/test --only-tests -- --help` prints pytest's
+
+Everything else goes to pytest. PYTHON=/path/to/python3 chooses the interpreter of .venv.
+
+examples:
+  scripts/test
+  scripts/test --only-tests -k completion -x
+  scripts/test --only-tests tests/cli
+"""
+
+LINT = (
+    ("ruff: lint", [f"{BIN}/ruff", "check"]),
+    ("ruff: format", [f"{BIN}/ruff", "format", "--check"]),
+    ("mypy: types", [f"{BIN}/mypy"]),
+    ("import-linter: layers", [f"{BIN}/lint-imports", "--no-logo"]),
+)
+
+
+def main(arguments: list[str]) -> int:
+    own, for_pytest = split(arguments)
+    if own & {"-h", "--help"}:
+        print(USAGE, end="")
+        return 0
+    if own >= {"--only-tests", "--only-lint"}:
+        print("error: --only-tests and --only-lint exclude each other", file=sys.stderr)
+        return 64
+    steps = [] if "--only-tests" in own else list(LINT)
+    if "--only-lint" not in own:
+        steps.append(("pytest: tests", [f"{BIN}/python", "-m", "pytest", *for_pytest]))
+
+    started = time.monotonic()
+    with environment_in_use(), scratch_folder() as scratch:
+        results = [(title, run(title, command, scratch)) for title, command in steps]
+    failed = [title for title, code in results if code != 0]
+    took = time.monotonic() - started
+    print(f"\n{'FAILED: ' + ', '.join(failed) if failed else 'all passed'} ({took:.1f} s)", flush=True)
+    return 1 if failed else 0
+
+
+def split(arguments: list[str]) -> tuple[set[str], list[str]]:
+    """Our own options, and what is pytest's. Ours end at `--`."""
+    own: set[str] = set()
+    rest: list[str] = []
+    for at, argument in enumerate(arguments):
+        if argument == "--":
+            return own, rest + arguments[at + 1 :]
+        if argument in ("-h", "--help", "--only-tests", "--only-lint"):
+            own.add(argument)
+        else:
+            rest.append(argument)
+    return own, rest
+
+
+def run(title: str, command: list[str], scratch: Path) -> int:
+    print(f"\n── {title} {'─' * (76 - len(title))}", flush=True)
+    started = time.monotonic()
+    code = subprocess.run(command, check=False, cwd=ROOT, env={**os.environ, "TMPDIR": str(scratch)}).returncode
+    print(f"{'ok' if code == 0 else f'failed with exit code {code}'} ({time.monotonic() - started:.1f} s)", flush=True)
+    return code
+
+
+@contextlib.contextmanager
+def environment_in_use() -> Iterator[None]:
+    """Keeps another scripts/test from replacing .venv while this one works with it (see make_venv.py)."""
+    descriptor = os.open(ROOT, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """All temporary files of all steps. Not inside the clone: there git would take every folder for part of it."""
+    folder = Path(tempfile.mkdtemp(prefix="ralph-test-"))
+    try:
+        yield folder
+    finally:
+        for parent, folders, _ in os.walk(folder):  # a test may have taken the permissions of a folder away
+            for name in folders:
+                if not (path := Path(parent, name)).is_symlink():
+                    path.chmod(0o700)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stop(number: int, _: object) -> None:
+    raise SystemExit(128 + number)  # not the default action, so that the scratch folder is removed
+
+
+if __name__ == "__main__":
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
