@@ -1,0 +1,103 @@
+"""Children and adopted children. Process-wide, because the kernel keeps both per process.
+
+On Linux we become a child subreaper: what an agent leaves behind, however it was forked, becomes our child when its
+own parent ends. All that is started through `host.proc` gets a session of its own, and nothing can go back into our
+session, so a child of ours in another session that we did not start ourselves was adopted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from subprocess import Popen
+
+from ralph.host import ptable
+from ralph.host.ptable import ProcessId
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class Household:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner = 0
+        self._adopts = False
+        self._started: set[int] = set()
+        self._before: frozenset[ProcessId] = frozenset()
+
+    @contextlib.contextmanager
+    def _entered(self) -> Iterator[None]:
+        with self._lock:
+            if self._owner != os.getpid():  # first use, or a fork of the process that used it
+                self._owner = os.getpid()
+                self._started.clear()
+                self._adopts = _set_subreaper()
+            yield
+
+    @property
+    def adopts(self) -> bool:
+        """Whether orphans come to us."""
+        with self._entered():
+            return self._adopts
+
+    def start(self, make: Callable[[], Popen[bytes]]) -> Popen[bytes]:
+        with self._entered():
+            if not self._started and self._adopts:
+                # Children that somebody else started in sessions of their own before us are no strays.
+                self._before = frozenset(found.id for pid in ptable.own_children() if (found := ptable.row(pid)))
+            process = make()
+            self._started.add(process.pid)
+            return process
+
+    def forget(self, process: Popen[bytes]) -> None:
+        with self._entered():
+            self._started.discard(process.pid)
+
+    def strays(self, root: int) -> list[int]:
+        """Live adopted children that came from `root`; ended ones are reaped.
+
+        While several trees run at the same time, one that cannot be told apart by session or group stays until the
+        last of them is swept.
+        """
+        with self._entered():
+            if not self._adopts:
+                return []
+            return [pid for pid in ptable.own_children() if self._is_stray(pid, root) and not _reap(pid)]
+
+    def _is_stray(self, pid: int, root: int) -> bool:
+        if pid in self._started:
+            return False
+        try:
+            session, group = os.getsid(pid), os.getpgid(pid)
+        except OSError:
+            return False
+        if session == os.getsid(0):
+            return False
+        if self._before and (found := ptable.row(pid)) and found.id in self._before:
+            return False
+        return len(self._started - {root}) == 0 or root in (session, group)
+
+
+def _reap(pid: int) -> bool:
+    """Whether it has ended. Always by number: a wait for any child would take a status that belongs to a Popen."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
+
+
+def _set_subreaper() -> bool:
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    try:
+        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+HOUSEHOLD = Household()

@@ -1,0 +1,214 @@
+"""The one door for starting processes. They get a session of their own, no descriptor of ours and no terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+
+from msgspec import Struct
+
+from ralph.core.errors import SetupError
+from ralph.core.text import one_line
+from ralph.host.adopt import HOUSEHOLD
+from ralph.host.excerpt import Excerpt
+from ralph.host.ptable import require_process_control
+from ralph.host.pump import Pump
+from ralph.host.tree import Tree
+
+_LAST_WORDS = 0.5
+"""Seconds spent at most on reading what is left in the pipes of a process that has ended."""
+
+
+class CannotStart(SetupError):
+    """The system could not start a program. The message says which one and why."""
+
+
+class Finished(Struct, frozen=True):
+    argv: tuple[str, ...]
+    code: int
+    """The exit code, or -N for signal N."""
+    out: bytes
+    err: bytes
+    timed_out: bool
+    duration: float
+    cut: bool = False
+    """`out` or `err` was longer than the limit: there is a marker line in the middle."""
+    swept: int = 0
+    """Processes it had left behind, and that were ended."""
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0 and not self.timed_out
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout: float | None = 60,
+    limit: int = 1_000_000,
+    grace: float = 2.0,
+    sweep: bool = True,
+) -> Finished:
+    """Run a command to its end. Over `timeout` its whole tree is ended. Of each output at most `limit` bytes are kept.
+
+    Raises CannotStart, a SetupError, when there is no such program. With `sweep` nothing it started outlives it.
+    """
+    out, err = Excerpt(limit), Excerpt(limit)
+    begun = time.monotonic()
+    process = start(argv, cwd=cwd, env=env, stdin=bool(stdin))
+    tree = Tree(process)
+    pump = Pump(process, stdin, out.feed, err.feed)
+    timed_out = False
+    swept = 0
+    try:
+        while process.poll() is None:
+            left = 3600.0 if timeout is None else begun + timeout - time.monotonic()
+            if left <= 0:
+                timed_out = True
+                tree.end(grace=grace, meanwhile=lambda seconds: pump.turn(seconds) and False)
+                break
+            pump.turn(left)
+        pump.drain(_LAST_WORDS)
+        if sweep:
+            swept = tree.end(grace=min(grace, 0.5)).asked
+            pump.drain(_LAST_WORDS)
+    except BaseException:
+        tree.end(grace=0)
+        raise
+    finally:
+        pump.close()
+        finish(process)
+    duration = time.monotonic() - begun
+    code = process.returncode if process.returncode is not None else -signal.SIGKILL
+    cut = out.cut or err.cut
+    return Finished(tuple(argv), code, out.value(), err.value(), timed_out, duration, cut, swept)
+
+
+def run_shell(
+    command: str,
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout: float | None = 60,
+    limit: int = 1_000_000,
+    grace: float = 2.0,
+    sweep: bool = True,
+) -> Finished:
+    """`run` for a line of shell, as people write checks."""
+    shell = ["/bin/sh", "-c", command]
+    return run(shell, cwd=cwd, env=env, stdin=stdin, timeout=timeout, limit=limit, grace=grace, sweep=sweep)
+
+
+def start(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None, stdin: bool) -> Popen[bytes]:
+    """Start a process with pipes. Whoever calls this also calls `finish`."""
+    require_process_control()
+    if not argv or not argv[0]:
+        raise CannotStart("the command to start is empty")
+
+    def make() -> Popen[bytes]:
+        return Popen(
+            list(argv),
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            stdin=PIPE if stdin else DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+            bufsize=0,
+            close_fds=True,
+            start_new_session=True,
+            restore_signals=True,
+        )
+
+    try:
+        with _default_signals():
+            return HOUSEHOLD.start(make)
+    except (OSError, ValueError) as error:
+        raise why_not_started(argv, cwd, env, error) from None
+
+
+def finish(process: Popen[bytes]) -> None:
+    """Reap it, and no longer count it among those we started."""
+    try:
+        process.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        process.returncode = -signal.SIGKILL  # it hangs in the kernel; do not warn about it at exit
+    HOUSEHOLD.forget(process)
+
+
+@contextlib.contextmanager
+def _default_signals() -> Iterator[None]:
+    """Let a child start with nothing ignored and nothing blocked, whatever we inherited (nohup ignores SIGHUP).
+
+    An ignored signal stays ignored in the child, but a handled one becomes the default there; so for the moment of
+    the start each ignored one gets a handler that does nothing. Only the main thread may do that.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ignored = [s for s in signal.valid_signals() if signal.getsignal(s) is signal.SIG_IGN]
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        for number in ignored:
+            signal.signal(number, _do_nothing)
+        if blocked:
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        yield
+    finally:
+        if blocked:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _do_nothing(_number: int, _frame: object) -> None:
+    pass
+
+
+def why_not_started(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None, error: OSError | ValueError
+) -> CannotStart:
+    program = one_line(argv[0], 200)
+    if isinstance(error, ValueError):
+        return CannotStart(f"{program} cannot be started: {error}")
+    if not cwd.is_dir():
+        return CannotStart(f"{program} cannot be started in {cwd}: there is no such folder")
+    if error.errno == errno.E2BIG:
+        return CannotStart(
+            f"{program} cannot be started: its arguments and environment are longer than the system allows",
+            hint="pass long text by standard input or in a file",
+        )
+    path = (os.environ if env is None else env).get("PATH")
+    found = shutil.which(argv[0], path=path) if os.sep not in argv[0] else str(cwd / argv[0])
+    if error.errno == errno.ENOENT and not (found and Path(found).exists()):
+        if found:
+            return CannotStart(f"{program} cannot be started: there is no such file")
+        return CannotStart(
+            f"{program} is not installed, or not on PATH", hint=f"install {program} or give its full path"
+        )
+    if error.errno == errno.ENOENT:
+        return CannotStart(
+            f"{program} cannot be started: the interpreter that its first line names is missing",
+            hint=f"look at the first line of {found}",
+        )
+    if error.errno == errno.EACCES:
+        is_file = bool(found) and Path(str(found)).is_file()
+        hint = f"chmod +x {found}" if is_file else ""
+        return CannotStart(f"{program} cannot be started: it is not an executable file", hint=hint)
+    if error.errno == errno.ENOEXEC:
+        return CannotStart(
+            f"{program} cannot be started: it is neither a program for this machine nor a script with a #! line"
+        )
+    return CannotStart(f"{program} cannot be started: {error.strerror}")

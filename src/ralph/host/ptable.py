@@ -1,0 +1,169 @@
+"""The table of processes: /proc where there is one, `ps` elsewhere. Only reads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.core.errors import SetupError, Unsupported
+
+_HAS_PROC = sys.platform == "linux"
+
+
+class ProcessId(Struct, frozen=True):
+    """A process, and not another one that got the same number later."""
+
+    pid: int
+    start: str
+    """When it started, as the system writes it. Only good for comparing."""
+
+
+class Row(Struct, frozen=True, gc=False):
+    pid: int
+    parent: int
+    group: int
+    session: int
+    """0 where the system does not tell."""
+    start: str
+    state: str
+    threads: int = 1
+    cpu: float = 0.0
+    """Seconds of processor time it used so far; 0 where the system does not tell."""
+
+    @property
+    def id(self) -> ProcessId:
+        return ProcessId(self.pid, self.start)
+
+    @property
+    def is_dead(self) -> bool:
+        """A zombie. One whose main thread ended before the others is shown as a zombie too, but lives."""
+        return self.state in "ZXx" and self.threads <= 1
+
+
+def require_process_control() -> None:
+    if sys.platform == "win32":
+        raise Unsupported(
+            "Ralph cannot start and end process trees on Windows",
+            hint="run it in WSL 2, where it works as on Linux",
+        )
+
+
+def table() -> dict[int, Row]:
+    """Every process there is, zombies included."""
+    require_process_control()
+    if not _HAS_PROC:
+        return {row.pid: row for row in _ps("-A")}
+    rows = (_read_stat(int(name)) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - pathlib is slower
+    return {row.pid: row for row in rows if row is not None}
+
+
+def row(pid: int) -> Row | None:
+    require_process_control()
+    if _HAS_PROC:
+        return _read_stat(pid)
+    return next(iter(_ps("-p", str(pid))), None)
+
+
+def environment(pid: int) -> bytes:
+    """The environment a process was started with; empty when the system or the owner does not let us see it."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes() if _HAS_PROC else b""
+    except OSError:
+        return b""
+
+
+def own_children() -> list[int]:
+    """Numbers of our children, zombies included. Ours alone to reap, so none of them is reused meanwhile."""
+    if _HAS_PROC:
+        try:
+            return _listed_children()
+        except OSError:  # a kernel without CONFIG_PROC_CHILDREN
+            pass
+    me = os.getpid()
+    return [r.pid for r in table().values() if r.parent == me]
+
+
+def _listed_children() -> list[int]:
+    before: list[int] | None = None
+    while True:
+        found = []
+        for task in os.listdir("/proc/self/task"):  # noqa: PTH208
+            try:
+                found += [int(word) for word in _read(f"/proc/self/task/{task}/children").split()]
+            except FileNotFoundError:
+                if task == str(os.getpid()):
+                    raise
+        # The kernel may skip one while another exits; two equal answers in a row have skipped nobody.
+        if not found or found == before:
+            return found
+        before = found
+
+
+def _read(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(descriptor, 65536):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
+
+
+def _read_stat(pid: int) -> Row | None:
+    try:
+        text = _read(f"/proc/{pid}/stat")
+    except OSError:
+        return None
+    # The name is in parentheses and may hold anything, a ")" too.
+    fields = text[text.rfind(b")") + 2 :].split()
+    if len(fields) < 20:
+        return None
+    return Row(
+        pid=pid,
+        parent=int(fields[1]),
+        group=int(fields[2]),
+        session=int(fields[3]),
+        start=f"{fields[19].decode()}@{_boot()}",
+        state=fields[0].decode(),
+        threads=int(fields[17]),
+        cpu=(int(fields[11]) + int(fields[12])) / _ticks(),
+    )
+
+
+@cache
+def _boot() -> str:
+    """Start times count from the boot, so a process of an earlier boot must not look like one of this."""
+    try:
+        return _read("/proc/sys/kernel/random/boot_id").decode()[:8]
+    except OSError:
+        return ""
+
+
+@cache
+def _ticks() -> int:
+    return os.sysconf("SC_CLK_TCK")
+
+
+def _ps(*which: str) -> list[Row]:
+    command = ["ps", *which, "-o", "pid=,ppid=,pgid=,stat=,lstart="]
+    env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
+    try:
+        done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SetupError(f"`ps` cannot be run: {error}", hint="Ralph needs it to find what an agent started") from None
+    return [found for line in done.stdout.decode(errors="replace").splitlines() if (found := parse_ps(line))]
+
+
+def parse_ps(line: str) -> Row | None:
+    """One line of `ps -o pid=,ppid=,pgid=,stat=,lstart=`."""
+    words = line.split()
+    if len(words) < 5 or not all(word.isdigit() for word in words[:3]):
+        return None
+    pid, parent, group = map(int, words[:3])
+    return Row(pid=pid, parent=parent, group=group, session=0, start=" ".join(words[4:]), state=words[3][0])

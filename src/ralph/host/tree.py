@@ -1,0 +1,272 @@
+"""Who a process is, what came from it, and how to end all of that and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from subprocess import Popen
+
+from msgspec import Struct
+
+from ralph.host import ptable
+from ralph.host.adopt import HOUSEHOLD
+from ralph.host.ptable import ProcessId, Row
+
+_LONGEST_KILL = 10.0
+"""Seconds after which a tree that cannot be killed is reported instead."""
+_PASSES = 20
+_STRIKES = 5000
+_DYING = 0.5
+"""Seconds a killed process gets to be gone before it is looked at again."""
+
+
+class Ended(Struct, frozen=True):
+    asked: int = 0
+    """Processes that were alive and got SIGTERM."""
+    killed: int = 0
+    """Processes that needed SIGKILL."""
+    survivors: tuple[ProcessId, ...] = ()
+    """Processes that are still alive: they belong to another user or hang in the kernel."""
+
+
+def identify(pid: int) -> ProcessId | None:
+    found = ptable.row(pid)
+    return found.id if found else None
+
+
+def is_alive(process: ProcessId) -> bool:
+    found = ptable.row(process.pid)
+    return found is not None and found.start == process.start and not found.is_dead
+
+
+def become_subreaper() -> bool:
+    """Make orphans of our descendants come to us. False where the system has no such thing."""
+    return HOUSEHOLD.adopts
+
+
+def descendants(pid: int) -> list[ProcessId]:
+    rows = ptable.table()
+    return [r.id for r in _closure(rows, [pid]) if r.pid != pid and not r.is_dead]
+
+
+def marked(name: str, value: str) -> list[ProcessId]:
+    """Live processes that were started with NAME=value in their environment. Empty where that cannot be seen."""
+    entry = f"{name}={value}".encode()
+    found = (r for r in ptable.table().values() if entry in ptable.environment(r.pid).split(b"\0"))
+    return [r.id for r in found if not r.is_dead]
+
+
+def cpu_seconds(root: ProcessId) -> float:
+    """Processor time of a process and its live descendants, to see that a silent one is at work."""
+    return sum(r.cpu for r in _closure(ptable.table(), [root.pid]) if r.pid != root.pid or r.start == root.start)
+
+
+def end_tree(
+    roots: Sequence[ProcessId],
+    *,
+    grace: float,
+    also: Callable[[], Iterable[ProcessId]] = tuple,
+    meanwhile: Callable[[float], bool] | None = None,
+) -> Ended:
+    """End `roots`, what came from them and what `also` finds: SIGTERM, `grace` seconds, SIGKILL until nobody is left.
+
+    `meanwhile(seconds)` is called instead of sleeping, to keep reading output; if it returns True the grace is over.
+    """
+    return _end(_Hunt(roots, also), grace, meanwhile)
+
+
+class Tree:
+    """A process that `host.proc` started, and everything that came from it."""
+
+    def __init__(self, process: Popen[bytes]) -> None:
+        self._process = process
+        self._seen: dict[ProcessId, None] = {}
+        self.root = identify(process.pid) or ProcessId(process.pid, "")
+
+    def look(self) -> None:
+        """Remember who is in the tree now. Needed where orphans do not come to us, and their origin gets lost."""
+        if not HOUSEHOLD.adopts:
+            self._seen.update(dict.fromkeys(descendants(self._process.pid)))
+        else:
+            HOUSEHOLD.strays(self._process.pid)  # reaps those that ended
+
+    def end(self, *, grace: float, meanwhile: Callable[[float], bool] | None = None) -> Ended:
+        """End whoever is alive. Call it after the process itself has ended, too: it may have left others behind."""
+        if self._process.returncode is not None and HOUSEHOLD.adopts and not HOUSEHOLD.strays(self._process.pid):
+            return Ended()  # the usual case, without reading the whole table
+        return _end(_Hunt([self.root], self._others, self._strike), grace, meanwhile)
+
+    def _others(self) -> Iterable[ProcessId]:
+        if HOUSEHOLD.adopts:
+            return [p for pid in HOUSEHOLD.strays(self._process.pid) if (p := identify(pid))]
+        number = self._process.pid
+        return [*self._seen, *(r.id for r in ptable.table().values() if number in (r.group, r.session))]
+
+    def _strike(self) -> int:
+        """Kill adopted children at sight. Catches those that fork and end faster than the table can be read.
+
+        They are our children, so their numbers are not given to others before we reap them.
+        """
+        struck = set[int]()
+        for _ in range(_STRIKES):
+            strays = HOUSEHOLD.strays(self._process.pid)
+            if not strays:
+                break
+            for pid in strays:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            struck.update(strays)
+        return len(struck)
+
+
+def _end(hunt: _Hunt, grace: float, meanwhile: Callable[[float], bool] | None) -> Ended:
+    asked = hunt.alive()
+    if not asked:
+        return Ended()
+    if grace > 0:
+        for process in asked:
+            send(process, signal.SIGTERM)
+            send(process, signal.SIGCONT)  # a stopped one could not even see it
+        if _wait_until_gone(hunt, grace, meanwhile):
+            return Ended(asked=len(asked))
+    killed, survivors = _kill(hunt)
+    return Ended(asked=len(asked), killed=killed, survivors=survivors)
+
+
+def end_left_behind(agent: ProcessId | None, marker: tuple[str, str], grace: float) -> int:
+    """End what outlived a loop that was killed: the recorded agent, what came from it, and all that carries its mark.
+
+    Never this process, nor those it runs in: an agent may itself run `ralph`. How many processes were ended.
+    """
+    roots = [agent] if agent else []
+    ended = end_tree(roots, grace=grace, also=lambda: marked(*marker))
+    return max(ended.asked, ended.killed) - len(ended.survivors)
+
+
+def send(process: ProcessId, number: int) -> bool:
+    """Signal this very process. False when it is gone, another one has its number, or it is not ours to signal."""
+    try:
+        if sys.platform == "linux":
+            descriptor = os.pidfd_open(process.pid)
+            try:
+                # The descriptor is bound to whoever has the number now; so look who that is after opening it.
+                if is_alive(process):
+                    signal.pidfd_send_signal(descriptor, number)
+                    return True
+            finally:
+                os.close(descriptor)
+        elif is_alive(process):
+            os.kill(process.pid, number)
+            return True
+    except OSError:
+        pass
+    return False
+
+
+class _Hunt:
+    """Finds the living members of a tree, again and again. Whoever was a member once stays one."""
+
+    def __init__(
+        self,
+        roots: Iterable[ProcessId],
+        also: Callable[[], Iterable[ProcessId]],
+        strike: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._known = dict.fromkeys(roots)
+        self._also = also
+        self.strike = strike
+        self._spared = frozenset({os.getpid(), *_ancestors()})
+
+    def alive(self) -> list[ProcessId]:
+        self._known.update(dict.fromkeys(self._also()))
+        rows = ptable.table()
+        here = [p.pid for p in self._known if (r := rows.get(p.pid)) and r.start == p.start]
+        found = [r.id for r in _closure(rows, here) if r.pid not in self._spared and not r.is_dead]
+        self._known.update(dict.fromkeys(found))
+        return found
+
+
+def _closure(rows: dict[int, Row], seeds: Iterable[int]) -> list[Row]:
+    """The seeds and what descends from them. Stops at ourselves: what we started is not theirs."""
+    children: dict[int, list[int]] = {}
+    for r in rows.values():
+        children.setdefault(r.parent, []).append(r.pid)
+    me, found, todo = os.getpid(), dict[int, Row](), list(seeds)
+    first = set(todo)
+    while todo:
+        pid = todo.pop()
+        if pid in found or pid not in rows or pid <= 1 or (pid == me and me not in first):
+            continue
+        found[pid] = rows[pid]
+        todo += children.get(pid, ())
+    return list(found.values())
+
+
+def _ancestors() -> set[int]:
+    found: set[int] = set()
+    pid = os.getppid()
+    while pid > 1 and pid not in found and (r := ptable.row(pid)):
+        found.add(pid)
+        pid = r.parent
+    return found | {1}
+
+
+def _wait_until_gone(hunt: _Hunt, seconds: float, meanwhile: Callable[[float], bool] | None) -> bool:
+    deadline = time.monotonic() + seconds
+    pause = 0.005
+    while hunt.alive():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        pause = min(pause * 1.5, 0.1, left)
+        if meanwhile is None:
+            time.sleep(pause)
+        elif meanwhile(pause):
+            return False
+    return True
+
+
+def _kill(hunt: _Hunt) -> tuple[int, tuple[ProcessId, ...]]:
+    """Freeze, then kill: what is stopped cannot fork a successor while its siblings are being killed."""
+    killed: set[ProcessId] = set()
+    struck = 0
+    deadline = time.monotonic() + _LONGEST_KILL
+    while True:
+        # One that forked and ended within a look is missed by it; so it takes two looks to believe that nobody is left.
+        alive = hunt.alive() or hunt.alive()
+        if not alive or time.monotonic() > deadline:
+            return len(killed) + struck, tuple(alive)
+        alive = _freeze(hunt, alive)
+        reached = {p for p in alive if send(p, signal.SIGKILL)}
+        killed |= reached
+        struck += hunt.strike()
+        if not _wait_until_dead(alive) and not reached:
+            return len(killed) + struck, tuple(p for p in alive if is_alive(p))
+
+
+def _freeze(hunt: _Hunt, alive: list[ProcessId]) -> list[ProcessId]:
+    frozen: set[ProcessId] = set()
+    for _ in range(_PASSES):
+        new = [p for p in alive if p not in frozen]
+        if not new:
+            break
+        for process in new:
+            send(process, signal.SIGSTOP)
+        frozen.update(new)
+        alive = hunt.alive()
+    return alive
+
+
+def _wait_until_dead(processes: Sequence[ProcessId]) -> bool:
+    deadline = time.monotonic() + _DYING
+    pause = 0.0005
+    while any(is_alive(p) for p in processes):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+        pause = min(pause * 2, 0.02)
+    return True
