@@ -1,0 +1,104 @@
+"""Templates that ship with Ralph, and the one way any template, shipped or a user's own, is filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from ralph.core.errors import BadData
+from ralph.core.problems import Place
+
+if TYPE_CHECKING:
+    from minijinja import TemplateError
+
+NAMES = (
+    "feature-prompt",
+    "feature-prompt-tdd",
+    "plan-prompt",
+    "prd",
+    "requirements",
+    "spec-prompt",
+    "steps-loop",
+    "steps-setup",
+    "tasks-prompt",
+)
+
+VARIABLES: Mapping[str, str] = {
+    "STORY_ID": "the story of this session, e.g. US-001",
+    "STORY_TITLE": "its title",
+    "MODE": "what the session is for: setup, implement, review or fix",
+    "PLAN_PATH": "the plan file",
+    "PROGRESS_PATH": "the progress log",
+    "PRD_PATH": "the requirements",
+    "PRD_NUMBER": "the number of the PRD, or the feature's name in layouts without numbers",
+    "RALPH_ITERATION": "number of this iteration, from 1",
+    "RALPH_MAX_ITERATIONS": "the most iterations this run will do",
+    "REVIEW_CAP": "reviews a story gets before it is approved with notes",
+    "SKIP_REVIEW": "true when stories are not reviewed in this run",
+}
+"""What a prompt can name. The engine fills all of them, so a template may use any subset."""
+
+# Instructions, enough to loop over thousands of stories. An agent may edit a prompt file, so a loop must end.
+_FUEL = 100_000
+
+
+def library(name: str) -> str:
+    """The text of a template that ships with Ralph, read when asked for."""
+    from importlib.resources import files
+
+    if name not in NAMES:
+        raise KeyError(name)
+    return files("ralph.prompts").joinpath("library", f"{name}.md").read_text("utf-8")
+
+
+def render(template: str, variables: Mapping[str, Any], name: str) -> str:
+    """`template` with its variables filled in. A name it does not know is an error, never an empty place.
+
+    `name` is the template's file, for messages.
+    """
+    from minijinja import Environment, TemplateError
+
+    environment = Environment(
+        undefined_behavior="strict",
+        auto_escape_callback=_never,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        fuel=_FUEL,
+        globals=dict(variables),
+    )
+    try:
+        return environment.render_str(template, name)
+    except TemplateError as error:
+        raise _explained(error, template, variables, name) from None
+
+
+def _never(_name: str) -> bool:
+    """A prompt is plain text, whatever its file is called: `<` stays `<`."""
+    return False
+
+
+def _explained(error: TemplateError, template: str, variables: Mapping[str, Any], name: str) -> BadData:
+    line, column = _position(error, template)
+    detail = error.detail or error.message
+    hint = ""
+    if error.kind == "UndefinedError" and (found := re.match(r"`([^`]+)` is undefined", detail)):
+        unknown = found[1]
+        detail = f"there is no variable {unknown}"
+        close = get_close_matches(unknown.upper(), list(variables), 1)
+        known = ", ".join(sorted(variables))
+        hint = f"did you mean {close[0]}?" if close else f"known: {known}" if known else "none can be used here"
+    elif error.kind == "SyntaxError":
+        detail = f"the template cannot be read: {detail}"
+        hint = "write {% raw %}…{% endraw %} around text that is no template, such as code with {{ }}"
+    return BadData(detail, hint=hint, where=Place(file=name, line=line, column=column))
+
+
+def _position(error: TemplateError, template: str) -> tuple[int | None, int | None]:
+    """Line and column from 1. minijinja tells the byte where the trouble starts."""
+    if error.range is None:
+        return error.line, None
+    before = template.encode()[: error.range[0]].decode(errors="ignore")
+    return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ralph.core.errors import BadData
+from ralph.core.text import estimate_tokens
+from ralph.prompts.templates import NAMES, VARIABLES, library, render
+
+PROMPTS = [name for name in NAMES if name not in ("prd", "requirements")]
+FILLED = {name: f"<{name.lower()}>" for name in VARIABLES} | {"MODE": "implement", "SKIP_REVIEW": False}
+
+
+def test_variables_are_filled_in_as_they_are() -> None:
+    text = render(
+        "{{STORY_ID}}: {{ STORY_TITLE }}\n", {"STORY_ID": "US-1", "STORY_TITLE": "<a> & {{b}}"}, "prompt.html"
+    )
+
+    assert text == "US-1: <a> & {{b}}\n"
+
+
+@pytest.mark.parametrize(
+    ("template", "line", "column"),
+    [
+        ("{{STORY_IDD}}", 1, 3),
+        ("first\n  ünï {{ STORY_IDD }}", 2, 10),
+        ("{% if STORY_ID %}\n{% if STORY_IDD %}{% endif %}{% endif %}", 2, 7),
+        ("a\r\nb\r\n{{ STORY_IDD }}", 3, 4),
+    ],
+)
+def test_an_unknown_variable_is_an_error_with_line_and_column(template: str, line: int, column: int) -> None:
+    with pytest.raises(BadData) as caught:
+        render(template, {"STORY_ID": "US-1"}, "prompt.md")
+
+    assert str(caught.value) == f"prompt.md:{line}:{column}: there is no variable STORY_IDD"
+    assert caught.value.hint == "did you mean STORY_ID?"
+
+
+@pytest.mark.parametrize("template", ["one\ntwo {{ STORY_ID }", "one\n{% if STORY_ID", "one\n{% nonsense %}"])
+def test_a_template_that_cannot_be_read_names_its_line(template: str) -> None:
+    with pytest.raises(BadData) as caught:
+        render(template, {"STORY_ID": "US-1"}, "prompt.md")
+
+    assert str(caught.value).startswith("prompt.md:2:")
+    assert "raw" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}",
+        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+        "{% include '/etc/passwd' %}",
+    ],
+)
+def test_a_template_can_neither_run_for_ever_nor_read_files(template: str) -> None:
+    with pytest.raises(BadData, match=r"prompt\.md:1"):
+        render(template, {}, "prompt.md")
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+@pytest.mark.parametrize("mode", ["implement", "review", "fix"])
+@pytest.mark.parametrize("skip", [True, False])
+def test_a_shipped_prompt_uses_only_the_variables_that_are_promised(name: str, mode: str, skip: bool) -> None:
+    text = render(library(name), FILLED | {"MODE": mode, "SKIP_REVIEW": skip}, name)
+
+    assert "{{" not in text
+    assert "{%" not in text
+    assert "\n\n\n" not in text
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+@pytest.mark.parametrize("mode", ["implement", "review", "fix"])
+def test_a_prompt_states_the_rules_of_the_loop(name: str, mode: str) -> None:
+    text = " ".join(render(library(name), FILLED | {"MODE": mode}, name).split())
+
+    assert "loop runs the checks itself" in text
+    assert "only they decide" in text
+    assert ".ralph/WAITING" in text
+    assert re.search(r"prd\.md|<prd_path>` is read-only", text)
+    assert re.search(r"[Nn]ever push|not - push", text)
+    assert re.search(r"weaken", text)
+    assert re.search(r"[Oo]ne (story|task|step)|[Tt]his story only", text)
+    assert "need not commit" in text
+
+
+def test_only_a_review_is_told_to_approve() -> None:
+    told = {
+        mode: render(library("tasks-prompt"), FILLED | {"MODE": mode}, "p") for mode in ("implement", "review", "fix")
+    }
+
+    assert '"passes": true' in told["review"]
+    assert "[AUTO-APPROVED AT CAP]" in told["review"]
+    assert '"passes": true' not in told["implement"]
+    assert '"passes": true' not in told["fix"]
+    assert '"needs_review"' in told["implement"]
+    assert "reviewFeedback" in told["fix"]
+
+
+def test_without_review_an_implementation_marks_the_story_itself() -> None:
+    told = render(library("tasks-prompt"), FILLED | {"SKIP_REVIEW": True}, "p")
+
+    assert '"passes": true' in told
+    assert "needs_review" not in told
+
+
+def test_the_spec_prompt_fits_its_budget() -> None:
+    assert estimate_tokens(library("spec-prompt")) <= 450
+
+
+def test_the_prd_has_its_ten_sections_in_order() -> None:
+    headings = re.findall(r"^## (\d+)\. (.+)$", library("prd"), re.MULTILINE)
+
+    assert [number for number, _ in headings] == [str(n) for n in range(1, 11)]
+    assert [title for _, title in headings] == [
+        "Summary",
+        "Problem Statement",
+        "Goals",
+        "Non-Goals",
+        "Background & Context",
+        "Technical Design",
+        "Constraints",
+        "Edge Cases & Error Handling",
+        "Risks & Mitigations",
+        "Open Questions",
+    ]
+    for part in library("prd").split("\n## ")[1:]:
+        assert re.search(r"<!-- (Required|Recommended): [SML]", part), part
+
+
+def test_every_shipped_template_is_in_the_table() -> None:
+    from importlib.resources import files
+
+    shipped = {item.name for item in files("ralph.prompts").joinpath("library").iterdir() if item.name.endswith(".md")}
+
+    assert shipped == {f"{name}.md" for name in NAMES}
+    with pytest.raises(KeyError):
+        library("../templates")
