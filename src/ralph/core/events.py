@@ -1,0 +1,256 @@
+"""The journal's events. Everything shown anywhere is computed from these.
+
+A record that says what is about to happen comes before each effect, and one that says it did comes after.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from ralph.core.agent import AgentEvent, Outcome, Tokens
+from ralph.core.evidence import CheckResult, Ended, Evidence
+from ralph.core.moves import Move, Reason
+from ralph.core.plan import Mode, Order, ReviewStatus, State
+from ralph.core.verdict import Kind, Verdict
+
+SCHEMA = 1
+
+
+class Event(Struct, frozen=True, tag_field="type", tag=True):
+    """Base of all events; the tag is the class name."""
+
+
+class RunStarted(Event, frozen=True, kw_only=True):
+    run: str
+    workspace: str
+    layout: str
+    plan: str
+    name: str = ""
+    pid: int
+    start: str = ""
+    host: str = ""
+    version: str = ""
+    agent: str = ""
+    model: str = ""
+    branch: str = ""
+    total: int = 0
+    done: int = 0
+    max_iterations: int = 0
+    checks: tuple[str, ...] = ()
+
+
+class SeenStory(Struct, frozen=True):
+    """What `decide` looks at."""
+
+    id: str
+    title: str
+    state: State
+    priority: float = 0
+    depends_on: tuple[str, ...] = ()
+    review: ReviewStatus | None = None
+    attempts: int = 0
+
+
+class PlanSeen(Event, frozen=True, kw_only=True):
+    """The plan before a decision: whole the first time, then only what is different."""
+
+    whole: bool
+    stories: tuple[SeenStory, ...] = ()
+    removed: tuple[str, ...] = ()
+    ids: tuple[str, ...] | None = None
+    """The order of the stories, when it changed."""
+    order: Order = Order.PRIORITY
+
+
+class Decided(Event, frozen=True):
+    move: Move
+
+
+class IterationStarted(Event, frozen=True, kw_only=True):
+    """About to start: this is what can be returned to."""
+
+    iteration: int
+    story: str
+    title: str
+    mode: Mode
+    attempt: int
+    checkpoint: dict[str, Any] = {}
+    plan_digest: str = ""
+
+
+class AgentStarted(Event, frozen=True, kw_only=True):
+    iteration: int
+    step: str
+    pid: int
+    start: str
+    argv: tuple[str, ...] = ()
+
+
+class AgentSaid(Event, frozen=True):
+    iteration: int
+    event: AgentEvent
+
+
+class AgentEnded(Event, frozen=True, kw_only=True):
+    iteration: int
+    step: str
+    ended: Ended
+    outcome: Outcome
+    swept: int = 0
+    raw: str = ""
+
+
+class StepEnded(Event, frozen=True, kw_only=True):
+    iteration: int
+    step: str
+    kind: str
+    ok: bool
+    seconds: float = 0
+    tries: int = 1
+    skipped: str = ""
+    detail: str = ""
+
+
+class CheckEnded(Event, frozen=True, kw_only=True):
+    """A proof, when it passed: this check, on this tree, as one of this set."""
+
+    iteration: int
+    tree: str
+    check_set: str
+    result: CheckResult
+
+
+class Judged(Event, frozen=True):
+    iteration: int
+    evidence: Evidence
+    verdict: Verdict
+
+
+class Settling(Event, frozen=True, kw_only=True):
+    """About to keep or undo the work of an iteration."""
+
+    iteration: int
+    keep: bool
+    message: str = ""
+    tree: str = ""
+    plan_digest: str = ""
+    """Of the plan as it will be; its bytes are in the state folder."""
+
+
+class RescueSaved(Event, frozen=True):
+    iteration: int
+    ref: str
+    commit: str
+
+
+class RolledBack(Event, frozen=True, kw_only=True):
+    iteration: int
+    removed: int = 0
+    rewritten: int = 0
+
+
+class Committed(Event, frozen=True, kw_only=True):
+    iteration: int
+    commit: str
+    message: str = ""
+    by_agent: bool = False
+    files: tuple[str, ...] = ()
+
+
+class IterationEnded(Event, frozen=True, kw_only=True):
+    """Makes an iteration final."""
+
+    iteration: int
+    story: str
+    title: str = ""
+    mode: Mode
+    kind: Kind
+    headline: str = ""
+    notices: tuple[str, ...] = ()
+    fingerprint: str = ""
+    story_state: State | None = None
+    why: str = ""
+    attempts: int = 0
+    question: str = ""
+    resets_at: float | None = None
+    proven: bool = False
+    completes: bool = False
+    feedback: str = ""
+    seconds: float = 0
+    tokens: Tokens = Tokens()
+    cost_usd: float | None = None
+    model: str = ""
+    files: tuple[str, ...] = ()
+    commit: str = ""
+    rescue: str = ""
+
+
+class WaitStarted(Event, frozen=True):
+    until: float
+    why: str
+
+
+class WaitEnded(Event, frozen=True):
+    pass
+
+
+class Proved(Event, frozen=True, kw_only=True):
+    """The last act: every check on the final tree."""
+
+    tree: str
+    passed: bool
+    results: tuple[CheckResult, ...] = ()
+
+
+class Recovered(Event, frozen=True):
+    """What an earlier run, killed in the middle, had left open, and what was done about it."""
+
+    run: str
+    iteration: int
+    what: str
+
+
+class Noted(Event, frozen=True):
+    text: str
+    warning: bool = False
+
+
+class RunEnded(Event, frozen=True):
+    reason: Reason
+    detail: str = ""
+
+
+AnyEvent = (
+    RunStarted
+    | PlanSeen
+    | Decided
+    | IterationStarted
+    | AgentStarted
+    | AgentSaid
+    | AgentEnded
+    | StepEnded
+    | CheckEnded
+    | Judged
+    | Settling
+    | RescueSaved
+    | RolledBack
+    | Committed
+    | IterationEnded
+    | WaitStarted
+    | WaitEnded
+    | Proved
+    | Recovered
+    | Noted
+    | RunEnded
+)
+
+
+class Record(Struct, frozen=True):
+    """One line of the journal."""
+
+    seq: int
+    t: float
+    event: AnyEvent
+    v: int = SCHEMA

@@ -1,0 +1,79 @@
+"""What the loop saw with its own eyes in one iteration. `judge` reads this and nothing else."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from ralph.core.agent import Outcome
+from ralph.core.delta import Delta
+from ralph.core.plan import Mode, Story
+
+
+class How(StrEnum):
+    """How the agent process ended."""
+
+    EXITED = "exited"
+    TIMED_OUT = "timed-out"
+    SILENT = "silent"
+    LINGERED = "lingered"
+    STOPPED = "stopped"
+    FAILED_TO_START = "failed-to-start"
+    NOT_RUN = "not-run"
+
+
+class Ended(Struct, frozen=True):
+    how: How
+    code: int | None = None
+    signal: int | None = None
+    seconds: float = 0
+    detail: str = ""
+    """The end of stderr, or why it did not start."""
+
+    @property
+    def well(self) -> bool:
+        return self.code == 0 and self.how in (How.EXITED, How.LINGERED)
+
+
+class Claim(StrEnum):
+    DONE = "done"
+    ALREADY = "already-satisfied"
+
+
+class CheckResult(Struct, frozen=True):
+    """One command the loop ran itself: evidence."""
+
+    name: str
+    command: str
+    passed: bool
+    code: int | None = None
+    seconds: float = 0
+    timed_out: bool = False
+    tail: str = ""
+    digest: str = ""
+    required: bool = True
+    """False: allowed to fail; told, but never a reason."""
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    mode: Mode
+    story: Story | None
+    ended: Ended
+    outcome: Outcome
+    changed: tuple[str, ...] = ()
+    """Paths that differ from the checkpoint, without Ralph's own bookkeeping."""
+    delta: Delta | None = Delta()
+    """What the agent did to the plan. None: it left one that cannot be read."""
+    plan_problem: str = ""
+    claim: Claim | None = None
+    question: str = ""
+    checks: tuple[CheckResult, ...] = ()
+    passed_before: bool | None = None
+    """Whether the checks passed on the checkpoint. None: not looked at."""
+    review: bool = False
+    """Acceptance means: on to review."""
+    claim_is_implied: bool = False
+    """A good ending with a change counts as a claim (seed 000: the loop marks)."""
+    interrupted: bool = False
+    stop_cause: str = ""

@@ -1,0 +1,74 @@
+"""What `decide` can answer: work on a story, wait, prove the whole, or stop for one stated reason."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from ralph.core.exit_codes import ExitCode
+from ralph.core.plan import Mode
+
+
+class Reason(StrEnum):
+    """Why a run ends. Each has one exit code."""
+
+    COMPLETE = "complete"
+    FINAL_CHECKS = "final-checks"
+    ITERATION_CAP = "iteration-cap"
+    NO_PROGRESS = "no-progress"
+    SAME_ERROR = "same-error"
+    FAILED_STORIES = "failed-stories"
+    NOTHING_READY = "nothing-ready"
+    TRANSPORT = "transport"
+    ONCE = "once"
+    ONCE_TIMED_OUT = "once-timed-out"
+    USAGE_LIMIT = "usage-limit"
+    WAITING = "waiting"
+    MISCONFIGURED = "misconfigured"
+    REPOSITORY = "repository"
+    BAD_PLAN = "bad-plan"
+    INTERRUPTED = "interrupted"
+    TERMINATED = "terminated"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return _EXIT_CODES.get(self, ExitCode.UNFINISHED)
+
+
+_EXIT_CODES = {
+    Reason.COMPLETE: ExitCode.COMPLETE,
+    Reason.ONCE: ExitCode.COMPLETE,
+    Reason.ONCE_TIMED_OUT: ExitCode.TIMED_OUT,
+    Reason.USAGE_LIMIT: ExitCode.USAGE_LIMIT,
+    Reason.WAITING: ExitCode.WAITING,
+    Reason.MISCONFIGURED: ExitCode.ENVIRONMENT,
+    Reason.REPOSITORY: ExitCode.ENVIRONMENT,
+    Reason.BAD_PLAN: ExitCode.BAD_DATA,
+    Reason.INTERRUPTED: ExitCode.INTERRUPTED,
+    Reason.TERMINATED: ExitCode.TERMINATED,
+}
+
+
+class Work(Struct, frozen=True, tag="work"):
+    story: str
+    """Empty in setup mode."""
+    mode: Mode
+
+
+class Wait(Struct, frozen=True, tag="wait"):
+    until: float
+    """Seconds since the epoch."""
+    why: str
+
+
+class Prove(Struct, frozen=True, tag="prove"):
+    """Run every check once on the final tree."""
+
+
+class Stop(Struct, frozen=True, tag="stop"):
+    reason: Reason
+    detail: str = ""
+
+
+Move = Work | Wait | Prove | Stop

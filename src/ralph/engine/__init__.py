@@ -1,0 +1,1 @@
+"""The loop: decide, prepare, act, judge, settle."""

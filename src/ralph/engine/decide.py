@@ -1,0 +1,67 @@
+"""Decide what to do next. Pure: no clock, no files, no processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ralph.core.history import History
+from ralph.core.limits import Guard, Limits
+from ralph.core.moves import Move, Prove, Reason, Stop, Work
+from ralph.core.plan import Mode, Plan, ReviewStatus, State, Story
+from ralph.core.select import next_story, why_nothing_is_ready
+
+
+def decide(
+    plan: Plan,
+    history: History,
+    limits: Limits,
+    guards: Sequence[Guard],
+    now: float,
+    *,
+    needs_setup: bool = False,
+    review: bool = False,
+) -> Move:
+    if history.misconfigured:
+        return Stop(Reason.MISCONFIGURED, history.misconfigured)
+    if plan.is_finished:
+        return _when_finished(history)
+    for guard in guards:
+        if move := guard(history, limits, now):
+            return move
+    if needs_setup and not history.setup_done:
+        return Work("", Mode.SETUP)
+    if review and (waiting := _in_review(plan, history)):
+        return waiting
+    if story := next_story(plan, skip=history.asked):
+        return Work(story.id, Mode.IMPLEMENT)
+    return _when_nothing_is_ready(plan, history)
+
+
+def _when_finished(history: History) -> Move:
+    if history.proved is None:
+        return Prove()
+    if history.proved:
+        return Stop(Reason.COMPLETE)
+    return Stop(Reason.FINAL_CHECKS, "every story is done, but the checks fail on the final tree")
+
+
+def _in_review(plan: Plan, history: History) -> Work | None:
+    """What review asked for comes first, then what waits for review, then new work."""
+    for status, mode in ((ReviewStatus.CHANGES_REQUESTED, Mode.FIX), (ReviewStatus.NEEDS_REVIEW, Mode.REVIEW)):
+        for story in plan.stories:
+            if story.review.status is status and _is_workable(story) and story.id not in history.asked:
+                return Work(story.id, mode)
+    return None
+
+
+def _is_workable(story: Story) -> bool:
+    return story.state not in (State.DONE, State.FAILED, State.BLOCKED)
+
+
+def _when_nothing_is_ready(plan: Plan, history: History) -> Stop:
+    questions = [f"{story}: {question}" for story, question in history.asked.items()]
+    if questions or plan.count(State.BLOCKED):
+        return Stop(Reason.WAITING, "; ".join(questions) or why_nothing_is_ready(plan))
+    if plan.count(State.FAILED):
+        return Stop(Reason.FAILED_STORIES, why_nothing_is_ready(plan))
+    return Stop(Reason.NOTHING_READY, why_nothing_is_ready(plan))

@@ -1,0 +1,184 @@
+"""Judge an iteration by its evidence. Pure: the same evidence gives the same verdict, now and in a replay.
+
+However the agent ended, its work is looked at first: a claim with a real change and passing checks is accepted
+even if the clock ran out on it. Only then does the way it ended decide what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ralph.core.agent import Trouble
+from ralph.core.changes import AddStory, Change, SetFields
+from ralph.core.delta import Edited
+from ralph.core.evidence import CheckResult, Claim, Evidence, How
+from ralph.core.fingerprint import fingerprint
+from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State
+from ralph.core.verdict import Kind, Verdict
+
+_FREE_TO_EDIT = ("notes", "priority")
+_FIXES = {
+    Trouble.AUTHENTICATION: "log the agent in, or set its API key",
+    Trouble.MODEL: "choose another model with --model",
+    Trouble.PERMISSION: "allow the tools it needs (agent.allowed_tools), or skip permissions in a sandbox",
+}
+
+
+def judge(evidence: Evidence) -> Verdict:
+    if evidence.interrupted:
+        return Verdict(Kind.INTERRUPTED, ("stopped before it was finished",))
+    if evidence.mode is Mode.REVIEW:
+        return _judge_review(evidence)
+    changes, notices = _sort_plan_edits(evidence)
+    missing = list(_what_is_missing(evidence))
+    if not missing:
+        return _accept(evidence, changes, notices)
+    return _by_cause(evidence, missing, changes, notices)
+
+
+def _claimed(evidence: Evidence) -> bool:
+    if evidence.mode is Mode.SETUP:
+        return evidence.ended.well and not evidence.outcome.trouble
+    if evidence.claim is not None or evidence.outcome.promised:
+        return True
+    return evidence.claim_is_implied and evidence.ended.well and not evidence.outcome.trouble
+
+
+def _what_is_missing(evidence: Evidence) -> Iterator[str]:
+    """What stands between this evidence and acceptance, in the order a person would want to read it."""
+    for check in _failing(evidence):
+        yield _describe(check)
+    if not _claimed(evidence):
+        yield "the agent did not say that the story is done"
+    if not evidence.changed and evidence.mode is not Mode.SETUP:
+        if evidence.claim is not Claim.ALREADY:
+            yield "nothing was changed, so nothing can have been done"
+        elif not evidence.checks or evidence.passed_before is False:
+            yield "it is said to be satisfied already, but no check shows that"
+
+
+def _failing(evidence: Evidence) -> list[CheckResult]:
+    return [check for check in evidence.checks if check.required and not check.passed]
+
+
+def _describe(check: CheckResult) -> str:
+    if check.timed_out:
+        return f"check {check.name!r} ran out of time after {check.seconds:.0f} s"
+    return f"check {check.name!r} failed with exit code {check.code}"
+
+
+def _accept(evidence: Evidence, changes: list[Change], notices: list[str]) -> Verdict:
+    story = evidence.story
+    if story is None:
+        return Verdict(Kind.ACCEPTED, ("set up",), tuple(changes), tuple(notices))
+    mark: dict[str, object]
+    if evidence.review:
+        mark = {"review": Review(ReviewStatus.NEEDS_REVIEW, story.review.count)}
+    else:
+        mark = {"state": State.DONE}
+    ended = "" if evidence.ended.well else f" (the agent was {evidence.ended.how.value}, but its work was finished)"
+    return Verdict(
+        Kind.ACCEPTED,
+        (("ready for review" if evidence.review else "done") + ended,),
+        (*changes, SetFields(story.id, mark)),
+        tuple(notices),
+        completes=not evidence.review,
+    )
+
+
+def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], notices: list[str]) -> Verdict:
+    outcome, ended = evidence.outcome, evidence.ended
+    if evidence.question:
+        return Verdict(Kind.BLOCKED, (f"asks: {evidence.question}",), question=evidence.question)
+    if outcome.trouble in _FIXES:
+        why = outcome.detail or outcome.text or outcome.trouble.value
+        return Verdict(Kind.MISCONFIGURED, (f"{why.strip()[:300]} — {_FIXES[outcome.trouble]}",))
+    if outcome.trouble is Trouble.LIMIT:
+        return Verdict(Kind.LIMIT, ("the usage limit is reached",), resets_at=outcome.resets_at)
+    if outcome.trouble in (Trouble.TRANSPORT, Trouble.EMPTY) and not evidence.changed:
+        why = outcome.detail or (
+            "the answer was empty" if outcome.trouble is Trouble.EMPTY else "the model cannot be reached"
+        )
+        return Verdict(Kind.TRANSPORT, (why,), fingerprint=fingerprint(why))
+    if ended.how is How.FAILED_TO_START:
+        return Verdict(Kind.MISCONFIGURED, (f"the agent could not be started: {ended.detail}",))
+    if ended.how in (How.TIMED_OUT, How.SILENT):
+        what = "went silent" if ended.how is How.SILENT else "ran out of time"
+        return _refused(Kind.TIMED_OUT, [f"the agent {what} after {ended.seconds:.0f} s", *missing], evidence, notices)
+    if not ended.well:
+        how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.code}"
+        return _refused(Kind.CRASHED, [f"the agent ended with {how}", *missing], evidence, notices)
+    if evidence.changed and evidence.checks and not _claimed(evidence) and not _failing(evidence):
+        return Verdict(Kind.PARTIAL, ("the work is sound but not said to be done",), tuple(changes), tuple(notices))
+    return _refused(Kind.REJECTED, missing, evidence, notices)
+
+
+def _refused(kind: Kind, reasons: list[str], evidence: Evidence, notices: list[str]) -> Verdict:
+    failing = _failing(evidence)
+    identity = "\n".join(f"{c.name} {c.tail}" for c in failing) or "\n".join([*reasons, evidence.ended.detail])
+    return Verdict(kind, tuple(reasons), notices=tuple(notices), fingerprint=fingerprint(identity))
+
+
+def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
+    """The agent's edits of the plan: legal ones become changes, the others notices that they were put back."""
+    if evidence.delta is None:
+        return [], [f"the plan could not be read and was put back as it was: {evidence.plan_problem}"]
+    changes: list[Change] = []
+    notices: list[str] = []
+    for edited in evidence.delta.edited:
+        legal = {n: getattr(edited.new, n) for n in _FREE_TO_EDIT if getattr(edited.new, n) != getattr(edited.old, n)}
+        if legal:
+            changes.append(SetFields(edited.new.id, legal))
+        notices += _illegal_edits(edited, evidence)
+    for added in evidence.delta.added:
+        story = added.story
+        if story.state is not State.TODO or story.review != NO_REVIEW:
+            notices.append(f"new story {story.id} was marked {story.state.value}; new stories start open")
+            continue
+        changes.append(AddStory(story, added.after))
+    notices += [f"story {story} was removed and put back" for story in evidence.delta.removed]
+    if evidence.delta.checks_changed:
+        notices.append("the plan's check commands were changed and put back")
+    return changes, notices
+
+
+def _illegal_edits(edited: Edited, evidence: Evidence) -> Iterator[str]:
+    old, new = edited.old, edited.new
+    own = evidence.story is not None and new.id == evidence.story.id
+    if (new.state, new.review) != (old.state, old.review) and not own:
+        yield f"story {new.id} was marked {new.state.value} and put back to {old.state.value}: one story per iteration"
+    for name in ("title", "description", "criteria", "depends_on", "verify"):
+        if getattr(new, name) != getattr(old, name):
+            yield f"{name.replace('_', ' ')} of story {new.id} was changed and put back"
+
+
+def _judge_review(evidence: Evidence) -> Verdict:
+    """A review says approved or changes requested, and changes nothing else."""
+    story = evidence.story
+    if story is None or evidence.delta is None:
+        return _refused(Kind.REJECTED, [f"the plan could not be read: {evidence.plan_problem}"], evidence, [])
+    trouble = _by_cause(evidence, ["the review came to no verdict"], [], [])
+    edited = evidence.delta.of(story.id)
+    if edited is None or edited.new.review.status is ReviewStatus.NEEDS_REVIEW:
+        return trouble
+    others = [e.new.id for e in evidence.delta.edited if e.new.id != story.id and e.new.review != e.old.review]
+    reasons = [f"a review may only change the one story it reviews, not {', '.join(others)}"] if others else []
+    if evidence.changed:
+        reasons.append(f"a review must not change files: {', '.join(evidence.changed[:5])}")
+    new = edited.new.review
+    if new.status is ReviewStatus.CHANGES_REQUESTED and not new.feedback.strip():
+        reasons.append("changes were requested without saying which")
+    failing = _failing(evidence)
+    if new.status is ReviewStatus.APPROVED and failing:
+        reasons += [_describe(check) for check in failing]
+    if reasons or new.status is None:
+        return _refused(Kind.REJECTED, reasons or ["the review came to no verdict"], evidence, [])
+    count = story.review.count + 1
+    fields: dict[str, object] = {"review": Review(new.status, count, new.feedback)}
+    if edited.new.notes != edited.old.notes:
+        fields["notes"] = edited.new.notes
+    approved = new.status is ReviewStatus.APPROVED
+    if approved:
+        fields["state"] = State.DONE
+    headline = "approved" if approved else f"changes requested: {new.feedback.strip()[:200]}"
+    return Verdict(Kind.ACCEPTED, (headline,), (SetFields(story.id, fields),), completes=approved)

@@ -1,0 +1,1 @@
+"""What makes a run wait or stop. Pure, one guard a module."""

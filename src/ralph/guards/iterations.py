@@ -1,0 +1,20 @@
+"""The cap on iterations, and the single one of `--once`."""
+
+from __future__ import annotations
+
+from ralph.core.history import History
+from ralph.core.limits import Limits
+from ralph.core.moves import Reason, Stop
+from ralph.core.verdict import Kind
+
+
+def guard(history: History, limits: Limits, now: float) -> Stop | None:
+    if limits.once and history.last_kind is not None and history.iterations:
+        if history.last_kind is Kind.TIMED_OUT:
+            return Stop(Reason.ONCE_TIMED_OUT, "the single iteration of --once timed out")
+        if history.last_kind is Kind.ACCEPTED:
+            return Stop(Reason.ONCE, "the single iteration of --once was accepted")
+        return Stop(Reason.ITERATION_CAP, f"the single iteration of --once was {history.last_kind.value}")
+    if history.iterations >= limits.max_iterations:
+        return Stop(Reason.ITERATION_CAP, f"{history.iterations} iterations, and the cap is {limits.max_iterations}")
+    return None
