@@ -1,0 +1,85 @@
+"""Reading a journal back: strictly, but for a last line torn by a crash."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from ralph.core.errors import BadData
+from ralph.core.events import SCHEMA, Record
+from ralph.core.problems import Place
+
+_DECODER = msgspec.json.Decoder(Record)
+
+
+def read(path: Path) -> Iterator[Record]:
+    """The records in order. A torn last line is left out; damage anywhere else is an error."""
+    try:
+        stream = path.open("rb")
+    except FileNotFoundError:
+        raise BadData("there is no journal", where=Place(str(path))) from None
+    with stream:
+        for number, line in enumerate(stream, 1):
+            if not line.endswith(b"\n"):
+                return
+            yield _decode(line, path, number)
+
+
+def _decode(line: bytes, path: Path, number: int) -> Record:
+    try:
+        record = _DECODER.decode(line)
+    except msgspec.DecodeError as error:
+        place = Place(str(path), number)
+        raise BadData(f"the journal is damaged: {error}", where=place, hint="the lines before it are good") from None
+    if record.v > SCHEMA:
+        raise BadData(
+            f"the journal has schema {record.v}, this Ralph knows {SCHEMA}",
+            where=Place(str(path), number),
+            hint="use the newer Ralph that wrote it",
+        )
+    return record
+
+
+def cut_torn_tail(path: Path) -> int:
+    """Before a killed run's journal is written on: remove a half-written last line. Says how many bytes."""
+    with path.open("r+b") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        position = size
+        while position > 0:
+            start = max(0, position - 65536)
+            stream.seek(start)
+            at = stream.read(position - start).rfind(b"\n")
+            if at >= 0:
+                position = start + at + 1
+                break
+            position = start
+        if position < size:
+            stream.truncate(position)
+    return size - position
+
+
+class Follower:
+    """Reads what is new in a journal each time it is asked; for views in other processes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._number = 0
+
+    def news(self) -> list[Record]:
+        try:
+            with self._path.open("rb") as stream:
+                stream.seek(self._offset)
+                data = stream.read()
+        except FileNotFoundError:
+            return []
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        records = []
+        for line in whole.splitlines(keepends=True):
+            self._number += 1
+            records.append(_decode(line, self._path, self._number))
+        return records

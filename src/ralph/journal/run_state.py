@@ -1,0 +1,143 @@
+"""One run as every view shows it: a fold over its journal. Pure and bounded."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ralph.core.agent import Limit, Retry, Tokens, ToolUse
+from ralph.core.events import (
+    AgentEnded,
+    AgentSaid,
+    AgentStarted,
+    CheckEnded,
+    Committed,
+    IterationEnded,
+    IterationStarted,
+    Noted,
+    PlanSeen,
+    Proved,
+    Record,
+    Recovered,
+    RunEnded,
+    RunStarted,
+    SeenStory,
+    WaitEnded,
+    WaitStarted,
+)
+from ralph.core.plan import State
+from ralph.core.verdict import Kind
+
+
+class RunState:
+    """Feed it the records in order; read its attributes at any time."""
+
+    def __init__(self) -> None:
+        self.started: RunStarted | None = None
+        self.started_at = 0.0
+        self.now = 0.0
+        self.stories: dict[str, SeenStory] = {}
+        self.proven: set[str] = set()
+        self.unproven: set[str] = set()
+        self.current: IterationStarted | None = None
+        self.current_since = 0.0
+        self.agent: AgentStarted | None = None
+        self.tools: deque[ToolUse] = deque(maxlen=8)
+        self.checks: deque[CheckEnded] = deque(maxlen=20)
+        self.live_tokens = Tokens()
+        self.waiting: WaitStarted | None = None
+        self.iterations: deque[IterationEnded] = deque(maxlen=200)
+        self.count = 0
+        self.kinds: dict[Kind, int] = {}
+        self.tokens = Tokens()
+        self.cost_usd: float | None = None
+        self.agent_seconds = 0.0
+        self.commits: list[str] = []
+        self.rescues: list[str] = []
+        self.notes: deque[Noted] = deque(maxlen=20)
+        self.recovered: Recovered | None = None
+        self.limit: Limit | None = None
+        self.retry: Retry | None = None
+        self.proved: Proved | None = None
+        self.ended: RunEnded | None = None
+
+    @property
+    def total(self) -> int:
+        return len(self.stories)
+
+    @property
+    def done(self) -> int:
+        return sum(story.state is State.DONE for story in self.stories.values())
+
+    def add(self, record: Record) -> None:
+        self.now = record.t
+        event = record.event
+        match event:
+            case RunStarted():
+                self.started, self.started_at = event, record.t
+            case PlanSeen():
+                self._plan(event)
+            case IterationStarted():
+                self.current, self.current_since, self.agent = event, record.t, None
+                self.tools.clear()
+                self.checks.clear()
+                self.waiting = self.retry = None
+            case AgentStarted():
+                self.agent = event
+            case AgentSaid(event=said):
+                self._said(said)
+            case AgentEnded(ended=ended, outcome=outcome):
+                self.agent_seconds += ended.seconds
+                self.tokens += outcome.tokens
+                if outcome.cost_usd is not None:
+                    self.cost_usd = (self.cost_usd or 0) + outcome.cost_usd
+            case CheckEnded():
+                self.checks.append(event)
+            case Committed(commit=commit):
+                self.commits.append(commit)
+            case IterationEnded():
+                self._finished(event)
+            case WaitStarted():
+                self.waiting = event
+            case WaitEnded():
+                self.waiting = None
+            case Noted():
+                self.notes.append(event)
+            case Recovered():
+                self.recovered = event
+            case Proved():
+                self.proved = event
+            case RunEnded():
+                self.ended, self.current, self.waiting = event, None, None
+
+    def _plan(self, event: PlanSeen) -> None:
+        if event.whole:
+            self.stories = {story.id: story for story in event.stories}
+            return
+        self.stories |= {story.id: story for story in event.stories}
+        for gone in event.removed:
+            self.stories.pop(gone, None)
+        if event.ids is not None:
+            self.stories = {name: self.stories[name] for name in event.ids if name in self.stories}
+
+    def _said(self, said: object) -> None:
+        match said:
+            case ToolUse():
+                self.tools.append(said)
+            case Limit():
+                self.limit = said
+            case Retry():
+                self.retry = said
+
+    def _finished(self, event: IterationEnded) -> None:
+        self.current = None
+        self.iterations.append(event)
+        self.count += 1
+        self.kinds[event.kind] = self.kinds.get(event.kind, 0) + 1
+        if event.rescue:
+            self.rescues.append(event.rescue)
+        if event.completes:
+            (self.proven if event.proven else self.unproven).add(event.story)
+        known = self.stories.get(event.story)
+        if known is not None and event.story_state is not None:
+            changed = SeenStory(known.id, known.title, event.story_state, known.priority, known.depends_on)
+            self.stories[event.story] = changed

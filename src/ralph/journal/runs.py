@@ -1,0 +1,49 @@
+"""The runs of a workspace: their folders in the state folder, their names, which one is meant."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from pathlib import Path
+
+from ralph.core.errors import UsageError
+from ralph.core.text import one_line
+
+
+def new_run_id(now: float) -> str:
+    """Sorts by time, and two runs started in the same second differ."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{secrets.token_hex(2)}"
+
+
+def runs_folder(workspace_state: Path) -> Path:
+    return workspace_state / "runs"
+
+
+def journal_path(workspace_state: Path, run: str) -> Path:
+    return runs_folder(workspace_state) / run / "events.jsonl"
+
+
+def list_runs(workspace_state: Path) -> list[str]:
+    """Oldest first. Only folders with a journal count."""
+    folder = runs_folder(workspace_state)
+    if not folder.is_dir():
+        return []
+    return sorted(entry.name for entry in folder.iterdir() if (entry / "events.jsonl").is_file())
+
+
+def find_run(workspace_state: Path, wanted: str = "") -> str:
+    """The run with this id or this unambiguous beginning of one; the last run when nothing is given."""
+    runs = list_runs(workspace_state)
+    if not runs:
+        raise UsageError("there has been no run in this workspace yet", hint="`ralph run` starts one")
+    if not wanted:
+        return runs[-1]
+    matching = [run for run in runs if run.startswith(wanted)]
+    if wanted in runs:
+        return wanted
+    if len(matching) == 1:
+        return matching[0]
+    hint = "`ralph runs` lists them"
+    if matching:
+        raise UsageError(f"{len(matching)} runs begin with {one_line(repr(wanted), 60)}", hint=hint)
+    raise UsageError(f"there is no run {one_line(repr(wanted), 60)}", hint=hint)
