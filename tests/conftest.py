@@ -1,0 +1,98 @@
+"""What holds for every test: its own home, no trace left, fast ones first."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import hypothesis
+import pytest
+from hypothesis.configuration import set_hypothesis_home_dir
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+from support import isolation
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_REAL = isolation.real_places(os.environ)
+_numbers = count(1)
+_watch = pytest.StashKey[isolation.Watch]()
+
+set_hypothesis_home_dir(ROOT / ".hypothesis")
+hypothesis.settings.register_profile(
+    "ralph",
+    deadline=None,  # the machine may be busy; a slow example is no failure
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    print_blob=True,
+    database=DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples"),
+)
+hypothesis.settings.load_profile("ralph")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Nothing of the developer's own is visible from here on, not even to fixtures of a whole session."""
+    config.stash[_watch] = isolation.Watch(_REAL, isolation.needed_places(ROOT))
+    for name in isolation.foreign_variables(os.environ):
+        del os.environ[name]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fast tests first: a mistake shows early."""
+    items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("client", "slow")])
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _session_home(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[None]:
+    pytestconfig.stash[_watch].exempt(tmp_path_factory.getbasetemp())
+    with pytest.MonkeyPatch.context() as patch:
+        _move_in(tmp_path_factory.mktemp("session") / "home", patch)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _isolation(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[None]:
+    """Every test has its own empty home and state folder, and leaves no trace."""
+    watch = pytestconfig.stash[_watch]
+    folder = Path.cwd()
+    running = isolation.children()
+    with pytest.MonkeyPatch.context() as patch:
+        _move_in(tmp_path_factory.getbasetemp() / "homes" / str(next(_numbers)), patch)
+        watch.is_on = True
+        yield
+        watch.is_on = False
+
+    problems = [f"touched the real home: {what}" for what in watch.take()]
+    if _gone_from(folder):
+        problems.append("left another working directory")
+        os.chdir(folder)
+    for pid, command in isolation.left_behind(running).items():
+        problems.append(f"left a process alive: {pid} {command}")
+        os.kill(pid, signal.SIGKILL)
+    if problems:
+        pytest.fail("this test " + "; ".join(problems), pytrace=False)
+
+
+@pytest.fixture
+def git_identity() -> tuple[str, str]:
+    """git knows who commits, as on a developer's machine; without this fixture it does not."""
+    name, email = "Ada Tester", "ada@example.test"
+    Path(os.environ["HOME"], ".gitconfig").write_text(
+        f"[user]\n\tname = {name}\n\temail = {email}\n[init]\n\tdefaultBranch = main\n"
+    )
+    return name, email
+
+
+def _move_in(home: Path, patch: pytest.MonkeyPatch) -> None:
+    home.mkdir(parents=True)
+    for name, value in isolation.own_variables(home).items():
+        patch.setenv(name, value)
+
+
+def _gone_from(folder: Path) -> bool:
+    try:
+        return Path.cwd() != folder
+    except FileNotFoundError:  # the working directory itself was removed
+        return True
