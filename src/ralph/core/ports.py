@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
 
+from ralph.core.agent import AgentEvent
 from ralph.core.changes import Change
-from ralph.core.plan import Plan, State
+from ralph.core.plan import Mode, Plan, State
 
 
 class PlanRef(Struct, frozen=True):
@@ -90,4 +91,67 @@ class Layout(Protocol):
 
     def scaffold(self, ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
         """Files of a fresh plan: path relative to the workspace → text."""
+        ...
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """One agent process to come: everything an adapter needs to build its command line."""
+
+    prompt: str
+    """Always travels by stdin."""
+    system: str = ""
+    """Appended to the client's system prompt, where it has one."""
+    cwd: Path
+    model: str = ""
+    allowed_tools: str = ""
+    skip_permissions: bool = False
+    command: tuple[str, ...] = ()
+    """For the `command` agent, and to name another binary for the others."""
+    script: Path | None = None
+    """For the `scripted` agent."""
+    story: str = ""
+    title: str = ""
+    mode: Mode = Mode.IMPLEMENT
+    iteration: int = 1
+    attempt: int = 1
+    plan: Path | None = None
+    request: Path | None = None
+    """Where the agent may leave a request: a claim, a question."""
+    is_root: bool = False
+    """The loop runs as root."""
+
+
+class Launch(Struct, frozen=True):
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+    env: dict[str, str] = {}
+    """Added to the child's environment."""
+
+
+Reader = Callable[[bytes], Iterable[AgentEvent]]
+"""Reads one line of a client's output. Never raises: a line it cannot read gives no event."""
+
+
+class Agent(Protocol):
+    """A coding agent's command line. A module is one of these."""
+
+    @property
+    def NAME(self) -> str: ...
+
+    @property
+    def TITLE(self) -> str: ...
+
+    @property
+    def ENV(self) -> tuple[str, ...]:
+        """Names of environment variables the client needs passed through."""
+        ...
+
+    def find(self, session: Session, path: str) -> str:
+        """The program's path, searched on `path`. Raises SetupError with the fix when it is missing."""
+        ...
+
+    def launch(self, session: Session, program: str) -> Launch: ...
+
+    def reader(self) -> Reader:
+        """A fresh reader for one process."""
         ...
