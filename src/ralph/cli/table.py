@@ -1,13 +1,14 @@
 """The commands: name → where it lives and one line about it. Nothing is imported until it is called."""
 
-from __future__ import annotations
 
-from typing import NamedTuple
+class Entry:
+    """A plain class: NamedTuple and dataclass would cost more than the rest of `ralph --version`."""
 
+    __slots__ = ("module", "summary")
 
-class Entry(NamedTuple):
-    module: str
-    summary: str
+    def __init__(self, module: str, summary: str) -> None:
+        self.module = module
+        self.summary = summary
 
 
 GROUPS: dict[str, dict[str, Entry]] = {
