@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ralph.core.agent import AgentEvent
+from ralph.core.agent import AgentEvent, Outcome
 from ralph.core.changes import Change
-from ralph.core.plan import Mode, Plan, State
+from ralph.core.evidence import CheckResult, Ended
+from ralph.core.plan import Mode, Plan, State, Story
 
 
 class PlanRef(Struct, frozen=True):
@@ -155,3 +156,51 @@ class Agent(Protocol):
     def reader(self) -> Reader:
         """A fresh reader for one process."""
         ...
+
+
+class Prompt(Struct, frozen=True):
+    """What an agent is told. `system` goes by the client's own way of adding to its system prompt."""
+
+    text: str
+    system: str = ""
+
+
+class Command(Protocol):
+    """Runs a line of shell in the workspace, bounded, and reports it as evidence."""
+
+    def __call__(self, name: str, command: str, *, timeout: float | None, cwd: str = "") -> CheckResult: ...
+
+
+class StepContext(Struct, frozen=True):
+    """What a step can see and use. The same for built-in and third-party steps."""
+
+    root: Path
+    """The workspace."""
+    repo: Path
+    """The git repository in it; most often the same folder."""
+    story: Story | None
+    mode: Mode
+    iteration: int
+    deadline: float | None
+    """Seconds this step may take."""
+    run_command: Command
+    run_agent: Callable[[dict[str, Any], float | None], tuple[Ended, Outcome]]
+
+
+class StepReport(Struct, frozen=True):
+    """What came of a step. A report with `check` is evidence that `judge` looks at."""
+
+    ok: bool
+    detail: str = ""
+    check: CheckResult | None = None
+    commit: bool = False
+    """Ask the loop to commit the story when it is accepted."""
+
+
+class Step(Protocol):
+    """A kind of step. A module is one of these; a third-party one enters by the entry point group `ralph.steps`."""
+
+    @property
+    def NAME(self) -> str: ...
+
+    def execute(self, context: StepContext, config: dict[str, Any]) -> StepReport: ...

@@ -1,0 +1,1 @@
+"""Commands the loop runs itself to prove a story."""

@@ -1,0 +1,50 @@
+"""Which checks apply to a story, and the identity of a set of checks. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from ralph.config.schema import Config, all_checks
+from ralph.core.plan import Plan, Story
+
+When = Literal["story", "review", "final"]
+
+
+class ChosenCheck(Struct, frozen=True):
+    name: str
+    command: str
+    timeout: float | None = 600.0
+    cwd: str = ""
+    required: bool = True
+
+
+def choose(config: Config, plan: Plan, story: Story | None, when: When) -> tuple[ChosenCheck, ...]:
+    """The plan's commands, the story's own, then those of the settings. The final pass takes every story's."""
+    chosen = [ChosenCheck(command, command) for command in plan.verify]
+    owners = plan.stories if when == "final" else [story] if story is not None else []
+    chosen += [ChosenCheck(f"{owner.id}: {command}", command) for owner in owners for command in owner.verify]
+    chosen += [
+        ChosenCheck(check.name, check.command, check.timeout or None, check.cwd, not check.allow_failure)
+        for check in all_checks(config)
+        if when in check.when
+    ]
+    return tuple(_once(chosen))
+
+
+def _once(checks: Iterable[ChosenCheck]) -> Iterable[ChosenCheck]:
+    seen: set[tuple[str, str]] = set()
+    for check in checks:
+        if (check.command, check.cwd) not in seen:
+            seen.add((check.command, check.cwd))
+            yield check
+
+
+def set_id(checks: Iterable[ChosenCheck]) -> str:
+    """Changes whenever a command, its folder or its weight changes."""
+    text = msgspec.json.encode([(c.command, c.cwd, c.required) for c in checks])
+    return hashlib.sha256(text).hexdigest()[:16]

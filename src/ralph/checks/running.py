@@ -1,0 +1,54 @@
+"""Runs checks in the workspace: clean environment, bounded output, time limit, nothing left alive."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ralph.core.errors import ConfigError
+from ralph.core.evidence import CheckResult
+from ralph.core.text import clean
+from ralph.host.proc import CannotStart, run_shell
+
+_KEPT = 200_000
+_TAIL_LINES = 100
+
+
+def run_check(
+    name: str,
+    command: str,
+    *,
+    root: Path,
+    env: Mapping[str, str],
+    timeout: float | None,
+    cwd: str = "",
+    required: bool = True,
+) -> CheckResult:
+    """Run one command. It never raises for what the command does; that is its result."""
+    folder = Path(os.path.realpath(root / cwd)) if cwd else root
+    if not folder.is_relative_to(os.path.realpath(root)):
+        raise ConfigError(f"check {name!r} would run in {cwd}, outside of the workspace")
+    try:
+        finished = run_shell(command, cwd=folder, env=env, timeout=timeout, limit=_KEPT)
+    except CannotStart as error:
+        return CheckResult(name=name, command=command, passed=False, code=127, tail=str(error), required=required)
+    output = finished.out + finished.err
+    return CheckResult(
+        name=name,
+        command=command,
+        passed=finished.ok,
+        code=finished.code,
+        seconds=round(finished.duration, 3),
+        timed_out=finished.timed_out,
+        tail=tail(output),
+        digest=hashlib.sha256(output).hexdigest(),
+        required=required,
+    )
+
+
+def tail(output: bytes, lines: int = _TAIL_LINES) -> str:
+    """The last lines, fit for a prompt, a log and a terminal."""
+    text = clean(output.decode("utf-8", "replace"))
+    return "\n".join(line[:500] for line in text.rstrip().splitlines()[-lines:])

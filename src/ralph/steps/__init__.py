@@ -1,0 +1,1 @@
+"""Steps of an iteration, one a module."""
