@@ -11,6 +11,9 @@ from ralph.cli.table import GROUPS, entries
 
 TYPE_CHECKING = False  # the name is all that a type checker needs; importing typing takes 4 ms
 if TYPE_CHECKING:
+    from typing import Any
+
+    from ralph.cli.arguments import Parser
     from ralph.core.errors import RalphError
 
 _USAGE = "usage: ralph COMMAND [OPTIONS]"
@@ -73,22 +76,23 @@ def _guarded(argv: list[str]) -> int:
 
 
 def _run(argv: list[str]) -> int:
+    name, *rest = argv
+    if name not in entries():
+        return _unknown(name)
+    module, parser = load(name)
+    return int(module.run(parser.parse_args(rest)))
+
+
+def load(name: str) -> "tuple[Any, Parser]":
+    """The module of a command, and the parser of its arguments."""
     from importlib import import_module
 
     from ralph.cli.arguments import Parser
 
-    name, *rest = argv
-    command = entries().get(name)
-    if command is None:
-        return _unknown(name)
-    module = import_module(command.module)
-    parser = Parser(
-        prog=f"ralph {name}",
-        description=(module.__doc__ or "").strip(),
-        examples=module.EXAMPLES,
-    )
+    module = import_module(entries()[name].module)
+    parser = Parser(prog=f"ralph {name}", description=(module.__doc__ or "").strip(), examples=module.EXAMPLES)
     module.configure(parser)
-    return int(module.run(parser.parse_args(rest)))
+    return module, parser
 
 
 def _unknown(name: str) -> int:

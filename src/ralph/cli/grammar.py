@@ -1,0 +1,123 @@
+"""The command line as values, read off the parsers: for completion scripts and the reference page.
+
+argparse tells no one what a parser accepts, so this is the one place that looks at its private parts.
+"""
+
+from __future__ import annotations
+
+import argparse
+from enum import StrEnum
+
+from msgspec import Struct
+
+from ralph.cli.main import load
+from ralph.cli.table import entries
+
+
+class Kind(StrEnum):
+    """What a value is, as far as a shell can help with it."""
+
+    TEXT = "text"
+    CHOICE = "choice"
+    FILE = "file"
+    FOLDER = "folder"
+    STORY = "story"
+
+
+_KINDS = {"DIR": Kind.FOLDER, "FILE": Kind.FILE, "PATH": Kind.FILE, "ID": Kind.STORY}
+
+
+class Value(Struct, frozen=True):
+    name: str
+    kind: Kind = Kind.TEXT
+    choices: tuple[str, ...] = ()
+
+
+class Option(Struct, frozen=True):
+    flags: tuple[str, ...]
+    help: str
+    value: Value | None = None
+
+
+class Argument(Struct, frozen=True):
+    value: Value
+    help: str
+    repeats: bool = False
+    optional: bool = False
+
+
+class Command(Struct, frozen=True):
+    path: tuple[str, ...]
+    """Without the program's own name: `("task", "done")`; empty for `ralph` itself."""
+    summary: str
+    description: str = ""
+    options: tuple[Option, ...] = ()
+    arguments: tuple[Argument, ...] = ()
+    examples: tuple[str, ...] = ()
+    subcommands: tuple[Command, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return " ".join(("ralph", *self.path))
+
+    def family(self) -> list[Command]:
+        """The command and everything below it, parents first."""
+        return [self, *(one for child in self.subcommands for one in child.family())]
+
+
+def read_all() -> Command:
+    """The whole of `ralph`."""
+    commands = tuple(_read(load(name)[1], (name,), entry.summary) for name, entry in entries().items())
+    options = (
+        Option(("-V", "--version"), "print the version"),
+        Option(("-h", "--help"), "print the commands"),
+    )
+    return Command((), "runs a coding agent over a list of stories", options=options, subcommands=commands)
+
+
+def _read(parser: argparse.ArgumentParser, path: tuple[str, ...], summary: str) -> Command:
+    options: list[Option] = []
+    arguments: list[Argument] = []
+    subcommands: list[Command] = []
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            summaries = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            subcommands += [_read(sub, (*path, name), summaries.get(name, "")) for name, sub in action.choices.items()]
+        elif action.help == argparse.SUPPRESS:
+            continue
+        elif action.option_strings:
+            takes_value = action.nargs != 0
+            options.append(
+                Option(tuple(action.option_strings), _help(parser, action), _value(action) if takes_value else None)
+            )
+        else:
+            repeats = action.nargs in ("*", "+", argparse.REMAINDER)
+            optional = action.nargs in ("?", "*", argparse.REMAINDER)
+            arguments.append(Argument(_value(action), _help(parser, action), repeats, optional))
+    return Command(
+        path,
+        summary,
+        description=(parser.description or "").strip(),
+        options=tuple(options),
+        arguments=tuple(arguments),
+        examples=_examples(parser.epilog or ""),
+        subcommands=tuple(subcommands),
+    )
+
+
+def _value(action: argparse.Action) -> Value:
+    choices = tuple(str(choice) for choice in action.choices or ())
+    metavar = action.metavar[0] if isinstance(action.metavar, tuple) else action.metavar
+    name = metavar or ("|".join(choices) if choices else action.dest.upper())
+    return Value(name, Kind.CHOICE if choices else _KINDS.get(name, Kind.TEXT), choices)
+
+
+def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    if not action.help:
+        return ""
+    return parser._get_formatter()._expand_help(action)
+
+
+def _examples(epilog: str) -> tuple[str, ...]:
+    title, _, lines = epilog.partition("\n")
+    return tuple(line.strip() for line in lines.splitlines()) if title == "examples:" else ()

@@ -1,0 +1,1 @@
+"""Completion scripts, one module per shell."""
