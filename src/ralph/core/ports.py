@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -204,3 +204,39 @@ class Step(Protocol):
     def NAME(self) -> str: ...
 
     def execute(self, context: StepContext, config: dict[str, Any]) -> StepReport: ...
+
+
+class Reading(Protocol):
+    """A plan as it was read at one moment. It can be written back byte for byte."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def source(self) -> bytes: ...
+
+    @property
+    def digest(self) -> str: ...
+
+
+R = TypeVar("R", bound=Reading)
+
+
+class PlanBook(Protocol[R]):
+    """The plan on disk, as the engine uses it."""
+
+    def load(self) -> R:
+        """Raises PlanError."""
+        ...
+
+    def planned(self, reading: R, changes: Sequence[Change], why: dict[str, str]) -> R:
+        """What `reading` becomes with these changes. Writes nothing. `why`: a sentence per failed or blocked story."""
+        ...
+
+    def write(self, reading: R) -> None:
+        """Make the disk say exactly this, whatever is there now."""
+        ...
+
+    def dump(self, reading: R) -> bytes: ...
+
+    def undump(self, data: bytes) -> R: ...

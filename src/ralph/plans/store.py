@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from ralph.core.changes import AddStory, Change, RemoveStory, SetFields, apply
 from ralph.core.errors import BadData, IllegalChange, PlanError
 from ralph.core.plan import NO_REVIEW, Plan, State, Story
 from ralph.core.ports import Layout, PlanRef
-from ralph.host.files import read_bytes, write_bytes
+from ralph.host.files import make_folder, read_bytes, write_bytes
 from ralph.plans import beside
 from ralph.plans.beside import Beside, Sidecar
 
@@ -46,25 +48,45 @@ class PlanStore:
         return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, (notice,) if notice else ())
 
     def save(self, loaded: Loaded, changes: Sequence[Change]) -> Loaded:
-        """Make the changes, in the file as far as its format can say them, beside it otherwise.
-
-        The new text is parsed again before it is written: a change that would not read back as meant is
-        refused and nothing is touched.
-        """
-        in_file, sidecar = split(loaded, changes, self.layout)
-        source = self.layout.edit(loaded.source, in_file) if in_file else loaded.source
-        after = self._parse(source)
-        self._must_mean(apply(loaded.in_file, in_file), after)
+        """Make the changes on disk, unless somebody else changed the plan in the meantime."""
+        after = self.planned(loaded, changes, {})
         if self._read() != loaded.source:
             raise IllegalChange(
                 f"{self.ref.path} was changed by somebody else in the meantime",
                 hint="look at it, then do it again",
             )
-        if sidecar != loaded.sidecar:
-            beside.write(self._sidecar_path, sidecar)
-        if source != loaded.source:
-            write_bytes(self.ref.path, source)
+        if after.sidecar != loaded.sidecar:
+            beside.write(self._sidecar_path, after.sidecar)
+        if after.source != loaded.source:
+            write_bytes(self.ref.path, after.source)
+        return after
+
+    def planned(self, reading: Loaded, changes: Sequence[Change], why: dict[str, str]) -> Loaded:
+        """The plan with the changes, in the file as far as its format can say them, beside it otherwise.
+
+        The new text is parsed again: a change that would not read back as meant is refused. Nothing is written.
+        """
+        in_file, sidecar = split(reading, changes, self.layout)
+        for story_id, sentence in why.items():
+            sidecar = sidecar.with_fields(story_id, {"why": sentence or None})
+        source = self.layout.edit(reading.source, in_file) if in_file else reading.source
+        after = self._parse(source) if in_file else reading.in_file
+        self._must_mean(apply(reading.in_file, in_file), after)
         return Loaded(beside.merge(after, sidecar), after, source, sidecar)
+
+    def write(self, reading: Loaded) -> None:
+        """Make the disk say exactly this, whatever an agent has put in its place."""
+        _clear_the_way(self.ref.path, self.ref.root)
+        write_bytes(self.ref.path, reading.source)
+        beside.write(self._sidecar_path, reading.sidecar)
+
+    def dump(self, reading: Loaded) -> bytes:
+        return msgspec.msgpack.encode((reading.source, reading.sidecar))
+
+    def undump(self, data: bytes) -> Loaded:
+        source, sidecar = msgspec.msgpack.decode(data, type=tuple[bytes, Sidecar])
+        in_file = self._parse(source)
+        return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar)
 
     def _read(self) -> bytes:
         try:
@@ -82,6 +104,18 @@ class PlanStore:
                 f"this change cannot be written to {self.ref.path} without disturbing something else",
                 hint="edit the file by hand; `ralph check` tells whether it is right",
             )
+
+
+def _clear_the_way(path: Path, root: Path) -> None:
+    """Remove what is no regular file, or a link out of the workspace, from where a plan belongs."""
+    make_folder(path.parent)
+    if path.is_symlink():
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+            path.unlink()
+    elif path.is_dir():
+        path.rename(path.with_name(f"{path.name}.moved-{time.time_ns()}"))
+    elif path.exists() and not path.is_file():
+        path.unlink()
 
 
 def _values(story: Story, names: list[str]) -> list[Any]:

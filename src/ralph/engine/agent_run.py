@@ -1,0 +1,175 @@
+"""Runs one agent process: starts it, reads its events into the journal, and says how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.core.agent import AgentEvent, Init, Limit, Outcome, Result, Retry, Text, ToolUse, add
+from ralph.core.environment import child_environment
+from ralph.core.events import AgentEnded, AgentSaid, AgentStarted
+from ralph.core.evidence import Ended, How
+from ralph.core.ports import Agent, Reader, Session
+from ralph.core.text import clean, one_line
+from ralph.host import supervise as host
+from ralph.host.rawlog import RawLog
+from ralph.host.signals import StopSignal
+from ralph.host.tree import ProcessId, cpu_seconds
+from ralph.journal.writing import Journal
+
+_MOST_EVENTS = 2000
+_HOWS = {
+    host.How.EXITED: How.EXITED,
+    host.How.TIMED_OUT: How.TIMED_OUT,
+    host.How.SILENT: How.SILENT,
+    host.How.LINGERED: How.LINGERED,
+    host.How.STOPPED: How.STOPPED,
+    host.How.FAILED_TO_START: How.FAILED_TO_START,
+}
+
+
+class Patience(Struct, frozen=True):
+    """Seconds; None: no limit."""
+
+    total: float | None = 900
+    idle: float | None = 600
+    grace: float = 10
+    linger: float | None = 30
+
+
+class AgentRunner:
+    def __init__(
+        self,
+        agent: Agent,
+        journal: Journal,
+        stop: StopSignal,
+        *,
+        run: str,
+        raw_folder: Path,
+        env: Mapping[str, str],
+        wanted_env: tuple[str, ...],
+        promise: str,
+    ) -> None:
+        self._agent = agent
+        self._journal = journal
+        self._stop = stop
+        self._run = run
+        self._raw_folder = raw_folder
+        self._env = env
+        self._wanted_env = (*agent.ENV, *wanted_env)
+        self._promise = promise
+
+    def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
+        program = self._agent.find(session, self._env.get("PATH", ""))
+        launch = self._agent.launch(session, program)
+        listener = _Listener(self._agent.reader(), self._journal.write, session.iteration, self._promise)
+        started: list[ProcessId] = []
+
+        def on_start(process: ProcessId) -> None:
+            started.append(process)
+            self._journal.write(
+                AgentStarted(
+                    iteration=session.iteration, step=step, pid=process.pid, start=process.start, argv=launch.argv
+                )
+            )
+
+        raw_path = self._raw_folder / f"{session.iteration:04}-{step}.log"
+        with RawLog(raw_path) as raw, RawLog(raw_path.with_suffix(".err.log")) as raw_err:
+            ending = host.supervise(
+                host.Command(launch.argv, session.cwd, self._environment(session) | launch.env, launch.stdin),
+                host.Limits(patience.total, patience.idle, patience.grace, patience.linger),
+                on_line=listener.line,
+                raw=raw,
+                raw_err=raw_err,
+                is_final=lambda _: listener.is_final,
+                resumes=lambda _: not listener.is_final,
+                stop=self._stop,
+                signs_of_life=lambda: cpu_seconds(started[0]) if started else 0.0,
+                on_start=on_start,
+            )
+        ended = _ended(ending)
+        self._journal.write(
+            AgentEnded(
+                iteration=session.iteration,
+                step=step,
+                ended=ended,
+                outcome=listener.outcome,
+                swept=ending.swept,
+                raw=str(raw_path),
+            )
+        )
+        return ended, listener.outcome
+
+    def _environment(self, session: Session) -> dict[str, str]:
+        added = {
+            "RALPH_LOOP": "1",
+            "RALPH_RUN": self._run,
+            "RALPH_STORY": session.story,
+            "RALPH_ITERATION": str(session.iteration),
+            "RALPH_MODE": session.mode.value,
+            "RALPH_ATTEMPT": str(session.attempt),
+        }
+        if session.request:
+            added["RALPH_REQUEST_FILE"] = str(session.request)
+        return child_environment(self._env, self._wanted_env, added)
+
+
+class _Listener:
+    """Turns lines into events: adds them up, and writes the ones worth showing to the journal."""
+
+    def __init__(
+        self,
+        read: Reader,
+        write: Callable[[AgentSaid], object],
+        iteration: int,
+        promise: str,
+    ) -> None:
+        self._read = read
+        self._write = write
+        self._iteration = iteration
+        self._promise = promise
+        self._written = 0
+        self.outcome = Outcome()
+        self.is_final = False
+
+    def line(self, line: bytes, oversize: bool) -> None:
+        if oversize:
+            return
+        for event in self._read(line):
+            self._add(event)
+
+    def _add(self, event: AgentEvent) -> None:
+        self.outcome = add(self.outcome, event, self._promise)
+        if isinstance(event, Result):
+            self.is_final = True
+        elif isinstance(event, Init):
+            self.is_final = False
+        shown = _shown(event)
+        if shown is not None and self._written < _MOST_EVENTS:
+            self._written += 1
+            self._write(AgentSaid(self._iteration, shown))
+
+
+def _shown(event: AgentEvent) -> AgentEvent | None:
+    match event:
+        case Text(text):
+            return Text(one_line(text, 200)) if text.strip() else None
+        case ToolUse(name, summary, id):
+            return ToolUse(one_line(name, 40), one_line(summary, 120), id)
+        case Init() | Limit() | Retry():
+            return event
+        case _:
+            return None
+
+
+def _ended(ending: host.Ending) -> Ended:
+    stderr = clean(ending.err_tail[-2000:].decode("utf-8", "replace")).strip()
+    return Ended(
+        how=_HOWS[ending.how],
+        code=ending.code,
+        signal=ending.signal,
+        seconds=round(ending.duration, 3),
+        detail=ending.message or stderr,
+    )

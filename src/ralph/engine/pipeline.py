@@ -1,0 +1,109 @@
+"""The steps of one iteration, each with its time limit, its retries and its own circuit breaker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ralph.core.circuit import Circuit, Position
+from ralph.core.errors import RalphError
+from ralph.core.events import StepEnded
+from ralph.core.evidence import CheckResult
+from ralph.core.ports import Step, StepContext, StepReport
+
+Pause = Callable[[float], bool]
+"""Waits so many seconds; true: somebody wants the run to stop."""
+
+
+class PlannedStep(Struct, frozen=True):
+    """A step of the settings, resolved."""
+
+    name: str
+    kind: str
+    step: Step
+    timeout: float | None = None
+    max_retries: int = 0
+    retry_delay: float = 0
+    continue_on_error: bool = False
+    circuit: Circuit | None = None
+    config: dict[str, Any] = {}
+
+
+class Passed(Struct, frozen=True):
+    """What came of the whole pipeline."""
+
+    checks: tuple[CheckResult, ...] = ()
+    commit: bool = False
+    failed: str = ""
+    """The step that ended the pipeline."""
+
+
+class Pipeline:
+    """Holds the circuits of a run; everything else is given anew for each iteration."""
+
+    def __init__(self, steps: Sequence[PlannedStep], tell: Callable[[StepEnded], object], pause: Pause) -> None:
+        self._steps = tuple(steps)
+        self._tell = tell
+        self._pause = pause
+        self._circuits = {number: step.circuit for number, step in enumerate(steps) if step.circuit}
+
+    def run(self, make_context: Callable[[float | None], StepContext], iteration: int) -> Passed:
+        """Run the steps in order. A failing agent does not end it: its tree is looked at like any other."""
+        checks: list[CheckResult] = []
+        commit = False
+        for number, planned in enumerate(self._steps):
+            report = self._one(number, planned, make_context, iteration)
+            if report is None:
+                continue
+            commit = commit or report.commit
+            if report.check is not None:
+                checks.append(report.check)
+            if not report.ok and planned.kind != "agent" and not planned.continue_on_error:
+                return Passed(tuple(checks), commit, planned.name)
+        return Passed(tuple(checks), commit)
+
+    def _one(
+        self, number: int, planned: PlannedStep, make_context: Callable[[float | None], StepContext], iteration: int
+    ) -> StepReport | None:
+        begun = time.monotonic()
+        circuit = self._circuits.get(number)
+        if circuit and circuit.position(begun) is Position.OPEN:
+            self._tell(_ended(planned, iteration, StepReport(False), begun, 0, "its circuit is open"))
+            return None
+        tries = 0
+        while True:
+            tries += 1
+            report = _execute(planned, make_context(planned.timeout))
+            if report.ok or tries > planned.max_retries or self._pause(planned.retry_delay):
+                break
+        if circuit:
+            self._circuits[number] = circuit.after(report.ok, time.monotonic())
+        self._tell(_ended(planned, iteration, report, begun, tries, ""))
+        return report
+
+
+def _execute(planned: PlannedStep, context: StepContext) -> StepReport:
+    try:
+        return planned.step.execute(context, planned.config)
+    except RalphError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a third-party step must not end the run
+        return StepReport(False, f"{type(error).__name__}: {error}")
+
+
+def _ended(
+    planned: PlannedStep, iteration: int, report: StepReport, begun: float, tries: int, skipped: str
+) -> StepEnded:
+    return StepEnded(
+        iteration=iteration,
+        step=planned.name,
+        kind=planned.kind,
+        ok=report.ok,
+        seconds=round(time.monotonic() - begun, 3),
+        tries=tries,
+        skipped=skipped,
+        detail=report.detail[:2000],
+    )

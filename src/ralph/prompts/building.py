@@ -1,0 +1,166 @@
+"""What an agent is told in one iteration: the template, the story, the checks, what went wrong last time. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ralph.core.plan import Mode, Story
+from ralph.core.ports import Prompt
+from ralph.core.text import clean
+from ralph.prompts.templates import library, render
+
+LIBRARY = {
+    "plan.md": "plan-prompt",
+    "tasks.json": "tasks-prompt",
+    "steps": "steps-loop",
+    "feature": "feature-prompt",
+    "spec.md": "spec-prompt",
+}
+"""The built-in template of each layout, used when the workspace has none of its own."""
+
+SETUP = "steps-setup"
+_MOST_FEEDBACK = 6000
+_MOST_SYSTEM = 2500
+_MOST_LEARNINGS = 1200
+
+
+class Briefing(Struct, frozen=True, kw_only=True):
+    """Everything a prompt is made of."""
+
+    layout: str
+    mode: Mode
+    story: Story | None
+    story_block: str = ""
+    """The story as the plan file words it, where that is more than the fields say."""
+    template: str = ""
+    """The user's own; empty: the built-in one."""
+    template_name: str = ""
+    iteration: int = 1
+    max_iterations: int = 1
+    attempt: int = 1
+    done: int = 0
+    total: int = 0
+    plan_path: str = ""
+    progress_path: str = ""
+    prd_path: str = ""
+    name: str = ""
+    """The PRD number, or the feature's name."""
+    attachments: tuple[str, ...] = ()
+    """Files the client reads in by `@path`."""
+    checks: tuple[str, ...] = ()
+    learnings: str = ""
+    feedback: str = ""
+    answers: tuple[str, ...] = ()
+    review: bool = False
+    review_cap: int = 5
+    promise: str = ""
+
+
+def build(briefing: Briefing) -> Prompt:
+    name = briefing.template_name
+    template = briefing.template
+    if not template:
+        name = SETUP if briefing.mode is Mode.SETUP else LIBRARY.get(briefing.layout, LIBRARY["tasks.json"])
+        template = library(name)
+    parts = [
+        "\n".join(f"@{path}" for path in briefing.attachments),
+        render(template, variables(briefing), name).strip(),
+    ]
+    in_system = briefing.layout == "steps"
+    parts += _sections(briefing, with_story=not in_system or bool(briefing.feedback))
+    text = "\n\n".join(part for part in parts if part.strip()) + "\n"
+    return Prompt(text, system_context(briefing) if in_system else "")
+
+
+def variables(briefing: Briefing) -> dict[str, Any]:
+    return {
+        "STORY_ID": briefing.story.id if briefing.story else "",
+        "STORY_TITLE": briefing.story.title if briefing.story else "",
+        "MODE": briefing.mode.value,
+        "PLAN_PATH": briefing.plan_path,
+        "PROGRESS_PATH": briefing.progress_path,
+        "PRD_PATH": briefing.prd_path,
+        "PRD_NUMBER": briefing.name,
+        "RALPH_ITERATION": briefing.iteration,
+        "RALPH_MAX_ITERATIONS": briefing.max_iterations,
+        "REVIEW_CAP": briefing.review_cap,
+        "SKIP_REVIEW": not briefing.review,
+    }
+
+
+def _sections(briefing: Briefing, with_story: bool) -> Iterator[str]:
+    story = briefing.story
+    if story is not None and with_story:
+        yield f"## Your story: {story.id} {story.title}\n\n{_story_text(briefing, story)}".rstrip()
+    if briefing.checks:
+        yield "## What the loop runs when you have stopped\n\n" + _bullets([f"`{check}`" for check in briefing.checks])
+    if briefing.answers:
+        yield "## A person answered\n\n" + _bullets(briefing.answers)
+    if briefing.feedback:
+        yield (
+            f"## Why the last attempt was not accepted\n\nThis is attempt {briefing.attempt}. "
+            f"What the loop saw:\n\n{bounded(briefing.feedback)}"
+        )
+    if story is not None:
+        yield _how_to_answer(briefing)
+
+
+def _story_text(briefing: Briefing, story: Story) -> str:
+    if briefing.story_block.strip():
+        return briefing.story_block.strip()
+    parts = [story.description.strip()]
+    if story.criteria:
+        parts.append("Acceptance criteria:\n\n" + _bullets(story.criteria))
+    if story.verify:
+        parts.append("Proven by:\n\n" + _bullets([f"`{command}`" for command in story.verify]))
+    if story.notes.strip():
+        parts.append(f"Notes so far:\n\n{story.notes.strip()}")
+    if story.review.feedback.strip():
+        parts.append(f"What the review asked for:\n\n{story.review.feedback.strip()}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _how_to_answer(briefing: Briefing) -> str:
+    asks = '`{"ask": "your question"}` when only a person can decide'
+    claims = (
+        '`{"claim": "done"}` when the story is done, `{"claim": "already-satisfied"}` when it was before, '
+    )
+    words = asks if briefing.mode is Mode.REVIEW else claims + asks
+    return f"## How to tell the loop\n\nWrite one JSON object to the file named by `$RALPH_REQUEST_FILE`: {words}."
+
+
+def system_context(briefing: Briefing) -> str:
+    """About 2,500 characters: loop number, progress, the current task, recent learnings."""
+    story = briefing.story
+    loops = f"Loop {briefing.iteration} of at most {briefing.max_iterations}."
+    parts = [f"{loops} Tasks done: {briefing.done} of {briefing.total}."]
+    if story is not None:
+        task = f"Current task: {story.id} {story.title}\n{_story_text(briefing, story)}"
+        parts.append(_cut(task, _MOST_SYSTEM - _MOST_LEARNINGS - 200))
+    if briefing.learnings.strip():
+        parts.append("Recent learnings:\n" + _cut_front(briefing.learnings.strip(), _MOST_LEARNINGS))
+    return _cut("\n\n".join(parts), _MOST_SYSTEM)
+
+
+def bounded(feedback: str) -> str:
+    """The end of an output says most; its beginning says what was run. The middle goes first."""
+    text = clean(feedback).strip()
+    if len(text) <= _MOST_FEEDBACK:
+        return text
+    head, tail = text[: _MOST_FEEDBACK // 4], text[-(_MOST_FEEDBACK * 3 // 4) :]
+    return f"{head}\n… ({len(text) - _MOST_FEEDBACK} characters left out) …\n{tail}"
+
+
+def _bullets(items: Sequence[str]) -> str:
+    return "\n".join(f"- {item.strip()}" for item in items)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def _cut_front(text: str, length: int) -> str:
+    return text if len(text) <= length else "…" + text[-(length - 1) :].lstrip()
