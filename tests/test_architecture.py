@@ -1,0 +1,187 @@
+"""How the code is laid out, as rules that a change cannot break unseen."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "ralph"
+MODULES = {
+    ".".join(("ralph", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+LONGEST = 400
+LONG: frozenset[str] = frozenset()
+"""Modules that may be longer, each with the reason beside it."""
+
+# Third-party packages a layer may import. A layer that is not named here may use all that Ralph depends on.
+EXTERNAL = {
+    "core": {"msgspec"},
+    "host": {"msgspec"},  # for its values only; `core` has imported it anyway
+    "hooks": {"tree_sitter", "tree_sitter_bash"},
+}
+DEPENDENCIES = {"minijinja", "msgspec", "yaml", "rich", "tree_sitter", "tree_sitter_bash"}
+
+# What reaches out of the process. `core` decides and never does.
+OUTSIDE = {
+    "asyncio",
+    "io",
+    "os",
+    "random",
+    "select",
+    "shutil",
+    "signal",
+    "socket",
+    "sys",
+    "tempfile",
+    "threading",
+    "time",
+}
+# Processes and what only some systems have are the business of `host`.
+HOST_ONLY = {"ctypes", "fcntl", "msvcrt", "multiprocessing", "pty", "pwd", "resource", "subprocess", "termios"}
+
+VAGUE = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
+
+
+def layer_of(module: str) -> str:
+    return module.partition(".")[2].partition(".")[0]
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """The top-level packages a module imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.split(".")[0]
+
+
+def test_imports_point_down_only() -> None:
+    lint = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([str(lint), "--no-logo", "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_module_says_what_it_is() -> None:
+    assert [m for m, path in MODULES.items() if not ast.get_docstring(ast.parse(path.read_text()))] == []
+    assert [m for m in MODULES if VAGUE & set(m.split("."))] == []
+
+
+def test_a_module_is_one_idea() -> None:
+    lengths = {module: path.read_text().count("\n") for module, path in MODULES.items()}
+    assert {module for module, lines in lengths.items() if lines > LONGEST} <= LONG, "look for the second idea in it"
+
+
+def test_a_package_is_only_a_docstring() -> None:
+    for module, path in MODULES.items():
+        if path.name != "__init__.py":
+            continue
+        body = ast.parse(path.read_text()).body[1:]
+        names = [ast.unparse(node.targets[0]) for node in body if isinstance(node, ast.Assign)]
+        assert len(names) == len(body), module
+        assert names == (["__version__"] if module == "ralph" else []), module
+
+
+def test_only_the_output_module_prints() -> None:
+    printing = {
+        module
+        for module, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("print", "input")
+    }
+    assert {module for module in printing if layer_of(module) != "hooks"} <= {"ralph.cli.output"}
+
+
+def imported() -> dict[str, set[str]]:
+    return {module: set(imports_of(path)) - {"ralph", "__future__"} for module, path in MODULES.items()}
+
+
+def test_a_layer_imports_only_the_packages_it_may() -> None:
+    for module, used in imported().items():
+        external = {name for name in used if name not in sys.stdlib_module_names}
+        assert external <= EXTERNAL.get(layer_of(module), DEPENDENCIES), module
+
+
+def test_the_core_has_no_way_out() -> None:
+    reaching = {m: used & OUTSIDE for m, used in imported().items() if layer_of(m) == "core" and used & OUTSIDE}
+    assert reaching == {}
+
+
+def test_only_the_host_layer_knows_the_system() -> None:
+    others = {module: used for module, used in imported().items() if layer_of(module) != "host"}
+    assert {module: used & HOST_ONLY for module, used in others.items() if used & HOST_ONLY} == {}
+    assert {module for module in others if _literals_with("/proc/", MODULES[module])} == set()
+
+
+def _literals_with(part: str, path: Path) -> list[str]:
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str) and part in n.value]
+
+
+# Runs in a fresh interpreter. Writes, folders, sockets, processes, output and a look at the environment by a module of
+# ralph, while all modules are imported, are reported on stderr.
+IMPORT_ALL = """
+import os, sys
+wrong = []
+def hear(event, arguments):
+    if event == "open":
+        path, mode, flags = arguments
+        if isinstance(mode, str) and set(mode) & set("wax+") or flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            wrong.append(f"{current} opens {path} for writing")
+    elif event.startswith(("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.link", "os.putenv",
+                           "os.chmod", "os.fork", "os.exec", "os.system", "os.posix_spawn", "subprocess", "socket")):
+        wrong.append(f"{current}: {event} {arguments}")
+def look(self, key, _real=os._Environ.__getitem__):
+    frame = sys._getframe(1)
+    while frame and frame.f_globals.get("__name__") in ("os", "collections.abc"):
+        frame = frame.f_back
+    if frame and str(frame.f_globals.get("__name__")).startswith("ralph"):
+        wrong.append(f"{current} reads the environment variable {key}")
+    return _real(self, key)
+os._Environ.__getitem__ = look
+current = ""
+sys.addaudithook(hear)
+import importlib
+for current in sys.argv[1:]:
+    importlib.import_module(current)
+    sys.stdout.flush()
+print("\\n".join(wrong), file=sys.stderr)
+"""
+
+
+def test_nothing_happens_at_import() -> None:
+    modules = [module for module in MODULES if not module.endswith("__main__")]
+    done = subprocess.run(
+        [sys.executable, "-B", "-W", "error", "-c", IMPORT_ALL, *modules],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "\n")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "open('x', 'w').close()",
+        "import os; os.mkdir('made')",
+        "import os; os.environ.get('HOME')",
+        "import socket; socket.socket().close()",
+        "import subprocess; subprocess.run(['true'])",
+    ],
+)
+def test_something_that_happens_at_import_is_seen(body: str, tmp_path: Path) -> None:
+    (tmp_path / "ralph_bad.py").write_text(body)
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", IMPORT_ALL, "ralph_bad"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stderr.startswith("ralph_bad")
