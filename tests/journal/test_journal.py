@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ralph.core.errors import BadData, UsageError
+from ralph.core.events import Noted, Record, RunStarted
+from ralph.journal.reading import Follower, cut_torn_tail, read
+from ralph.journal.runs import find_run, journal_path, list_runs, new_run_id
+from ralph.journal.writing import Journal
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run" / "events.jsonl"
+
+
+def write(path: Path, *texts: str) -> None:
+    journal = Journal(path, clock=lambda: 12.3456)
+    for text in texts:
+        journal.write(Noted(text))
+    journal.close()
+
+
+def test_what_is_written_is_read_back_in_order(path: Path) -> None:
+    write(path, "one", "two")
+    assert list(read(path)) == [Record(1, 12.346, Noted("one")), Record(2, 12.346, Noted("two"))]
+
+
+def test_a_torn_last_line_is_left_out_and_can_be_cut(path: Path) -> None:
+    write(path, "one", "two")
+    whole = path.read_bytes()
+    for length in range(whole.index(b"\n") + 2, len(whole)):
+        path.write_bytes(whole[:length])
+        assert [r.event for r in read(path)] == [Noted("one")]
+    assert cut_torn_tail(path) > 0
+    assert path.read_bytes() == whole[: whole.index(b"\n") + 1]
+
+
+def test_damage_before_the_last_line_is_an_error_that_names_the_line(path: Path) -> None:
+    write(path, "one", "two", "three")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + b'{"torn\n' + lines[2])
+    with pytest.raises(BadData, match=r"events.jsonl:2: the journal is damaged"):
+        list(read(path))
+
+
+def test_a_newer_schema_is_refused(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b'{"seq":1,"t":1,"event":{"type":"Noted","text":"x"},"v":99}\n')
+    with pytest.raises(BadData, match="schema 99"):
+        list(read(path))
+
+
+def test_a_write_that_fails_in_the_middle_leaves_no_half_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(path, clock=lambda: 0.0)
+    journal.write(Noted("one"))
+    real_write = os.write
+
+    def full_disk(descriptor: int, data: bytes) -> int:
+        real_write(descriptor, data[:10])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full_disk)
+        with pytest.raises(OSError, match="No space"):
+            journal.write(Noted("two"))
+    journal.write(Noted("three"))
+    journal.close()
+    assert [(r.seq, r.event) for r in read(path)] == [(1, Noted("one")), (2, Noted("three"))]
+
+
+def test_listeners_are_told_after_the_line_is_on_disk(path: Path) -> None:
+    journal = Journal(path, clock=lambda: 0.0)
+    seen: list[bytes] = []
+    journal.listen(lambda record: seen.append(path.read_bytes()))
+    journal.write(RunStarted(run="r", workspace="w", layout="l", plan="p", pid=1))
+    journal.close()
+    assert len(seen) == 1
+    assert seen[0].endswith(b"\n")
+
+
+def test_a_follower_gets_each_record_once(path: Path) -> None:
+    follower = Follower(path)
+    assert follower.news() == []
+    journal = Journal(path, clock=lambda: 0.0)
+    journal.write(Noted("one"))
+    assert [r.event for r in follower.news()] == [Noted("one")]
+    with path.open("ab") as stream:
+        stream.write(b'{"half')
+    assert follower.news() == []
+    journal.close()
+
+
+def test_runs_are_found_by_the_beginning_of_their_id(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no run in this workspace"):
+        find_run(tmp_path)
+    for run in ("20260101-000000-aaaa", "20260102-000000-bbbb"):
+        write(journal_path(tmp_path, run), "x")
+    assert find_run(tmp_path) == "20260102-000000-bbbb"
+    assert find_run(tmp_path, "20260101") == "20260101-000000-aaaa"
+    with pytest.raises(UsageError, match="2 runs begin with"):
+        find_run(tmp_path, "2026")
+    with pytest.raises(UsageError, match="there is no run"):
+        find_run(tmp_path, "../../etc")
+    assert list_runs(tmp_path)[0] < new_run_id(4e9)
+
+
+def test_the_journal_is_private(path: Path) -> None:
+    write(path, "x")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
