@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from subprocess import Popen
 
@@ -63,9 +65,43 @@ class Household:
         last of them is swept.
         """
         with self._entered():
-            if not self._adopts:
-                return []
-            return [pid for pid in ptable.own_children() if self._is_stray(pid, root) and not _reap(pid)]
+            return self._look(root)[0]
+
+    def is_calm(self, root: int) -> bool:
+        """No stray is alive, nor was one a moment ago: an ended one may have sent us its own child."""
+        with self._entered():
+            return any(self._look(root) == ([], 0) for _ in range(3))
+
+    def strike(self, root: int, seconds: float) -> set[int]:
+        """Kill strays at sight, until there is none for a moment.
+
+        This catches those that fork and end faster than the table of processes can be read. They are our children, so
+        their numbers are not given to others before we reap them.
+        """
+        struck: set[int] = set()
+        deadline = time.monotonic() + seconds
+        with self._entered():
+            while time.monotonic() < deadline:
+                alive, ended = self._look(root, signal.SIGKILL)
+                struck.update(alive)
+                if not alive and not ended:
+                    break
+        return struck
+
+    def _look(self, root: int, number: int = 0) -> tuple[list[int], int]:
+        """Live strays, after sending them a signal, and how many ended ones were reaped."""
+        alive, ended = [], 0
+        for pid in ptable.own_children() if self._adopts else ():
+            if not self._is_stray(pid, root):
+                continue
+            if number:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, number)
+            if _reap(pid):
+                ended += 1
+            else:
+                alive.append(pid)
+        return alive, ended
 
     def _is_stray(self, pid: int, root: int) -> bool:
         if pid in self._started:

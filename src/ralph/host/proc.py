@@ -82,7 +82,7 @@ def run(
             pump.turn(left)
         pump.drain(_LAST_WORDS)
         if sweep:
-            swept = tree.end(grace=min(grace, 0.5)).asked
+            swept = tree.end(grace=min(grace, 0.5)).found
             pump.drain(_LAST_WORDS)
     except BaseException:
         tree.end(grace=0)

@@ -89,19 +89,25 @@ def own_children() -> list[int]:
 
 
 def _listed_children() -> list[int]:
+    """The kernel may skip one while another exits, so two equal answers in a row are wanted, but not for ever."""
+    found: dict[int, None] = {}
     before: list[int] | None = None
-    while True:
-        found = []
-        for task in os.listdir("/proc/self/task"):  # noqa: PTH208
-            try:
-                found += [int(word) for word in _read(f"/proc/self/task/{task}/children").split()]
-            except FileNotFoundError:
-                if task == str(os.getpid()):
-                    raise
-        # The kernel may skip one while another exits; two equal answers in a row have skipped nobody.
-        if not found or found == before:
-            return found
-        before = found
+    for _ in range(3):
+        now = [pid for task in os.listdir("/proc/self/task") for pid in _children_of_task(task)]  # noqa: PTH208
+        found.update(dict.fromkeys(now))
+        if not now or now == before:
+            break
+        before = now
+    return list(found)
+
+
+def _children_of_task(task: str) -> list[int]:
+    try:
+        return [int(word) for word in _read(f"/proc/self/task/{task}/children").split()]
+    except FileNotFoundError:
+        if task == str(os.getpid()):
+            raise
+        return []  # a thread that has just ended; its children are another's now
 
 
 def _read(path: str) -> bytes:

@@ -26,7 +26,6 @@ class Pump:
         self._left = memoryview(stdin)
         self._sinks: dict[int, Sink] = {}
         self._wake = wake
-        self.can_wake = wake is not None
         self._end_watch = _watch_end(process.pid)
         for stream, sink in ((process.stdout, out), (process.stderr, err)):
             if stream is not None:

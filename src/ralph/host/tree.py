@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from subprocess import Popen
 
 from msgspec import Struct
 
 from ralph.host import ptable
 from ralph.host.adopt import HOUSEHOLD
-from ralph.host.ptable import ProcessId, Row
+from ralph.host.ptable import ProcessId as ProcessId
+from ralph.host.ptable import Row
 
 _LONGEST_KILL = 10.0
 """Seconds after which a tree that cannot be killed is reported instead."""
 _PASSES = 20
-_STRIKES = 5000
+_LONGEST_STRIKE = 2.0
 _DYING = 0.5
 """Seconds a killed process gets to be gone before it is looked at again."""
 
@@ -31,6 +31,11 @@ class Ended(Struct, frozen=True):
     """Processes that needed SIGKILL."""
     survivors: tuple[ProcessId, ...] = ()
     """Processes that are still alive: they belong to another user or hang in the kernel."""
+
+    @property
+    def found(self) -> int:
+        """How many there were, about: some live too short a time to be counted once each."""
+        return max(self.asked, self.killed)
 
 
 def identify(pid: int) -> ProcessId | None:
@@ -96,9 +101,9 @@ class Tree:
 
     def end(self, *, grace: float, meanwhile: Callable[[float], bool] | None = None) -> Ended:
         """End whoever is alive. Call it after the process itself has ended, too: it may have left others behind."""
-        if self._process.returncode is not None and HOUSEHOLD.adopts and not HOUSEHOLD.strays(self._process.pid):
+        if self._process.returncode is not None and HOUSEHOLD.adopts and self._is_calm():
             return Ended()  # the usual case, without reading the whole table
-        return _end(_Hunt([self.root], self._others, self._strike), grace, meanwhile)
+        return _end(_Hunt([self.root], self._others, self._is_calm, self._strike), grace, meanwhile)
 
     def _others(self) -> Iterable[ProcessId]:
         if HOUSEHOLD.adopts:
@@ -106,26 +111,16 @@ class Tree:
         number = self._process.pid
         return [*self._seen, *(r.id for r in ptable.table().values() if number in (r.group, r.session))]
 
-    def _strike(self) -> int:
-        """Kill adopted children at sight. Catches those that fork and end faster than the table can be read.
+    def _is_calm(self) -> bool:
+        return HOUSEHOLD.is_calm(self._process.pid)
 
-        They are our children, so their numbers are not given to others before we reap them.
-        """
-        struck = set[int]()
-        for _ in range(_STRIKES):
-            strays = HOUSEHOLD.strays(self._process.pid)
-            if not strays:
-                break
-            for pid in strays:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
-            struck.update(strays)
-        return len(struck)
+    def _strike(self) -> set[int]:
+        return HOUSEHOLD.strike(self._process.pid, _LONGEST_STRIKE)
 
 
 def _end(hunt: _Hunt, grace: float, meanwhile: Callable[[float], bool] | None) -> Ended:
     asked = hunt.alive()
-    if not asked:
+    if not asked and hunt.is_calm():
         return Ended()
     if grace > 0:
         for process in asked:
@@ -144,7 +139,7 @@ def end_left_behind(agent: ProcessId | None, marker: tuple[str, str], grace: flo
     """
     roots = [agent] if agent else []
     ended = end_tree(roots, grace=grace, also=lambda: marked(*marker))
-    return max(ended.asked, ended.killed) - len(ended.survivors)
+    return ended.found - len(ended.survivors)
 
 
 def send(process: ProcessId, number: int) -> bool:
@@ -174,35 +169,37 @@ class _Hunt:
         self,
         roots: Iterable[ProcessId],
         also: Callable[[], Iterable[ProcessId]],
-        strike: Callable[[], int] = lambda: 0,
+        is_calm: Callable[[], bool] = lambda: True,
+        strike: Callable[[], set[int]] = set,
     ) -> None:
         self._known = dict.fromkeys(roots)
         self._also = also
+        self.is_calm = is_calm
         self.strike = strike
         self._spared = frozenset({os.getpid(), *_ancestors()})
+        """Us, whom we run in, and so whatever else they started."""
 
     def alive(self) -> list[ProcessId]:
         self._known.update(dict.fromkeys(self._also()))
         rows = ptable.table()
         here = [p.pid for p in self._known if (r := rows.get(p.pid)) and r.start == p.start]
-        found = [r.id for r in _closure(rows, here) if r.pid not in self._spared and not r.is_dead]
+        found = [r.id for r in _closure(rows, here, self._spared) if not r.is_dead]
         self._known.update(dict.fromkeys(found))
         return found
 
 
-def _closure(rows: dict[int, Row], seeds: Iterable[int]) -> list[Row]:
-    """The seeds and what descends from them. Stops at ourselves: what we started is not theirs."""
+def _closure(rows: dict[int, Row], seeds: Iterable[int], spared: Container[int] = ()) -> list[Row]:
+    """The seeds and what descends from them, but neither the spared ones nor what descends only from those."""
     children: dict[int, list[int]] = {}
     for r in rows.values():
         children.setdefault(r.parent, []).append(r.pid)
-    me, found, todo = os.getpid(), dict[int, Row](), list(seeds)
-    first = set(todo)
+    found: dict[int, Row] = {}
+    todo = list(seeds)
     while todo:
         pid = todo.pop()
-        if pid in found or pid not in rows or pid <= 1 or (pid == me and me not in first):
-            continue
-        found[pid] = rows[pid]
-        todo += children.get(pid, ())
+        if pid in rows and pid not in found and pid not in spared:
+            found[pid] = rows[pid]
+            todo += children.get(pid, ())
     return list(found.values())
 
 
@@ -212,40 +209,47 @@ def _ancestors() -> set[int]:
     while pid > 1 and pid not in found and (r := ptable.row(pid)):
         found.add(pid)
         pid = r.parent
-    return found | {1}
+    return found | {0, 1}
 
 
 def _wait_until_gone(hunt: _Hunt, seconds: float, meanwhile: Callable[[float], bool] | None) -> bool:
     deadline = time.monotonic() + seconds
     pause = 0.005
-    while hunt.alive():
+    while hunt.alive() or not hunt.is_calm():
         left = deadline - time.monotonic()
         if left <= 0:
             return False
         pause = min(pause * 1.5, 0.1, left)
-        if meanwhile is None:
-            time.sleep(pause)
-        elif meanwhile(pause):
+        if _rest(pause, meanwhile):
             return False
     return True
 
 
+def _rest(seconds: float, meanwhile: Callable[[float], bool] | None) -> bool:
+    if meanwhile is None:
+        time.sleep(seconds)
+        return False
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:  # `meanwhile` comes back early when there is output
+        if meanwhile(left):
+            return True
+    return False
+
+
 def _kill(hunt: _Hunt) -> tuple[int, tuple[ProcessId, ...]]:
     """Freeze, then kill: what is stopped cannot fork a successor while its siblings are being killed."""
-    killed: set[ProcessId] = set()
-    struck = 0
+    killed: set[int] = set()
     deadline = time.monotonic() + _LONGEST_KILL
     while True:
         # One that forked and ended within a look is missed by it; so it takes two looks to believe that nobody is left.
         alive = hunt.alive() or hunt.alive()
-        if not alive or time.monotonic() > deadline:
-            return len(killed) + struck, tuple(alive)
+        if (not alive and hunt.is_calm()) or time.monotonic() > deadline:
+            return len(killed), tuple(alive)
         alive = _freeze(hunt, alive)
-        reached = {p for p in alive if send(p, signal.SIGKILL)}
-        killed |= reached
-        struck += hunt.strike()
+        reached = {p.pid for p in alive if send(p, signal.SIGKILL)}
+        killed |= reached | hunt.strike()
         if not _wait_until_dead(alive) and not reached:
-            return len(killed) + struck, tuple(p for p in alive if is_alive(p))
+            return len(killed), tuple(p for p in alive if is_alive(p))
 
 
 def _freeze(hunt: _Hunt, alive: list[ProcessId]) -> list[ProcessId]:

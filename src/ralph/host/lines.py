@@ -1,0 +1,63 @@
+"""Bytes in, lines out, in bounded memory whatever the other side prints."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+LONGEST_LINE = 4 * 1024 * 1024
+_HEAD = 64 * 1024
+
+
+class Oversize(Struct, frozen=True):
+    """A line longer than the limit: how it begins, and how long it was."""
+
+    head: bytes
+    length: int
+
+
+class LineSplitter:
+    """Lines without their `\\n` or `\\r\\n`. Bytes stay bytes: NUL and invalid UTF-8 are the reader's business."""
+
+    def __init__(self, limit: int = LONGEST_LINE, head: int = _HEAD) -> None:
+        self._limit = limit
+        self._head_size = min(head, limit)
+        self._pending = bytearray()
+        self._length = 0
+        """Of the line that is being read, also of what was not kept of it."""
+
+    def feed(self, data: bytes) -> list[bytes | Oversize]:
+        """The lines that `data` completes."""
+        first, *others = data.split(b"\n")
+        self._keep(first)
+        if not others:
+            return []
+        lines = [self._take()]
+        last = others.pop()
+        if len(data) <= self._limit and b"\r" not in data:  # nearly always, so make it quick
+            lines += others
+        else:
+            for piece in others:
+                self._keep(piece)
+                lines.append(self._take())
+        self._keep(last)
+        return lines
+
+    def flush(self) -> list[bytes | Oversize]:
+        """What came after the last newline."""
+        return [self._take()] if self._length else []
+
+    def _keep(self, piece: bytes) -> None:
+        self._length += len(piece)
+        if self._length <= self._limit:
+            self._pending += piece
+        elif len(self._pending) < self._head_size:
+            self._pending += piece[: self._head_size - len(self._pending)]
+        elif len(self._pending) > self._head_size:
+            self._pending = self._pending[: self._head_size]  # a new object, so that the memory is given back
+
+    def _take(self) -> bytes | Oversize:
+        pending, length = self._pending, self._length
+        self._pending, self._length = bytearray(), 0
+        if length > self._limit:
+            return Oversize(bytes(pending[: self._head_size]), length)
+        return bytes(pending[:-1] if pending.endswith(b"\r") else pending)

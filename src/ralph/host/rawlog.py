@@ -1,0 +1,98 @@
+"""The raw output of a process on disk: its beginning and its latest part, never more than the cap.
+
+x.log          the first half of the cap
+x.tail.log     what came last, up to a quarter of the cap
+x.tail.1.log   what came before that, up to a quarter
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+
+CAP = 50_000_000
+
+
+class RawLog:
+    """Trouble with the disk is noted once, in `lost`, and never disturbs the process whose output it is."""
+
+    def __init__(self, path: Path, cap: int = CAP) -> None:
+        self._head_size = max(cap // 2, 1)
+        self._tail_size = max(cap // 4, 1)
+        self.path = path
+        self.tail = path.with_name(f"{path.stem}.tail{path.suffix}")
+        self.older_tail = path.with_name(f"{path.stem}.tail.1{path.suffix}")
+        self.total = 0
+        """Bytes the process printed."""
+        self.lost = ""
+        """Why output is missing from the disk; empty when all is well. What the cap drops is not missed."""
+        self._file: FileIO | None = None
+        self._room = self._head_size
+        self._try(self._open_head)
+
+    def write(self, data: bytes) -> None:
+        self.total += len(data)
+        if not self.lost:
+            self._try(lambda: self._write(memoryview(data)))
+
+    def close(self) -> None:
+        if self._file is not None:
+            file, self._file = self._file, None
+            self._try(file.close)  # NFS reports a full disk only here
+
+    def parts(self) -> list[Path]:
+        """The files there are, oldest bytes first."""
+        return [part for part in (self.path, self.older_tail, self.tail) if part.exists()]
+
+    def __enter__(self) -> RawLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open_head(self) -> None:
+        for stale in (self.tail, self.older_tail):
+            stale.unlink(missing_ok=True)
+        self._file = _create(self.path)
+
+    def _write(self, data: memoryview) -> None:
+        while data and self._file is not None:
+            written = self._file.write(data[: self._room]) or 0
+            data = data[written:]
+            self._room -= written
+            if self._room == 0:
+                self._rotate()
+
+    def _rotate(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        if self.tail.exists():
+            self.tail.replace(self.older_tail)
+        self._file = _create(self.tail)
+        self._room = self._tail_size
+
+    def _try(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except (OSError, ValueError) as error:
+            self.lost = f"{self.path}: raw output is missing after byte {self.total:,}: {_reason(error)}"
+            if self._file is not None:
+                with contextlib.suppress(OSError):
+                    self._file.close()
+                self._file = None
+
+
+def _create(path: Path) -> FileIO:
+    # Raw output can hold secrets, so it is for the owner's eyes only.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
+    return FileIO(descriptor, "w")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,140 @@
+"""Being asked to stop, by a signal or by the program itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+from ralph.core.exit_codes import ExitCode
+
+_ECHO = 0.1
+"""Seconds in which a second signal counts as the same one: a wrapper passes on what the terminal sent to us too."""
+
+
+class StopSignal:
+    """Counts requests to stop. As a context it listens for SIGINT, SIGTERM and SIGHUP, and puts back what was there.
+
+    The first request means: end in good order. The second: end at once. Outside of the main thread no signal can be
+    listened for; then only `request` counts.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._reader, self._writer = _wakeup_pipe()
+        self._count = 0
+        self._last = 0.0
+        self._first: int | None = None
+        self._before: dict[int, Any] = {}
+        self._wakeup_before: int | None = None
+
+    @property
+    def requested(self) -> bool:
+        return self._count > 0
+
+    @property
+    def urgent(self) -> bool:
+        return self._count > 1
+
+    @property
+    def signum(self) -> int | None:
+        """The first signal."""
+        return self._first
+
+    @property
+    def exit_code(self) -> ExitCode | None:
+        if self._first is None:
+            return None
+        return ExitCode.INTERRUPTED if self._first == signal.SIGINT else ExitCode.TERMINATED
+
+    def request(self, signum: int = signal.SIGTERM) -> None:
+        """Ask to stop, from any thread or from a signal handler."""
+        now = self._clock()
+        if self._count == 0 or now - self._last >= _ECHO:
+            self._count += 1
+        self._last = now
+        if self._first is None:
+            self._first = signum
+        self._wake()
+
+    def fileno(self) -> int:
+        """Readable when there may be a new request. Call `drain` before looking."""
+        return self._reader
+
+    def drain(self) -> None:
+        with contextlib.suppress(OSError):
+            while os.read(self._reader, 4096):
+                pass
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep, but not past a request to stop. Whether there is one."""
+        deadline = self._clock() + seconds
+        if self._reader < 0:
+            while not self.requested and (left := deadline - self._clock()) > 0:
+                time.sleep(min(left, 0.1))
+            return self.requested
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._reader, selectors.EVENT_READ)
+            while not self.requested and (left := deadline - self._clock()) > 0:
+                if selector.select(left):
+                    self.drain()
+        return self.requested
+
+    def __enter__(self) -> StopSignal:
+        if threading.current_thread() is threading.main_thread():
+            # The wakeup descriptor is written by the C handler, so a signal just before a select ends it, too.
+            if self._writer >= 0:
+                self._wakeup_before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+            for number in _stopping():
+                self._before[number] = signal.signal(number, self._hear)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            # None: it was set by code that is not Python's, and cannot be put back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        self._before.clear()
+        if self._wakeup_before is not None:
+            signal.set_wakeup_fd(self._wakeup_before)
+            self._wakeup_before = None
+        self.close()
+
+    def close(self) -> None:
+        reader, writer, self._reader, self._writer = self._reader, self._writer, -1, -1
+        for descriptor in (reader, writer):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    def _hear(self, signum: int, _frame: FrameType | None) -> None:
+        self.request(signum)
+
+    def _wake(self) -> None:
+        # Full: it is readable already. Closed: nobody waits any more.
+        with contextlib.suppress(OSError):
+            os.write(self._writer, b"\0")
+
+
+def _wakeup_pipe() -> tuple[int, int]:
+    if sys.platform == "win32":  # a pipe cannot be waited for there
+        return -1, -1
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    return reader, writer
+
+
+def _stopping() -> list[int]:
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    # Under nohup SIGHUP is ignored, and is meant to be.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    return list(numbers)
