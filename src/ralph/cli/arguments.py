@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -24,14 +26,21 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{self.prog}: {message}", hint=self._hint(message))
 
     def _hint(self, message: str) -> str:
-        known = [flag for action in self._actions for flag in action.option_strings]
-        for action in self._actions:
-            known += [str(choice) for choice in action.choices or ()]
-        for word in message.replace("'", " ").replace(",", " ").split():
-            close = [k for k in get_close_matches(word, known, 1) if k != word]
-            if close:
-                return f"did you mean {close[0]}?"
+        if match := re.search(r"invalid choice: '?([^' ]+)", message):
+            known = [str(choice) for action in self._actions for choice in action.choices or ()]
+        elif match := re.search(r"unrecognized arguments: (\S+)", message):
+            known = list(self.flags())
+        if match and (close := get_close_matches(match[1].partition("=")[0], known, 1)):
+            return f"did you mean {close[0]}?"
         return f"`{self.prog} --help` shows how it is used"
+
+    def flags(self) -> Iterator[str]:
+        """Its options and those of its subcommands: argparse lets the outermost parser complain about them."""
+        for action in self._actions:
+            yield from action.option_strings
+            if isinstance(action, argparse._SubParsersAction):
+                for parser in action.choices.values():
+                    yield from parser.flags()
 
 
 def add_workspace(parser: argparse.ArgumentParser) -> None:

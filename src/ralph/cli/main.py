@@ -20,7 +20,28 @@ _USAGE = "usage: ralph COMMAND [OPTIONS]"
 
 
 def entry() -> None:
-    sys.exit(main(sys.argv[1:]))
+    """The process around `main`: its streams may be closed, full, or unable to say every character."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # the caller closed it
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - pathlib is too dear here
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        code = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = 0  # the reader has seen enough
+        _forget_stdout()
+    except OSError as error:
+        sys.stderr.write(f"ralph: the output cannot be written: {error.strerror}\n")
+        code = 78
+        _forget_stdout()
+    sys.exit(code)
+
+
+def _forget_stdout() -> None:
+    """What could not be written would be tried, and complained about, once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def main(argv: list[str]) -> int:
@@ -60,15 +81,13 @@ def _guarded(argv: list[str]) -> int:
     from ralph.core.errors import RalphError
 
     try:
-        code = _run(argv)
-        sys.stdout.flush()
-        return code
+        return _run(argv)
+    except SystemExit as stop:  # argparse leaves this way after --help
+        return int(stop.code or 0)
     except RalphError as error:
         return _report(error)
     except BrokenPipeError:
-        # The reader went away. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        raise  # for `entry`
     except KeyboardInterrupt:
         return 130
     except Exception:  # noqa: BLE001 - the one boundary: a traceback never reaches a user

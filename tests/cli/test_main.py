@@ -1,0 +1,275 @@
+"""The front door: what every command promises, whatever it does."""
+
+from __future__ import annotations
+
+import os
+import pty
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ralph import __version__
+from ralph.cli.grammar import Command, read_all
+from ralph.cli.main import load
+from ralph.cli.table import entries
+from ralph.core.exit_codes import ExitCode
+from support.cli import Completed, ralph, ralph_here
+
+RALPH = [sys.executable, "-m", "ralph"]
+
+# What `ralph --version` may load beyond what a bare interpreter has loaded.
+FRONT_DOOR = {"ralph", "ralph.cli", "ralph.cli.main", "ralph.cli.table"}
+
+
+def families() -> list[Command]:
+    """Every command and subcommand. Read when a test runs, so that one broken command does not hide the others."""
+    return read_all().family()[1:]
+
+
+# --- what it costs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V", "--help", "-h", "help"])
+def test_the_front_door_imports_almost_nothing(flag: str, tmp_path: Path) -> None:
+    code = (
+        "import sys; before = set(sys.modules)\n"
+        "from ralph.cli.main import main\n"
+        f"code = main([{flag!r}])\n"
+        "print('\\n'.join(sorted(set(sys.modules) - before)), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert set(done.stderr.split()) == FRONT_DOOR
+    assert done.stdout
+
+
+# --- version and help ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [[str(Path(sys.executable).with_name("ralph"))], RALPH], ids=["script", "module"])
+def test_the_version_is_the_one_of_the_package(command: list[str]) -> None:
+    assert subprocess.run([*command, "--version"], capture_output=True, check=True).stdout.decode() == (
+        f"ralph {__version__}\n"
+    )
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    done = ralph_here("--help", cwd=tmp_path)
+    assert done.code == 0
+    for name, entry in entries().items():
+        assert f"  {name} " in done.out
+        assert entry.summary in done.out
+    assert max(map(len, done.out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("name", entries())
+def test_every_command_explains_itself_with_an_example(name: str, tmp_path: Path) -> None:
+    done = ralph_here(name, "--help", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"usage: ralph {name}")
+    assert f"\nexamples:\n  ralph {name}" in done.out or f"ralph {name}" in done.out.partition("\nexamples:\n")[2]
+    assert ralph_here("help", name, cwd=tmp_path) == done
+
+
+def test_every_subcommand_explains_itself_with_an_example(tmp_path: Path) -> None:
+    for command in families():
+        assert command.summary, command.name
+        assert command.examples, command.name
+        assert ralph_here(*command.path, "--help", cwd=tmp_path).code == 0, command.name
+
+
+def test_every_example_is_a_command_line_that_is_accepted() -> None:
+    for command in families():
+        for example in command.examples:
+            words = shlex.split(example, comments=True)
+            if words[0] != "ralph":
+                continue
+            ends = [at for at, word in enumerate(words) if word in ("|", ">", "&&", "||", ";")]
+            name, *rest = words[1 : ends[0] if ends else None]
+            assert name == command.path[0], example
+            load(name)[1].parse_args(rest)
+
+
+@pytest.mark.parametrize("name", ["check", "config", "doctor", "paths", "status", "trust"])
+def test_every_command_that_shows_state_can_say_it_in_json(name: str) -> None:
+    found = next(command for command in families() if command.path == (name,))
+    assert any("--json" in option.flags for one in found.family() for option in one.options), name
+
+
+# --- wrong usage -----------------------------------------------------------------------------------------------------
+
+WRONG = {
+    "no command": [],
+    "unknown command": ["nope"],
+    "unknown command for help": ["help", "nope"],
+    "unknown option": ["status", "--nope"],
+    "unknown option of a subcommand": ["task", "list", "--nope"],
+    "missing argument": ["task", "show"],
+    "missing subcommand": ["task"],
+    "bad choice": ["task", "list", "--state", "nope"],
+    "bad subcommand": ["task", "nope"],
+    "too many arguments": ["paths", "nope", "nope"],
+    "abbreviated option": ["status", "--js"],
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG.values(), ids=WRONG)
+def test_wrong_usage_exits_64_and_says_what_to_do(arguments: list[str], tmp_path: Path) -> None:
+    done = ralph_here(*arguments, cwd=tmp_path)
+    assert done.code == ExitCode.USAGE
+    if arguments:
+        assert done.out == ""
+        assert done.err.startswith("ralph: ")
+        assert "\n  hint: " in done.err
+
+
+MEANT = {
+    "`ralph status`": ["stauts"],
+    "`ralph task`": ["tasks"],
+    "--json": ["status", "--jsno"],
+    "--state": ["task", "list", "--staet"],
+    "--project-dir": ["status", "--project-dri=x"],
+    "list": ["task", "lits"],
+    "in_progress": ["task", "list", "--state", "inprogress"],
+}
+
+
+@pytest.mark.parametrize("meant", MEANT)
+def test_a_typing_mistake_gets_the_closest_right_word(meant: str, tmp_path: Path) -> None:
+    assert f"did you mean {meant}?" in ralph_here(*MEANT[meant], cwd=tmp_path).err
+
+
+# --- streams ---------------------------------------------------------------------------------------------------------
+
+
+def on_a_terminal(arguments: list[str], cwd: Path, **environment: str) -> str:
+    """Both output streams of a command that runs on a terminal."""
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen(
+        [*RALPH, *arguments],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    text = b""
+    try:
+        while data := os.read(ours, 4096):
+            text += data
+    except OSError:  # how Linux says that the other side is closed
+        pass
+    os.close(ours)
+    done.wait()
+    return text.decode()
+
+
+def test_there_is_colour_on_a_terminal_and_nowhere_else(tmp_path: Path) -> None:
+    assert "\x1b[31m" in on_a_terminal(["nope"], tmp_path)
+    assert "\x1b" not in ralph("nope", cwd=tmp_path).err
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+def test_colour_can_be_turned_off(environment: dict[str, str], tmp_path: Path) -> None:
+    text = on_a_terminal(["nope"], tmp_path, **environment)
+    assert "there is no command" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["task", "--help"], ["completion", "bash"]], ids=str)
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_a_reader_that_leaves_early_is_no_error(arguments: list[str], unbuffered: str, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run([*RALPH, *arguments], cwd=tmp_path, stdout=writing, stderr=-1, env=environment, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*RALPH, "--help"], cwd=tmp_path, stdout=full, stderr=-1, check=False)
+    assert done.returncode == ExitCode.ENVIRONMENT
+    assert done.stderr.decode() == "ralph: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("arguments", "code"), [("--version", 0), ("task --help", 0), ("nope", 64)])
+def test_closed_streams_are_no_error(closed: str, arguments: str, code: int, tmp_path: Path) -> None:
+    line = f"{shlex.join(RALPH)} {arguments} {closed}"
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "argument", [b"\xff\xfe", "\N{PILE OF POO}".encode(), b"\x1b[31m\x9b31m", b"a\nb\r\tc"], ids=repr
+)
+@pytest.mark.parametrize("locale", ["C.UTF-8", "C", "POSIX"])
+def test_any_argument_can_be_talked_about(argument: bytes, locale: str, tmp_path: Path) -> None:
+    for arguments in ([argument], ["status", argument], ["status", "-d", argument], ["task", "show", argument]):
+        done = ralph(*arguments, cwd=tmp_path, env={"LC_ALL": locale, "PYTHONIOENCODING": "", "PYTHONUTF8": "0"})
+        assert done.code not in (0, ExitCode.BUG), done.err
+        assert "\x1b" not in done.err
+        assert "Traceback" not in done.err
+
+
+# --- an error inside Ralph -------------------------------------------------------------------------------------------
+
+BROKEN = """
+import sys
+from ralph.cli.table import GROUPS, Entry
+GROUPS["Broken"] = {"boom": Entry("boom", "")}
+from ralph.cli.main import entry
+sys.argv = ["ralph", "boom"]
+entry()
+"""
+
+
+def boom(statement: str, folder: Path, **environment: str) -> Completed:
+    """Run a command whose work is this one statement."""
+    body = f"EXAMPLES = ''\ndef configure(parser): pass\ndef run(args):\n    {statement}\n"
+    (folder / "boom.py").write_text(body)
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN],
+        env={**os.environ, "PYTHONPATH": str(folder), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return Completed(done.returncode, done.stdout, done.stderr)
+
+
+def test_an_error_inside_ralph_is_one_sentence_and_a_log(tmp_path: Path) -> None:
+    done = boom("raise ZeroDivisionError('of all things')", tmp_path)
+    assert done.code == ExitCode.BUG
+    sentence, hint = done.err.splitlines()
+    assert sentence == "ralph: an error inside Ralph: of all things"
+    log = Path(hint.partition("the details are in ")[2])
+    assert log.is_relative_to(os.environ["RALPH_STATE_HOME"])
+    text = log.read_text()
+    assert "ZeroDivisionError: of all things" in text
+    assert "argv: ['boom']" in text
+    assert log.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_an_error_is_told_even_when_its_log_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = boom("1 / 0", tmp_path, RALPH_STATE_HOME=str(tmp_path / "file" / "state"))
+    assert done.code == ExitCode.BUG
+    assert "ZeroDivisionError" in done.err
+
+
+def test_an_interruption_is_quiet(tmp_path: Path) -> None:
+    done = boom("raise KeyboardInterrupt", tmp_path)
+    assert (done.code, done.err) == (ExitCode.INTERRUPTED, "")
+
+
+def test_what_a_command_printed_before_an_error_is_kept(tmp_path: Path) -> None:
+    done = boom("print('first'); raise ValueError('then')", tmp_path)
+    assert done.out == "first\n"
