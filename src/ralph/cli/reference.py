@@ -1,0 +1,83 @@
+"""`docs/cli.md` and `docs/exit-codes.md`, written from the parsers and the table of exit codes.
+
+Not from `--help`: how argparse lays out a page differs from one Python to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ralph.cli.grammar import Command, Option
+from ralph.core.exit_codes import ExitCode
+
+_COMMANDS = """\
+# Commands
+
+<!-- Written by scripts/write_docs.py from the parsers. -->
+
+Every command explains itself: `ralph COMMAND --help`. Results go to stdout, everything said about them to stderr.
+There is colour only on a terminal, and none with `NO_COLOR`. [exit-codes.md](exit-codes.md) says what the exit codes
+mean.
+"""
+
+_EXIT_CODES = """\
+# Exit codes
+
+<!-- Written by scripts/write_docs.py from the table in ralph.core.exit_codes. -->
+
+The same for every command.
+"""
+
+
+def cli_page(ralph: Command) -> str:
+    overview = _table(("command", "does"), ((_link(one), one.summary) for one in ralph.subcommands))
+    return "\n".join([_COMMANDS, overview, *(_section(one) for one in ralph.family()[1:])])
+
+
+def exit_codes_page() -> str:
+    rows = ((str(int(code)), code.name.lower().replace("_", " "), code.meaning) for code in ExitCode)
+    return "\n".join([_EXIT_CODES, _table(("code", "name", "meaning"), rows)])
+
+
+def _section(command: Command) -> str:
+    parts = [f"{'#' * (len(command.path) + 1)} {command.name}\n", f"{command.description or command.summary}\n"]
+    parts.append(f"```\n{_usage(command)}\n```\n")
+    rows = [(f"`{argument.value.name}`", argument.help) for argument in command.arguments if argument.help]
+    rows += [(_flags(option), option.help) for option in command.options if "--help" not in option.flags]
+    if command.subcommands:
+        parts.append(_table(("action", "does"), ((_link(one), one.summary) for one in command.subcommands)))
+    if rows:
+        parts.append(_table(("argument", "meaning"), rows))
+    if command.examples:
+        parts.append("```sh\n" + "\n".join(command.examples) + "\n```\n")
+    return "\n".join(parts)
+
+
+def _usage(command: Command) -> str:
+    words = [command.name]
+    if any("--help" not in option.flags for option in command.options):
+        words.append("[OPTIONS]")
+    if command.subcommands:
+        words.append("ACTION …")
+    for argument in command.arguments:
+        word = argument.value.name + (" …" if argument.repeats else "")
+        words.append(f"[{word}]" if argument.optional else word)
+    return " ".join(words)
+
+
+def _flags(option: Option) -> str:
+    value = f" {option.value.name}" if option.value else ""
+    return ", ".join(f"`{flag}{value}`" for flag in option.flags)
+
+
+def _link(command: Command) -> str:
+    return f"[`{command.name}`](#{command.name.replace(' ', '-')})"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
