@@ -135,6 +135,7 @@ class Settling(Event, frozen=True, kw_only=True):
     keep: bool
     message: str = ""
     tree: str = ""
+    commit: bool = False
     plan_digest: str = ""
     """Of the plan as it will be; its bytes are in the state folder."""
 

@@ -68,6 +68,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     plan_problem: str = ""
     claim: Claim | None = None
     question: str = ""
+    waiting: str = ""
+    """The text of a WAITING file: a question that stops the whole run."""
     checks: tuple[CheckResult, ...] = ()
     passed_before: bool | None = None
     """Whether the checks passed on the checkpoint. None: not looked at."""
@@ -76,4 +78,3 @@ class Evidence(Struct, frozen=True, kw_only=True):
     claim_is_implied: bool = False
     """A good ending with a change counts as a claim (seed 000: the loop marks)."""
     interrupted: bool = False
-    stop_cause: str = ""

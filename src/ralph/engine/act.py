@@ -1,0 +1,106 @@
+"""Act: run the steps, then look at what is really there. The result is evidence, not what anybody said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ralph.core.agent import Outcome
+from ralph.core.delta import Delta, delta
+from ralph.core.errors import PlanError
+from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
+from ralph.core.plan import Mode, ReviewStatus, Story
+from ralph.core.ports import StepContext
+from ralph.core.requests import Request
+from ralph.engine.agent_run import Patience
+from ralph.engine.ground import Attempt, Ground, Inspection
+
+
+def act(ground: Ground, attempt: Attempt, feedback: str) -> tuple[Evidence, Inspection, bool]:
+    """The evidence, the tree, and whether the steps ask for a commit."""
+    ran: list[tuple[Ended, Outcome]] = []
+
+    def run_agent(config: dict[str, Any], deadline: float | None) -> tuple[Ended, Outcome]:
+        session = ground.make_session(attempt, config, feedback)
+        total = min((t for t in (ground.patience.total, deadline) if t), default=None)
+        patience = Patience(total, ground.patience.idle, ground.patience.grace, ground.patience.linger)
+        ran.append(ground.run_agent(session, str(config.get("name") or "agent"), patience))
+        return ran[-1]
+
+    def context(deadline: float | None) -> StepContext:
+        return StepContext(
+            root=ground.root,
+            repo=ground.repo,
+            story=attempt.story,
+            mode=attempt.mode,
+            iteration=attempt.number,
+            deadline=deadline,
+            run_command=ground.run_command,
+            run_agent=run_agent,
+        )
+
+    steps = ground.setup_steps if attempt.mode is Mode.SETUP and ground.setup_steps else ground.work_steps
+    passed = steps.run(context, attempt.number)
+    ended, outcome = ran[-1] if ran else (Ended(How.NOT_RUN, code=0), Outcome())
+    inspection = ground.tree.inspect(attempt.checkpoint)
+    return _evidence(ground, attempt, ended, outcome, inspection, passed.checks), inspection, passed.commit
+
+
+def _evidence(
+    ground: Ground,
+    attempt: Attempt,
+    ended: Ended,
+    outcome: Outcome,
+    inspection: Inspection,
+    step_checks: tuple[CheckResult, ...],
+) -> Evidence:
+    request = ground.desk.take()
+    edits, problem = _plan_edits(ground, attempt)
+    changed = tuple(path for path in inspection.changed if not ground.is_bookkeeping(path))
+    claim = _claim(request, edits, attempt.story)
+    interrupted = ground.stop.requested
+    checks = step_checks
+    if not interrupted and (changed or claim is Claim.ALREADY or attempt.mode is Mode.REVIEW):
+        when = "review" if attempt.mode is Mode.REVIEW else "story"
+        plan = attempt.reading.plan  # as it was before: an agent does not choose its own checks
+        checks += ground.check(plan, attempt.story, when, attempt.number, inspection.tree)
+        interrupted = ground.stop.requested
+    required = [check.passed for check in checks if check.required]
+    return Evidence(
+        mode=attempt.mode,
+        story=attempt.story,
+        ended=ended,
+        outcome=outcome,
+        changed=changed,
+        delta=edits,
+        plan_problem=problem,
+        claim=claim,
+        question=request.ask or request.waiting,
+        waiting=request.waiting,
+        checks=checks,
+        passed_before=all(required) if required and not changed else None,
+        review=ground.review and attempt.mode is not Mode.SETUP,
+        claim_is_implied=ground.claim_is_implied,
+        interrupted=interrupted,
+    )
+
+
+def _plan_edits(ground: Ground, attempt: Attempt) -> tuple[Delta | None, str]:
+    try:
+        after = ground.book.load()
+    except PlanError as error:
+        return None, str(error)
+    return delta(attempt.reading.plan, after.plan), ""
+
+
+def _claim(request: Request, edits: Delta | None, story: Story | None) -> Claim | None:
+    if request.claim is not None:
+        return request.claim
+    if request.complete:
+        return Claim.DONE
+    edited = edits.of(story.id) if edits and story else None
+    if edited is None:
+        return None
+    submitted = edited.new.review.status in (ReviewStatus.NEEDS_REVIEW, ReviewStatus.APPROVED)
+    if edited.new.is_done or (submitted and edited.new.review.status is not edited.old.review.status):
+        return Claim.DONE
+    return None

@@ -1,0 +1,142 @@
+"""What the loop stands on: the ports it uses and the few values that shape a run. Built by `app.wiring`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ralph.core.evidence import CheckResult
+from ralph.core.limits import Guard, Limits
+from ralph.core.moves import Work
+from ralph.core.plan import Mode, Plan, Story
+from ralph.core.ports import PlanBook, Reading, Session
+from ralph.core.requests import Request
+from ralph.engine.agent_run import AgentRunner, Patience
+from ralph.engine.pipeline import Pipeline
+from ralph.host.signals import StopSignal
+from ralph.journal.writing import Journal
+
+
+class Inspection(Struct, frozen=True):
+    """The working tree after an agent has been in it."""
+
+    tree: str
+    changed: tuple[str, ...] = ()
+    """Every path that differs from the checkpoint."""
+    commits: tuple[str, ...] = ()
+    """Commits the agent made itself."""
+    notices: tuple[str, ...] = ()
+    """What it did to the repository's configuration and was put back."""
+
+
+class Commit(Struct, frozen=True):
+    """A commit, or the hook that refused it."""
+
+    commit: str = ""
+    files: tuple[str, ...] = ()
+    refused: CheckResult | None = None
+    notices: tuple[str, ...] = ()
+
+
+class WorkTree(Protocol):
+    """The git repository, as the loop uses it. Checkpoints travel as plain data, so that they fit in the journal."""
+
+    def checkpoint(self) -> dict[str, Any]: ...
+
+    def inspect(self, checkpoint: dict[str, Any]) -> Inspection: ...
+
+    def tree(self) -> str:
+        """The identity of the working tree as it is now."""
+        ...
+
+    def rescue(self, checkpoint: dict[str, Any], name: str, message: str) -> tuple[str, str] | None:
+        """Save everything that differs from the checkpoint; the ref and the commit."""
+        ...
+
+    def restore(self, checkpoint: dict[str, Any]) -> tuple[int, int]:
+        """Return to the checkpoint; how many files were removed and rewritten."""
+        ...
+
+    def commit(
+        self, checkpoint: dict[str, Any], tree: str, extra: Sequence[Path], message: str, trailers: dict[str, str]
+    ) -> Commit | None:
+        """Commit what changed between the checkpoint and `tree`, and the files in `extra`. None: nothing changed."""
+        ...
+
+    def find_commit(self, trailers: dict[str, str]) -> str:
+        """The recent commit that carries these trailers, or nothing."""
+        ...
+
+
+class Desk(Protocol):
+    """Where the agent leaves requests and sentinels."""
+
+    def clear(self) -> None: ...
+
+    def take(self) -> Request:
+        """What the agent left, read and removed."""
+        ...
+
+    def waiting(self) -> str:
+        """The text of a WAITING file, or nothing."""
+        ...
+
+    def keep_waiting(self, text: str) -> None: ...
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One iteration under way."""
+
+    number: int
+    work: Work
+    story: Story | None
+    attempt: int
+    reading: Reading
+    checkpoint: dict[str, Any]
+    begun: float
+
+    @property
+    def mode(self) -> Mode:
+        return self.work.mode
+
+
+class Checker(Protocol):
+    def __call__(
+        self, plan: Plan, story: Story | None, when: str, iteration: int, tree: str
+    ) -> tuple[CheckResult, ...]:
+        """Run the checks that apply, one journal record each."""
+        ...
+
+
+class Ground(Struct, frozen=True, kw_only=True):
+    run: str
+    root: Path
+    repo: Path
+    folder: Path
+    """The run's own folder in the state folder."""
+    journal: Journal
+    book: PlanBook[Any]
+    tree: WorkTree
+    desk: Desk
+    stop: StopSignal
+    clock: Callable[[], float]
+    limits: Limits
+    guards: tuple[Guard, ...]
+    work_steps: Pipeline
+    setup_steps: Pipeline | None
+    needs_setup: Callable[[], bool]
+    run_agent: AgentRunner
+    make_session: Callable[[Attempt, dict[str, Any], str], Session]
+    """Attempt, step config and feedback → session with its prompt."""
+    patience: Patience
+    check: Checker
+    run_command: Callable[..., CheckResult]
+    review: bool
+    claim_is_implied: bool
+    commits: bool
+    is_bookkeeping: Callable[[str], bool]
+    bookkeeping: tuple[Path, ...]
+    """Files of the layout that the loop writes itself."""

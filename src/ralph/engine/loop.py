@@ -1,0 +1,100 @@
+"""The loop: decide, prepare, act, judge, settle, until there is a reason to stop."""
+
+from __future__ import annotations
+
+from ralph.core.errors import PlanError
+from ralph.core.events import Decided, Judged, Noted, Proved, Record, RunEnded, WaitEnded, WaitStarted
+from ralph.core.history import History, fold
+from ralph.core.moves import Move, Prove, Reason, Stop, Wait, Work
+from ralph.core.ports import Reading
+from ralph.engine.act import act
+from ralph.engine.decide import decide
+from ralph.engine.ground import Ground
+from ralph.engine.judge import judge
+from ralph.engine.prepare import prepare
+from ralph.engine.seen import Seen
+from ralph.engine.settle import settle
+from ralph.host.repo import RepositoryReplaced
+
+_LOOK = 1.0
+"""Seconds between looks at the wall clock during a wait: a laptop may have slept."""
+
+
+class Loop:
+    def __init__(self, ground: Ground, history: History) -> None:
+        self._ground = ground
+        self._history = history
+        self._seen = Seen()
+        ground.journal.listen(self._remember)
+
+    def run(self) -> Stop:
+        stop = self._until_stopped()
+        self._ground.journal.write(RunEnded(stop.reason, stop.detail))
+        return stop
+
+    def _until_stopped(self) -> Stop:
+        while True:
+            try:
+                reading: Reading = self._ground.book.load()
+                move = self._decide(reading)
+                match move:
+                    case Stop():
+                        return move
+                    case Wait():
+                        self._wait(move)
+                    case Prove():
+                        self._prove(reading)
+                    case Work():
+                        self._iterate(move, reading)
+            except PlanError as error:
+                return Stop(Reason.BAD_PLAN, str(error))
+            except RepositoryReplaced as error:
+                return Stop(Reason.REPOSITORY, f"{error}; {error.hint}")
+
+    def _decide(self, reading: Reading) -> Move:
+        ground = self._ground
+        if (seen := self._seen.news(reading.plan)) is not None:
+            ground.journal.write(seen)
+        if ground.stop.requested:
+            return Stop(Reason.INTERRUPTED if ground.stop.exit_code == 130 else Reason.TERMINATED)
+        if waiting := ground.desk.waiting():
+            return Stop(Reason.WAITING, waiting)
+        move = decide(
+            reading.plan,
+            self._history,
+            ground.limits,
+            ground.guards,
+            ground.clock(),
+            needs_setup=ground.needs_setup(),
+            review=ground.review,
+        )
+        ground.journal.write(Decided(move))
+        return move
+
+    def _iterate(self, work: Work, reading: Reading) -> None:
+        ground = self._ground
+        attempt = prepare(ground, work, reading, self._history.number + 1)
+        evidence, inspection, wants_commit = act(ground, attempt, self._history.feedback.get(work.story, ""))
+        verdict = judge(evidence)
+        ground.journal.write(Judged(attempt.number, evidence, verdict))
+        settle(ground, attempt, evidence, verdict, inspection, commit=ground.commits or wants_commit)
+
+    def _wait(self, wait: Wait) -> None:
+        ground = self._ground
+        ground.journal.write(WaitStarted(wait.until, wait.why))
+        while (left := wait.until - ground.clock()) > 0 and not ground.stop.wait(min(left, _LOOK)):
+            pass
+        ground.journal.write(WaitEnded())
+
+    def _prove(self, reading: Reading) -> None:
+        """The last act: every check once more, on the tree as it is."""
+        ground = self._ground
+        tree = ground.tree.tree()
+        results = ground.check(reading.plan, None, "final", self._history.number, tree)
+        if not results:
+            ground.journal.write(Noted("no check is configured: done is not proven", warning=True))
+        passed = all(result.passed for result in results if result.required)
+        ground.journal.write(Proved(tree=tree, passed=passed, results=results))
+
+    def _remember(self, record: Record) -> None:
+        self._history = fold(self._history, record.event, record.t)

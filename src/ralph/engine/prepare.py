@@ -1,0 +1,40 @@
+"""Prepare: remember the plan and the tree as they are, so that whatever follows can be undone."""
+
+from __future__ import annotations
+
+from ralph.core.events import IterationStarted
+from ralph.core.moves import Work
+from ralph.core.ports import Reading
+from ralph.engine.ground import Attempt, Ground
+from ralph.host.files import write_bytes
+
+BEFORE = "plan.before"
+AFTER = "plan.after"
+
+
+def prepare(ground: Ground, work: Work, reading: Reading, number: int) -> Attempt:
+    story = reading.plan.story(work.story) if work.story else None
+    write_bytes(ground.folder / BEFORE, ground.book.dump(reading), mode=0o600)
+    ground.desk.clear()
+    checkpoint = ground.tree.checkpoint()
+    attempt = Attempt(
+        number=number,
+        work=work,
+        story=story,
+        attempt=(story.attempts if story else 0) + 1,
+        reading=reading,
+        checkpoint=checkpoint,
+        begun=ground.clock(),
+    )
+    ground.journal.write(
+        IterationStarted(
+            iteration=number,
+            story=work.story,
+            title=story.title if story else "set up the project",
+            mode=work.mode,
+            attempt=attempt.attempt,
+            checkpoint=checkpoint,
+            plan_digest=reading.digest,
+        )
+    )
+    return attempt

@@ -1,0 +1,152 @@
+"""Recover: finish or undo what a killed run left open, from its journal and nothing else.
+
+A run that announced it would keep the work keeps it; any other open iteration is undone, with the work saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.agent import Outcome
+from ralph.core.events import (
+    AgentStarted,
+    AnyEvent,
+    Committed,
+    IterationEnded,
+    IterationStarted,
+    Judged,
+    Record,
+    RescueSaved,
+    RunEnded,
+    Settling,
+)
+from ralph.core.evidence import Ended, Evidence, How
+from ralph.core.moves import Reason, Work
+from ralph.core.ports import Reading
+from ralph.core.verdict import Verdict
+from ralph.engine.ground import Attempt, Ground, Inspection
+from ralph.engine.judge import judge
+from ralph.engine.prepare import AFTER, BEFORE
+from ralph.engine.settle import finish, keep, trailers_for, undo
+from ralph.host.tree import ProcessId, end_left_behind
+
+_GRACE = 5.0
+
+
+class Open(Struct, frozen=True):
+    """An iteration without an end, and how far it came."""
+
+    started: IterationStarted
+    agent: AgentStarted | None = None
+    judged: Judged | None = None
+    settling: Settling | None = None
+    rescued: RescueSaved | None = None
+    committed: Committed | None = None
+
+
+def find_open(events: Iterable[AnyEvent]) -> Open | None:
+    found: Open | None = None
+    for event in events:
+        if isinstance(event, IterationStarted):
+            found = Open(event)
+        elif isinstance(event, IterationEnded):
+            found = None
+        elif found is not None:
+            found = _further(found, event)
+    return found
+
+
+def _further(found: Open, event: AnyEvent) -> Open:
+    change = msgspec.structs.replace
+    match event:
+        case AgentStarted():
+            return change(found, agent=event)
+        case Judged():
+            return change(found, judged=event)
+        case Settling():
+            return change(found, settling=event, committed=None)
+        case RescueSaved():
+            return change(found, rescued=event)
+        case Committed():
+            return change(found, committed=event)
+        case _:
+            return found
+
+
+def recover(ground: Ground, records: list[Record]) -> str:
+    """Close a killed run. `ground` is that run's own. Says in one line what was done."""
+    found = find_open(record.event for record in records)
+    agent = ProcessId(found.agent.pid, found.agent.start) if found and found.agent else None
+    ended = end_left_behind(agent, ("RALPH_RUN", ground.run), _GRACE)
+    what = f"ended {ended} process{'' if ended == 1 else 'es'} of run {ground.run}" if ended else ""
+    if found is not None:
+        done = _close(ground, found)
+        what = f"{what}; {done}" if what else done
+    ground.journal.write(RunEnded(Reason.INTERRUPTED, "killed; closed by the next run"))
+    return what
+
+
+def _close(ground: Ground, found: Open) -> str:
+    started = found.started
+    before: Reading = ground.book.undump((ground.folder / BEFORE).read_bytes())
+    attempt = Attempt(
+        number=started.iteration,
+        work=Work(started.story, started.mode),
+        story=before.plan.story(started.story) if started.story else None,
+        attempt=started.attempt,
+        reading=before,
+        checkpoint=started.checkpoint,
+        begun=ground.clock(),
+    )
+    name = f"iteration {started.iteration} ({started.story or started.mode.value})"
+    if found.settling is None or found.judged is None:
+        evidence = _interrupted(attempt)
+        return _undo(ground, attempt, found, evidence, judge(evidence), before, f"undid {name}, which was cut short")
+    target: Reading = ground.book.undump((ground.folder / AFTER).read_bytes())
+    evidence, verdict = found.judged.evidence, found.judged.verdict
+    if not found.settling.keep:
+        return _undo(ground, attempt, found, evidence, verdict, target, f"finished undoing {name}")
+    return _keep(ground, attempt, found, target, f"finished keeping {name}")
+
+
+def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, what: str) -> str:
+    assert found.settling is not None
+    assert found.judged is not None
+    evidence, verdict = found.judged.evidence, found.judged.verdict
+    inspection = Inspection(found.settling.tree)
+    ground.book.write(target)
+    commit = found.committed.commit if found.committed else ""
+    commit = commit or ground.tree.find_commit(trailers_for(ground.run, attempt.number, attempt.work.story))
+    if not commit and found.settling.commit:
+        made = keep(ground, attempt, inspection, found.settling.message)
+        if made is not None and made.refused is not None:
+            evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, made.refused))
+            verdict = judge(evidence)
+            ground.journal.write(Judged(attempt.number, evidence, verdict))
+            return _undo(
+                ground, attempt, found, evidence, verdict, attempt.reading, f"undid what a hook refused: {what}"
+            )
+        commit = made.commit if made else ""
+    finish(ground, attempt, evidence, verdict, inspection, target, commit=commit)
+    return what
+
+
+def _undo(
+    ground: Ground, attempt: Attempt, found: Open, evidence: Evidence, verdict: Verdict, target: Reading, what: str
+) -> str:
+    rescue = undo(ground, attempt.checkpoint, attempt.number, verdict, target, saved=found.rescued)
+    finish(ground, attempt, evidence, verdict, Inspection(""), target, rescue=rescue)
+    return f"{what}; the work is in {rescue}" if rescue else what
+
+
+def _interrupted(attempt: Attempt) -> Evidence:
+    return Evidence(
+        mode=attempt.mode,
+        story=attempt.story,
+        ended=Ended(How.STOPPED, detail="the loop was killed"),
+        outcome=Outcome(),
+        interrupted=True,
+    )

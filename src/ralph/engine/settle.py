@@ -1,0 +1,203 @@
+"""Settle: keep the work or undo it, then one record that makes the iteration final.
+
+Everything needed to finish after a kill is on disk before the first effect: the plan as it will be, the tree, the
+message. `recover` calls the same functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ralph.core.changes import Change, SetFields
+from ralph.core.events import Committed, IterationEnded, Judged, RescueSaved, RolledBack, Settling
+from ralph.core.evidence import Evidence
+from ralph.core.plan import Mode, State
+from ralph.core.ports import Reading
+from ralph.core.text import one_line
+from ralph.core.verdict import Kind, Verdict
+from ralph.engine.ground import Attempt, Commit, Ground, Inspection
+from ralph.engine.judge import judge
+from ralph.engine.prepare import AFTER
+from ralph.host.files import write_bytes
+
+
+def settle(
+    ground: Ground, attempt: Attempt, evidence: Evidence, verdict: Verdict, inspection: Inspection, *, commit: bool
+) -> IterationEnded:
+    target = _target(ground, attempt, verdict)
+    if not verdict.kind.keeps_work:
+        _announce(ground, attempt, target, keep=False)
+        rescued = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
+        if evidence.waiting:
+            ground.desk.keep_waiting(evidence.waiting)
+        return finish(ground, attempt, evidence, verdict, inspection, target, rescue=rescued)
+    message = message_for(attempt, verdict)
+    _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit)
+    ground.book.write(target)
+    made = keep(ground, attempt, inspection, message) if commit else None
+    if made is not None and made.refused is not None:
+        # The project's own pre-commit hook is a check like any other: judge again with its result.
+        evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, made.refused))
+        verdict = judge(evidence)
+        ground.journal.write(Judged(attempt.number, evidence, verdict))
+        return settle(ground, attempt, evidence, verdict, inspection, commit=False)
+    last = inspection.commits[-1] if inspection.commits else ""
+    return finish(ground, attempt, evidence, verdict, inspection, target, commit=made.commit if made else last)
+
+
+def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
+    """The plan as it will be: the verdict's changes, the attempt counted, a story given up on or set aside."""
+    changes: list[Change] = list(verdict.changes)
+    why: dict[str, str] = {}
+    story = attempt.story
+    if story is not None:
+        fields: dict[str, object] = {}
+        if verdict.kind.uses_attempt and attempt.mode is not Mode.REVIEW:
+            fields["attempts"] = attempt.attempt
+        if verdict.kind is Kind.BLOCKED:
+            fields["state"] = State.BLOCKED
+            why[story.id] = f"asks: {verdict.question}"
+        elif _gives_up(ground, attempt, verdict):
+            fields["state"] = State.FAILED
+            why[story.id] = f"{attempt.attempt} attempts, the last one: {one_line(verdict.headline, 200)}"
+        elif verdict.completes:
+            why[story.id] = ""
+        if fields:
+            changes.append(SetFields(story.id, fields))
+    return ground.book.planned(attempt.reading, changes, why)  # type: ignore[no-any-return]
+
+
+def _gives_up(ground: Ground, attempt: Attempt, verdict: Verdict) -> bool:
+    most = ground.limits.max_attempts
+    uses = verdict.kind.uses_attempt and verdict.kind is not Kind.ACCEPTED
+    return bool(most) and uses and attempt.attempt >= most
+
+
+def _announce(
+    ground: Ground,
+    attempt: Attempt,
+    target: Reading,
+    *,
+    keep: bool,
+    message: str = "",
+    tree: str = "",
+    commit: bool = False,
+) -> None:
+    write_bytes(ground.folder / AFTER, ground.book.dump(target), mode=0o600)
+    ground.journal.write(
+        Settling(
+            iteration=attempt.number,
+            keep=keep,
+            message=message,
+            tree=tree,
+            commit=commit,
+            plan_digest=target.digest,
+        )
+    )
+
+
+def trailers_for(run: str, iteration: int, story: str) -> dict[str, str]:
+    trailers = {"Ralph-Run": run, "Ralph-Iteration": str(iteration)}
+    return trailers | ({"Ralph-Story": story} if story else {})
+
+
+def message_for(attempt: Attempt, verdict: Verdict) -> str:
+    if attempt.story is None:
+        return "chore: set up the project"
+    story = attempt.story
+    title = one_line(story.title, 60)
+    if attempt.mode is Mode.REVIEW:
+        return f"review({story.id}): {'approved' if verdict.completes else 'changes requested'}"
+    if verdict.kind is Kind.PARTIAL:
+        return f"wip({story.id}): {title}"
+    return f"{'fix' if attempt.mode is Mode.FIX else 'feat'}({story.id}): {title}"
+
+
+def keep(ground: Ground, attempt: Attempt, inspection: Inspection, message: str) -> Commit | None:
+    """Commit the story's change. None: there was nothing left to commit."""
+    trailers = trailers_for(ground.run, attempt.number, attempt.work.story)
+    extra = [path for path in ground.bookkeeping if path.exists()]
+    made = ground.tree.commit(attempt.checkpoint, inspection.tree, extra, message, trailers)
+    if made is not None and made.refused is None:
+        ground.journal.write(Committed(iteration=attempt.number, commit=made.commit, message=message, files=made.files))
+    return made
+
+
+def undo(
+    ground: Ground,
+    checkpoint: dict[str, Any],
+    number: int,
+    verdict: Verdict,
+    target: Reading,
+    saved: RescueSaved | None = None,
+) -> str:
+    """Save what the agent left under a rescue ref, return to the checkpoint, put the plan right.
+
+    `saved`: it was saved before a crash; what is in the tree now may be half restored and must not replace that.
+    """
+    if saved is None:
+        message = f"ralph: iteration {number}, {verdict.kind.value}: {verdict.headline}"
+        if found := ground.tree.rescue(checkpoint, f"{ground.run}/{number}", message):
+            saved = RescueSaved(number, *found)
+            ground.journal.write(saved)
+    removed, rewritten = ground.tree.restore(checkpoint)
+    ground.book.write(target)
+    ground.journal.write(RolledBack(iteration=number, removed=removed, rewritten=rewritten))
+    return saved.ref if saved else ""
+
+
+def finish(
+    ground: Ground,
+    attempt: Attempt,
+    evidence: Evidence,
+    verdict: Verdict,
+    inspection: Inspection,
+    target: Reading,
+    *,
+    commit: str = "",
+    rescue: str = "",
+) -> IterationEnded:
+    story = target.plan.story(attempt.work.story) if attempt.work.story else None
+    outcome = evidence.outcome
+    ended = IterationEnded(
+        iteration=attempt.number,
+        story=attempt.work.story,
+        title=attempt.story.title if attempt.story else "",
+        mode=attempt.mode,
+        kind=verdict.kind,
+        headline=verdict.headline,
+        notices=(*verdict.notices, *inspection.notices),
+        fingerprint=verdict.fingerprint,
+        story_state=story.state if story else None,
+        attempts=story.attempts if story else 0,
+        question=verdict.question,
+        resets_at=verdict.resets_at,
+        proven=verdict.kind is Kind.ACCEPTED and any(check.required and check.passed for check in evidence.checks),
+        completes=verdict.completes,
+        feedback=feedback_for(evidence, verdict, rescue),
+        seconds=round(max(ground.clock() - attempt.begun, 0), 3),
+        tokens=outcome.tokens,
+        cost_usd=outcome.cost_usd,
+        model=outcome.model,
+        files=evidence.changed[:100],
+        commit=commit,
+        rescue=rescue,
+    )
+    ground.journal.write(ended)
+    return ended
+
+
+def feedback_for(evidence: Evidence, verdict: Verdict, rescue: str) -> str:
+    """What the next attempt has to know: the reasons, the ends of the failing outputs, what was put back."""
+    if verdict.completes or verdict.kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.MISCONFIGURED):
+        return "\n".join(verdict.notices)
+    parts = [f"- {reason}" for reason in verdict.reasons if verdict.kind is not Kind.ACCEPTED]
+    for check in evidence.checks:
+        if check.required and not check.passed and check.tail:
+            parts.append(f"\n`{check.command}` ended with:\n\n```\n{check.tail[-4000:]}\n```")
+    parts += [f"- {notice}" for notice in verdict.notices]
+    if rescue and evidence.changed:
+        parts.append(f"- that attempt was undone; its files can be read with `git show {rescue}:PATH`")
+    return "\n".join(parts)
