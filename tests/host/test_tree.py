@@ -244,7 +244,12 @@ def test_a_daemon_that_changed_its_title_and_wiped_its_environment_is_ended(zoo:
 def test_ended_orphans_are_reaped(zoo: Zoo) -> None:
     run(script("for _ in range(5):\n    daemon(lambda: note('pids'))\ntime.sleep(0.2)"), cwd=zoo.folder, env=zoo.env)
     assert len(zoo.noted()) == 5
-    assert [r for r in ptable.table().values() if r.parent == os.getpid() and r.state == "Z"] == []
+    assert [pid for pid in zoo.noted() if ptable.row(pid)] == []
+    child = zoo.popen("if os.fork() == 0: os.fork()\nnote('others'); sleep_long()")
+    wait_for(lambda: len(zoo.noted("others")) == 3)
+    tree.end_tree([known(child.pid)], grace=0)
+    assert [pid for pid in zoo.noted("others") if ptable.row(pid)] == [child.pid]
+    assert child.wait() == -9, "its status was somebody else's to take"
 
 
 def test_processor_time_of_a_tree_grows_while_a_child_works(zoo: Zoo) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -127,8 +128,10 @@ def _end(hunt: _Hunt, grace: float, meanwhile: Callable[[float], bool] | None) -
             send(process, signal.SIGTERM)
             send(process, signal.SIGCONT)  # a stopped one could not even see it
         if _wait_until_gone(hunt, grace, meanwhile):
+            hunt.reap()
             return Ended(asked=len(asked))
     killed, survivors = _kill(hunt)
+    hunt.reap()
     return Ended(asked=len(asked), killed=killed, survivors=survivors)
 
 
@@ -173,6 +176,8 @@ class _Hunt:
         strike: Callable[[], set[int]] = set,
     ) -> None:
         self._known = dict.fromkeys(roots)
+        self._given = set(self._known)
+        """Roots and others that were named, not found: they may be children that somebody waits for."""
         self._also = also
         self.is_calm = is_calm
         self.strike = strike
@@ -180,12 +185,23 @@ class _Hunt:
         """Us, whom we run in, and so whatever else they started."""
 
     def alive(self) -> list[ProcessId]:
-        self._known.update(dict.fromkeys(self._also()))
+        others = dict.fromkeys(self._also())
+        self._known.update(others)
+        self._given.update(others)
         rows = ptable.table()
         here = [p.pid for p in self._known if (r := rows.get(p.pid)) and r.start == p.start]
         found = [r.id for r in _closure(rows, here, self._spared) if not r.is_dead]
         self._known.update(dict.fromkeys(found))
         return found
+
+    def reap(self) -> None:
+        """Take the status of those that became our children when their own parent was ended before them."""
+        for process in self._known:
+            if process in self._given or not (r := ptable.row(process.pid)):
+                continue
+            if r.is_dead and r.start == process.start and r.parent == os.getpid():
+                with contextlib.suppress(OSError):
+                    os.waitpid(process.pid, os.WNOHANG)
 
 
 def _closure(rows: dict[int, Row], seeds: Iterable[int], spared: Container[int] = ()) -> list[Row]:

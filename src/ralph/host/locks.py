@@ -1,0 +1,254 @@
+"""One owner at a time. The lock is the kernel's: it is gone when its owner is, however that ended."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.errors import LockHeld, SetupError
+from ralph.core.text import one_line
+from ralph.host import tree
+from ralph.host.files import make_folder
+from ralph.host.ptable import ProcessId
+
+_PATIENCE = 0.3
+"""Seconds to try: somebody may be looking at the lock just now, or its owner may be just ending."""
+_MOVES = 50
+_LARGEST = 64 * 1024
+_HELD: set[int] = set()
+"""Descriptors of the locks this process holds, for its forks to close."""
+_watching_forks = False
+
+
+class Owner(Struct, frozen=True):
+    pid: int
+    start: str
+    host: str
+    run: str
+    since: str
+    """ISO 8601, UTC."""
+
+    @classmethod
+    def here(cls, run: str, now: float | None = None) -> Owner:
+        """This process."""
+        with contextlib.suppress(SetupError):
+            if me := tree.identify(os.getpid()):
+                return cls(me.pid, me.start, _host(), run, _iso(now))
+        return cls(os.getpid(), "", _host(), run, _iso(now))
+
+    @property
+    def is_alive(self) -> bool | None:
+        """None: it cannot be known from here."""
+        if self.host != _host() or not self.start:
+            return None
+        try:
+            return tree.is_alive(ProcessId(self.pid, self.start))
+        except SetupError:
+            return None
+
+
+class Lock:
+    """`with Lock(path).held_by(Owner.here(run)): …`. The file stays; who owns it is written in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+        self._pid = 0
+
+    def acquire(self, owner: Owner) -> None:
+        """Take it, or raise LockHeld with who has it."""
+        if self._descriptor is not None:
+            raise LockHeld(f"this process already holds {self.path}")
+        make_folder(self.path.parent, private=True)
+        self._descriptor, self._pid = self._take(), os.getpid()
+        _HELD.add(self._descriptor)
+        _close_in_forks()
+        self._write(owner)
+
+    def release(self) -> None:
+        if self._descriptor is None:
+            return
+        descriptor, self._descriptor = self._descriptor, None
+        if self._pid != os.getpid():  # in a fork: the lock is our parent's, and the number may be another file's by now
+            return
+        _HELD.discard(descriptor)
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+        _unlock(descriptor)
+        os.close(descriptor)
+
+    def held_by(self, owner: Owner) -> Lock:
+        self.acquire(owner)
+        return self
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def owner(self) -> Owner | None:
+        """Who wrote its name into the file last. That one may have ended: only `acquire` tells who holds the lock."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        except OSError:
+            return None
+        try:
+            return msgspec.json.decode(os.read(descriptor, _LARGEST), type=Owner)
+        except (OSError, msgspec.DecodeError):
+            return None
+        finally:
+            os.close(descriptor)
+
+    def is_held(self) -> bool:
+        """Whether somebody has it now. Does not take it, and makes nobody else fail to."""
+        try:
+            descriptor = os.open(self.path, os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            return not _try_lock(descriptor, shared=True)
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
+
+    def _take(self) -> int:
+        deadline = time.monotonic() + _PATIENCE
+        for _ in range(_MOVES):
+            descriptor = self._open()
+            kept = False
+            try:
+                while not _try_lock(descriptor):
+                    if time.monotonic() > deadline:
+                        raise self._held()
+                    time.sleep(0.02)
+                # The file may have been removed or replaced between the two: then we locked one that nobody else sees.
+                kept = _is_same_file(descriptor, self.path)
+                if kept:
+                    return descriptor
+            except OSError as error:
+                raise SetupError(
+                    f"{self.path} cannot be locked: {error.strerror}",
+                    hint="put the state folder on a local disk, with RALPH_STATE_HOME",
+                ) from None
+            finally:
+                if not kept:
+                    os.close(descriptor)
+        raise SetupError(f"{self.path} is replaced again and again while it is being locked")
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            return os.open(self.path, flags, 0o600)
+        except OSError as error:
+            reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
+            raise SetupError(
+                f"the lock file {self.path} cannot be opened: {reason}",
+                hint="make that folder yours to write, or choose another with RALPH_STATE_HOME",
+            ) from None
+
+    def _write(self, owner: Owner) -> None:
+        # In place: a rename would put a file there that nobody has locked. A full disk costs the name, not the lock.
+        assert self._descriptor is not None
+        with contextlib.suppress(OSError):
+            data = msgspec.json.encode(owner) + b"\n"
+            os.ftruncate(self._descriptor, 0)
+            os.lseek(self._descriptor, 0, os.SEEK_SET)
+            os.write(self._descriptor, data)
+
+    def _held(self) -> LockHeld:
+        owner = self.owner()
+        if owner is None:
+            return LockHeld(
+                f"another process holds {self.path}, and has not written who it is",
+                hint="wait until it has ended; the lock goes with it",
+            )
+        run, host = one_line(owner.run, 80), one_line(owner.host, 80)
+        who = f"run {run}, process {owner.pid} on {host}, has it since {one_line(owner.since, 40)}"
+        if owner.is_alive is False:
+            return LockHeld(
+                f"{who}; that process has ended, but another one still holds its lock",
+                hint=f"`fuser {self.path}` names that one; the lock goes with it",
+            )
+        state = "it is alive" if owner.is_alive else "whether it is alive cannot be seen from here"
+        where = "" if owner.host == _host() else f" on {host}"
+        return LockHeld(f"{who}; {state}", hint=f"wait until it ends, or stop it with `kill {owner.pid}`{where}")
+
+
+def _is_same_file(descriptor: int, path: Path) -> bool:
+    try:
+        mine, there = os.fstat(descriptor), path.stat()
+    except FileNotFoundError:
+        return False
+    return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
+
+
+def _host() -> str:
+    return platform.node()
+
+
+def _iso(now: float | None) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+
+
+def _close_in_forks() -> None:
+    """A fork shares the lock with its parent and would keep it alive. What is exec'ed loses it by itself."""
+    global _watching_forks
+    if not _watching_forks and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_drop_inherited)
+        _watching_forks = True
+
+
+def _drop_inherited() -> None:
+    while _HELD:
+        with contextlib.suppress(OSError):
+            os.close(_HELD.pop())
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    # Locked bytes cannot be read on Windows, so the one that is locked is far behind the text.
+    _FAR = 1 << 30
+
+    def _try_lock(descriptor: int, shared: bool = False) -> bool:
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        if shared:
+            _unlock(descriptor)
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int, shared: bool = False) -> bool:
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                return False
+            raise
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)

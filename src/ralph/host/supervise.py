@@ -1,0 +1,299 @@
+"""Watch one agent process from start to end: output, time, silence, requests to stop, what it leaves behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from subprocess import Popen
+
+from msgspec import Struct
+
+from ralph.host.excerpt import Tail
+from ralph.host.lines import LineSplitter, Oversize
+from ralph.host.proc import CannotStart, finish, start
+from ralph.host.pump import Pump
+from ralph.host.rawlog import RawLog
+from ralph.host.signals import StopSignal
+from ralph.host.tree import ProcessId, Tree
+
+_TICK = 1.0
+"""Seconds between looks at who is in the tree."""
+_SWEEP_GRACE = 2.0
+"""Seconds that what an agent left behind gets at most between SIGTERM and SIGKILL."""
+_LAST_WORDS = 2.0
+_ERR_TAIL = 64 * 1024
+
+OnLine = Callable[[bytes, bool], None]
+"""A line without its newline, and whether it was over the limit: then it is only the beginning."""
+
+
+class Command(Struct, frozen=True):
+    argv: tuple[str, ...]
+    cwd: Path
+    env: dict[str, str]
+    """All of it: nothing is inherited."""
+    stdin: bytes = b""
+
+
+class Limits(Struct, frozen=True):
+    """Seconds; None: no limit."""
+
+    total: float | None = None
+    idle: float | None = None
+    """Without output and without another sign of life."""
+    grace: float = 10.0
+    """From SIGTERM to SIGKILL."""
+    linger: float | None = None
+    """From its final line to its end."""
+
+
+class How(StrEnum):
+    EXITED = "exited"
+    TIMED_OUT = "timed out"
+    SILENT = "silent"
+    LINGERED = "lingered"
+    STOPPED = "stopped"
+    FAILED_TO_START = "failed to start"
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    how: How
+    code: int | None = None
+    signal: int | None = None
+    duration: float = 0.0
+    out_bytes: int = 0
+    err_tail: bytes = b""
+    last_output_age: float = 0.0
+    """Seconds from the last output, or from the start when there was none, to the end."""
+    swept: int = 0
+    """Processes other than the agent that outlived it or had to be killed."""
+    survivors: tuple[ProcessId, ...] = ()
+    """Processes that could not be ended."""
+    message: str = ""
+    """Why it failed to start, and what to do."""
+
+
+def supervise(
+    command: Command,
+    limits: Limits,
+    *,
+    on_line: OnLine,
+    on_stderr: OnLine | None = None,
+    raw: RawLog | None = None,
+    raw_err: RawLog | None = None,
+    is_final: Callable[[bytes], bool] | None = None,
+    resumes: Callable[[bytes], bool] | None = None,
+    stop: StopSignal | None = None,
+    signs_of_life: Callable[[], float] | None = None,
+    on_start: Callable[[ProcessId], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Ending:
+    """Run an agent to its end. When this returns, or raises, nothing the agent started is alive.
+
+    `is_final` knows the line after which the agent should end; `resumes` knows one that says it goes on after all.
+    `signs_of_life` gives a number that changes while a silent agent is at work. The callables run in this thread; an
+    exception from one of them ends the agent and is passed on.
+    """
+    if stop is not None and stop.requested:
+        return Ending(how=How.STOPPED)
+    begun = clock()
+    try:
+        process = start(command.argv, cwd=command.cwd, env=command.env, stdin=bool(command.stdin))
+    except CannotStart as error:
+        message = f"{error}; {error.hint}" if error.hint else str(error)
+        return Ending(how=How.FAILED_TO_START, duration=clock() - begun, message=message)
+    tree = Tree(process)
+    output = _Output(on_line, on_stderr, raw, raw_err, is_final, resumes, clock)
+    pump = Pump(process, command.stdin, output.out, output.err, stop.fileno() if stop else None)
+    watch = _Watch(process, tree, pump, output, limits, stop, signs_of_life, clock)
+    try:
+        if on_start is not None:
+            on_start(tree.root)
+        return watch.to_the_end(begun)
+    except BaseException:
+        tree.end(grace=0)
+        raise
+    finally:
+        pump.close()
+        finish(process)
+
+
+class _Output:
+    """What the agent prints: into lines, into the raw logs, and when the last of it came."""
+
+    def __init__(
+        self,
+        on_line: OnLine,
+        on_stderr: OnLine | None,
+        raw: RawLog | None,
+        raw_err: RawLog | None,
+        is_final: Callable[[bytes], bool] | None,
+        resumes: Callable[[bytes], bool] | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._on_line, self._on_stderr = on_line, on_stderr
+        self._raw, self._raw_err = raw, raw_err
+        self._is_final, self._resumes = is_final, resumes
+        self._clock = clock
+        self._out_lines, self._err_lines = LineSplitter(), LineSplitter()
+        self.err_tail = Tail(_ERR_TAIL)
+        self.out_bytes = 0
+        self.last = clock()
+        self.final: float | None = None
+        """When the final line came."""
+
+    def out(self, data: bytes) -> None:
+        self.last = self._clock()
+        self.out_bytes += len(data)
+        if self._raw is not None:
+            self._raw.write(data)
+        for line in self._out_lines.feed(data):
+            self._line(line)
+
+    def err(self, data: bytes) -> None:
+        self.last = self._clock()
+        self.err_tail.feed(data)
+        if self._raw_err is not None:
+            self._raw_err.write(data)
+        if self._on_stderr is not None:
+            for line in self._err_lines.feed(data):
+                self._on_stderr(*_shown(line))
+
+    def flush(self) -> None:
+        for line in self._out_lines.flush():
+            self._line(line)
+        if self._on_stderr is not None:
+            for line in self._err_lines.flush():
+                self._on_stderr(*_shown(line))
+
+    def _line(self, line: bytes | Oversize) -> None:
+        if isinstance(line, Oversize):
+            self._on_line(line.head, True)
+            return
+        self._on_line(line, False)
+        if self._is_final is not None and self._is_final(line):
+            self.final = self._clock()
+        elif self.final is not None and self._resumes is not None and self._resumes(line):
+            self.final = None
+
+
+def _shown(line: bytes | Oversize) -> tuple[bytes, bool]:
+    return (line.head, True) if isinstance(line, Oversize) else (line, False)
+
+
+class _Watch:
+    def __init__(
+        self,
+        process: Popen[bytes],
+        tree: Tree,
+        pump: Pump,
+        output: _Output,
+        limits: Limits,
+        stop: StopSignal | None,
+        signs_of_life: Callable[[], float] | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._process, self._tree, self._pump, self._output = process, tree, pump, output
+        self._limits, self._stop, self._clock = limits, stop, clock
+        self._silence = _Silence(limits.idle, signs_of_life) if limits.idle is not None else None
+        self._looked = clock()
+
+    def to_the_end(self, begun: float) -> Ending:
+        how = self._until_over(begun)
+        swept = 0
+        if how is not How.EXITED:
+            grace = 0 if self._stop is not None and self._stop.urgent else self._limits.grace
+            ended = self._tree.end(grace=grace, meanwhile=self._meanwhile)
+            self._process.poll()
+            swept = ended.killed - (1 if self._process.returncode == -9 and ended.killed else 0)
+        over = self._clock()
+        self._pump.drain(_LAST_WORDS)
+        left = self._tree.end(grace=min(self._limits.grace, _SWEEP_GRACE), meanwhile=self._meanwhile)
+        self._pump.drain(_LAST_WORDS)
+        self._output.flush()
+        code = self._process.returncode
+        return Ending(
+            how=how,
+            code=code if code is not None and code >= 0 else None,
+            signal=-code if code is not None and code < 0 else None,
+            duration=over - begun,
+            out_bytes=self._output.out_bytes,
+            err_tail=self._output.err_tail.value(),
+            last_output_age=max(over - self._output.last, 0.0),
+            swept=swept + left.found,
+            survivors=left.survivors,
+        )
+
+    def _until_over(self, begun: float) -> How:
+        while self._process.poll() is None:
+            now = self._clock()
+            if self._stop is not None and self._stop.requested:
+                return How.STOPPED
+            if self._limits.total is not None and now >= begun + self._limits.total:
+                return How.TIMED_OUT
+            final, linger = self._output.final, self._limits.linger
+            if final is not None and linger is not None and now >= final + linger:
+                return How.LINGERED
+            if self._silence is not None and self._silence.is_over(now, self._output.last):
+                return How.SILENT
+            self._look(now)
+            self._turn(self._patience(now, begun))
+        return How.EXITED
+
+    def _patience(self, now: float, begun: float) -> float:
+        """Seconds until something has to be looked at again, if nothing happens before."""
+        times = [now + _TICK]
+        if self._limits.total is not None:
+            times.append(begun + self._limits.total)
+        if self._output.final is not None and self._limits.linger is not None:
+            times.append(self._output.final + self._limits.linger)
+        if self._silence is not None:
+            times.append(self._silence.next_look(self._output.last))
+        return max(min(times) - now, 0.0)
+
+    def _look(self, now: float) -> None:
+        if now - self._looked >= _TICK:
+            self._looked = now
+            self._tree.look()
+
+    def _turn(self, seconds: float) -> None:
+        if self._pump.turn(seconds) and self._stop is not None:
+            self._stop.drain()
+
+    def _meanwhile(self, seconds: float) -> bool:
+        self._turn(seconds)
+        return self._stop is not None and self._stop.urgent
+
+
+class _Silence:
+    """No output for `idle` seconds, nor any other sign of life in them."""
+
+    def __init__(self, idle: float, signs_of_life: Callable[[], float] | None) -> None:
+        self._idle = idle
+        self._signs = signs_of_life
+        self._step = idle / 4
+        self._since = 0.0
+        """When the silence began: at the last output, or at the last look that found a sign of life."""
+        self._output = -1.0
+        self._sign: float | None = None
+        self._looked = 0.0
+
+    def is_over(self, now: float, last_output: float) -> bool:
+        if last_output != self._output:
+            self._output = self._since = self._looked = last_output
+            self._sign = None
+        if self._signs is not None and now - self._looked >= self._step:
+            self._looked = now
+            sign = self._signs()
+            if self._sign is not None and sign != self._sign:
+                self._since = now
+            self._sign = sign
+        return now - self._since >= self._idle
+
+    def next_look(self, last_output: float) -> float:
+        if last_output != self._output:
+            return last_output
+        end = self._since + self._idle
+        return end if self._signs is None else min(end, self._looked + self._step)
