@@ -6,12 +6,14 @@ argparse tells no one what a parser accepts, so this is the one place that looks
 from __future__ import annotations
 
 import argparse
+import re
 from enum import StrEnum
 
 from msgspec import Struct
 
 from ralph.cli.main import load
 from ralph.cli.table import entries
+from ralph.plans.registry import LAYOUTS
 
 
 class Kind(StrEnum):
@@ -109,6 +111,8 @@ def _value(action: argparse.Action) -> Value:
     choices = tuple(str(choice) for choice in action.choices or ())
     metavar = action.metavar[0] if isinstance(action.metavar, tuple) else action.metavar
     name = metavar or ("|".join(choices) if choices else action.dest.upper())
+    if name == "LAYOUT":  # not choices of the parser: the registry has the better error
+        choices = tuple(LAYOUTS.names())
     return Value(name, Kind.CHOICE if choices else _KINDS.get(name, Kind.TEXT), choices)
 
 
@@ -119,5 +123,8 @@ def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 
 def _examples(epilog: str) -> tuple[str, ...]:
+    """One command a line. What follows after two spaces is a comment, and becomes one for a shell, too."""
     title, _, lines = epilog.partition("\n")
-    return tuple(line.strip() for line in lines.splitlines()) if title == "examples:" else ()
+    if title != "examples:":
+        return ()
+    return tuple(re.sub(r" {2,}(?:# *)?(?=\S)", "  # ", line.strip(), count=1) for line in lines.splitlines())

@@ -40,7 +40,7 @@ def exit_codes_page() -> str:
 
 
 def _section(command: Command) -> str:
-    parts = [f"{'#' * (len(command.path) + 1)} {command.name}\n", f"{command.description or command.summary}\n"]
+    parts = [f"{'#' * (len(command.path) + 1)} {command.name}\n", _prose(command.description or command.summary)]
     parts.append(f"```\n{_usage(command)}\n```\n")
     rows = [(f"`{argument.value.name}`", argument.help) for argument in command.arguments if argument.help]
     rows += [(_flags(option), option.help) for option in command.options if "--help" not in option.flags]
@@ -51,6 +51,12 @@ def _section(command: Command) -> str:
     if command.examples:
         parts.append("```sh\n" + "\n".join(command.examples) + "\n```\n")
     return "\n".join(parts)
+
+
+def _prose(text: str) -> str:
+    """Paragraphs as they are; those with indented lines are laid out by hand, so they stay that way."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(f"```\n{one}\n```" if "\n  " in one else one for one in paragraphs) + "\n"
 
 
 def _usage(command: Command) -> str:
