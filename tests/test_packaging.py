@@ -112,6 +112,18 @@ def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     assert f"{folder}/licenses/LICENSE" in wheel.namelist()
 
 
+# --- pages -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=lambda p: p.name)
+def test_a_page_names_only_files_that_exist(page: Path) -> None:
+    text = page.read_text()
+    named = set(re.findall(r"`((?:src|tests|scripts|docs|bench|requirements|examples|\.ci)/[\w./-]*)`", text))
+    linked = {link for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) if "://" not in link}
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    assert [link for link in linked if not (page.parent / link).exists()] == []
+
+
 # --- scripts/test and scripts/demo -----------------------------------------------------------------------------------
 
 
