@@ -1,0 +1,113 @@
+"""Gathers what a prompt is made of from the workspace: the template, the story's own words, learnings, answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ralph.app.answers import answers_path, read_answers
+from ralph.app.workspace import plan_state
+from ralph.checks.choosing import choose
+from ralph.config.schema import Config
+from ralph.core.errors import BadData, UsageError
+from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.ports import Layout, Locations, PlanRef
+from ralph.host.files import read_bytes
+from ralph.prompts.building import Briefing
+
+_LIMIT = 1_000_000
+
+
+def brief(
+    ref: PlanRef,
+    layout: Layout,
+    config: Config,
+    plan: Plan,
+    source: bytes,
+    story: Story | None,
+    mode: Mode,
+    *,
+    iteration: int,
+    attempt: int,
+    feedback: str,
+    step: Mapping[str, Any],
+    env: Mapping[str, str],
+) -> Briefing:
+    where = layout.locations(ref)
+    template, name = _template(ref, where, config, mode, step)
+    when = "review" if mode is Mode.REVIEW else "story"
+    return Briefing(
+        layout=ref.layout,
+        mode=mode,
+        story=story,
+        story_block=_block(ref, source, story),
+        template=template,
+        template_name=name,
+        iteration=iteration,
+        max_iterations=min(config.max_iterations, config.max_allowed_iterations),
+        attempt=attempt,
+        done=plan.count(State.DONE),
+        total=len(plan.stories),
+        plan_path=_relative(where.plan, ref.root),
+        progress_path=_relative(where.progress, ref.root),
+        prd_path=_relative(where.requirements, ref.root),
+        name=ref.name.removeprefix("PRD-"),
+        attachments=_attachments(ref, where),
+        checks=tuple(check.command for check in choose(config, plan, story, when)),
+        learnings=_text(where.learnings, ref.root),
+        feedback=feedback,
+        answers=read_answers(answers_path(plan_state(ref, env))).of(story.id if story else ""),
+        review=config.review.enabled,
+        review_cap=config.review.cap,
+        promise=config.completion.promise,
+    )
+
+
+def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: Mapping[str, Any]) -> tuple[str, str]:
+    """The step's own prompt file, else the one given by `-p`, else the workspace's; else empty: the built-in one."""
+    wanted = step.get("prompt_file") or (config.prompt if mode is not Mode.SETUP else "")
+    if wanted:
+        path = ref.root / str(wanted)
+        if not path.exists() and step.get("prompt_file"):
+            return "", ""
+        if not path.exists():
+            raise UsageError(f"the prompt file {path} does not exist", hint="give a file with -p")
+        return _text(path, None if config.prompt else ref.root), str(wanted)
+    if mode is Mode.SETUP or where.prompt is None or not where.prompt.is_file():
+        return "", ""
+    return _text(where.prompt, ref.root), _relative(where.prompt, ref.root)
+
+
+def _block(ref: PlanRef, source: bytes, story: Story | None) -> str:
+    if ref.layout != "plan.md" or story is None:
+        return ""
+    from ralph.plans.plan_md import story_block
+
+    return story_block(source, story.id)
+
+
+def _attachments(ref: PlanRef, where: Locations) -> tuple[str, ...]:
+    """The files a client reads in by `@path` in the feature layout."""
+    if ref.layout != "feature":
+        return ()
+    paths = [_relative(path, ref.root) for path in (where.plan, where.progress) if path and path.exists()]
+    if where.specs and where.specs.is_dir():
+        paths.append(_relative(where.specs, ref.root) + "/")
+    return tuple(paths)
+
+
+def _relative(path: Path | None, root: Path) -> str:
+    if path is None:
+        return ""
+    return os.path.relpath(path, root)
+
+
+def _text(path: Path | None, root: Path | None) -> str:
+    if path is None or not path.exists():
+        return ""
+    try:
+        return read_bytes(path, within=root, limit=_LIMIT).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadData(f"{path} is not UTF-8", hint="save it as UTF-8") from None

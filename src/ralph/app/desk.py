@@ -1,0 +1,71 @@
+"""The desk: files by which an agent and the loop talk. A request file, and the sentinels WAITING and COMPLETE."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import msgspec
+
+from ralph.core.errors import BadData
+from ralph.core.requests import Request, read_request
+from ralph.core.text import clean
+from ralph.host.files import make_folder, read_bytes, write_text
+
+_LIMIT = 64 * 1024
+_LONGEST = 4000
+
+
+class WorkspaceDesk:
+    """`folder` is the plan's own; the sentinels are in the workspace's `.ralph/`, as people know them."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self._root = root
+        self.request = folder / "request.json"
+        self._waiting = root / ".ralph" / "WAITING"
+        self._complete = root / ".ralph" / "COMPLETE"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return (self.request, self._waiting, self._complete)
+
+    def clear(self) -> None:
+        for path in (self.request, self._complete):
+            _remove(path)
+
+    def take(self) -> Request:
+        text = self._read(self.request)
+        request = read_request(text.encode()) if text else Request()
+        complete = self._complete.is_file()
+        waiting = self.waiting()
+        self.clear()
+        return msgspec.structs.replace(request, complete=complete, waiting=waiting)
+
+    def waiting(self) -> str:
+        """An empty WAITING file still waits: nobody knows for what, so a person has to look."""
+        if not self._waiting.is_file():
+            return ""
+        return clean(self._read(self._waiting)).strip()[:_LONGEST] or "the file .ralph/WAITING says nothing more"
+
+    def keep_waiting(self, text: str) -> None:
+        make_folder(self._waiting.parent)
+        write_text(self._waiting, text.rstrip() + "\n")
+
+    def answered(self) -> None:
+        """A person has answered: the run may go on."""
+        _remove(self._waiting)
+
+    def complete(self) -> None:
+        make_folder(self._complete.parent)
+        write_text(self._complete, "")
+
+    def _read(self, path: Path) -> str:
+        try:
+            return read_bytes(path, within=self._root, limit=_LIMIT).decode("utf-8", "replace")
+        except BadData:
+            return ""
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()

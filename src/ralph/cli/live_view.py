@@ -1,0 +1,141 @@
+"""A run on a terminal: a live panel over the lines that have become history."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from ralph.cli.plain_view import describe
+from ralph.cli.show import MARKS
+from ralph.cli.words import clock, duration, money, tokens
+from ralph.core.events import AgentSaid, IterationStarted, Record
+from ralph.core.limits import Limits
+from ralph.core.plan import State
+from ralph.core.text import one_line
+from ralph.core.verdict import Kind
+from ralph.journal.run_state import RunState
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_TOOLS = 4
+_STORIES = 6
+
+
+class LiveView:
+    """Finished lines scroll away above; the panel below shows what is going on. Use as a context manager."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._state = RunState()
+        self._limits = limits
+        self._console = Console(highlight=False)
+        self._live = Live(
+            self,
+            console=self._console,
+            refresh_per_second=8,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=True,
+        )
+
+    def __enter__(self) -> LiveView:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def __call__(self, record: Record) -> None:
+        self._state.add(record)
+        if isinstance(record.event, AgentSaid):
+            return
+        line = describe(record, self._state)
+        if line:
+            stamp = Text(clock(record.t) + " ", style="dim")
+            self._console.print(stamp + Text.from_ansi(line))
+        if isinstance(record.event, IterationStarted):
+            self._live.refresh()
+
+    def __rich__(self) -> RenderableType:
+        state = self._state
+        if state.started is None or state.ended is not None:
+            return Text("")
+        now = time.time()
+        parts: list[RenderableType] = [Text(""), self._progress(now)]
+        if state.waiting:
+            parts.append(self._waiting(now))
+        elif state.current:
+            parts.append(self._iteration(now))
+        parts.append(self._stories())
+        parts.append(self._guards())
+        return Padding(Group(*parts), (0, 1))
+
+    def _progress(self, now: float) -> RenderableType:
+        state = self._state
+        row = Table.grid(padding=(0, 2))
+        bar = ProgressBar(total=max(state.total, 1), completed=state.done, width=30, complete_style="green")
+        facts = [duration(now - state.started_at), tokens(state.tokens)]
+        if state.cost_usd is not None:
+            facts.append(money(state.cost_usd))
+        row.add_row(
+            bar, Text(f"{state.done}/{state.total} stories", style="bold"), Text(" · ".join(facts), style="dim")
+        )
+        return row
+
+    def _iteration(self, now: float) -> RenderableType:
+        state = self._state
+        assert state.current is not None
+        current = state.current
+        most = f"/{state.started.max_iterations}" if state.started else ""
+        text = Text()
+        text.append(f"▶ {current.mode.value} ", style="bold cyan")
+        text.append(f"{one_line(current.story)} {one_line(current.title, 60)}", style="bold")
+        text.append(f"\n  iteration {current.iteration}{most}, attempt {current.attempt}, ", style="dim")
+        text.append(duration(now - state.current_since), style="dim")
+        if state.retry:
+            text.append(f"\n  the client tries again ({state.retry.attempt})", style="yellow")
+        for tool in list(state.tools)[-_TOOLS:]:
+            text.append(f"\n  ⚙ {one_line(tool.summary or tool.name, 90)}", style="dim")
+        for check in list(state.checks)[-_TOOLS:]:
+            style = "green" if check.result.passed else "red"
+            text.append(f"\n  {'✓' if check.result.passed else '✗'} {one_line(check.result.name, 80)}", style=style)
+        return text
+
+    def _waiting(self, now: float) -> RenderableType:
+        assert self._state.waiting is not None
+        left = duration(max(self._state.waiting.until - now, 0) + 0.999)
+        return Text(f"⏸ {one_line(self._state.waiting.why)}: {left} left (Ctrl-C stops)", style="yellow")
+
+    def _stories(self) -> RenderableType:
+        stories = list(self._state.stories.values())
+        at = next((n for n, s in enumerate(stories) if s.state is not State.DONE), len(stories))
+        start = max(0, min(at - 2, len(stories) - _STORIES))
+        text = Text()
+        for story in stories[start : start + _STORIES]:
+            mark, style = MARKS[story.state]
+            if self._state.current and story.id == self._state.current.story:
+                mark, style = "▶", "cyan"
+            text.append(f"  {mark} {one_line(story.id):<8} {one_line(story.title, 60)}\n", style=style)
+        return text
+
+    def _guards(self) -> RenderableType:
+        """What would stop the run next."""
+        state, limits = self._state, self._limits
+        bad = (Kind.REJECTED, Kind.CRASHED, Kind.TIMED_OUT, Kind.PARTIAL)
+        streak = 0
+        for ended in reversed(state.iterations):
+            if ended.kind in bad:
+                streak += 1
+            elif ended.kind is Kind.ACCEPTED:
+                break
+        left = [f"{max(limits.max_iterations - state.count, 0)} iterations left"]
+        if limits.no_progress:
+            left.append(f"no progress {streak}/{limits.no_progress}")
+        return Text("  guards: " + " · ".join(left), style="dim")

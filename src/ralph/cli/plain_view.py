@@ -1,0 +1,107 @@
+"""A run as timestamped lines, for logs and for terminals that are not. Nothing is ever asked here."""
+
+from __future__ import annotations
+
+from ralph.cli.output import paint, say_raw
+from ralph.cli.show import progress_bar
+from ralph.cli.words import STYLES, clock, duration, money, tokens
+from ralph.core.agent import Limit, Retry, ToolUse
+from ralph.core.events import (
+    AgentSaid,
+    CheckEnded,
+    Committed,
+    IterationEnded,
+    IterationStarted,
+    Noted,
+    Proved,
+    Record,
+    Recovered,
+    RescueSaved,
+    RunEnded,
+    RunStarted,
+    StepEnded,
+    WaitStarted,
+)
+from ralph.core.text import one_line
+from ralph.journal.run_state import RunState
+
+
+class PlainView:
+    def __init__(self, *, verbose: bool = False) -> None:
+        self._state = RunState()
+        self._verbose = verbose
+
+    def __call__(self, record: Record) -> None:
+        self._state.add(record)
+        line = describe(record, self._state, verbose=self._verbose)
+        if line:
+            say_raw(f"{paint(clock(record.t), 'dim')} {line}")
+
+
+def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
+    """One line for a record, or nothing. `ralph log` uses it too."""
+    event = record.event
+    match event:
+        case RunStarted(run=run, agent=agent, checks=checks):
+            proof = f"checks: {', '.join(one_line(c, 40) for c in checks[:4])}" if checks else "no checks: unproven"
+            return f"run {run}: {event.done} of {event.total} stories done, agent {agent}, {proof}"
+        case Recovered(run=run, what=what):
+            return paint(f"recovered run {run}: {one_line(what)}", "yellow")
+        case IterationStarted():
+            most = f" of {state.started.max_iterations}" if state.started and state.started.max_iterations else ""
+            again = f", attempt {event.attempt}" if event.attempt > 1 else ""
+            head = paint(f"▶ {event.iteration}{most}", "bold")
+            return f"{head} {event.mode.value} {event.story} {one_line(event.title, 70)}{again}"
+        case AgentSaid(event=said):
+            return _said(said, verbose)
+        case StepEnded(ok=False) if event.kind != "agent":
+            return f"  step {event.step}: {event.skipped or event.detail or 'failed'}"
+        case CheckEnded(result=result):
+            word = (
+                paint("passed", "green") if result.passed else paint("failed", "red" if result.required else "yellow")
+            )
+            return f"  check {one_line(result.name, 60)}: {word} in {duration(result.seconds)}"
+        case RescueSaved(ref=ref):
+            return paint(f"  the work is saved: {ref}", "dim")
+        case Committed(commit=commit, message=message):
+            return f"  commit {commit[:9]} {one_line(message, 80)}"
+        case IterationEnded():
+            return _ended(event, state)
+        case WaitStarted(until=until, why=why):
+            return paint(f"⏸ {one_line(why)}: waiting until {clock(until)}", "yellow")
+        case Proved(passed=passed):
+            return paint("final checks passed", "green") if passed else paint("final checks failed", "red")
+        case Noted(text=text, warning=warning):
+            return paint(one_line(text), "yellow" if warning else "dim")
+        case RunEnded(reason=reason, detail=detail):
+            return f"stopped: {reason.value}" + (f" ({one_line(detail, 300)})" if detail else "")
+        case _:
+            return ""
+
+
+def _said(said: object, verbose: bool) -> str:
+    match said:
+        case ToolUse(name, summary) if verbose:
+            return paint(f"  {one_line(summary or name, 100)}", "dim")
+        case Limit(rejected=True):
+            return paint("  usage limit reached", "yellow")
+        case Retry(attempt=attempt, status=status) if verbose:
+            return paint(f"  the client tries again ({attempt}, status {status})", "dim")
+        case _:
+            return ""
+
+
+def _ended(event: IterationEnded, state: RunState) -> str:
+    mark, style = STYLES[event.kind]
+    facts = [duration(event.seconds)]
+    if event.tokens.total:
+        facts.append(tokens(event.tokens))
+    if event.cost_usd is not None:
+        facts.append(money(event.cost_usd))
+    head = paint(f"{mark} {event.kind.value}", style)
+    line = f"{head} {event.story}: {one_line(event.headline, 160)} ({', '.join(facts)})"
+    if event.completes:
+        line += f"  {paint(progress_bar(state.done, state.total, 10), 'green')}"
+    for notice in event.notices:
+        line += f"\n           {paint(one_line(notice, 160), 'yellow')}"
+    return line

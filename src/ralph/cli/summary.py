@@ -1,0 +1,78 @@
+"""The end of a run: what was done, what was not, what it cost, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ralph.cli.output import paint, say_raw
+from ralph.cli.show import progress_bar
+from ralph.cli.words import duration, money, plural, tokens
+from ralph.core.moves import Reason
+from ralph.core.plan import State
+from ralph.core.text import one_line
+from ralph.journal.run_state import RunState
+
+_NEXT = {
+    Reason.COMPLETE: "look at the commits, then merge or push them yourself",
+    Reason.FINAL_CHECKS: "`ralph log` shows which check failed; `ralph task reopen ID` reopens its story",
+    Reason.ITERATION_CAP: "`ralph run -n N` goes on with more iterations",
+    Reason.NO_PROGRESS: "`ralph log` tells what each attempt ran into; change the story or the plan, then `ralph run`",
+    Reason.SAME_ERROR: "`ralph log` shows the error that came back; fix its cause, then `ralph run`",
+    Reason.FAILED_STORIES: "`ralph task show ID` tells why; `ralph task reopen ID` gives it another chance",
+    Reason.NOTHING_READY: "`ralph status` shows what waits for what",
+    Reason.TRANSPORT: "check the network and the model's service, then `ralph run`",
+    Reason.USAGE_LIMIT: "`ralph run` goes on when the limit has reset",
+    Reason.WAITING: '`ralph answer STORY "…"` answers a question; then `ralph run`',
+    Reason.MISCONFIGURED: "fix what is said above, then `ralph run`; `ralph doctor` helps",
+    Reason.REPOSITORY: "look at the repository before anything else",
+    Reason.BAD_PLAN: "`ralph check` shows every problem of the plan",
+    Reason.INTERRUPTED: "`ralph run` goes on where it was stopped",
+    Reason.TERMINATED: "`ralph run` goes on where it was stopped",
+}
+
+
+def print_summary(state: RunState) -> None:
+    for line in summary(state):
+        say_raw(line)
+
+
+def summary(state: RunState) -> Iterator[str]:
+    yield ""
+    complete = state.ended is not None and state.ended.reason is Reason.COMPLETE
+    bar = progress_bar(state.done, state.total)
+    yield f"{paint(bar, 'green' if complete else 'yellow')}  {_headline(state)}"
+    for title, names in _groups(state):
+        if names:
+            yield f"  {title:<10} {', '.join(one_line(n, 20) for n in names[:12])}{' …' if len(names) > 12 else ''}"
+    verdicts = ", ".join(f"{count} {kind.value}" for kind, count in sorted(state.kinds.items()))
+    yield f"  {'iterations':<10} {state.count}{f' ({verdicts})' if verdicts else ''}"
+    took = f"{duration(state.now - state.started_at)}, {duration(state.agent_seconds)} of it in the agent"
+    yield f"  {'time':<10} {took}"
+    yield f"  {'used':<10} {tokens(state.tokens)}, {money(state.cost_usd)}"
+    if state.started and state.started.branch:
+        yield f"  {'branch':<10} {one_line(state.started.branch)}, {plural(len(state.commits), 'commit')}"
+    if state.rescues:
+        yield f"  {'rescued':<10} {plural(len(state.rescues), 'attempt')}: `ralph rescue list`"
+    if state.ended and state.ended.reason in _NEXT:
+        yield f"  {'next':<10} {_NEXT[state.ended.reason]}"
+
+
+def _headline(state: RunState) -> str:
+    if state.ended is None:
+        return "still running"
+    reason, detail = state.ended.reason, state.ended.detail
+    if reason is Reason.COMPLETE and state.proved and state.proved.results:
+        return paint("every story is done, and the checks pass on the final tree", "green bold")
+    if reason is Reason.COMPLETE:
+        return paint("every story is done, but no check proves it", "yellow")
+    stopped = paint(f"stopped: {reason.value.replace('-', ' ')}", "yellow bold")
+    return f"{stopped} — {one_line(detail, 300)}" if detail else stopped
+
+
+def _groups(state: RunState) -> Iterator[tuple[str, list[str]]]:
+    stories = state.stories.values()
+    yield "done", [s.id for s in stories if s.state is State.DONE and s.id not in state.unproven]
+    yield "unproven", [s.id for s in stories if s.id in state.unproven]
+    yield "failed", [s.id for s in stories if s.state is State.FAILED]
+    yield "blocked", [s.id for s in stories if s.state is State.BLOCKED]
+    yield "open", [s.id for s in stories if s.state in (State.TODO, State.IN_PROGRESS)]

@@ -1,0 +1,52 @@
+"""Durations, sums and verdicts in words, the same in every view."""
+
+from __future__ import annotations
+
+import time
+
+from ralph.core.agent import Tokens
+from ralph.core.verdict import Kind
+
+STYLES = {
+    Kind.ACCEPTED: ("✓", "green"),
+    Kind.PARTIAL: ("◐", "cyan"),
+    Kind.REJECTED: ("✗", "red"),
+    Kind.BLOCKED: ("?", "yellow"),
+    Kind.LIMIT: ("⏳", "yellow"),
+    Kind.TRANSPORT: ("⇄", "yellow"),
+    Kind.CRASHED: ("✗", "red"),
+    Kind.TIMED_OUT: ("⌛", "red"),
+    Kind.MISCONFIGURED: ("!", "red"),
+    Kind.INTERRUPTED: ("■", "yellow"),
+}
+
+
+def duration(seconds: float) -> str:
+    """`8 s`, `2 m 05 s`, `3 h 20 m`."""
+    whole = max(int(seconds), 0)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} m"
+
+
+def tokens(count: Tokens) -> str:
+    total = count.total
+    if total < 1000:
+        return f"{total} tokens"
+    return f"{total / 1000:.1f}k tokens" if total < 1_000_000 else f"{total / 1_000_000:.2f}M tokens"
+
+
+def money(usd: float | None) -> str:
+    return "cost unknown" if usd is None else f"${usd:.2f}"
+
+
+def clock(t: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(t))
+
+
+def plural(count: int, word: str) -> str:
+    if count == 1:
+        return f"1 {word}"
+    return f"{count} {word[:-1]}ies" if word.endswith("y") else f"{count} {word}s"
