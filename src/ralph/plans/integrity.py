@@ -1,4 +1,4 @@
-"""What holds for the stories of any plan, whatever its layout: ids that can be told apart, dependencies that can be met."""
+"""What holds for the stories of any plan: ids that can be told apart, dependencies that can be met."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def problems_of(stories: Sequence[Story], file: str, place: Places | None = None
 
     place = place or at_line
     ids = [story.id for story in stories]
-    first: dict[str, int] = {}
-    for index, story_id in enumerate(ids):
-        first.setdefault(story_id, index)
     problems = [*_bad_ids(ids, place)]
-    if len(first) < len(ids):
-        problems += _repeated_ids(ids, first, place)
-    if not _depends_only_on_earlier_ones(stories):
+    is_sound = _depends_only_on_earlier_ones(stories)
+    if is_sound and len(set(ids)) == len(ids):
+        return problems
+    first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
+    problems += _repeated_ids(ids, first, place)
+    if not is_sound:
         problems += _unmet_dependencies(stories, first, place)
         problems += _cycles(stories, first, place)
     return problems

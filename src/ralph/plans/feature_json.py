@@ -1,0 +1,181 @@
+"""`.ralph/<feature>/prd.json`: user stories that pass or do not.
+
+    state DONE     "passes": true
+    state TODO     "passes": false
+
+The other states, and reviews, cannot be said and are kept beside the file. `dependsOn`, `verify` and the document's
+`verifyCommands` are additions of ours to the original format; they are written only when they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ralph.core.changes import Change
+from ralph.core.plan import Plan, State, Story
+from ralph.core.ports import Locations, PlanRef, ProjectFacts
+from ralph.plans import json_edit, json_read
+from ralph.plans.feature_folders import feature_name, features_with
+from ralph.plans.json_stories import (
+    Commands,
+    Criteria,
+    Fault,
+    Format,
+    Lines,
+    Number,
+    commands,
+    plain_number,
+    refuse_blank,
+    refuse_unsayable,
+)
+from ralph.plans.json_text import Style, dump
+
+NAME = "feature"
+TITLE = "a folder for each feature: .ralph/<feature>/prd.json, progress.txt, specs/"
+SPEAKS = frozenset(
+    {
+        "id",
+        "title",
+        "description",
+        "criteria",
+        "priority",
+        "depends_on",
+        "state",
+        "notes",
+        "verify",
+    }
+)
+_TODO, _DONE = State.TODO, State.DONE  # looking a member up costs something, 100,000 times
+STATES = frozenset({_TODO, _DONE})
+
+_FILE = "prd.json"
+
+
+class _Document(Struct, rename="camel"):
+    feature: str
+    branch_name: str
+    description: str
+    created_at: str
+    verify_commands: Lines | UnsetType = UNSET
+
+
+class _Story(Struct, rename="camel"):
+    id: str
+    title: str
+    acceptance_criteria: Criteria
+    priority: Number
+    passes: bool
+    description: str | UnsetType = UNSET
+    notes: str | UnsetType = UNSET
+    depends_on: Lines | UnsetType = UNSET
+    verify: Commands | UnsetType = UNSET
+
+
+def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str, Any]) -> Plan:
+    refuse_blank("verifyCommands", commands(wire.verify_commands))
+    try:
+        datetime.fromisoformat(wire.created_at)
+    except ValueError:
+        hint = 'write a time such as "2026-01-31T09:30:00Z"'
+        raise Fault("bad-date", "createdAt", "createdAt is not an ISO 8601 time", hint) from None
+    return Plan(
+        name=wire.feature,
+        stories=stories,
+        description=wire.description,
+        branch=wire.branch_name,
+        verify=commands(wire.verify_commands),
+        extra={"createdAt": wire.created_at, **extra},
+    )
+
+
+def _read_story(wire: _Story, number: int, extra: dict[str, Any]) -> Story:
+    refuse_blank("acceptanceCriteria", wire.acceptance_criteria)
+    if verify := commands(wire.verify):
+        refuse_blank("verify", verify)
+    return Story(
+        id=wire.id,
+        title=wire.title,
+        description="" if wire.description is UNSET else wire.description,
+        criteria=wire.acceptance_criteria,
+        priority=wire.priority,
+        depends_on=() if wire.depends_on is UNSET else wire.depends_on,
+        state=_DONE if wire.passes else _TODO,
+        notes="" if wire.notes is UNSET else wire.notes,
+        verify=verify,
+        extra=extra,
+    )
+
+
+def _write_story(story: Story) -> dict[str, Any]:
+    refuse_unsayable(story, STATES, NAME)
+    return {
+        "id": story.id,
+        "title": story.title,
+        "description": story.description,
+        "acceptanceCriteria": list(story.criteria),
+        "priority": plain_number(story.priority),
+        "passes": story.state is State.DONE,
+        "notes": story.notes,
+        "dependsOn": list(story.depends_on),
+        "verify": list(story.verify),
+    }
+
+
+_FORMAT = Format(NAME, SPEAKS, "userStories", _Document, _Story, _read_document, _read_story, _write_story)
+
+
+def parse(source: bytes, file: str) -> Plan:
+    return json_read.read(source, file, _FORMAT)
+
+
+def edit(source: bytes, changes: Sequence[Change]) -> bytes:
+    return json_edit.edit(source, changes, _FORMAT)
+
+
+def detect(root: Path) -> list[PlanRef]:
+    return [refer(root, name) for name in features_with(root, _FILE)]
+
+
+def refer(root: Path, name: str) -> PlanRef:
+    folder = root / ".ralph" / feature_name(name)
+    return PlanRef(NAME, root, folder, folder / _FILE, name)
+
+
+def locations(ref: PlanRef) -> Locations:
+    return Locations(
+        plan=ref.path,
+        archive=ref.root / ".ralph" / "archive",
+        progress=ref.folder / "progress.txt",
+        prompt=ref.folder / "prompt.md",
+        specs=ref.folder / "specs",
+    )
+
+
+def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
+    example = Story(
+        id="STORY-001",
+        title="Replace this example by your first story",
+        description="As a user, I want … so that …",
+        criteria=("One thing that can be checked, such as: `app --version` prints 1.0",),
+        priority=1,
+    )
+    plan: dict[str, Any] = {
+        "feature": ref.name,
+        "branchName": facts.branch or f"feature/{ref.name}",
+        "description": "",
+        "createdAt": facts.date,
+    }
+    if facts.verify:
+        plan["verifyCommands"] = list(facts.verify)
+    plan["userStories"] = [{k: v for k, v in _write_story(example).items() if k not in ("dependsOn", "verify")}]
+    folder = ref.folder.relative_to(ref.root)
+    return {
+        str(folder / _FILE): dump(plan, Style()).decode() + "\n",
+        str(folder / "progress.txt"): f"# Progress Log: {ref.name}\n# Started: {facts.date}\n",
+        str(folder / "specs" / ".gitkeep"): "",
+    }

@@ -1,0 +1,206 @@
+"""Editing a JSON plan: the text of one story changes, every other byte stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.changes import EDITABLE, AddStory, Change, MoveStory, RemoveStory, SetFields
+from ralph.core.errors import IllegalChange
+from ralph.core.plan import Story
+from ralph.core.text import one_line
+from ralph.plans.json_stories import D, Fault, Format, Peers, S
+from ralph.plans.json_text import Array, Object, Style, dump, escapes_non_ascii, style_of
+
+_SAMPLE = 20
+"""So many stories are looked at to learn how a file spells things."""
+
+
+class _Id(Struct):
+    id: str | int
+
+
+def edit(source: bytes, changes: Sequence[Change], form: Format[D, S]) -> bytes:
+    """The same bytes with just these changes. `source` is a plan that was read before."""
+    document = _Document(source, form)
+    for change in changes:
+        document.apply(change)
+    return document.text()
+
+
+class _Document:
+    """A plan taken apart down to its stories, while it is edited."""
+
+    def __init__(self, source: bytes, form: Format[Any, Any]) -> None:
+        self._form = form
+        self._source = source
+        start, end = source.index(b"{"), source.rindex(b"}") + 1
+        self._before, self._after = source[:start], source[end:]
+        self._top = Object.of(source[start:end])
+        found = self._top.get(form.stories)
+        assert found is not None, "the plan was read before"
+        self._member = found
+        self._array = Array.of(found.value)
+        self._raw_ids = [wire.id for wire in msgspec.json.decode(found.value, type=list[_Id])]
+        self._ids = [str(raw) for raw in self._raw_ids]
+
+    def text(self) -> bytes:
+        pieces = self._top.pieces()
+        at = next(i for i, piece in enumerate(pieces) if piece is self._member.value)
+        # All at once: a large plan is copied only one time.
+        return b"".join([self._before, *pieces[:at], *self._array.pieces(), *pieces[at + 1 :], self._after])
+
+    def apply(self, change: Change) -> None:
+        try:
+            self._apply(change)
+        except (msgspec.MsgspecError, ValueError, TypeError, OverflowError) as error:
+            # A value that JSON or the format has no way to write: NaN, half a surrogate pair, a wrong type.
+            story_id = change.story.id if isinstance(change, AddStory) else change.story
+            raise IllegalChange(
+                f"story {one_line(story_id, 60)} would not be valid in {self._form.layout}: {error}",
+                hint="`ralph check` says what a story needs",
+            ) from None
+        except Fault as fault:
+            raise IllegalChange(fault.message, hint=fault.hint) from None
+
+    def _apply(self, change: Change) -> None:
+        match change:
+            case SetFields(story_id, fields):
+                self._set(story_id, fields)
+            case AddStory(story, after):
+                if story.id in self._ids:
+                    raise IllegalChange(f"story {story.id} is already in the plan")
+                self._add(story, len(self._ids) if after is None else self._position(after) + 1)
+            case RemoveStory(story_id):
+                at = self._position(story_id)
+                self._array.remove(at)
+                del self._ids[at], self._raw_ids[at]
+            case MoveStory(story_id, before):
+                at = self._position(story_id)
+                self._move(at, len(self._ids) if before is None else self._position(before))
+
+    def _position(self, story_id: str) -> int:
+        try:
+            return self._ids.index(story_id)
+        except ValueError:
+            raise IllegalChange(
+                f"there is no story {one_line(story_id, 60)} in the plan", hint="`ralph task list` shows the ids"
+            ) from None
+
+    def _move(self, at: int, before: int) -> None:
+        if before == at:
+            raise IllegalChange(f"story {self._ids[at]} cannot be put before itself")
+        to = before - 1 if before > at else before
+        self._array.move(at, to)
+        self._ids.insert(to, self._ids.pop(at))
+        self._raw_ids.insert(to, self._raw_ids.pop(at))
+
+    def _set(self, story_id: str, fields: dict[str, Any]) -> None:
+        form = self._form
+        if wrong := sorted(set(fields) - (EDITABLE & form.speaks)):
+            raise IllegalChange(f"story {story_id}: {form.layout} has no place for {wrong[0]}")
+        at = self._position(story_id)
+        item = self._array.items[at]
+        old: dict[str, Any] = msgspec.json.decode(item)
+        before = form.read_story(msgspec.convert(old, form.story), at + 1, {})
+        types = _types_of_fields()
+        after = msgspec.structs.replace(before, **{k: msgspec.convert(v, types[k]) for k, v in fields.items()})
+        was, will = form.write_story(before), form.write_story(after)
+        keys = {key: value for key, value in will.items() if was[key] != value}
+        if keys:
+            keys = form.respell(after, keys, old, self._peers(at))
+            self._array.items[at] = self._put(item, keys)
+        self._must_mean(after, at)
+
+    def _put(self, item: bytes, keys: dict[str, Any]) -> bytes:
+        pieces = Object.of(item)
+        style = self._style(pieces, keys)
+        for key, value in keys.items():
+            member = pieces.get(key)
+            if member and isinstance(value, list) and member.value.startswith(b"["):
+                member.value = _put_list(member.value, value, style, pieces.indent())
+            else:
+                pieces.set(key, dump(value, style, pieces.indent()), style)
+        return pieces.join()
+
+    def _add(self, story: Story, at: int) -> None:
+        form, peers = self._form, self._peers()
+        keys = form.write_story(story)
+        required = {field.encode_name for field in msgspec.structs.fields(form.story) if field.required}
+        keys |= {key: value for key, value in story.extra.items() if key not in keys}
+        keys = {k: v for k, v in keys.items() if k in required or peers.uses(k) or v not in ("", [], 0)}
+        keys = form.respell(story, keys, {}, peers)
+        if self._array.items:
+            neighbour = Object.of(self._array.items[min(at, len(self._ids) - 1)])
+            style, indent = self._style(neighbour, keys), _outer_indent(neighbour)
+        else:
+            style = self._style(self._top, keys)
+            indent = b"" if style.one_line else self._top.indent() + style.unit
+        self._array.insert(at, dump(keys, style, indent), style, self._top.indent())
+        self._ids.insert(at, story.id)
+        self._raw_ids.insert(at, keys["id"])
+        self._must_mean(story, at, ignore=() if "priority" in keys else ("priority",))
+
+    def _must_mean(self, story: Story, at: int, ignore: Sequence[str] = ()) -> None:
+        """What was written is read back as what was meant, or nothing is written."""
+        form = self._form
+        read = form.read_story(msgspec.json.decode(self._array.items[at], type=form.story), at + 1, {})
+        for name in form.speaks.difference(ignore):
+            if getattr(read, name) != getattr(story, name):
+                raise IllegalChange(f"story {story.id}: {form.layout} cannot say this about its {name}")
+
+    def _peers(self, but: int = -1) -> Peers:
+        sample = [item for at, item in enumerate(self._array.items[: _SAMPLE + 1]) if at != but]
+        return Peers(tuple(self._raw_ids), tuple(map(msgspec.json.decode, sample)))
+
+    def _style(self, sample: Object, written: object) -> Style:
+        escape = not str(written).isascii() and self._escapes
+        return msgspec.structs.replace(style_of(sample), escape=escape)
+
+    @cached_property
+    def _escapes(self) -> bool:
+        return escapes_non_ascii(self._source)
+
+
+@cache
+def _types_of_fields() -> dict[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(Story)}
+
+
+def _outer_indent(pieces: Object) -> bytes:
+    return pieces.tail.rpartition(b"\n")[2] if b"\n" in pieces.tail else b""
+
+
+def _put_list(text: bytes, values: list[Any], style: Style, indent: bytes) -> bytes:
+    """Change a list into another one; items that stay at its start and its end are not touched."""
+    old: list[Any] = msgspec.json.decode(text)
+    array = Array.of(text)
+    start = _same(zip(old, values, strict=False))
+    rest = min(len(old), len(values)) - start
+    end = min(_same(zip(reversed(old), reversed(values), strict=False)), rest)
+    if start == 0 and end == 0:
+        return dump(values, _style_of_list(array, style), indent)
+    for _ in range(len(old) - start - end):
+        array.remove(start)
+    for at, value in enumerate(values[start : len(values) - end], start):
+        array.insert(at, dump(value, style, indent + style.unit), style, indent)
+    return array.join()
+
+
+def _style_of_list(array: Array, style: Style) -> Style:
+    if not array.items:
+        return style
+    return msgspec.structs.replace(style, flat_lists=b"\n" not in array.head)
+
+
+def _same(pairs: Iterable[tuple[Any, Any]]) -> int:
+    count = 0
+    for old, new in pairs:
+        if old != new:
+            break
+        count += 1
+    return count

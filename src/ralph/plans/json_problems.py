@@ -1,0 +1,239 @@
+"""Why a JSON plan was refused: every problem, with line, column and key path. Thorough, not fast."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from json import JSONDecodeError
+from math import isinf
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.errors import BadData, PlanError
+from ralph.core.plan import Story
+from ralph.core.problems import Place, Problem
+from ralph.core.text import one_line
+from ralph.plans.integrity import decode_utf8, problems_of
+from ralph.plans.json_stories import D, Fault, Format, S
+from ralph.plans.json_text import Locator, Path, show_path
+
+_NUMBER_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"|(-?[0-9][-+.0-9eE]*+|NaN|-?Infinity)', re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_RESTORE = "restore the file from git, or correct it by hand"
+
+
+def explain(source: bytes, file: str, form: Format[D, S]) -> BadData:
+    """The error to raise for a plan that could not be read."""
+    try:
+        text = decode_utf8(source, file).removeprefix("\ufeff")
+        document = json.loads(text, parse_int=_whole)
+        problems = [*_bad_numbers(text, file)] or _Inspection(source, file, form).problems(document)
+    except PlanError as error:
+        return error
+    except JSONDecodeError as error:
+        problems = [_not_json(error, file)]
+    except RecursionError:
+        problems = [_too_deep(Place(file=file))]
+    if not problems:  # the two readers disagree, and the stricter one wins
+        problems = [Problem("unreadable", "the plan cannot be read", Place(file=file), _RESTORE)]
+    return PlanError.of(problems)
+
+
+def _whole(digits: str) -> int:
+    return int(digits) if len(digits) < 40 else 10**40  # `_bad_numbers` tells where it is
+
+
+def _not_json(error: JSONDecodeError, file: str) -> Problem:
+    text, at = error.doc, error.pos
+    line = text[text.rfind("\n", 0, at) + 1 :].partition("\n")[0]
+    before = text[:at].rstrip()
+    if not text.strip():
+        message, hint = "the file is empty", _RESTORE
+    elif re.match(r"<{7}|={7}|>{7}", line):
+        message, hint = "the file has an unresolved merge conflict", "resolve it, and remove the marker lines"
+    elif before.endswith(",") and text[at : at + 1] in "]}":
+        message, hint = "this is not JSON: a comma before a closing bracket", "remove the comma"
+    elif text[at : at + 1] in ("/", "#"):
+        message, hint = "this is not JSON: it has no comments", "remove the comment"
+    else:
+        message = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+        hint = f"look at this line and the one before it for a missing quote, comma or bracket; or {_RESTORE}"
+    return Problem("not-json", message, Place(file=file, line=error.lineno, column=error.colno), hint)
+
+
+def _bad_numbers(text: str, file: str) -> Iterator[Problem]:
+    for found in _NUMBER_OR_STRING.finditer(text):
+        number = found[1]
+        if number is None:
+            continue
+        if number.endswith(("NaN", "Infinity")):
+            message = f"{number} is not a number in JSON"
+        elif _is_out_of_range(number):
+            message = f"the number {one_line(number, 30)} is too large"
+        else:
+            continue
+        at = found.start()
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        yield Problem("bad-number", message, Place(file, line, column), "write an ordinary number")
+
+
+def _is_out_of_range(number: str) -> bool:
+    if number.lstrip("-").isdigit():
+        return len(number) >= 40 or not -(2**63) <= int(number) < 2**64  # past 64 bits, others choke on it
+    return isinf(float(number))
+
+
+def _too_deep(where: Place) -> Problem:
+    return Problem("too-deep", "the document is nested too deeply", where, "keep it below a few hundred levels")
+
+
+class _Inspection:
+    def __init__(self, source: bytes, file: str, form: Format[Any, Any]) -> None:
+        self._file = file
+        self._form = form
+        # The decoder under the locator does not take half surrogate pairs, which are reported by themselves.
+        self._locator = Locator(_SURROGATE_ESCAPE.sub(rb"\\ufffd", source))
+
+    def problems(self, document: object) -> list[Problem]:
+        if not isinstance(document, dict):
+            expected = f"an object with the key {self._form.stories}"
+            return [self._wrong("not-an-object", (), f"the document is {_kind(document)}, not {expected}", _RESTORE)]
+        found = [*self._repeated_keys(), *self._unfit_values(document)]
+        found += self._about_fields((), document, self._form.document)
+        stories = document.get(self._form.stories)
+        if not isinstance(stories, list):
+            found.append(self._about_stories_key(document))
+            return found
+        if not found:
+            found += self._about_document(document)
+        readable: list[tuple[int, Story]] = []
+        for index, story in enumerate(stories):
+            found += self._about_story(index, story, readable)
+        return found + self._about_ids(readable, complete=len(readable) == len(stories))
+
+    def _repeated_keys(self) -> Iterator[Problem]:
+        for path, (line, column) in self._locator.repeated_keys():
+            where = Place(self._file, line, column, show_path(path))
+            yield Problem("duplicate-key", f"the key {path[-1]} comes twice in one object", where, "remove one of them")
+
+    def _unfit_values(self, document: dict[str, Any]) -> Iterator[Problem]:
+        """Half surrogate pairs."""
+        waiting: list[tuple[Path, Any]] = [((), document)]
+        while waiting:
+            path, value = waiting.pop()
+            if isinstance(value, dict | list):
+                inner = value.items() if isinstance(value, dict) else enumerate(value)
+                waiting += (((*path, key), item) for key, item in inner)
+                texts = list(value) if isinstance(value, dict) else []
+            else:
+                texts = [value] if isinstance(value, str) else []
+            if any(map(_SURROGATE.search, texts)):
+                hint = "write the character itself, or both halves of its escape"
+                yield self._wrong("bad-text", path, "half of a surrogate pair, which is no character", hint)
+
+    def _about_stories_key(self, document: dict[str, Any]) -> Problem:
+        key = self._form.stories
+        hint = f'"{key}": a list of objects'
+        if key not in document:
+            return self._wrong("missing-field", (), f"{key} is missing", hint)
+        return self._wrong("wrong-type", (key,), f"{key} must be a list, not {_kind(document[key])}", hint)
+
+    def _about_fields(self, path: Path, found: dict[str, Any], wire: type[Struct]) -> Iterator[Problem]:
+        story = _id_of(found) if path else ""
+        for field in msgspec.structs.fields(wire):
+            key = field.encode_name
+            if key not in found:
+                if field.required:
+                    hint = f'add "{key}": {self._expected(key, field.type)}'
+                    yield self._wrong("missing-field", path, f"{self._name(path, story)}{key} is missing", hint, story)
+                continue
+            try:
+                msgspec.convert(found[key], field.type)
+            except msgspec.ValidationError as error:
+                inner, value = _follow(str(error), found[key])
+                message = (
+                    f"{self._name(path, story)}{key} must be {self._expected(key, field.type)}; this is {_kind(value)}"
+                )
+                code = "empty-criteria" if found[key] == [] and "riteria" in key else "wrong-type"
+                hint = f'"{key}": {self._expected(key, field.type)}'
+                yield self._wrong(code, (*path, key, *inner), message, hint, story)
+
+    def _about_document(self, document: dict[str, Any]) -> Iterator[Problem]:
+        try:
+            self._form.read_document(msgspec.convert(document, self._form.document), (), {})
+        except Fault as fault:
+            yield self._wrong(fault.code, (fault.key,), fault.message, fault.hint)
+
+    def _about_story(self, index: int, story: object, readable: list[tuple[int, Story]]) -> Iterator[Problem]:
+        path: Path = (self._form.stories, index)
+        if not isinstance(story, dict):
+            message = f"story number {index + 1} must be an object, not {_kind(story)}"
+            yield self._wrong("wrong-type", path, message, "{ … } with the fields of a story")
+            return
+        found = list(self._about_fields(path, story, self._form.story))
+        yield from found
+        if found:
+            return
+        name = _id_of(story)
+        try:
+            readable.append((index, self._form.read_story(msgspec.convert(story, self._form.story), index + 1, {})))
+        except Fault as fault:
+            yield self._wrong(fault.code, (*path, fault.key), f"story {name}: {fault.message}", fault.hint, name)
+
+    def _about_ids(self, readable: list[tuple[int, Story]], *, complete: bool) -> list[Problem]:
+        def place(index: int) -> Place:
+            return self._place((self._form.stories, readable[index][0], "id"))
+
+        found = problems_of([story for _, story in readable], self._file, place)
+        # With a story missing, what depends on it is no problem of its own.
+        return [problem for problem in found if complete or problem.code != "unknown-dependency"]
+
+    def _expected(self, key: str, kind: Any) -> str:
+        if words := self._form.expected.get(key):
+            return words
+        return "a list of texts that are not empty" if "tuple" in str(kind) else "a text"
+
+    def _name(self, path: Path, story: str) -> str:
+        if not path:
+            return ""
+        return f"story {story}: " if story else f"story number {int(path[1]) + 1}: "
+
+    def _place(self, path: Path) -> Place:
+        line, column = self._locator.position(path)
+        return Place(self._file, line, column, show_path(path))
+
+    def _wrong(self, code: str, path: Path, message: str, hint: str, story: str = "") -> Problem:
+        return Problem(code, message, self._place(path), hint, story=story)
+
+
+def _id_of(story: dict[str, Any]) -> str:
+    found = story.get("id")
+    return one_line(str(found), 40) if isinstance(found, str | int) and not isinstance(found, bool) else ""
+
+
+def _follow(message: str, value: Any) -> tuple[Path, Any]:
+    """Into the list element that an error of the decoder names at its end: … - at `$[1]`."""
+    steps = re.findall(r"\[(\d+)\]", message.rpartition(" - at ")[2]) if " - at " in message else []
+    for step in steps:
+        value = value[int(step)]
+    return tuple(map(int, steps)), value
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return f"the number {one_line(str(value), 20)}"
+        case str():
+            return f"the text {one_line(json.dumps(value, ensure_ascii=False), 30)}" if value else "an empty text"
+        case list():
+            return "a list" if value else "an empty list"
+        case _:
+            return "an object"

@@ -1,0 +1,105 @@
+"""Reading a JSON plan: typed decoding straight from the bytes, so that 100,000 stories take a fraction of a second.
+
+There is no partial success here. When anything at all is wrong, `json_problems` looks at the file again and says what.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from itertools import count
+from typing import Any, Generic
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ralph.core.plan import Plan
+from ralph.plans.integrity import problems_of
+from ralph.plans.json_problems import explain
+from ralph.plans.json_stories import D, Fault, Format, S, known_keys
+from ralph.plans.json_text import BOM
+
+
+def read(source: bytes, file: str, form: Format[D, S]) -> Plan:
+    with _collector_paused():
+        plan = _read_quickly(source, form)
+    if plan is None:
+        raise explain(source, file, form)
+    return plan
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Many thousand values that all stay alive: looking for garbage among them doubles the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _read_quickly(source: bytes, form: Format[D, S]) -> Plan | None:
+    """The plan, or None when there is any problem with it."""
+    try:
+        top: dict[str, Raw] = msgspec.json.decode(source.removeprefix(BOM), type=dict[str, Raw])
+        tale = _read_stories(top.pop(form.stories), form.story)
+        rest: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(top))
+        if _has_repeated_keys(source, {form.stories: tale.values} | rest):
+            return None
+        stories = [form.read_story(*numbered) for numbered in zip(tale.wires, count(1), tale.extras, strict=False)]
+        if problems_of(stories, ""):
+            return None
+        document = msgspec.convert(rest, form.document)
+        return form.read_document(document, tuple(stories), _unknown(rest, known_keys(form.document)))
+    except (msgspec.MsgspecError, ValueError, KeyError, OverflowError, RecursionError, Fault):
+        return None
+
+
+class _Tale(Struct, Generic[S]):
+    wires: list[S]
+    values: list[Any]
+    """The same stories with all of their keys."""
+    extras: Iterable[dict[str, Any]]
+    """For each story, the keys that the format does not know."""
+
+
+def _read_stories(raw: Raw, story: type[S]) -> _Tale[S]:
+    strict, lenient = _decoders(story)
+    try:
+        wires = strict.decode(raw)
+        return _Tale(wires, wires, ({} for _ in wires))
+    except msgspec.ValidationError:
+        wires = lenient.decode(raw)  # raises again unless unknown keys were all there was
+    known = known_keys(story)
+    values = msgspec.json.decode(raw, type=list[dict[str, Any]])
+    return _Tale(wires, values, (_unknown(value, known) for value in values))
+
+
+def _unknown(value: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    return {} if value.keys() <= known else {key: item for key, item in value.items() if key not in known}
+
+
+@cache
+def _decoders(story: type[Struct]) -> tuple[msgspec.json.Decoder[Any], msgspec.json.Decoder[Any]]:
+    strict = msgspec.defstruct(f"Strict{story.__name__}", [], bases=(story,), forbid_unknown_fields=True)
+    return msgspec.json.Decoder(list[strict]), msgspec.json.Decoder(list[story])  # type: ignore[valid-type]
+
+
+def _has_repeated_keys(source: bytes, decoded: dict[str, Any]) -> bool:
+    """Decoding keeps the last of several equal keys; the others are noticed by the colons that are gone with them."""
+    colons = msgspec.json.encode(decoded).count(b":")
+    if colons == source.count(b":") and b"\\u003" not in source:  # a colon in a string may be written as \u003a
+        return False
+    repeated = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        if len(pairs) != len({key for key, _ in pairs}):
+            repeated.append(True)
+
+    json.loads(source.removeprefix(BOM), object_pairs_hook=note)
+    return bool(repeated)

@@ -1,0 +1,119 @@
+"""Plans that are one JSON document with an array of stories: what such a layout has to say about itself.
+
+A layout describes its document and its stories as they are on the wire, as two Structs, and how to turn them into the
+values of `core.plan` and back. `json_read`, `json_problems` and `json_edit` do the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ralph.core.plan import Plan, State, Story
+
+LARGEST_COUNT = 10**9
+
+Count = Annotated[int, Meta(ge=0, le=LARGEST_COUNT)]
+Number = (
+    Annotated[int, Meta(ge=-LARGEST_COUNT, le=LARGEST_COUNT)]
+    | Annotated[float, Meta(ge=-LARGEST_COUNT, le=LARGEST_COUNT)]
+)
+Words = Annotated[str, Meta(min_length=1)]
+Lines = tuple[Words, ...]
+Criteria = Annotated[Lines, Meta(min_length=1)]
+Commands = Words | Lines
+
+EXPECTED: Mapping[str, str] = MappingProxyType(
+    {
+        "acceptanceCriteria": "a list with at least one criterion, each a text that is not empty",
+        "branchName": "the name of a git branch, as text",
+        "passes": "true or false",
+        "priority": "a number, 1 for the highest",
+        "reviewStatus": 'null, "needs_review", "changes_requested" or "approved"',
+        "status": '"todo", "in_progress", "done" or "failed"',
+        "verify": "a command, or a list of commands, none of them empty",
+        "verifyCommands": "a list of commands, none of them empty",
+        "attempts": f"a whole number from 0 to {LARGEST_COUNT:,}",
+        "reviewCount": f"a whole number from 0 to {LARGEST_COUNT:,}",
+    }
+)
+
+D = TypeVar("D", bound=Struct)
+S = TypeVar("S", bound=Struct)
+
+
+class Fault(Exception):
+    """Something wrong with the values of a story or a document, beyond their types."""
+
+    def __init__(self, code: str, key: str, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.code, self.key, self.message, self.hint = code, key, message, hint
+
+
+class Peers(Struct, frozen=True):
+    """The stories around the one that is written: a new key or id is spelled as theirs are."""
+
+    ids: tuple[str | int, ...] = ()
+    sample: tuple[dict[str, Any], ...] = ()
+
+    def uses(self, key: str) -> bool:
+        return any(key in story for story in self.sample)
+
+
+def _as_usual(_story: Story, keys: dict[str, Any], _old: dict[str, Any], _peers: Peers) -> dict[str, Any]:
+    return keys
+
+
+class Format(Struct, Generic[D, S], frozen=True):
+    """What is different from one JSON layout to the next."""
+
+    layout: str
+    speaks: frozenset[str]
+    stories: str
+    """Key of the array of stories."""
+    document: type[D]
+    """The document without its stories. Optional fields of both types default to UNSET."""
+    story: type[S]
+    read_document: Callable[[D, tuple[Story, ...], dict[str, Any]], Plan]
+    """With the keys that the format does not know. Raises Fault."""
+    read_story: Callable[[S, int, dict[str, Any]], Story]
+    """With the story's number in the file and the keys that the format does not know. Raises Fault."""
+    write_story: Callable[[Story], dict[str, Any]]
+    """All that the format can say about a story, in the usual spelling and the order of a new story."""
+    respell: Callable[[Story, dict[str, Any], dict[str, Any], Peers], dict[str, Any]] = _as_usual
+    """Keys and values about to be written, in the spelling of the file. Gets what the story had before."""
+    expected: Mapping[str, str] = EXPECTED
+    """What a value of a key should be, in words."""
+
+
+@cache
+def known_keys(wire: type[Struct]) -> frozenset[str]:
+    return frozenset(field.encode_name for field in msgspec.structs.fields(wire))
+
+
+def commands(value: str | tuple[str, ...] | UnsetType | None) -> tuple[str, ...]:
+    """`verify` may be one command or a list of them."""
+    if value is UNSET or value is None:
+        return ()
+    return (value,) if isinstance(value, str) else value
+
+
+def refuse_blank(key: str, lines: Sequence[str]) -> None:
+    if any(map(str.isspace, lines)):
+        raise Fault("empty-text", key, f"an entry of {key} is empty", "write it out, or remove the entry")
+
+
+def refuse_unsayable(story: Story, states: frozenset[State], layout: str) -> None:
+    if story.state not in states:
+        known = ", ".join(sorted(states))
+        raise Fault("bad-state", "state", f"{layout} cannot say that a story is {story.state}", f"it knows {known}")
+
+
+def plain_number(value: float) -> int | float:
+    """2.0 is written as 2."""
+    return int(value) if value == int(value) else value

@@ -1,0 +1,202 @@
+"""`tasks.json`: stories with review fields, in `ralph/` or in `.ralph/<feature>/`.
+
+    state DONE     "passes": true, which asks for "notes" on what was done
+    state TODO     "passes": false
+    review         "reviewStatus", "reviewCount", "reviewFeedback"
+
+State and review are independent here, so that each can be written without the other; that they belong together (passes
+only when approved) is a rule of the loop, in `core.transitions`. A story under review is open: its state is TODO, and
+its review says how far it is. In progress, failed and blocked cannot be said, and are kept beside the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ralph.core.changes import Change
+from ralph.core.plan import NO_REVIEW, Plan, Review, ReviewStatus, State, Story
+from ralph.core.ports import Locations, PlanRef, ProjectFacts
+from ralph.plans import json_edit, json_read
+from ralph.plans.feature_folders import feature_name, features_with
+from ralph.plans.json_stories import (
+    Commands,
+    Count,
+    Criteria,
+    Fault,
+    Format,
+    Lines,
+    Number,
+    commands,
+    plain_number,
+    refuse_blank,
+    refuse_unsayable,
+)
+from ralph.plans.json_text import Style, dump
+
+NAME = "tasks.json"
+TITLE = "stories with review fields, in .ralph/<feature>/tasks.json or ralph/tasks.json"
+SPEAKS = frozenset(
+    {
+        "id",
+        "title",
+        "description",
+        "criteria",
+        "priority",
+        "depends_on",
+        "state",
+        "review",
+        "notes",
+        "verify",
+    }
+)
+_TODO, _DONE = State.TODO, State.DONE  # looking a member up costs something, 100,000 times
+STATES = frozenset({_TODO, _DONE})
+
+_FILE = "tasks.json"
+
+
+class _Document(Struct, rename="camel"):
+    project: str
+    branch_name: str
+    description: str
+    verify_commands: Lines | UnsetType = UNSET
+
+
+class _Story(Struct, rename="camel"):
+    id: str
+    title: str
+    acceptance_criteria: Criteria
+    priority: Number
+    passes: bool
+    review_status: ReviewStatus | None
+    review_count: Count
+    review_feedback: str
+    description: str | UnsetType = UNSET
+    notes: str | UnsetType = UNSET
+    depends_on: Lines | UnsetType = UNSET
+    verify: Commands | UnsetType = UNSET
+
+
+def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str, Any]) -> Plan:
+    refuse_blank("verifyCommands", commands(wire.verify_commands))
+    return Plan(
+        name=wire.project,
+        stories=stories,
+        description=wire.description,
+        branch=wire.branch_name,
+        verify=commands(wire.verify_commands),
+        reviewed=True,
+        extra=extra,
+    )
+
+
+def _read_story(wire: _Story, number: int, extra: dict[str, Any]) -> Story:
+    notes = "" if wire.notes is UNSET else wire.notes
+    if wire.passes and not notes.strip():
+        hint = 'write into "notes" what was done, or set "passes" to false'
+        raise Fault("missing-notes", "passes", "passes is true but notes is empty", hint)
+    refuse_blank("acceptanceCriteria", wire.acceptance_criteria)
+    if verify := commands(wire.verify):
+        refuse_blank("verify", verify)
+    review = NO_REVIEW
+    if wire.review_count or wire.review_status or wire.review_feedback:
+        review = Review(wire.review_status, wire.review_count, wire.review_feedback)
+    return Story(
+        id=wire.id,
+        title=wire.title,
+        description="" if wire.description is UNSET else wire.description,
+        criteria=wire.acceptance_criteria,
+        priority=wire.priority,
+        depends_on=() if wire.depends_on is UNSET else wire.depends_on,
+        state=_DONE if wire.passes else _TODO,
+        review=review,
+        notes=notes,
+        verify=verify,
+        extra=extra,
+    )
+
+
+def _write_story(story: Story) -> dict[str, Any]:
+    refuse_unsayable(story, STATES, NAME)
+    return {
+        "id": story.id,
+        "title": story.title,
+        "description": story.description,
+        "acceptanceCriteria": list(story.criteria),
+        "priority": plain_number(story.priority),
+        "passes": story.state is State.DONE,
+        "reviewStatus": story.review.status.value if story.review.status else None,
+        "reviewCount": story.review.count,
+        "reviewFeedback": story.review.feedback,
+        "notes": story.notes,
+        "dependsOn": list(story.depends_on),
+        "verify": list(story.verify),
+    }
+
+
+_FORMAT = Format(NAME, SPEAKS, "userStories", _Document, _Story, _read_document, _read_story, _write_story)
+
+
+def parse(source: bytes, file: str) -> Plan:
+    return json_read.read(source, file, _FORMAT)
+
+
+def edit(source: bytes, changes: Sequence[Change]) -> bytes:
+    return json_edit.edit(source, changes, _FORMAT)
+
+
+def detect(root: Path) -> list[PlanRef]:
+    found = [refer(root, name) for name in features_with(root, _FILE)]
+    own = root / "ralph"
+    if not own.is_symlink() and os.path.lexists(own / _FILE):
+        found.insert(0, refer(root, ""))
+    return found
+
+
+def refer(root: Path, name: str) -> PlanRef:
+    """Without a name, the plan in `ralph/`."""
+    folder = root / ".ralph" / feature_name(name) if name else root / "ralph"
+    return PlanRef(NAME, root, folder, folder / _FILE, name or "ralph")
+
+
+def locations(ref: PlanRef) -> Locations:
+    is_feature = ref.folder.parent == ref.root / ".ralph"
+    return Locations(
+        plan=ref.path,
+        archive=ref.root / ".ralph" / "archive" if is_feature else ref.root / "ralph-archive",
+        requirements=ref.folder / "prd.md",
+        progress=ref.folder / "progress.txt",
+        prompt=ref.folder / "prompt.md",
+    )
+
+
+def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
+    example = Story(
+        id="US-001",
+        title="Replace this example by your first story",
+        description="As a user, I want … so that …",
+        criteria=("One thing that can be checked, such as: `app --version` prints 1.0",),
+        priority=1,
+    )
+    story = {key: value for key, value in _write_story(example).items() if key != "verify"}
+    plan = {
+        "project": facts.name,
+        "branchName": facts.branch or f"ralph/{facts.name}",
+        "description": "",
+        "verifyCommands": list(facts.verify),
+        "userStories": [story],
+    }
+    progress = (
+        f"# Ralph Progress Log\nStarted: {facts.date}\nPRD: {facts.name}\n\n"
+        "## Codebase Patterns\n- (what the next iterations should know about this code base)\n\n---\n"
+    )
+    folder = ref.folder.relative_to(ref.root)
+    return {
+        str(folder / _FILE): dump(plan, Style()).decode() + "\n",
+        str(folder / "progress.txt"): progress,
+    }
