@@ -9,7 +9,7 @@ from typing import Any
 
 from ralph.app.answers import answers_path, read_answers
 from ralph.app.workspace import plan_state
-from ralph.checks.choosing import choose
+from ralph.checks.choosing import When, choose
 from ralph.config.schema import Config
 from ralph.core.errors import BadData, UsageError
 from ralph.core.plan import Mode, Plan, State, Story
@@ -37,7 +37,7 @@ def brief(
 ) -> Briefing:
     where = layout.locations(ref)
     template, name = _template(ref, where, config, mode, step)
-    when = "review" if mode is Mode.REVIEW else "story"
+    when: When = "review" if mode is Mode.REVIEW else "story"
     return Briefing(
         layout=ref.layout,
         mode=mode,

@@ -1,0 +1,58 @@
+"""Which files of a workspace are Ralph's own bookkeeping: not work, and no reason to refuse to start. Pure."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.core.ports import Locations, PlanRef
+
+_FILES = (
+    "WAITING",
+    "COMPLETE",
+    "run_state.json",
+    "aggregate.json",
+    "current-story",
+    ".checkpoint",
+    "session.log",
+    "sessions.log",
+    "failure-context.log",
+    "activity.log",
+)
+_FOLDERS = ("runs", "logs")
+
+
+class Bookkeeping(Struct, frozen=True):
+    """Paths relative to the repository, with `/`."""
+
+    files: frozenset[str]
+    folders: tuple[str, ...]
+    """Each with a `/` at its end."""
+    own: tuple[str, ...]
+    """Folders where a person's uncommitted edits are no reason to refuse: `.ralph/`, the plan's own."""
+
+    def covers(self, path: str) -> bool:
+        return path in self.files or path.startswith(self.folders)
+
+    def is_ours(self, path: str) -> bool:
+        return self.covers(path) or path.startswith(self.own)
+
+
+def bookkeeping(ref: PlanRef, where: Locations, repo: Path) -> Bookkeeping:
+    """What is outside of the repository needs no rule: git does not see it."""
+    dot_ralph = ref.root / ".ralph"
+    files = [where.plan, where.progress, where.learnings, ref.folder / "request.json", ref.root / ".ralph-active"]
+    files += [dot_ralph / name for name in _FILES]
+    folders = [folder / name for folder in {dot_ralph, ref.folder} for name in _FOLDERS]
+    return Bookkeeping(
+        frozenset(filter(None, (_inside(path, repo) for path in files if path))),
+        tuple(f"{name}/" for name in (_inside(folder, repo) for folder in folders) if name),
+        tuple(f"{name}/" for name in (_inside(folder, repo) for folder in (dot_ralph, ref.folder)) if name),
+    )
+
+
+def _inside(path: Path, repo: Path) -> str:
+    relative = os.path.relpath(path, repo)
+    return "" if relative.startswith("..") else Path(relative).as_posix()
