@@ -41,6 +41,15 @@ class Commit(Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
+class RolledBack(Struct, frozen=True):
+    ref: str = ""
+    """Where the work is; empty when there was nothing to save."""
+    commit: str = ""
+    removed: int = 0
+    rewritten: int = 0
+    notices: tuple[str, ...] = ()
+
+
 class WorkTree(Protocol):
     """The git repository, as the loop uses it. Checkpoints travel as plain data, so that they fit in the journal."""
 
@@ -52,12 +61,8 @@ class WorkTree(Protocol):
         """The identity of the working tree as it is now."""
         ...
 
-    def rescue(self, checkpoint: dict[str, Any], name: str, message: str) -> tuple[str, str] | None:
-        """Save everything that differs from the checkpoint; the ref and the commit."""
-        ...
-
-    def restore(self, checkpoint: dict[str, Any]) -> tuple[int, int]:
-        """Return to the checkpoint; how many files were removed and rewritten."""
+    def roll_back(self, checkpoint: dict[str, Any], name: str, message: str) -> RolledBack:
+        """Save everything under a rescue ref, then return to the checkpoint. Can be called again after a crash."""
         ...
 
     def commit(

@@ -19,7 +19,6 @@ from ralph.core.events import (
     IterationStarted,
     Judged,
     Record,
-    RescueSaved,
     RunEnded,
     Settling,
 )
@@ -43,7 +42,6 @@ class Open(Struct, frozen=True):
     agent: AgentStarted | None = None
     judged: Judged | None = None
     settling: Settling | None = None
-    rescued: RescueSaved | None = None
     committed: Committed | None = None
 
 
@@ -68,8 +66,6 @@ def _further(found: Open, event: AnyEvent) -> Open:
             return change(found, judged=event)
         case Settling():
             return change(found, settling=event, committed=None)
-        case RescueSaved():
-            return change(found, rescued=event)
         case Committed():
             return change(found, committed=event)
         case _:
@@ -104,11 +100,11 @@ def _close(ground: Ground, found: Open) -> str:
     name = f"iteration {started.iteration} ({started.story or started.mode.value})"
     if found.settling is None or found.judged is None:
         evidence = _interrupted(attempt)
-        return _undo(ground, attempt, found, evidence, judge(evidence), before, f"undid {name}, which was cut short")
+        return _undo(ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was cut short")
     target: Reading = ground.book.undump((ground.folder / AFTER).read_bytes())
     evidence, verdict = found.judged.evidence, found.judged.verdict
     if not found.settling.keep:
-        return _undo(ground, attempt, found, evidence, verdict, target, f"finished undoing {name}")
+        return _undo(ground, attempt, evidence, verdict, target, f"finished undoing {name}")
     return _keep(ground, attempt, found, target, f"finished keeping {name}")
 
 
@@ -126,20 +122,16 @@ def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, what: 
             evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, made.refused))
             verdict = judge(evidence)
             ground.journal.write(Judged(attempt.number, evidence, verdict))
-            return _undo(
-                ground, attempt, found, evidence, verdict, attempt.reading, f"undid what a hook refused: {what}"
-            )
+            return _undo(ground, attempt, evidence, verdict, attempt.reading, f"undid what a hook refused: {what}")
         commit = made.commit if made else ""
     finish(ground, attempt, evidence, verdict, inspection, target, commit=commit)
     return what
 
 
-def _undo(
-    ground: Ground, attempt: Attempt, found: Open, evidence: Evidence, verdict: Verdict, target: Reading, what: str
-) -> str:
-    rescue = undo(ground, attempt.checkpoint, attempt.number, verdict, target, saved=found.rescued)
-    finish(ground, attempt, evidence, verdict, Inspection(""), target, rescue=rescue)
-    return f"{what}; the work is in {rescue}" if rescue else what
+def _undo(ground: Ground, attempt: Attempt, evidence: Evidence, verdict: Verdict, target: Reading, what: str) -> str:
+    undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
+    finish(ground, attempt, evidence, verdict, Inspection(""), target, rescue=undone.ref)
+    return f"{what}; the work is in {undone.ref}" if undone.ref else what
 
 
 def _interrupted(attempt: Attempt) -> Evidence:

@@ -10,14 +10,15 @@ from typing import Any
 
 import msgspec
 
+from ralph.core import events
 from ralph.core.changes import Change, SetFields
-from ralph.core.events import Committed, IterationEnded, Judged, RescueSaved, RolledBack, Settling
+from ralph.core.events import Committed, IterationEnded, Judged, RescueSaved, Settling
 from ralph.core.evidence import Evidence
 from ralph.core.plan import Mode, State
 from ralph.core.ports import Reading
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind, Verdict
-from ralph.engine.ground import Attempt, Commit, Ground, Inspection
+from ralph.engine.ground import Attempt, Commit, Ground, Inspection, RolledBack
 from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER
 from ralph.host.files import write_bytes
@@ -29,10 +30,10 @@ def settle(
     target = _target(ground, attempt, verdict)
     if not verdict.kind.keeps_work:
         _announce(ground, attempt, target, keep=False)
-        rescued = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
+        undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
         if evidence.waiting:
             ground.desk.keep_waiting(evidence.waiting)
-        return finish(ground, attempt, evidence, verdict, inspection, target, rescue=rescued)
+        return finish(ground, attempt, evidence, verdict, inspection, target, rescue=undone.ref)
     message = message_for(attempt, verdict)
     _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit)
     ground.book.write(target)
@@ -125,27 +126,15 @@ def keep(ground: Ground, attempt: Attempt, inspection: Inspection, message: str)
     return made
 
 
-def undo(
-    ground: Ground,
-    checkpoint: dict[str, Any],
-    number: int,
-    verdict: Verdict,
-    target: Reading,
-    saved: RescueSaved | None = None,
-) -> str:
-    """Save what the agent left under a rescue ref, return to the checkpoint, put the plan right.
-
-    `saved`: it was saved before a crash; what is in the tree now may be half restored and must not replace that.
-    """
-    if saved is None:
-        message = f"ralph: iteration {number}, {verdict.kind.value}: {verdict.headline}"
-        if found := ground.tree.rescue(checkpoint, f"{ground.run}/{number}", message):
-            saved = RescueSaved(number, *found)
-            ground.journal.write(saved)
-    removed, rewritten = ground.tree.restore(checkpoint)
+def undo(ground: Ground, checkpoint: dict[str, Any], number: int, verdict: Verdict, target: Reading) -> RolledBack:
+    """Save what the agent left under a rescue ref, return to the checkpoint, put the plan right."""
+    message = f"ralph: iteration {number}, {verdict.kind.value}: {verdict.headline}"
+    done = ground.tree.roll_back(checkpoint, f"{ground.run}/{number}", message)
     ground.book.write(target)
-    ground.journal.write(RolledBack(iteration=number, removed=removed, rewritten=rewritten))
-    return saved.ref if saved else ""
+    if done.ref:
+        ground.journal.write(RescueSaved(number, done.ref, done.commit))
+    ground.journal.write(events.RolledBack(iteration=number, removed=done.removed, rewritten=done.rewritten))
+    return done
 
 
 def finish(
