@@ -33,10 +33,11 @@ def read_bytes(path: Path, *, within: Path | None = None, limit: int = LARGEST_P
         raise BadData("the file does not exist", where=Place(file=name)) from None
     except OSError as error:
         raise BadData(f"the file cannot be opened: {error.strerror}", where=Place(file=name)) from None
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):  # before `open`, which has an error of its own for a folder
+        os.close(descriptor)
+        raise BadData("this is not a regular file", where=Place(file=name), hint=f"remove {name}")
     with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
-        found = os.fstat(stream.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise BadData("this is not a regular file", where=Place(file=name), hint=f"remove {name}")
         if found.st_size > limit:
             raise BadData(
                 f"the file has {found.st_size:,} bytes, more than the {limit:,} that are read",
