@@ -1,0 +1,49 @@
+"""Values of settings as a person reads and types them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import inspect as shapes
+
+from ralph.config.durations import format_duration
+from ralph.config.keys import Option
+
+_KINDS: dict[type, str] = {
+    shapes.BoolType: "true or false",
+    shapes.IntType: "number",
+    shapes.FloatType: "duration",
+    shapes.StrType: "text",
+    shapes.VarTupleType: "list",
+    shapes.DictType: "mapping",
+}
+
+
+def show(value: Any) -> str:
+    """One line. Lists and mappings as JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return format_duration(value)
+    if isinstance(value, str | int):
+        return str(value)
+    return msgspec.json.encode(value).decode()
+
+
+def kind(option: Option) -> str:
+    """What the option holds, in a word or two."""
+    shape = shape_of(option)
+    if isinstance(shape, shapes.LiteralType):
+        return ", ".join(str(value) for value in shape.values)
+    return _KINDS[type(shape)]
+
+
+def shape_of(option: Option) -> shapes.Type:
+    """The type of an option's values, without what is said about it and without `| None`."""
+    shape = option.type.type if isinstance(option.type, shapes.Metadata) else option.type
+    if isinstance(shape, shapes.UnionType):
+        return next(t for t in shape.types if not isinstance(t, shapes.NoneType))
+    return shape

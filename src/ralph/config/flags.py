@@ -1,0 +1,71 @@
+"""Command line options from the declarations in the schema, and what was given for them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import inspect as shapes
+
+from ralph.config.display import kind, shape_of
+from ralph.config.durations import EXPECTED, parse_duration
+from ralph.config.keys import Option, option, options
+from ralph.config.reading import read_text
+from ralph.core.errors import ConfigError
+
+_PREFIX = "setting:"
+_WORKSPACE = ("layout", "feature", "prd", "ralph_dir")
+"""Options that every command has for finding its plan; their names are those of the keys."""
+
+
+def add_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup, keys: Sequence[str]) -> None:
+    """Add the flags of these keys. Only what is really given shows up in `flags_of`."""
+    for key in keys:
+        declared = option(key)
+        help_text = _help(declared)
+        common: dict[str, Any] = {"dest": _PREFIX + key, "default": argparse.SUPPRESS}
+        if is_switch(declared):
+            if declared.flags:
+                parser.add_argument(*declared.flags, action="store_const", const=True, help=help_text, **common)
+            if declared.off:
+                negated = f"the opposite of {declared.flags[0]}" if declared.flags else f"switch off {key}"
+                parser.add_argument(*declared.off, action="store_const", const=False, help=negated, **common)
+        elif declared.flags:
+            metavar = declared.metavar or None
+            parser.add_argument(*declared.flags, type=_type(declared), metavar=metavar, help=help_text, **common)
+
+
+def flags_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Key → value for every option that was given on the command line."""
+    given = vars(args)
+    flags = {key: given[key] for key in _WORKSPACE if given.get(key) is not None}
+    return flags | {key: given[_PREFIX + key] for key in options() if _PREFIX + key in given}
+
+
+def is_switch(declared: Option) -> bool:
+    return isinstance(shape_of(declared), shapes.BoolType)
+
+
+def _type(declared: Option) -> Callable[[str], Any]:
+    is_duration = isinstance(declared.default, float)
+
+    def read(text: str) -> Any:
+        if is_duration:
+            seconds = parse_duration(text, declared.flag_unit)
+            if seconds is None:
+                unit = "minutes" if declared.flag_unit == 60 else "seconds"
+                raise argparse.ArgumentTypeError(f"expected {EXPECTED.replace('seconds', unit)}, found {text!r}")
+            return seconds
+        try:
+            return read_text(text, declared.key, declared.flags[-1])
+        except ConfigError as error:
+            raise argparse.ArgumentTypeError(error.problems[0].message) from None
+
+    return read
+
+
+def _help(declared: Option) -> str:
+    doc = (declared.doc[0].lower() + declared.doc[1:]).removesuffix(".")
+    choices = f": {kind(declared)}" if isinstance(shape_of(declared), shapes.LiteralType) else ""
+    return f"{doc}{choices} [{declared.key}]".replace("%", "%%")

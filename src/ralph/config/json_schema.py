@@ -1,0 +1,95 @@
+"""The settings as a JSON Schema (draft 2020-12), for editors. Read off the same declarations as everything else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import inspect as shapes
+
+from ralph.config.durations import PATTERN
+from ralph.config.keys import ALIASES, default_of, options
+from ralph.config.schema import Config
+
+_DURATION = {"type": "string", "pattern": PATTERN, "minLength": 1}
+_REFERENCE = {"type": "string", "pattern": r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"}
+
+
+def json_schema() -> dict[str, Any]:
+    root = _struct(Config)
+    for spelled, alias in ALIASES.items():
+        section, _, name = spelled.partition(".")
+        target = root["properties"].setdefault(section, {"type": "object", "properties": {}} | _CLOSED)
+        said = _shape(options()[alias.key].type)
+        unit = ", in minutes" if alias.minutes else ""
+        said["description"] = f"Another spelling of {alias.key}{unit}."
+        target["properties"][name] = said
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Ralph settings",
+        "description": "For ~/.ralph/config.yaml, .ralph/config.yaml and .ralph/configs/*.",
+        **root,
+        "$defs": {"reference": {"description": "A value from the environment."} | _REFERENCE},
+    }
+
+
+_CLOSED = {"additionalProperties": False}
+
+
+def _struct(cls: type) -> dict[str, Any]:
+    info = shapes.type_info(cls)
+    assert isinstance(info, shapes.StructType)
+    properties: dict[str, Any] = {}
+    for field in info.fields:
+        said = _shape(field.type)
+        if not field.required and not isinstance(field.type, shapes.StructType):
+            said["default"] = default_of(field)
+        properties[field.name] = said
+    required = [field.name for field in info.fields if field.required]
+    schema = {"type": "object", "properties": properties, **_CLOSED}
+    return schema | {"required": required} if required else schema
+
+
+def _shape(shape: shapes.Type) -> dict[str, Any]:
+    """What a value may look like in a file, which is more than what it is once it has been read."""
+    form = ""
+    if isinstance(shape, shapes.Metadata):
+        form = (shape.extra or {}).get("form", "")
+        said = _bare(shape.type, form)
+        doc = (shape.extra_json_schema or {}).get("description", "")
+        return _described(said, doc) if doc else said
+    return _bare(shape, form)
+
+
+def _bare(shape: shapes.Type, form: str) -> dict[str, Any]:
+    match shape:
+        case shapes.UnionType():
+            (inner,) = (t for t in shape.types if not isinstance(t, shapes.NoneType))
+            return {"anyOf": [_shape(inner), {"type": "null"}]}
+        case shapes.BoolType():
+            return _or_reference({"type": "boolean"})
+        case shapes.IntType():
+            return _or_reference({"type": "integer"} | ({"minimum": shape.ge} if shape.ge is not None else {}))
+        case shapes.FloatType():
+            return _or_reference({"type": "number", "minimum": 0}, _DURATION)
+        case shapes.LiteralType():
+            return _or_reference({"enum": list(shape.values)})
+        case shapes.StrType():
+            return {"type": "string"} | ({"minLength": shape.min_length} if shape.min_length else {})
+        case shapes.VarTupleType():
+            kind = ["array", "string"] if form else "array"
+            return {"type": kind, "items": _shape(shape.item_type)}
+        case shapes.DictType():
+            return {"type": "object", "additionalProperties": _shape(shape.value_type)}
+        case shapes.StructType():
+            return _struct(shape.cls)
+        case shapes.AnyType():
+            return {}
+    raise AssertionError(f"there is no JSON Schema for {shape}")
+
+
+def _or_reference(*schemas: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [*schemas, {"$ref": "#/$defs/reference"}]}
+
+
+def _described(schema: dict[str, Any], doc: str) -> dict[str, Any]:
+    return {"description": doc, **schema}

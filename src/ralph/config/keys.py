@@ -1,0 +1,130 @@
+"""The options by key, read off the schema; other spellings of them; and the nearest right key for a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+
+from msgspec import NODEFAULT, Struct
+from msgspec import inspect as shapes
+
+from ralph.config.schema import Config
+from ralph.core.errors import UsageError
+from ralph.core.text import one_line
+
+
+class Option(Struct, frozen=True):
+    """One option, as declared in the schema."""
+
+    key: str
+    type: shapes.Type
+    default: Any
+    doc: str
+    flags: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
+    metavar: str = ""
+    flag_unit: float = 1.0
+
+    @property
+    def variable(self) -> str:
+        return "RALPH_" + self.key.upper().replace(".", "_")
+
+
+class Alias(Struct, frozen=True):
+    """Another spelling of a key. `minutes`: the number it holds is minutes, not seconds."""
+
+    key: str
+    minutes: bool = False
+
+
+ALIASES = {
+    "defaults.max_iterations": Alias("max_iterations"),
+    "defaults.timeout_minutes": Alias("timeout", minutes=True),
+    "defaults.rate_limit_per_hour": Alias("rate_limit_per_hour"),
+    "claude.dangerously_skip_permissions": Alias("agent.dangerously_skip_permissions"),
+    "claude.allowed_tools": Alias("agent.allowed_tools"),
+}
+
+RESERVED_VARIABLES = frozenset(
+    {
+        "RALPH_STATE_HOME",
+        "RALPH_TRUST",
+        "RALPH_LOOP",
+        "RALPH_RUN",
+        "RALPH_STORY",
+        "RALPH_ITERATION",
+        "RALPH_MODE",
+        "RALPH_NONCE",
+    }
+)
+"""Variables of Ralph that are no settings."""
+
+BUILD_VARIABLES = {
+    "MAX_ITERATIONS": "max_iterations",
+    "MAX_ALLOWED_ITERATIONS": "max_allowed_iterations",
+    "TIMEOUT_AGENT": "timeout",
+    "PRD_NUMBER": "prd",
+}
+"""Variables that only `ralph build` reads."""
+
+
+@cache
+def options() -> dict[str, Option]:
+    """Key → option, in the order of the schema."""
+    return {option.key: option for option in _options(Config, "")}
+
+
+def _options(section: type[Struct], prefix: str) -> Iterable[Option]:
+    info = shapes.type_info(section)
+    assert isinstance(info, shapes.StructType)
+    for field in info.fields:
+        name = prefix + field.name
+        if isinstance(field.type, shapes.StructType):
+            yield from _options(field.type.cls, f"{name}.")
+            continue
+        assert isinstance(field.type, shapes.Metadata), f"{name} has no key()"
+        extra = dict(field.type.extra or {})
+        extra.pop("form", None)
+        doc = (field.type.extra_json_schema or {})["description"]
+        yield Option(key=name, type=field.type, default=default_of(field), doc=doc, **extra)
+
+
+def default_of(field: shapes.Field) -> Any:
+    if field.default is not NODEFAULT:
+        return field.default
+    return field.default_factory() if field.default_factory is not NODEFAULT else None
+
+
+def canonical(spelled: str) -> str:
+    """The key that a key or one of its other spellings stands for. Raises UsageError for an unknown one."""
+    if spelled in options():
+        return spelled
+    if alias := ALIASES.get(spelled):
+        return alias.key
+    raise UsageError(
+        f"there is no key {one_line(repr(spelled), 60)}",
+        hint=nearest_hint(spelled) or "`ralph config show` lists the keys",
+    )
+
+
+def option(spelled: str) -> Option:
+    return options()[canonical(spelled)]
+
+
+def nearest_hint(wrong: str, known: Iterable[str] | None = None) -> str:
+    """`did you mean …?`, or nothing when nothing is near. Without `known`: among all keys."""
+    wrong = wrong[:100]
+    if known is not None:
+        close = get_close_matches(wrong, list(known), 1)
+        return f"did you mean {close[0]}?" if close else ""
+    candidates = [*options(), *ALIASES, *_sections()]
+    wrong = wrong.lower().replace("-", "_")
+    same_end = [key for key in candidates if key.rpartition(".")[2] == wrong.rpartition(".")[2]]
+    close = same_end if len(same_end) == 1 else get_close_matches(wrong, candidates, 1)
+    return f"did you mean {close[0]}?" if close else ""
+
+
+def _sections() -> list[str]:
+    return sorted({key.partition(".")[0] for key in (*options(), *ALIASES) if "." in key})

@@ -1,0 +1,39 @@
+"""The defaults each layout brings along from the system it comes from. A profile is only a set of values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PROFILES: dict[str, dict[str, Any]] = {
+    "plan.md": {
+        "timeout": 3600,
+        "review.enabled": False,
+        "push": "never",
+    },
+    "tasks.json": {
+        "max_iterations": 15,
+        "review.enabled": True,
+        "review.cap": 5,
+    },
+    "steps": {
+        "timeout": "15m",
+        "max_loops_per_task": 5,
+        "agent.model": "sonnet",
+        "review.enabled": False,
+    },
+    "feature": {
+        "max_iterations": 20,
+        "timeout": "15m",
+        "rate_limit_per_hour": 100,
+        "review.enabled": False,
+        "branch.auto_create": True,
+        "archive.on_complete": True,
+    },
+    "spec.md": {
+        "review.enabled": False,
+        "push": "never",
+    },
+}
+
+NAMED_CONFIG = {"steps": "default"}
+"""Layouts that read a named config without being told, when it is there."""

@@ -1,0 +1,133 @@
+"""`docs/config.md`, written from the schema. A test compares the file with this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import inspect as shapes
+
+from ralph.config.display import kind, show
+from ralph.config.keys import ALIASES, BUILD_VARIABLES, RESERVED_VARIABLES, Option, default_of, options
+from ralph.config.profiles import NAMED_CONFIG, PROFILES
+from ralph.config.schema import Check, Step, StepBreaker
+
+_INTRODUCTION = """\
+# Settings
+
+<!-- Written by ralph.config.reference from the schema. `python -m ralph.config.reference > docs/config.md` -->
+
+Every setting is one key. It can be set in a file, by an environment variable or by a flag; a later source wins:
+
+1. the built-in default
+2. the profile of the plan's layout (below)
+3. `~/.ralph/config.yaml`
+4. `.ralph/config.yaml` in the workspace
+5. `.ralph/configs/NAME.yaml` or `.json`, with `--config NAME`
+6. `RALPH_*` variables
+7. flags
+
+`ralph config show --origin` says for each value where it comes from. `ralph config set KEY VALUE` changes one key and
+leaves every other byte of the file alone. `ralph config schema` prints a JSON Schema for editors.
+
+The files are YAML; JSON is YAML, and `.json` files may have `//` comments. Dots in a key are levels in a file:
+`review.cap` is
+
+```yaml
+review:
+  cap: 3
+```
+
+A wrong key or a wrong type is an error that names the file, the line and the nearest right key. In values,
+`${NAME}` is replaced by the environment variable, `${NAME:-text}` has a default, and `$${` stands for `${`.
+A duration is a number of seconds or a text such as `90s`, `20m`, `1h30m`; in a flag, a bare number is minutes.
+A setting that is null counts as not set.
+
+Commands that a workspace names in its files run only after `ralph trust`.
+"""
+
+
+def reference() -> str:
+    parts = [_INTRODUCTION, _keys(), _aliases(), _lists(), _profiles(), _variables()]
+    return "\n".join(parts)
+
+
+def _keys() -> str:
+    rows = [
+        (f"`{o.key}`", _cell(kind(o)), f"`{show(o.default)}`" if show(o.default) else "", _flags(o), _cell(o.doc))
+        for o in options().values()
+    ]
+    return "## Keys\n\n" + _table(("key", "holds", "default", "flags", "meaning"), rows)
+
+
+def _flags(option: Option) -> str:
+    return ", ".join(f"`{flag}`" for flag in (*option.flags, *option.off))
+
+
+def _aliases() -> str:
+    rows = [(f"`{s}`", f"`{a.key}`" + (", in minutes" if a.minutes else "")) for s, a in ALIASES.items()]
+    return "## Other spellings\n\n" + _table(("key", "same as"), rows)
+
+
+def _lists() -> str:
+    parts = []
+    for title, cls in (("checks", Check), ("steps", Step), ("steps[].circuit_breaker", StepBreaker)):
+        info = shapes.type_info(cls)
+        assert isinstance(info, shapes.StructType)
+        rows = [_field(field) for field in info.fields]
+        parts.append(f"## `{title}`\n\n" + _table(("key", "default", "meaning"), rows))
+    return "\n".join(parts)
+
+
+def _field(field: shapes.Field) -> tuple[str, ...]:
+    assert isinstance(field.type, shapes.Metadata)
+    doc = (field.type.extra_json_schema or {})["description"]
+    shown = show(default_of(field))
+    return (f"`{field.name}`", "required" if field.required else f"`{shown}`" if shown else "", _cell(doc))
+
+
+def _profiles() -> str:
+    rows = [
+        (f"`{layout}`", ", ".join(f"`{key}: {_plain(value)}`" for key, value in values.items()))
+        for layout, values in PROFILES.items()
+    ]
+    named = "; ".join(f"the `{layout}` layout reads `{name}`" for layout, name in NAMED_CONFIG.items())
+    return (
+        "## Profiles\n\n"
+        + _table(("layout", "values"), rows)
+        + f"\nWithout `--config`, {named} when that file is there.\n"
+    )
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _variables() -> str:
+    example = options()["max_iterations"].variable
+    return (
+        "## Variables\n\n"
+        f"`RALPH_` and the key in capitals, dots as underscores: `{example}`, `{options()['review.cap'].variable}`. "
+        "Lists and mappings are written as YAML. An empty variable counts as not set; an unknown `RALPH_*` is a "
+        "warning.\n\n"
+        "`ralph build` also reads "
+        + ", ".join(f"`{name}` (`{key}`)" for name, key in BUILD_VARIABLES.items())
+        + ".\n\nNot settings: "
+        + ", ".join(f"`{name}`" for name in sorted(RESERVED_VARIABLES))
+        + ".\n"
+    )
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(reference())

@@ -1,0 +1,175 @@
+"""The settings: one declaration per option. Keys, flags, variables, JSON Schema and docs all come from here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from ralph.config.durations import Duration
+
+Words = Annotated[tuple[str, ...], Meta(extra={"form": "words"})]
+"""A list of texts, or one text with commas: `Write,Bash(git *),Read`."""
+
+Argv = Annotated[tuple[str, ...], Meta(extra={"form": "argv"})]
+"""A list of texts, or one text that is split as a shell would."""
+
+Positive = Annotated[int, Meta(ge=1)]
+
+When = Literal["story", "review", "final"]
+
+
+def key(
+    doc: str,
+    *flags: str,
+    off: tuple[str, ...] = (),
+    metavar: str = "",
+    ge: int | None = None,
+    flag_unit: float = 1.0,
+) -> Meta:
+    """What there is to say about one option.
+
+    `flags` set it (for a boolean: to true), `off` are flags that set a boolean to false, `flag_unit` is what a
+    bare number means in a flag of a duration, in seconds.
+    """
+    extra = {"flags": flags, "off": off, "metavar": metavar, "flag_unit": flag_unit}
+    return Meta(description=doc, ge=ge, extra=extra)
+
+
+class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A mapping with fixed keys in a config file."""
+
+
+class Agent(Section, frozen=True):
+    name: Annotated[str, key("Which agent works on the stories.", "--agent", metavar="NAME")] = "claude"
+    command: Annotated[
+        Argv, key("The agent's command line, instead of its own.", "--agent-command", metavar="COMMAND")
+    ] = ()
+    model: Annotated[str, key("The model the agent is asked for.", "-m", "--model", metavar="MODEL")] = ""
+    allowed_tools: Annotated[
+        Words, key("Tools the agent may use without being asked.", "--allowed-tools", metavar="TOOLS")
+    ] = ()
+    dangerously_skip_permissions: Annotated[
+        bool,
+        key(
+            "Let the agent use every tool without being asked.",
+            "--dangerously-skip-permissions",
+            off=("--no-dangerously-skip-permissions",),
+        ),
+    ] = False
+    env: Annotated[Words, key("Names of further environment variables the agent gets to see.")] = ()
+    script: Annotated[str, key("The script that the scripted agent plays.", "--agent-script", metavar="FILE")] = ""
+
+
+class CircuitBreaker(Section, frozen=True):
+    no_progress_threshold: Annotated[int, key("Stop after so many iterations without progress; 0: never.", ge=0)] = 3
+    same_error_threshold: Annotated[int, key("Stop after the same error so many times in a row; 0: never.", ge=0)] = 5
+
+
+class Completion(Section, frozen=True):
+    promise: Annotated[str, key("The text by which an agent claims that everything is done.")] = (
+        "<promise>COMPLETE</promise>"
+    )
+
+
+class Review(Section, frozen=True):
+    enabled: Annotated[
+        bool, key("Have each story reviewed in a fresh session.", "--review", off=("--skip-review",))
+    ] = True
+    cap: Annotated[int, key("Most reviews of one story.", "--review-cap", metavar="N", ge=1)] = 5
+
+
+class Branch(Section, frozen=True):
+    prefix: Annotated[str, key("Put before the plan's name when a branch is made for it.")] = "feature/"
+    auto_create: Annotated[bool, key("Make the plan's branch when it does not exist, and work on it.")] = False
+
+
+class Archive(Section, frozen=True):
+    on_complete: Annotated[
+        bool, key("Put the plan away when every story is done.", "--archive", off=("--no-archive",))
+    ] = False
+
+
+class Check(Section, frozen=True):
+    """A command the loop runs itself; its result is evidence."""
+
+    name: Annotated[str, Meta(description="What reports call it.", min_length=1)]
+    command: Annotated[str, Meta(description="A shell command; exit code 0 passes.", min_length=1)]
+    timeout: Annotated[Duration, Meta(description="Longest run.")] = 600.0
+    when: Annotated[tuple[When, ...], Meta(description="After a story, before a review is believed, at the end.")] = (
+        "story",
+        "review",
+        "final",
+    )
+    cwd: Annotated[str, Meta(description="Where it runs, relative to the workspace.")] = ""
+    allow_failure: Annotated[bool, Meta(description="Report a failure, but do not reject the work for it.")] = False
+
+
+class StepBreaker(Section, frozen=True):
+    threshold: Annotated[int, Meta(description="Failures in a row that open the circuit.", ge=1)] = 3
+    reset_after: Annotated[Duration, Meta(description="How long an open circuit skips the step.")] = 60.0
+
+
+class Step(Section, frozen=True):
+    """One step of an iteration."""
+
+    type: Annotated[str, Meta(description="Which step: agent, git-commit, command, readme-check, noop.", min_length=1)]
+    name: Annotated[str, Meta(description="What reports call it.")] = ""
+    enabled: Annotated[bool, Meta(description="False skips the step.")] = True
+    timeout: Annotated[Duration | None, Meta(description="Longest run of the whole step.")] = None
+    max_retries: Annotated[int, Meta(description="Further tries after a failure.", ge=0)] = 0
+    retry_delay: Annotated[Duration, Meta(description="Pause before a retry.")] = 0.0
+    continue_on_error: Annotated[bool, Meta(description="Go on with the next step after a failure.")] = False
+    circuit_breaker: Annotated[StepBreaker | None, Meta(description="Skip the step for a while when it fails.")] = None
+    config: Annotated[dict[str, Any], Meta(description="What the step itself understands.")] = {}
+
+
+class Config(Section, frozen=True):
+    name: Annotated[str, key("What this configuration is called.")] = ""
+    description: Annotated[str, key("What this configuration is for.")] = ""
+    layout: Annotated[str, key("The plan's layout; auto: found out.", "--layout", metavar="LAYOUT")] = "auto"
+    ralph_dir: Annotated[str, key("The folder of tasks.json.", "--ralph-dir", metavar="DIR")] = ""
+    feature: Annotated[str, key("The feature's folder in .ralph/.", "-f", "--feature", metavar="NAME")] = ""
+    prd: Annotated[Positive | None, key("The PRD number, for .ralph/PRD-N/.", "--prd", metavar="N")] = None
+    repo: Annotated[str, key("The git repository, when it is a folder inside the workspace.")] = ""
+    prompt: Annotated[str, key("The prompt template to use.", "-p", "--prompt", metavar="FILE")] = ""
+    max_iterations: Annotated[int, key("Most iterations of one run.", "-n", "--max-iterations", metavar="N", ge=1)] = 20
+    max_allowed_iterations: Annotated[
+        int, key("What max_iterations is cut down to.", "--max-allowed-iterations", metavar="N", ge=1)
+    ] = 100
+    max_loops_per_task: Annotated[
+        int,
+        key("Most attempts at one story, then it is failed; 0: no limit.", "--max-loops-per-task", metavar="N", ge=0),
+    ] = 5
+    timeout: Annotated[
+        Duration,
+        key("Longest run of the agent in one iteration; 0: no limit.", "-t", "--timeout", metavar="TIME", flag_unit=60),
+    ] = 900.0
+    idle_timeout: Annotated[
+        Duration,
+        key("Longest silence of the agent; 0: no limit.", "--idle-timeout", metavar="TIME", flag_unit=60),
+    ] = 600.0
+    rate_limit_per_hour: Annotated[
+        int, key("Most agent starts in an hour; 0: no limit.", "-r", "--rate-limit", metavar="N", ge=0)
+    ] = 100
+    push: Annotated[
+        Literal["never", "after-story"],
+        key("When the loop pushes; the agent itself never does.", "--push", metavar="WHEN"),
+    ] = "never"
+    beads: Annotated[
+        Literal["auto", "br", "bd", "off"], key("The beads tool to use with spec.md.", "--beads", metavar="TOOL")
+    ] = "auto"
+    checks: Annotated[tuple[Check, ...], key("Commands the loop runs to prove a story.")] = ()
+    quality_checks: Annotated[dict[str, str], key("More checks, as name and command.")] = {}
+    steps: Annotated[tuple[Step, ...], key("The steps of an iteration, in order.")] = ()
+    agent: Agent = Agent()
+    review: Review = Review()
+    circuit_breaker: CircuitBreaker = CircuitBreaker()
+    completion: Completion = Completion()
+    branch: Branch = Branch()
+    archive: Archive = Archive()
+
+
+def all_checks(config: Config) -> tuple[Check, ...]:
+    """The checks of both spellings, in the order they are run."""
+    return (*(Check(name=name, command=command) for name, command in config.quality_checks.items()), *config.checks)

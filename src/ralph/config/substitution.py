@@ -1,0 +1,49 @@
+"""`${NAME}` and `${NAME:-default}` in the values of config files. `$${` stands for `${` itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
+_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+
+class Unresolved(Exception):
+    """Says what is wrong with a reference, and what to do."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+def has_references(text: str) -> bool:
+    return "${" in text
+
+
+def substitute(text: str, env: Mapping[str, str]) -> str:
+    def value(match: re.Match[str]) -> str:
+        if match[0] == "$${":
+            return "${"
+        return _value(match[0], match[1], closed=bool(match[2]), env=env)
+
+    return _REFERENCE.sub(value, text)
+
+
+def _value(whole: str, inner: str, *, closed: bool, env: Mapping[str, str]) -> str:
+    named = _NAME.fullmatch(inner)
+    if not closed or not named:
+        raise Unresolved(
+            f"{whole[:40]!r} names no environment variable",
+            "write ${NAME} or ${NAME:-default}; $${ keeps the braces for the shell",
+        )
+    name, default = named.groups()
+    if default is not None:
+        return env.get(name) or default
+    if name not in env:
+        raise Unresolved(
+            f"the environment variable {name} is not set",
+            f"set it, write ${{{name}:-default}}, or $${{{name}}} to leave it to the shell",
+        )
+    return env[name]
