@@ -35,6 +35,7 @@ _FOREIGN_NAMES = frozenset(
         "NO_COLOR",
         "PAGER",
         "PRD_NUMBER",
+        "PYTHON",
         "PYTHONPATH",
         "PYTHONSTARTUP",
         "PYTHONUNBUFFERED",
