@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ralph.core.errors import SetupError
+from ralph.host import ptable
+from ralph.host.adopt import HOUSEHOLD
 from ralph.host.proc import run, run_shell
+from ralph.host.tree import become_subreaper
 from support.processes import Zoo, script
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process control")
@@ -207,6 +212,65 @@ def test_an_exception_ends_what_was_started(zoo: Zoo) -> None:
     finally:
         signal.signal(signal.SIGALRM, old)
     assert zoo.alive() == []
+
+
+def test_exit_codes_are_true_even_when_child_signals_were_ignored_by_whoever_started_us(tmp_path: Path) -> None:
+    body = (
+        "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "from pathlib import Path; from ralph.host.proc import run_shell\n"
+        "print(run_shell('exit 3', cwd=Path('.')).code)"
+    )
+    assert run([sys.executable, "-c", body], cwd=tmp_path).out == b"3\n"
+
+
+@linux
+@pytest.mark.usefixtures("_without_adoption")
+def test_where_orphans_do_not_come_to_us_the_group_is_swept(zoo: Zoo) -> None:
+    """The way of macOS: the table comes from ps, and a process group is what keeps a tree together."""
+    done = run_shell("(sleep 300 & echo $! >> pids); echo out", cwd=zoo.folder, env=zoo.env)
+    assert (done.code, done.out, done.swept) == (0, b"out\n", 1)
+    assert zoo.alive() == []
+    body = "ignore_term(); subprocess.Popen(['sleep', '300'], start_new_session=True); say('up'); sleep_long()"
+    done = run(script(body), cwd=zoo.folder, env=zoo.env, timeout=0.5, grace=0.2)
+    assert (done.code, done.out, done.timed_out) == (-signal.SIGKILL, b"up\n", True)
+    assert zoo.alive() == []
+
+
+@pytest.fixture
+def _without_adoption(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    become_subreaper()
+    monkeypatch.setattr(ptable, "_HAS_PROC", False)
+    monkeypatch.setattr(HOUSEHOLD, "_adopts", False)
+    before = set(ptable.own_children())
+    yield
+    for pid in set(ptable.own_children()) - before:  # elsewhere init would take them
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+def test_on_windows_the_modules_import_and_say_what_does_not_work(tmp_path: Path) -> None:
+    body = (
+        "import sys, types, subprocess, selectors, tempfile, threading, platform, ctypes, msgspec\n"
+        "sys.platform = 'win32'\n"
+        "for name in ('fcntl', 'resource', 'termios', 'pwd'): sys.modules[name] = None\n"
+        "sys.modules['msvcrt'] = types.ModuleType('msvcrt')\n"
+        "import os, signal\n"
+        "for name in ('killpg', 'setsid', 'getsid', 'getpgid', 'waitpid', 'WNOHANG', 'register_at_fork'):\n"
+        "    delattr(os, name)\n"
+        "for name in ('SIGKILL', 'SIGSTOP', 'SIGHUP', 'SIGCHLD', 'pthread_sigmask'): delattr(signal, name)\n"
+        "from pathlib import Path\n"
+        "from ralph.host import supervise, proc, tree, locks, signals, rawlog\n"
+        "with signals.StopSignal() as stop: print(stop.wait(0.01))\n"
+        "print(locks.Owner.here('r').run)\n"
+        "try: proc.run(['dir'], cwd=Path('.'))\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+    )
+    done = run([sys.executable, "-c", body], cwd=tmp_path)
+    assert done.out.decode().splitlines() == [
+        "False",
+        "r",
+        "Unsupported Ralph cannot start and end process trees on Windows",
+    ], done.err.decode()
 
 
 def test_a_short_command_costs_little(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ralph.host import ptable, tree
+from ralph.host.adopt import HOUSEHOLD
 from ralph.host.rawlog import RawLog
 from ralph.host.signals import StopSignal
 from ralph.host.supervise import Command, Ending, How, Limits, supervise
@@ -74,6 +75,15 @@ def test_lines_arrive_while_the_agent_still_runs(cage: Cage) -> None:
     cage.watch("say('now'); time.sleep(0.6)", on_line=lambda *_: seen.append(time.monotonic()))
     assert time.monotonic() - seen[0] > 0.5
     assert seen[0] - begun < 0.5
+
+
+def test_a_slow_reader_loses_nothing_of_what_was_printed_before_the_end(cage: Cage) -> None:
+    def read_slowly(line: bytes, _: bool) -> None:
+        cage.lines.append(line)
+        time.sleep(0.005)
+
+    cage.watch("os.write(1, b'x' * 999 + b'\\n'); os.write(1, (b'y' * 999 + b'\\n') * 60)", on_line=read_slowly)
+    assert len(cage.lines) == 61
 
 
 def test_a_signal_that_ends_it_is_told(cage: Cage) -> None:
@@ -191,18 +201,18 @@ def test_another_sign_of_life_is_no_silence_until_it_stops(cage: Cage) -> None:
     begun = time.monotonic()
     ending = cage.watch(
         "sleep_long()",
-        Limits(total=20, idle=0.4, grace=0.3),
-        signs_of_life=lambda: min(time.monotonic() - begun, 1.0),
+        Limits(total=20, idle=0.3, grace=0.3),
+        signs_of_life=lambda: min(time.monotonic() - begun, 0.6),
     )
     assert ending.how is How.SILENT
-    assert 1.2 < ending.duration < 2.5
+    assert 0.7 < ending.duration < 2.5
 
 
 @linux
 def test_a_silent_child_at_work_is_a_sign_of_life(cage: Cage) -> None:
     agents: list[tree.ProcessId] = []
     ending = cage.watch(
-        "subprocess.run([sys.executable, '-S', '-c', 'import time\\nt=time.time()\\nwhile time.time() < t+1: pass'])",
+        "subprocess.run([sys.executable, '-S', '-c', 'import time\\nt=time.time()\\nwhile time.time() < t+.8: pass'])",
         Limits(total=20, idle=0.4, grace=0.3),
         on_start=agents.append,
         signs_of_life=lambda: tree.cpu_seconds(agents[0]),
@@ -331,6 +341,21 @@ def test_the_agents_own_end_is_not_delayed_by_what_it_left_behind(cage: Cage) ->
     ending = cage.watch(body + "while not os.path.exists('pids'): time.sleep(0.01)", Limits(total=20, grace=30))
     assert ending.duration < 1
     assert time.monotonic() - begun < 4
+
+
+@linux
+def test_where_orphans_do_not_come_to_us_those_seen_before_are_ended(
+    cage: Cage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way of macOS: whoever was seen in the tree once is still known when its parent has ended."""
+    tree.become_subreaper()
+    monkeypatch.setattr(ptable, "_HAS_PROC", False)
+    monkeypatch.setattr(HOUSEHOLD, "_adopts", False)
+    body = "if os.fork() == 0:\n    os.setsid(); note('pids'); sleep_long()\ntime.sleep(1.5)"
+    ending = cage.watch(body, Limits(total=20, grace=0.3))
+    (daemon,) = cage.noted()
+    assert ending.swept == 1
+    os.waitpid(daemon, 0)  # elsewhere init would do that
 
 
 # Starting

@@ -24,8 +24,8 @@ from ralph.host.ptable import require_process_control
 from ralph.host.pump import Pump
 from ralph.host.tree import Tree
 
-_LAST_WORDS = 0.5
-"""Seconds spent at most on reading what is left in the pipes of a process that has ended."""
+_SWEEP_GRACE = 0.5
+"""Seconds that what a command left behind gets at most between SIGTERM and SIGKILL."""
 
 
 class CannotStart(SetupError):
@@ -69,26 +69,25 @@ def run(
     begun = time.monotonic()
     process = start(argv, cwd=cwd, env=env, stdin=bool(stdin))
     tree = Tree(process)
-    pump = Pump(process, stdin, out.feed, err.feed)
     timed_out = False
     swept = 0
     try:
-        while process.poll() is None:
-            left = 3600.0 if timeout is None else begun + timeout - time.monotonic()
-            if left <= 0:
-                timed_out = True
-                tree.end(grace=grace, meanwhile=lambda seconds: pump.turn(seconds) and False)
-                break
-            pump.turn(left)
-        pump.drain(_LAST_WORDS)
-        if sweep:
-            swept = tree.end(grace=min(grace, 0.5)).found
-            pump.drain(_LAST_WORDS)
+        with contextlib.closing(Pump(process, stdin, out.feed, err.feed)) as pump:
+            while process.poll() is None:
+                left = 3600.0 if timeout is None else begun + timeout - time.monotonic()
+                if left <= 0:
+                    timed_out = True
+                    tree.end(grace=grace, meanwhile=lambda seconds: pump.turn(seconds) and False)
+                    break
+                pump.turn(left)
+            pump.drain()
+            if sweep:
+                swept = tree.end(grace=min(grace, _SWEEP_GRACE)).found
+                pump.drain()
     except BaseException:
         tree.end(grace=0)
         raise
     finally:
-        pump.close()
         finish(process)
     duration = time.monotonic() - begun
     code = process.returncode if process.returncode is not None else -signal.SIGKILL
@@ -140,7 +139,11 @@ def start(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None, stdi
 
 
 def finish(process: Popen[bytes]) -> None:
-    """Reap it, and no longer count it among those we started."""
+    """Reap it, close its pipes, and no longer count it among those we started."""
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
     try:
         process.wait(timeout=1)
     except subprocess.TimeoutExpired:
@@ -158,6 +161,8 @@ def _default_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # for good: ignored, it would make every exit code 0
     ignored = [s for s in signal.valid_signals() if signal.getsignal(s) is signal.SIG_IGN]
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:

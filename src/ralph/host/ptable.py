@@ -13,6 +13,7 @@ from msgspec import Struct
 from ralph.core.errors import SetupError, Unsupported
 
 _HAS_PROC = sys.platform == "linux"
+_COLUMNS = ("pid", "ppid", "pgid", "stat", "lstart")
 
 
 class ProcessId(Struct, frozen=True):
@@ -58,8 +59,10 @@ def table() -> dict[int, Row]:
     require_process_control()
     if not _HAS_PROC:
         return {row.pid: row for row in _ps("-A")}
-    rows = (_read_stat(int(name)) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - pathlib is slower
-    return {row.pid: row for row in rows if row is not None}
+    names = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - pathlib is slower
+    if not names:
+        raise SetupError("/proc is empty, so processes cannot be seen", hint="mount proc there")
+    return {r.pid: r for r in map(_read_stat, map(int, names)) if r is not None}
 
 
 def row(pid: int) -> Row | None:
@@ -157,7 +160,8 @@ def _ticks() -> int:
 
 
 def _ps(*which: str) -> list[Row]:
-    command = ["ps", *which, "-o", "pid=,ppid=,pgid=,stat=,lstart="]
+    # One -o for each: POSIX lets a header, even an empty one, reach to the end of its argument.
+    command = ["ps", *which, *(word for column in _COLUMNS for word in ("-o", f"{column}="))]
     env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
     try:
         done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
@@ -167,7 +171,7 @@ def _ps(*which: str) -> list[Row]:
 
 
 def parse_ps(line: str) -> Row | None:
-    """One line of `ps -o pid=,ppid=,pgid=,stat=,lstart=`."""
+    """One line of what `ps` prints for these columns."""
     words = line.split()
     if len(words) < 5 or not all(word.isdigit() for word in words[:3]):
         return None

@@ -6,7 +6,6 @@ import contextlib
 import os
 import selectors
 import sys
-import time
 from collections.abc import Callable
 from subprocess import Popen
 
@@ -15,8 +14,8 @@ Sink = Callable[[bytes], None]
 CHUNK = 128 * 1024
 _POLL = 0.02
 """Seconds between looks at the child where its end cannot wake us."""
-_AFTERMATH = 4 * 1024 * 1024
-"""Bytes read after the child has ended: more than a pipe holds, so what comes later is not the child's own."""
+_LARGEST_PIPE = 1024 * 1024
+"""What a pipe holds at most. So more than this, read after the child has ended, is not its own."""
 
 
 class Pump:
@@ -60,23 +59,16 @@ class Pump:
         self._process.poll()
         return woken
 
-    def drain(self, seconds: float) -> None:
-        """Read what is there already. Does not wait for more, and not for others that keep the pipe open."""
-        deadline = time.monotonic() + seconds
-        budget = _AFTERMATH
-        while self._sinks and budget > 0 and time.monotonic() < deadline:
-            ready = [key.fd for key, _ in self._selector.select(0) if key.fd in self._sinks]
-            if not ready:
-                return
-            budget -= sum(self._read(descriptor) for descriptor in ready)
+    def drain(self) -> None:
+        """Read what is there already. Does not wait for others that keep the pipe open, nor read all they print."""
+        for descriptor in list(self._sinks):
+            left = _LARGEST_PIPE
+            while left > 0 and (size := self._read(descriptor)):
+                left -= size
 
     def close(self) -> None:
         self._stop_watching_end()
         self._selector.close()
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
 
     def _read(self, descriptor: int) -> int:
         try:

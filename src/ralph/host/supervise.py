@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from enum import StrEnum
@@ -22,7 +23,6 @@ _TICK = 1.0
 """Seconds between looks at who is in the tree."""
 _SWEEP_GRACE = 2.0
 """Seconds that what an agent left behind gets at most between SIGTERM and SIGKILL."""
-_LAST_WORDS = 2.0
 _ERR_TAIL = 64 * 1024
 
 OnLine = Callable[[bytes, bool], None]
@@ -106,17 +106,17 @@ def supervise(
         return Ending(how=How.FAILED_TO_START, duration=clock() - begun, message=message)
     tree = Tree(process)
     output = _Output(on_line, on_stderr, raw, raw_err, is_final, resumes, clock)
-    pump = Pump(process, command.stdin, output.out, output.err, stop.fileno() if stop else None)
-    watch = _Watch(process, tree, pump, output, limits, stop, signs_of_life, clock)
     try:
         if on_start is not None:
             on_start(tree.root)
-        return watch.to_the_end(begun)
+        with contextlib.closing(
+            Pump(process, command.stdin, output.out, output.err, stop.fileno() if stop else None)
+        ) as pump:
+            return _Watch(process, tree, pump, output, limits, stop, signs_of_life, clock).to_the_end(begun)
     except BaseException:
         tree.end(grace=0)
         raise
     finally:
-        pump.close()
         finish(process)
 
 
@@ -209,9 +209,9 @@ class _Watch:
             self._process.poll()
             swept = ended.killed - (1 if self._process.returncode == -9 and ended.killed else 0)
         over = self._clock()
-        self._pump.drain(_LAST_WORDS)
+        self._pump.drain()
         left = self._tree.end(grace=min(self._limits.grace, _SWEEP_GRACE), meanwhile=self._meanwhile)
-        self._pump.drain(_LAST_WORDS)
+        self._pump.drain()
         self._output.flush()
         code = self._process.returncode
         return Ending(

@@ -90,8 +90,14 @@ class Tree:
 
     def __init__(self, process: Popen[bytes]) -> None:
         self._process = process
+        self._root: ProcessId | None = None
         self._seen: dict[ProcessId, None] = {}
-        self.root = identify(process.pid) or ProcessId(process.pid, "")
+
+    @property
+    def root(self) -> ProcessId:
+        if self._root is None and self._process.returncode is None:  # not reaped yet, so its number is its own
+            self._root = identify(self._process.pid)
+        return self._root or ProcessId(self._process.pid, "")
 
     def look(self) -> None:
         """Remember who is in the tree now. Needed where orphans do not come to us, and their origin gets lost."""
@@ -102,9 +108,23 @@ class Tree:
 
     def end(self, *, grace: float, meanwhile: Callable[[float], bool] | None = None) -> Ended:
         """End whoever is alive. Call it after the process itself has ended, too: it may have left others behind."""
-        if self._process.returncode is not None and HOUSEHOLD.adopts and self._is_calm():
+        if self._process.poll() is not None and self._is_empty():
             return Ended()  # the usual case, without reading the whole table
-        return _end(_Hunt([self.root], self._others, self._is_calm, self._strike), grace, meanwhile)
+        ended = _end(_Hunt([self.root], self._others, self._is_calm, self._strike), grace, meanwhile)
+        if self._process.poll() is None:
+            self._process.kill()  # whatever went wrong with looking: this one is ours for sure
+        return ended
+
+    def _is_empty(self) -> bool:
+        if HOUSEHOLD.adopts:
+            return self._is_calm()
+        if any(is_alive(process) for process in self._seen):
+            return False
+        try:
+            os.killpg(self._process.pid, 0)
+        except OSError:  # macOS answers EPERM when only zombies are left
+            return True
+        return False
 
     def _others(self) -> Iterable[ProcessId]:
         if HOUSEHOLD.adopts:
