@@ -1,0 +1,144 @@
+"""Asks once before the commands of a workspace are run, and keeps the answer in the state folder."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ralph.config.layers import WORKSPACE, Settings
+from ralph.config.trust import (
+    Commands,
+    NamedCommand,
+    Record,
+    Status,
+    Verdict,
+    agree,
+    check_trust,
+    commands_of,
+    commands_of_plan,
+    is_sound,
+)
+from ralph.core.errors import BadData, NotTrusted
+from ralph.core.plan import Plan
+from ralph.host.files import keep_aside, make_folder, read_bytes, sync_folder, write_bytes
+from ralph.host.places import workspace_state
+
+LIMIT = 16 * 1024 * 1024
+_YES = frozenset({"1", "true", "yes", "on"})
+
+
+def gather(root: Path, settings: Settings, plans: Iterable[tuple[Path, Plan]]) -> Commands:
+    """Every command of the workspace's config and of these plans, each given with its file."""
+    found = [*commands_of(settings, root=str(root)), *_scripts(root, settings)]
+    for file, plan in plans:
+        name = file.relative_to(root).as_posix() if file.is_relative_to(root) else str(file)
+        found += commands_of_plan(plan, name)
+    return tuple(found)
+
+
+def _scripts(root: Path, settings: Settings) -> list[NamedCommand]:
+    """A script names commands too: what is in it counts, not only its name."""
+    scripts = []
+    for layer in settings.layers:
+        script = layer.values.get("agent.script")
+        if layer.kind in WORKSPACE and script and script.value:
+            source = Path(layer.file).relative_to(root).as_posix()
+            try:
+                content = hashlib.sha256(read_bytes(root / script.value, within=root, limit=LIMIT)).hexdigest()
+            except BadData:
+                content = "not readable"
+            scripts.append(NamedCommand(source, f"content of {script.written}", content))
+    return scripts
+
+
+def trust_file(root: Path, env: Mapping[str, str]) -> Path:
+    return workspace_state(root, env) / "trust.json"
+
+
+def read_record(root: Path, env: Mapping[str, str], report: Callable[[str], None] | None = None) -> Record:
+    """What was agreed to so far. A damaged file is kept aside, and then nothing was agreed to."""
+    file = trust_file(root, env)
+    if not file.exists():
+        return Record()
+    try:
+        record = msgspec.json.decode(read_bytes(file, limit=LIMIT), type=Record)
+        if is_sound(record):
+            return record
+        problem = "its fingerprints do not fit its commands"
+    except (msgspec.MsgspecError, UnicodeDecodeError, BadData) as error:
+        problem = str(error)
+    aside = keep_aside(file)
+    if report is not None:
+        report(f"{file} is damaged ({problem}); it is kept as {aside.name}, and the workspace is not trusted")
+    return Record()
+
+
+def write_trust(root: Path, commands: Commands, env: Mapping[str, str], now: float | None = None) -> None:
+    """Remember that these commands were agreed to. `ralph init` calls this for what it wrote itself."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    record = agree(read_record(root, env), commands, str(root), at)
+    file = trust_file(root, env)
+    make_folder(file.parent, private=True)
+    write_bytes(file, msgspec.json.format(msgspec.json.encode(record)) + b"\n", mode=0o600)
+
+
+def revoke(root: Path, env: Mapping[str, str]) -> bool:
+    """Forget every agreement. False when there was none."""
+    file = trust_file(root, env)
+    if not file.exists():
+        return False
+    file.unlink()
+    sync_folder(file.parent)
+    return True
+
+
+def ensure_trusted(
+    root: Path,
+    commands: Commands,
+    env: Mapping[str, str],
+    *,
+    flag: bool = False,
+    ask: Callable[[Verdict], bool] | None = None,
+    report: Callable[[str], None] | None = None,
+) -> None:
+    """Return when every command may be run; raise NotTrusted otherwise.
+
+    `flag` is `--trust`; `ask` shows a verdict to a person and returns the answer, and is None when nobody is there.
+    """
+    verdict = check_trust(read_record(root, env, report), commands)
+    if verdict.status is Status.TRUSTED:
+        return
+    if not is_inside_loop(env) and (flag or is_trusted_by(env) or (ask is not None and ask(verdict))):
+        write_trust(root, commands, env)
+        return
+    raise NotTrusted(
+        "\n".join([_SAID[verdict.status].format(root=root), *(f"  {line}" for line in verdict.difference)]),
+        hint="read them, then run `ralph trust` there; in CI, --trust or RALPH_TRUST=1 agrees to them",
+    )
+
+
+_SAID = {
+    Status.NEW: "{root} names commands that nobody has agreed to yet:",
+    Status.CHANGED: "{root} names other commands than were agreed to:",
+}
+
+
+def is_trusted_by(env: Mapping[str, str]) -> bool:
+    return env.get("RALPH_TRUST", "").lower() in _YES
+
+
+def is_inside_loop(env: Mapping[str, str]) -> bool:
+    return env.get("RALPH_LOOP", "") not in ("", "0")
+
+
+def refuse_inside_loop(env: Mapping[str, str], what: str) -> None:
+    """An agent must not widen its own rights."""
+    if is_inside_loop(env):
+        raise NotTrusted(
+            f"an agent in a loop cannot {what}",
+            hint="a person has to do it, outside of the loop (RALPH_LOOP is set here)",
+        )

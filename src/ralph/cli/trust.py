@@ -1,0 +1,115 @@
+"""Allow the commands that a workspace names: checks, steps, the agent's command line, the plan's verify commands.
+
+They come with the workspace, perhaps from somebody else, so they run only after a person has seen them once. The
+agreement is kept outside of the workspace, by content: when a command changes, Ralph asks again and shows what
+changed."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from ralph.app.trusting import gather, is_trusted_by, read_record, refuse_inside_loop, revoke, trust_file, write_trust
+from ralph.app.workspace import Choice, find_plans, open_settings, root_of, store_for
+from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.output import ask, emit_json, is_interactive, note, say, warn
+from ralph.config.flags import flags_of
+from ralph.config.layers import load
+from ralph.config.trust import Commands, NamedCommand, Status, by_source, check_trust, visible
+from ralph.core.errors import NotTrusted, PlanError
+from ralph.core.plan import Plan
+from ralph.core.ports import PlanRef
+
+EXAMPLES = """
+ralph trust              show the commands, ask, remember the answer
+ralph trust --show       only show them
+ralph trust -y           agree without being asked
+ralph trust --revoke     forget every agreement for this workspace
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--show", action="store_true", help="show the commands and whether they are trusted")
+    action.add_argument("--revoke", action="store_true", help="forget every agreement for this workspace")
+    action.add_argument("-y", "--yes", action="store_true", help="agree without being asked")
+    parser.add_argument("--config", metavar="NAME", help="with the commands of .ralph/configs/NAME")
+    add_json(parser)
+    add_workspace(parser)
+
+
+def run(args: Namespace) -> int:
+    root = root_of(args, os.environ)
+    if args.revoke:
+        return _revoke(root)
+    commands = _commands(root, args)
+    verdict = check_trust(read_record(root, os.environ, warn), commands)
+    if args.json:
+        emit_json(
+            {"workspace": root, "status": verdict.status, "commands": commands, "file": trust_file(root, os.environ)}
+        )
+    elif args.show or verdict.status is not Status.CHANGED:
+        _list(commands)
+    else:
+        for line in verdict.difference:
+            say(line)
+    if not commands:
+        note("this workspace names no commands; there is nothing to trust")
+    elif args.show or args.json or verdict.status is Status.TRUSTED:
+        note(f"{root}: {_STATES[verdict.status]}")
+    else:
+        _agree(root, commands, agreed=args.yes or is_trusted_by(os.environ))
+    return 0
+
+
+_STATES = {
+    Status.TRUSTED: "these commands are trusted",
+    Status.NEW: "these commands are not trusted yet",
+    Status.CHANGED: "these commands have changed since they were trusted",
+}
+
+
+def _agree(root: Path, commands: Commands, *, agreed: bool) -> None:
+    refuse_inside_loop(os.environ, "trust a workspace")
+    if not agreed and not is_interactive():
+        raise NotTrusted(f"the commands of {root} are not trusted", hint="`ralph trust -y` agrees to them")
+    if not agreed and not ask("Let Ralph run these commands in this workspace?"):
+        raise NotTrusted(f"the commands of {root} stay untrusted")
+    write_trust(root, commands, os.environ)
+    note(f"{root}: trusted")
+
+
+def _revoke(root: Path) -> int:
+    refuse_inside_loop(os.environ, "change what is trusted")
+    note(f"{root}: no longer trusted" if revoke(root, os.environ) else f"{root}: nothing was trusted")
+    return 0
+
+
+def _commands(root: Path, args: Namespace) -> Commands:
+    """Those of the plans that are meant, and of the config that each of their layouts reads."""
+    _, _, settings = open_settings(args)
+    config = settings.config
+    layout = "" if config.layout == "auto" else config.layout
+    refs = find_plans(root, Choice(layout, config.feature, str(config.prd or ""), config.ralph_dir))
+    plans = [(ref.path, plan) for ref in refs if (plan := _read(ref)) is not None]
+    found: dict[NamedCommand, None] = {}
+    for name in sorted({ref.layout for ref in refs}) or [""]:
+        read = load(root=root, layout=name, name=args.config, env=os.environ, flags=flags_of(args))
+        found |= dict.fromkeys(gather(root, read, plans))
+    return tuple(found)
+
+
+def _read(ref: PlanRef) -> Plan | None:
+    try:
+        return store_for(ref, os.environ).load().plan
+    except PlanError as error:
+        warn(f"{error}; its commands are left out")
+        return None
+
+
+def _list(commands: Commands) -> None:
+    for source, listed in by_source(commands).items():
+        say(f"{visible(source)}:", "bold")
+        for command in listed:
+            say(f"  {command}")

@@ -1,0 +1,173 @@
+"""Which commands a workspace names, and whether a person has agreed to exactly these. Pure.
+
+Agreement is per file: each file's own commands have a fingerprint, so that two features of one workspace do not
+undo each other's trust, and a file that names the same commands as before is trusted whatever else is in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Iterable, Sequence
+from difflib import unified_diff
+from enum import StrEnum
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ralph.config.layers import WORKSPACE, Layer, Settings
+from ralph.config.schema import Step
+from ralph.core.plan import Plan
+
+_HARMLESS_STEPS = frozenset({"agent", "git-commit", "readme-check", "noop"})
+"""Steps that run nothing a config file names, apart from what is below."""
+_KNOWN_STEPS = _HARMLESS_STEPS | {"command"}
+_ASKED_OF_STEPS = frozenset({"command", "allowed_tools", "env", "script", "dangerously_skip_permissions"})
+
+
+class NamedCommand(Struct, frozen=True, order=True):
+    source: str
+    """The file that names it, relative to the workspace."""
+    name: str
+    command: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {visible(self.command)}"
+
+
+Commands = tuple[NamedCommand, ...]
+
+
+class Trusted(Struct, frozen=True, forbid_unknown_fields=True):
+    """What was agreed to for one file. The commands are kept so that a change can be shown."""
+
+    fingerprint: str
+    at: str
+    commands: Commands
+
+
+class Record(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `trust.json`."""
+
+    version: int = 1
+    workspace: str = ""
+    sources: dict[str, Trusted] = {}
+
+
+class Status(StrEnum):
+    TRUSTED = "trusted"
+    NEW = "new"
+    CHANGED = "changed"
+
+
+class Verdict(Struct, frozen=True):
+    status: Status
+    difference: tuple[str, ...] = ()
+    """`+ …` and `- …` lines under the name of each file that is not trusted as it is."""
+
+
+def commands_of(settings: Settings, plan: Plan | None = None, *, root: str = "", plan_file: str = "plan") -> Commands:
+    """Everything the workspace's own files ask Ralph to run or to allow. The user's own sources are not asked."""
+    found = [command for layer in settings.layers if layer.kind in WORKSPACE for command in _of_layer(layer, root)]
+    return (*found, *(commands_of_plan(plan, plan_file) if plan is not None else ()))
+
+
+def commands_of_plan(plan: Plan, file: str) -> Commands:
+    of_all = [NamedCommand(file, "verifyCommands", command) for command in plan.verify]
+    of_stories = [NamedCommand(file, f"{s.id}.verify", command) for s in plan.stories for command in s.verify]
+    return (*of_all, *of_stories)
+
+
+def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
+    """By what is written in the file, so that neither secrets nor this machine's paths get into the record."""
+    file = PurePath(layer.file)
+    source = (file.relative_to(root) if root and file.is_relative_to(root) else file).as_posix()
+    written = {key: found.written for key, found in layer.values.items()}
+    for name, command in written.get("quality_checks", {}).items():
+        yield NamedCommand(source, f"quality_checks.{name}", command)
+    for check in written.get("checks", ()):
+        yield NamedCommand(source, f"checks.{check.name}" + (f" in {check.cwd}" if check.cwd else ""), check.command)
+    for at, step in enumerate(written.get("steps", ())):
+        if command := _of_step(step):
+            yield NamedCommand(source, f"steps[{at}] {step.name or step.type}", command)
+    if argv := written.get("agent.command"):
+        yield NamedCommand(source, "agent.command", shlex.join(argv))
+    for key, harmless in _PERMISSIONS.items():
+        value = written.get(key, harmless)
+        if value != harmless:
+            text = ", ".join(value) if isinstance(value, tuple) else str(value).lower()
+            yield NamedCommand(source, key, text)
+
+
+_PERMISSIONS: dict[str, Any] = {
+    "agent.name": "claude",
+    "agent.script": "",
+    "agent.env": (),
+    "agent.allowed_tools": (),
+    "agent.dangerously_skip_permissions": False,
+}
+"""Keys that run a program or widen what the agent may do, with the value that does neither."""
+
+
+def _of_step(step: Step) -> str:
+    """The step's command; of a step nobody here knows, everything it is told."""
+    if not step.enabled:
+        return ""
+    asked = step.config
+    if step.type in _HARMLESS_STEPS:
+        asked = {key: value for key, value in asked.items() if key in _ASKED_OF_STEPS}
+    if set(asked) <= {"command"} and step.type in _KNOWN_STEPS:
+        command = asked.get("command")
+        return shlex.join(map(str, command)) if isinstance(command, list) else str(command or "")
+    return msgspec.json.encode(asked, order="deterministic").decode()
+
+
+def fingerprint(commands: Iterable[NamedCommand]) -> str:
+    listing = sorted((c.name, c.command) for c in set(commands))
+    return hashlib.sha256(msgspec.json.encode(listing)).hexdigest()
+
+
+def by_source(commands: Iterable[NamedCommand]) -> dict[str, Commands]:
+    sources: dict[str, list[NamedCommand]] = {}
+    for command in commands:
+        sources.setdefault(command.source, []).append(command)
+    return {source: tuple(listed) for source, listed in sources.items()}
+
+
+def check_trust(record: Record, commands: Sequence[NamedCommand]) -> Verdict:
+    """Trusted when each file names exactly the commands that were agreed to for it."""
+    difference: list[str] = []
+    status = Status.TRUSTED
+    for source, listed in by_source(commands).items():
+        agreed = record.sources.get(source)
+        if agreed is not None and agreed.fingerprint == fingerprint(listed):
+            continue
+        if status is not Status.CHANGED:
+            status = Status.NEW if agreed is None else Status.CHANGED
+        before = sorted({str(c) for c in agreed.commands}) if agreed else []
+        lines = list(unified_diff(before, sorted({str(c) for c in listed}), lineterm="", n=0))[2:]
+        difference.append(f"{visible(source)}:")
+        difference += [f"  {line[0]} {line[1:]}" for line in lines if not line.startswith("@@")]
+    return Verdict(status, tuple(difference))
+
+
+def agree(record: Record, commands: Sequence[NamedCommand], workspace: str, at: str) -> Record:
+    """The record after a person agreed to these commands. Other files keep what was agreed to for them."""
+    fresh = {s: Trusted(fingerprint(listed), at, listed) for s, listed in by_source(commands).items()}
+    return Record(workspace=workspace, sources={**record.sources, **fresh})
+
+
+def is_sound(record: Record) -> bool:
+    return record.version == 1 and all(t.fingerprint == fingerprint(t.commands) for t in record.sources.values())
+
+
+def visible(text: str) -> str:
+    """With everything that a terminal would hide or act on written out, so that what is agreed to can be seen."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def names_commands(key: str) -> bool:
+    """A change of this key can change what is asked for."""
+    return key in ("checks", "quality_checks", "steps", "agent.command", *_PERMISSIONS)
