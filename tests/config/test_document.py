@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ralph.config import document
 from ralph.config.document import Mapping, Node, Scalar, Sequence, decode, parse
+from ralph.config.reading import read_file
 from ralph.core.errors import ConfigError
 
 
@@ -126,3 +129,25 @@ def test_nodes_know_the_text_they_stand_for() -> None:
     assert text[first[1].start : first[1].end] == "|\n  x"
     assert text[second[1].start : second[1].end] == "- '1'\n  - {c: d}"
     assert (second[0].line, second[0].column) == (4, 1)
+
+
+yaml_like = st.text(st.sampled_from(list("ab:-?[]{},#&*!|>'\"%@` \n\t\r0.~<$\\x\u2028é😀")), max_size=60)
+key_like = st.lists(
+    st.sampled_from(
+        ["max_iterations", "agent", "checks", "steps", "defaults", "\n", "\n  ", "- ", ": ", "{", "}", "[", "]", "3",
+         "'", '"', "~", "&a ", "*a", "${X}", "${", "name: a", ", ", "timeout_minutes", "!!str ", "type: b", "|\n", "1h"]
+    ),
+    max_size=25,
+).map("".join)  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(yaml_like | key_like | st.binary(max_size=40), st.sampled_from(["c.yaml", "c.json"]))
+def test_any_file_is_read_or_refused_and_nothing_else_happens(content: str | bytes, file: str) -> None:
+    refused: ConfigError | None = None
+    try:
+        root = parse(decode(content if isinstance(content, bytes) else content.encode(), file), file)
+        read_file(root, file, {})
+    except ConfigError as error:
+        refused = error
+    assert refused is None or refused.problems[0].where.file == file
