@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.core.events import AgentStarted, AnyEvent, IterationEnded, Proved, RunStarted
+from ralph.core.guard import Guard
 from ralph.core.history import History, fold
-from ralph.core.limits import Guard, Limits
+from ralph.core.limits import Limits
 from ralph.core.moves import Prove, Reason, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, Review, ReviewStatus, State, Story
 from ralph.core.verdict import Kind

@@ -170,13 +170,15 @@ def open_settings(args: Namespace, env: Mapping[str, str] | None = None) -> tupl
     return root, layout, load(root=root, layout=layout, name=name, env=env, flags=flags)
 
 
-def open_ref(args: Namespace, env: Mapping[str, str] | None = None) -> tuple[PlanRef, Settings]:
+def open_ref(
+    args: Namespace, env: Mapping[str, str] | None = None, extra_env: Mapping[str, str] | None = None
+) -> tuple[PlanRef, Settings]:
     """The plan meant by the command line, unread, and the settings that go with it."""
     env = os.environ if env is None else env
     root = root_of(args, env)
-    choice, name, flags = _choice(root, args, env)
+    choice, name, flags = _choice(root, args, env, extra_env)
     ref = choose_plan(root, choice, current_branch(root))
-    return ref, load(root=root, layout=ref.layout, name=name, env=env, flags=flags)
+    return ref, load(root=root, layout=ref.layout, name=name, env=env, flags=flags, extra_env=extra_env)
 
 
 def open_plan(args: Namespace, env: Mapping[str, str] | None = None) -> OpenPlan:
@@ -186,13 +188,15 @@ def open_plan(args: Namespace, env: Mapping[str, str] | None = None) -> OpenPlan
     return OpenPlan(ref.root, ref, store.layout, store.load(), store, settings)
 
 
-def _choice(root: Path, args: Namespace, env: Mapping[str, str]) -> tuple[Choice, str | None, dict[str, object]]:
+def _choice(
+    root: Path, args: Namespace, env: Mapping[str, str], extra_env: Mapping[str, str] | None = None
+) -> tuple[Choice, str | None, dict[str, object]]:
     """What the flags say about the plan, else what the settings say. `layout: auto` says nothing."""
     from ralph.config.flags import flags_of
 
     flags = flags_of(args)
     name = getattr(args, "config", None)
-    config = load(root=root, layout="", name=name, env=env, flags=flags).config
+    config = load(root=root, layout="", name=name, env=env, flags=flags, extra_env=extra_env).config
     layout = "" if config.layout == "auto" else config.layout
     choice = Choice(layout, config.feature, str(config.prd or ""), config.ralph_dir)
     return choice, name, flags

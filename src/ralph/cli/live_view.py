@@ -32,7 +32,8 @@ _STORIES = 6
 class LiveView:
     """Finished lines scroll away above; the panel below shows what is going on. Use as a context manager."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, verbose: bool = False) -> None:
+        self._verbose = verbose
         self._state = RunState()
         self._limits = limits
         self._console = Console(highlight=False)
@@ -54,9 +55,9 @@ class LiveView:
 
     def __call__(self, record: Record) -> None:
         self._state.add(record)
-        if isinstance(record.event, AgentSaid):
+        if isinstance(record.event, AgentSaid) and not self._verbose:
             return
-        line = describe(record, self._state)
+        line = describe(record, self._state, verbose=self._verbose)
         if line:
             stamp = Text(clock(record.t) + " ", style="dim")
             self._console.print(stamp + Text.from_ansi(line))

@@ -70,6 +70,14 @@ def emit_json(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
+def emit_line(value: Any) -> None:
+    """One JSON document on a line of its own, at once."""
+    import msgspec
+
+    sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=str) + b"\n")
+    sys.stdout.buffer.flush()
+
+
 def is_interactive() -> bool:
     """Somebody can be asked: both ends are a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ralph.core.agent import AgentEvent, Outcome, Tokens
 from ralph.core.evidence import CheckResult, Ended, Evidence
+from ralph.core.limits import Limits
 from ralph.core.moves import Move, Reason
 from ralph.core.plan import Mode, Order, ReviewStatus, State
 from ralph.core.verdict import Kind, Verdict
@@ -39,6 +40,7 @@ class RunStarted(Event, frozen=True, kw_only=True):
     done: int = 0
     max_iterations: int = 0
     checks: tuple[str, ...] = ()
+    limits: Limits = Limits()
 
 
 class SeenStory(Struct, frozen=True):
@@ -65,7 +67,12 @@ class PlanSeen(Event, frozen=True, kw_only=True):
 
 
 class Decided(Event, frozen=True):
+    """A decision, with what it depended on besides the plan, the history and the limits."""
+
     move: Move
+    at: float
+    needs_setup: bool = False
+    review: bool = False
 
 
 class IterationStarted(Event, frozen=True, kw_only=True):

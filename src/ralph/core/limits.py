@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec import Struct
-
-from ralph.core.history import History
-from ralph.core.moves import Stop, Wait
 
 
 class Limits(Struct, frozen=True):
@@ -25,6 +20,3 @@ class Limits(Struct, frozen=True):
     """A reset further away than this is not believed."""
     unknown_reset_wait: float = 15 * 60.0
     """How long to wait at a usage limit that does not say when it ends."""
-
-
-Guard = Callable[[History, Limits, float], Stop | Wait | None]

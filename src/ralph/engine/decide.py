@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ralph.core.guard import Guard
 from ralph.core.history import History
-from ralph.core.limits import Guard, Limits
+from ralph.core.limits import Limits
 from ralph.core.moves import Move, Prove, Reason, Stop, Work
 from ralph.core.plan import Mode, Plan, ReviewStatus, State, Story
 from ralph.core.select import next_story, why_nothing_is_ready

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ralph.core.evidence import CheckResult
-from ralph.core.limits import Guard, Limits
+from ralph.core.guard import Guard
+from ralph.core.limits import Limits
 from ralph.core.moves import Work
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.ports import PlanBook, Reading, Session
@@ -132,6 +133,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     guards: tuple[Guard, ...]
     work_steps: Pipeline
     setup_steps: Pipeline | None
+    setup_markers: tuple[Path, ...]
+    """Written when setting up is done."""
     needs_setup: Callable[[], bool]
     run_agent: AgentRunner
     make_session: Callable[[Attempt, dict[str, Any], str], Session]

@@ -59,16 +59,17 @@ class Loop:
             return Stop(Reason.INTERRUPTED if ground.stop.exit_code == 130 else Reason.TERMINATED)
         if waiting := ground.desk.waiting():
             return Stop(Reason.WAITING, waiting)
+        now, needs_setup = ground.clock(), ground.needs_setup()
         move = decide(
             reading.plan,
             self._history,
             ground.limits,
             ground.guards,
-            ground.clock(),
-            needs_setup=ground.needs_setup(),
+            now,
+            needs_setup=needs_setup,
             review=ground.review,
         )
-        ground.journal.write(Decided(move))
+        ground.journal.write(Decided(move, now, needs_setup, ground.review))
         return move
 
     def _iterate(self, work: Work, reading: Reading) -> None:

@@ -21,7 +21,7 @@ from ralph.core.verdict import Kind, Verdict
 from ralph.engine.ground import Attempt, Commit, Ground, Inspection, RolledBack
 from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER
-from ralph.host.files import write_bytes
+from ralph.host.files import make_folder, write_bytes
 
 
 def settle(
@@ -37,6 +37,10 @@ def settle(
     message = message_for(attempt, verdict)
     _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit)
     ground.book.write(target)
+    if attempt.mode is Mode.SETUP:
+        for marker in ground.setup_markers:
+            make_folder(marker.parent)
+            write_bytes(marker, b"")
     made = keep(ground, attempt, inspection, message) if commit else None
     if made is not None and made.refused is not None:
         # The project's own pre-commit hook is a check like any other: judge again with its result.

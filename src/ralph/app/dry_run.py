@@ -1,0 +1,105 @@
+"""`--dry-run`: which story, mode, prompt, command line and checks a run would use. Touches nothing, runs nothing."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+
+from ralph.agents.registry import agent as find_agent
+from ralph.app.desk import WorkspaceDesk
+from ralph.app.launching import Launched
+from ralph.app.steps import plan_steps
+from ralph.app.wiring import GUARDS, RunSpec, session_for
+from ralph.app.workspace import store_for
+from ralph.checks.choosing import choose
+from ralph.core.errors import SetupError
+from ralph.core.history import History
+from ralph.core.moves import Stop, Wait, Work
+from ralph.core.plan import Mode
+from ralph.core.ports import Session
+from ralph.core.text import estimate_tokens
+from ralph.engine.decide import decide
+from ralph.engine.ground import Attempt
+from ralph.host.repo import FileId, Repo
+
+
+def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
+    config = prepared.settings.config
+    steps = plan_steps(config, prepared.ref.root)
+    move = decide(
+        prepared.plan,
+        History(),
+        prepared.limits,
+        GUARDS,
+        time.time(),
+        needs_setup=bool(steps.markers) and not all(marker.exists() for marker in steps.markers),
+        review=config.review.enabled,
+    )
+    if not isinstance(move, Work):
+        yield f"Nothing to work on: {_explain(move)}"
+        return
+    planned = steps.setup if move.mode is Mode.SETUP else steps.work
+    agent_steps = [step for step in planned if step.kind == "agent"]
+    session = session_of(prepared, move, dict(agent_steps[0].config) if agent_steps else {}, env)
+    story = prepared.plan.story(move.story) if move.story else None
+    yield f"story      {move.story or '(set up)'} {story.title if story else ''}".rstrip()
+    yield f"mode       {move.mode.value}"
+    yield f"steps      {', '.join(step.name for step in planned)}"
+    yield f"command    {_command(session, config.agent.name, env)}"
+    checks = choose(config, prepared.plan, story, "review" if move.mode is Mode.REVIEW else "story")
+    yield f"checks     {'; '.join(check.command for check in checks) or 'none: done would be unproven'}"
+    if session.system:
+        yield f"\n--- appended to the system prompt (about {estimate_tokens(session.system)} tokens)\n{session.system}"
+    yield f"\n--- prompt by stdin (about {estimate_tokens(session.prompt)} tokens)\n{session.prompt}"
+
+
+def session_of(prepared: Launched, move: Work, step: Mapping[str, object], env: Mapping[str, str]) -> Session:
+    reading = store_for(prepared.ref, env).load()
+    story = reading.plan.story(move.story) if move.story else None
+    attempt = Attempt(
+        number=1,
+        work=move,
+        story=story,
+        attempt=(story.attempts if story else 0) + 1,
+        reading=reading,
+        checkpoint={},
+        begun=0,
+    )
+    spec = RunSpec(run="dry-run", ref=prepared.ref, settings=prepared.settings, repo=_no_repo(prepared))
+    request = WorkspaceDesk(prepared.ref.root, prepared.ref.folder).request
+    return session_for(spec, attempt, step, "", request, env)
+
+
+def _no_repo(prepared: Launched) -> Repo:
+    """A dry run works in a folder that is no repository yet."""
+    nowhere = FileId(0, 0)
+    root = prepared.ref.root
+    return Repo(
+        root=root,
+        git_dir=root / ".git",
+        common_dir=root / ".git",
+        object_format="sha1",
+        root_id=nowhere,
+        git_dir_id=nowhere,
+        common_dir_id=nowhere,
+    )
+
+
+def _command(session: Session, name: str, env: Mapping[str, str]) -> str:
+    agent = find_agent(name)
+    try:
+        program = agent.find(session, env.get("PATH", ""))
+    except SetupError as error:
+        return f"({error})"
+    return shlex.join(agent.launch(session, program).argv)
+
+
+def _explain(move: object) -> str:
+    match move:
+        case Stop(reason=reason, detail=detail):
+            return f"{reason.value}{f' ({detail})' if detail else ''}"
+        case Wait(why=why):
+            return f"it would wait: {why}"
+        case _:
+            return "every story is done; the checks would be run once more"

@@ -1,0 +1,119 @@
+"""From a command line to a run: which plan, which repository, whether everything is ready, and what comes after."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from ralph.agents.registry import agent as find_agent
+from ralph.app.running import execute, ours, refuse_unless_ready
+from ralph.app.trusting import ensure_trusted, gather
+from ralph.app.wiring import RunSpec, limits_of
+from ralph.app.workspace import open_ref, store_for
+from ralph.config.layers import Settings
+from ralph.config.trust import Verdict
+from ralph.core.errors import SetupError
+from ralph.core.limits import Limits
+from ralph.core.moves import Stop
+from ralph.core.plan import Plan
+from ralph.core.ports import PlanRef, Session
+from ralph.host.branches import ensure_branch
+from ralph.host.git import git
+from ralph.host.places import home
+from ralph.host.repo import Repo, find_repository, identify
+from ralph.host.signals import StopSignal
+from ralph.host.situation import Situation
+from ralph.journal.runs import new_run_id
+from ralph.journal.writing import Listener
+
+Tell = Callable[[str], None]
+
+
+class Launched(Struct, frozen=True, kw_only=True):
+    """A run that could start: everything is known, nothing has been touched."""
+
+    ref: PlanRef
+    settings: Settings
+    plan: Plan
+    once: bool = False
+    stash: bool = False
+    worktree: bool = False
+
+    @property
+    def limits(self) -> Limits:
+        return limits_of(self.settings.config, once=self.once)
+
+
+def prepare_spec(args: Namespace, env: Mapping[str, str], extra_env: Mapping[str, str] | None) -> Launched:
+    ref, settings = open_ref(args, env, extra_env)
+    return Launched(
+        ref=ref,
+        settings=settings,
+        plan=store_for(ref, env).load().plan,
+        once=args.once,
+        stash=args.stash,
+        worktree=args.worktree,
+    )
+
+
+def find_repo(ref: PlanRef, settings: Settings, env: Mapping[str, str]) -> Repo:
+    return identify(find_repository(ref.root, settings.config.repo or None, home(env)))
+
+
+def launch(
+    prepared: Launched,
+    env: Mapping[str, str],
+    stop: StopSignal,
+    listeners: Sequence[Listener],
+    *,
+    trust: bool,
+    ask: Callable[[Verdict], bool] | None,
+    tell: Tell,
+) -> Stop:
+    if env.get("RALPH_LOOP") == "1":
+        raise SetupError(
+            "an agent in a loop cannot start another loop on its own", hint="unset RALPH_LOOP if this is meant"
+        )
+    ref, settings = prepared.ref, prepared.settings
+    ensure_trusted(
+        ref.root, gather(ref.root, settings, [(ref.path, prepared.plan)]), env, flag=trust, ask=ask, report=tell
+    )
+    find_agent(settings.config.agent.name).find(_probe(prepared), env.get("PATH", ""))
+    run = new_run_id(time.time())
+    spec = RunSpec(run=run, ref=ref, settings=settings, repo=find_repo(ref, settings, env), once=prepared.once)
+
+    def ready(found: Situation) -> str:
+        return make_ready(spec, prepared, found, env, tell)
+
+    return execute(spec, env, stop, listeners, ready)
+
+
+def _probe(prepared: Launched) -> Session:
+    config = prepared.settings.config.agent
+    script = prepared.ref.root / config.script if config.script else None
+    return Session(prompt="", cwd=prepared.ref.root, command=config.command, script=script)
+
+
+def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping[str, str], tell: Tell) -> str:
+    """Stash what the user said may be stashed, refuse the rest, get on the plan's branch. Names the branch."""
+    own = ours(spec, env)
+    if prepared.stash and any(not own.is_ours(entry.path) for entry in found.dirty) and not found.in_progress:
+        paths = [entry.path for entry in found.dirty if not own.is_ours(entry.path)]
+        git(spec.repo, "stash", "push", "--include-untracked", "-m", f"ralph: before run {spec.run}", "--", *paths)
+        tell("your uncommitted work is on the stash: `git stash pop` brings it back")
+        found = msgspec.structs.replace(found, dirty=tuple(e for e in found.dirty if own.is_ours(e.path)))
+    refuse_unless_ready(found, own, spec.ref)
+    branch = found.branch or ""
+    config = spec.config.branch
+    wanted = prepared.plan.branch or (f"{config.prefix}{spec.ref.name}" if config.auto_create else "")
+    if not wanted or wanted == branch:
+        return branch
+    if not config.auto_create:
+        tell(f"the plan names the branch {wanted}; this run works on {branch} (branch.auto_create is off)")
+        return branch
+    ensure_branch(spec.repo, wanted, auto_create=True)
+    return wanted

@@ -1,0 +1,155 @@
+"""One run from start to end: lock, recover, look at the repository, loop, tidy up."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ralph import __version__
+from ralph.app.bookkeeping import Bookkeeping, bookkeeping
+from ralph.app.wiring import RunSpec, limits_of, make_ground, run_folder
+from ralph.app.workspace import plan_state, store_for
+from ralph.checks.choosing import choose
+from ralph.core.errors import SetupError
+from ralph.core.events import AnyEvent, Recovered, RunEnded, RunStarted
+from ralph.core.history import History, fold
+from ralph.core.moves import Stop
+from ralph.core.plan import Plan, State
+from ralph.core.ports import PlanRef
+from ralph.core.text import one_line
+from ralph.engine.loop import Loop
+from ralph.engine.recover import recover
+from ralph.host.files import make_folder, write_text
+from ralph.host.locks import Lock, Owner
+from ralph.host.places import workspace_state
+from ralph.host.signals import StopSignal
+from ralph.host.situation import Situation, situation
+from ralph.host.tree import become_subreaper, identify
+from ralph.journal.reading import cut_torn_tail, read
+from ralph.journal.runs import journal_path
+from ralph.journal.writing import Journal, Listener
+
+_LAST = "last-run"
+
+
+def execute(
+    spec: RunSpec,
+    env: Mapping[str, str],
+    stop: StopSignal,
+    listeners: Sequence[Listener],
+    ready: Callable[[Situation], str],
+    clock: Callable[[], float] = time.time,
+) -> Stop:
+    """Run the loop. `ready` prepares the repository (branch, stash) once nothing else can be in the way, and names
+    the branch."""
+    state = plan_state(spec.ref, env)
+    make_folder(state, private=True)
+    become_subreaper()
+    with Lock(state / "run.lock").held_by(Owner.here(spec.run)):
+        recovered, history = _recover_last(spec, state, env, stop, clock)
+        branch = ready(situation(spec.repo))
+        plan = store_for(spec.ref, env).load().plan
+        write_text(state / _LAST, spec.run + "\n")
+        journal = Journal(journal_path(workspace_state(spec.ref.root, env), spec.run), clock)
+        try:
+            for listener in listeners:
+                journal.listen(listener)
+            journal.write(_started(spec, plan, branch))
+            if recovered is not None:
+                journal.write(recovered)
+            return Loop(make_ground(spec, journal, stop, env, clock), history).run()
+        finally:
+            journal.close()
+
+
+def _started(spec: RunSpec, plan: Plan, branch: str) -> RunStarted:
+    config = spec.config
+    limits = limits_of(config, once=spec.once)
+    me = identify(os.getpid())
+    return RunStarted(
+        run=spec.run,
+        workspace=str(spec.ref.root),
+        layout=spec.ref.layout,
+        plan=str(spec.ref.path),
+        name=plan.name or spec.ref.name,
+        pid=os.getpid(),
+        start=me.start if me else "",
+        host=socket.gethostname() or platform.node(),
+        version=__version__,
+        agent=config.agent.name,
+        model=config.agent.model,
+        branch=branch,
+        total=len(plan.stories),
+        done=plan.count(State.DONE),
+        max_iterations=limits.max_iterations,
+        limits=limits,
+        checks=tuple(one_line(check.name, 80) for check in choose(config, plan, None, "story")),
+    )
+
+
+def _recover_last(
+    spec: RunSpec, state: Path, env: Mapping[str, str], stop: StopSignal, clock: Callable[[], float]
+) -> tuple[Recovered | None, History]:
+    """Close the plan's last run if it was killed, and take over what its attempts ran into."""
+    last = last_run(state)
+    path = journal_path(workspace_state(spec.ref.root, env), last) if last else None
+    if path is None or not path.is_file():
+        return None, History()
+    cut_torn_tail(path)
+    records = list(read(path))
+    history = History()
+    for record in records:
+        history = fold(history, record.event, record.t)
+    carried = History(feedback=history.feedback)
+    if any(isinstance(record.event, RunEnded) for record in records):
+        return None, carried
+    journal = Journal(path, clock, seq=records[-1].seq if records else 0)
+    told: list[AnyEvent] = []
+    journal.listen(lambda record: told.append(record.event))
+    try:
+        old = RunSpec(run=last, ref=spec.ref, settings=spec.settings, repo=spec.repo)
+        make_folder(run_folder(spec.ref, last, env), private=True)
+        what = recover(make_ground(old, journal, stop, env, clock), records)
+    finally:
+        journal.close()
+    for event in told:
+        history = fold(history, event, clock())
+    carried = History(feedback=history.feedback)
+    return (Recovered(last, 0, what) if what else None), carried
+
+
+def last_run(state: Path) -> str:
+    try:
+        return (state / _LAST).read_text().strip()
+    except OSError:
+        return ""
+
+
+def refuse_unless_ready(found: Situation, ours: Bookkeeping, ref: PlanRef) -> None:
+    """A clear answer for every state of a repository that a run must not start in. Nothing is touched."""
+    if found.in_progress:
+        raise SetupError(
+            f"a {found.in_progress} is in progress in {ref.root}",
+            hint=f"finish it or abort it (`git {found.in_progress} --abort`), then run again",
+        )
+    if found.detached:
+        raise SetupError(
+            "HEAD is detached: commits made here would belong to no branch",
+            hint="`git switch -c NAME` makes a branch here; `ralph run --worktree` works on one of its own",
+        )
+    foreign = [entry for entry in found.dirty if not ours.is_ours(entry.path)]
+    if foreign:
+        listed = "\n".join(f"  {entry.kind.value:<10} {one_line(entry.path, 100)}" for entry in foreign[:20])
+        more = f"\n  … and {len(foreign) - 20} more" if len(foreign) > 20 else ""
+        raise SetupError(
+            f"there is uncommitted work in {ref.root}:\n{listed}{more}",
+            hint="commit it, or `ralph run --stash` (it comes back with `git stash pop`), or `ralph run --worktree`",
+        )
+
+
+def ours(spec: RunSpec, env: Mapping[str, str]) -> Bookkeeping:
+    return bookkeeping(spec.ref, store_for(spec.ref, env).layout.locations(spec.ref), spec.repo.root)

@@ -1,0 +1,178 @@
+"""Builds the objects of a run. The one place where engine and variants meet."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ralph.agents.registry import agent as find_agent
+from ralph.app.bookkeeping import bookkeeping
+from ralph.app.briefing import brief
+from ralph.app.checking import Checks
+from ralph.app.desk import WorkspaceDesk
+from ralph.app.steps import plan_steps
+from ralph.app.workspace import plan_state, store_for
+from ralph.app.worktree import GitWorkTree
+from ralph.config.layers import Settings
+from ralph.config.schema import Config
+from ralph.core.guard import Guard
+from ralph.core.limits import Limits
+from ralph.core.plan import Mode
+from ralph.core.ports import PlanRef, Session
+from ralph.engine.agent_run import AgentRunner, Patience
+from ralph.engine.ground import Attempt, Ground
+from ralph.engine.pipeline import Pipeline
+from ralph.guards import breaker, iterations, rate, transport, usage
+from ralph.host.places import workspace_state
+from ralph.host.repo import Repo
+from ralph.host.signals import StopSignal
+from ralph.journal.runs import runs_folder
+from ralph.journal.writing import Journal
+from ralph.prompts.building import build
+
+GUARDS: tuple[Guard, ...] = (iterations.guard, breaker.guard, usage.guard, transport.guard, rate.guard)
+"""In the order they are asked."""
+
+IMPLIED_CLAIMS = frozenset({"plan.md"})
+"""Layouts whose agents do not mark: a good ending with a change is the claim."""
+
+
+class RunSpec(Struct, frozen=True, kw_only=True):
+    """Everything that makes one run. It can be executed here or elsewhere."""
+
+    run: str
+    ref: PlanRef
+    settings: Settings
+    repo: Repo
+    once: bool = False
+
+    @property
+    def config(self) -> Config:
+        return self.settings.config
+
+
+def limits_of(config: Config, *, once: bool) -> Limits:
+    return Limits(
+        max_iterations=min(config.max_iterations, config.max_allowed_iterations),
+        max_attempts=config.max_loops_per_task,
+        no_progress=config.circuit_breaker.no_progress_threshold,
+        same_error=config.circuit_breaker.same_error_threshold,
+        rate_per_hour=config.rate_limit_per_hour,
+        once=once,
+    )
+
+
+def run_folder(ref: PlanRef, run: str, env: Mapping[str, str]) -> Path:
+    return runs_folder(workspace_state(ref.root, env)) / run
+
+
+def make_ground(
+    spec: RunSpec,
+    journal: Journal,
+    stop: StopSignal,
+    env: Mapping[str, str],
+    clock: Callable[[], float] = time.time,
+) -> Ground:
+    config, ref = spec.config, spec.ref
+    folder = run_folder(ref, spec.run, env)
+    store = store_for(ref, env)
+    where = store.layout.locations(ref)
+    books = bookkeeping(ref, where, spec.repo.root)
+    desk = WorkspaceDesk(ref.root, ref.folder)
+    steps = plan_steps(config, ref.root)
+    checks = Checks(config, ref.root, env, journal.write, lambda: stop.requested)
+    runner = AgentRunner(
+        find_agent(config.agent.name),
+        journal,
+        stop,
+        run=spec.run,
+        raw_folder=folder / "raw",
+        env=env,
+        wanted_env=config.agent.env,
+        promise=config.completion.promise,
+    )
+
+    def pipeline(planned: tuple[Any, ...]) -> Pipeline:
+        return Pipeline(planned, journal.write, stop.wait)
+
+    def needs_setup() -> bool:
+        return bool(steps.markers) and not all(marker.exists() for marker in steps.markers)
+
+    def make_session(attempt: Attempt, step: dict[str, Any], feedback: str) -> Session:
+        return session_for(spec, attempt, step, feedback, desk.request, env)
+
+    return Ground(
+        run=spec.run,
+        root=ref.root,
+        repo=spec.repo.root,
+        folder=folder,
+        journal=journal,
+        book=store,
+        tree=GitWorkTree(spec.repo, plan_state(ref, env) / "index"),
+        desk=desk,
+        stop=stop,
+        clock=clock,
+        limits=limits_of(config, once=spec.once),
+        guards=GUARDS,
+        work_steps=pipeline(steps.work),
+        setup_steps=pipeline(steps.setup) if steps.setup else None,
+        setup_markers=steps.markers,
+        needs_setup=needs_setup,
+        run_agent=runner,
+        make_session=make_session,
+        patience=Patience(total=config.timeout or None, idle=config.idle_timeout or None),
+        check=checks,
+        run_command=checks.run_command,
+        review=config.review.enabled,
+        claim_is_implied=ref.layout in IMPLIED_CLAIMS,
+        commits=steps.commits,
+        is_bookkeeping=books.covers,
+        bookkeeping=(where.plan,),
+    )
+
+
+def session_for(
+    spec: RunSpec, attempt: Attempt, step: Mapping[str, Any], feedback: str, request: Path, env: Mapping[str, str]
+) -> Session:
+    """The session of one agent process: its prompt, and what the step says over the settings."""
+    config, ref = spec.config, spec.ref
+    store = store_for(ref, env)
+    briefing = brief(
+        ref,
+        store.layout,
+        config,
+        attempt.reading.plan,
+        attempt.reading.source,
+        attempt.story,
+        attempt.mode,
+        iteration=attempt.number,
+        attempt=attempt.attempt,
+        feedback=feedback,
+        step=step,
+        env=env,
+    )
+    prompt = build(briefing)
+    tools = step.get("allowed_tools") or ",".join(config.agent.allowed_tools)
+    return Session(
+        prompt=prompt.text,
+        system=prompt.system,
+        cwd=ref.root,
+        model=str(step.get("model") or config.agent.model),
+        allowed_tools=tools if isinstance(tools, str) else ",".join(map(str, tools)),
+        skip_permissions=config.agent.dangerously_skip_permissions,
+        command=config.agent.command,
+        script=ref.root / config.agent.script if config.agent.script else None,
+        story=attempt.work.story,
+        title=attempt.story.title if attempt.story else "",
+        mode=attempt.mode if attempt.work.story else Mode.SETUP,
+        iteration=attempt.number,
+        attempt=attempt.attempt,
+        plan=ref.path,
+        request=request,
+        is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
+    )

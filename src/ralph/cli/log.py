@@ -1,0 +1,59 @@
+"""Show what happened in a run, from its journal. Without a run the last one."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+
+from ralph.app.workspace import root_of
+from ralph.cli.output import emit_line, paint, say_raw
+from ralph.cli.plain_view import describe
+from ralph.cli.words import clock
+from ralph.core.events import Record, RunEnded
+from ralph.host.places import workspace_state
+from ralph.journal.reading import Follower, read
+from ralph.journal.run_state import RunState
+from ralph.journal.runs import find_run, journal_path
+
+EXAMPLES = """
+ralph log                      the last run
+ralph log 20260115-0930        one that begins so
+ralph log --follow             until the run ends
+ralph log --json | jq .event   every record
+"""
+_TICK = 0.2
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's id or the beginning of it")
+    parser.add_argument("-F", "--follow", action="store_true", help="go on until the run ends")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also what the agent did")
+    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    parser.add_argument("--json", action="store_true", help="the records, one JSON object a line")
+
+
+def run(args: Namespace) -> int:
+    state_folder = workspace_state(root_of(args, os.environ), os.environ)
+    path = journal_path(state_folder, find_run(state_folder, args.run))
+    state = RunState()
+    if not args.follow:
+        for record in read(path):
+            _show(record, state, args)
+        return 0
+    follower = Follower(path)
+    while state.ended is None:
+        for record in follower.news():
+            _show(record, state, args)
+            if isinstance(record.event, RunEnded):
+                return 0
+        time.sleep(_TICK)
+    return 0
+
+
+def _show(record: Record, state: RunState, args: Namespace) -> None:
+    state.add(record)
+    if args.json:
+        emit_line(record)
+    elif line := describe(record, state, verbose=args.verbose):
+        say_raw(f"{paint(clock(record.t), 'dim')} {line}")

@@ -1,0 +1,119 @@
+"""Work through the plan: one agent process per iteration, judged by checks the loop runs itself.
+
+Accepted work is committed, everything else is saved under refs/ralph/rescue/ and rolled back. The run ends when every
+story is done and the checks pass on the final tree, or says exactly why it stopped."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from contextlib import ExitStack
+
+from ralph.app.dry_run import dry_run
+from ralph.app.launching import Launched, launch, prepare_spec
+from ralph.cli.arguments import add_workspace
+from ralph.cli.output import ask, emit_line, is_interactive, note, say, warn
+from ralph.cli.plain_view import PlainView
+from ralph.cli.summary import print_summary
+from ralph.config.flags import add_options
+from ralph.config.trust import Verdict
+from ralph.core.errors import UsageError
+from ralph.core.events import Record
+from ralph.host.signals import StopSignal
+from ralph.journal.run_state import RunState
+from ralph.journal.writing import Listener
+
+EXAMPLES = """
+ralph run                          until everything is done
+ralph run -n 5 --model sonnet      at most five iterations, with this model
+ralph run --once --verbose         one iteration, showing what the agent does
+ralph run --dry-run                story, prompt, command line and checks; nothing is touched
+"""
+
+KEYS = (
+    "max_iterations",
+    "timeout",
+    "idle_timeout",
+    "rate_limit_per_hour",
+    "max_loops_per_task",
+    "max_allowed_iterations",
+    "prompt",
+    "agent.name",
+    "agent.model",
+    "agent.command",
+    "agent.script",
+    "agent.allowed_tools",
+    "agent.dangerously_skip_permissions",
+    "review.enabled",
+    "review.cap",
+    "archive.on_complete",
+    "push",
+)
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("--once", action="store_true", help="one iteration only")
+    parser.add_argument("--dry-run", action="store_true", help="show what would happen and touch nothing")
+    parser.add_argument("--config", metavar="NAME", help="use .ralph/configs/NAME as well")
+    parser.add_argument("--stash", action="store_true", help="put uncommitted work on git's stash first")
+    parser.add_argument("--worktree", action="store_true", help="work in a git worktree of its own, on its own branch")
+    parser.add_argument("--trust", action="store_true", help="agree to the commands the workspace names")
+    parser.add_argument("--reset-circuit", action="store_true", help="forget failures of earlier runs")
+    add_options(parser.add_argument_group("settings for this run"), KEYS)
+    add_workspace(parser)
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument("-v", "--verbose", action="store_true", help="also what the agent does")
+    shown.add_argument("-q", "--quiet", action="store_true", help="only the summary")
+    shown.add_argument("--plain", action="store_true", help="lines instead of a live view; nothing is asked")
+    shown.add_argument("--json", action="store_true", help="the events, one JSON object a line")
+
+
+def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
+    if sum((args.quiet, args.json, args.verbose)) > 1:
+        raise UsageError("--quiet, --verbose and --json exclude each other", hint="give one of them")
+    prepared = prepare_spec(args, os.environ, extra_env)
+    for problem in prepared.settings.warnings:
+        warn(str(problem))
+    if args.dry_run:
+        for line in dry_run(prepared, os.environ):
+            say(line)
+        return 0
+    if args.reset_circuit:
+        note("the circuit is closed: every run starts with a clean one")
+    return _run(args, prepared)
+
+
+def _run(args: Namespace, prepared: Launched) -> int:
+    state = RunState()
+    asks = None if args.plain or args.json or not is_interactive() else _ask_trust
+    with ExitStack() as stack:
+        stop = stack.enter_context(StopSignal())
+        view = _view(args, prepared, stack)
+        listeners: list[Listener] = [state.add, *([view] if view else [])]
+        ended = launch(prepared, os.environ, stop, listeners, trust=args.trust, ask=asks, tell=note)
+    if not args.json:
+        print_summary(state)
+    return int(ended.reason.exit_code)
+
+
+def _view(args: Namespace, prepared: Launched, stack: ExitStack) -> Listener | None:
+    if args.json:
+        return _emit
+    if args.quiet:
+        return None
+    if args.plain or not sys.stdout.isatty():
+        return PlainView(verbose=args.verbose)
+    from ralph.cli.live_view import LiveView
+
+    return stack.enter_context(LiveView(prepared.limits, verbose=args.verbose))
+
+
+def _emit(record: Record) -> None:
+    emit_line(record)
+
+
+def _ask_trust(verdict: Verdict) -> bool:
+    for line in verdict.difference:
+        note(line)
+    return ask("These commands would be run. Do you agree?")

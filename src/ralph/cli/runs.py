@@ -1,0 +1,73 @@
+"""List the runs of this workspace, the newest first, and how each of them ended."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+
+from ralph.app.workspace import root_of
+from ralph.cli.arguments import add_json
+from ralph.cli.output import emit_json, paint, say, say_raw, warn
+from ralph.cli.words import duration, money
+from ralph.core.errors import BadData
+from ralph.core.text import one_line
+from ralph.host.places import workspace_state
+from ralph.journal.reading import read
+from ralph.journal.run_state import RunState
+from ralph.journal.runs import journal_path, list_runs
+
+EXAMPLES = """
+ralph runs               the last twenty
+ralph runs -n 5 --json   for scripts
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("-n", "--number", type=int, default=20, metavar="N", help="how many (default: 20)")
+    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    state_folder = workspace_state(root_of(args, os.environ), os.environ)
+    rows = []
+    for name in reversed(list_runs(state_folder)[-max(args.number, 1) :]):
+        state = RunState()
+        try:
+            for record in read(journal_path(state_folder, name)):
+                state.add(record)
+        except BadData as error:
+            warn(str(error))
+        rows.append(_row(name, state))
+    if args.json:
+        emit_json(rows)
+        return 0
+    if not rows:
+        say("There has been no run in this workspace yet.")
+    for row in rows:
+        end = str(row["reason"] or "not ended")
+        style = "green" if end == "complete" else "yellow"
+        facts = f"{row['done']}/{row['total']} stories, {row['iterations']} iterations, {row['took']}, {row['cost']}"
+        say_raw(f"{row['run']}  {paint(f'{end:<14}', style)} {facts}  {one_line(str(row['name']), 40)}")
+    return 0
+
+
+def _row(name: str, state: RunState) -> dict[str, object]:
+    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(state.started_at)) if state.started else None
+    return {
+        "run": name,
+        "name": state.started.name if state.started else "",
+        "started": started,
+        "seconds": round(state.now - state.started_at, 1),
+        "took": duration(state.now - state.started_at),
+        "reason": state.ended.reason.value if state.ended else None,
+        "detail": state.ended.detail if state.ended else "",
+        "done": state.done,
+        "total": state.total,
+        "iterations": state.count,
+        "tokens": state.tokens.total,
+        "cost_usd": state.cost_usd,
+        "cost": money(state.cost_usd),
+        "commits": len(state.commits),
+    }
