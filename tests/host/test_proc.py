@@ -193,6 +193,14 @@ def test_a_program_that_cannot_be_started_is_named(tmp_path: Path, make: object,
         run([make(tmp_path)], cwd=tmp_path)
 
 
+def test_a_program_is_looked_for_on_the_path_of_the_child(tmp_path: Path) -> None:
+    program = Path(_file(tmp_path, "#!/bin/sh\necho found\n", 0o755))
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    assert run([program.name], cwd=tmp_path, env={"PATH": path}).out == b"found\n"
+    with pytest.raises(SetupError, match="program is not installed, or not on PATH"):
+        run([program.name], cwd=tmp_path, env={})
+
+
 def test_a_missing_folder_and_a_command_line_that_is_too_long_are_named(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"nowhere: there is no such folder"):
         run(["true"], cwd=tmp_path / "nowhere")

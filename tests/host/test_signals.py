@@ -92,6 +92,15 @@ def test_the_second_signal_is_urgent_but_its_echo_is_not() -> None:
         assert stop.signum == signal.SIGINT
 
 
+def test_a_key_held_down_becomes_urgent() -> None:
+    now = 100.0
+    with StopSignal(clock=lambda: now) as stop:
+        for _ in range(10):
+            stop.request(signal.SIGINT)
+            now += 0.03
+        assert stop.urgent
+
+
 def test_handlers_and_wakeup_are_put_back() -> None:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.getsignal(n) for n in numbers]

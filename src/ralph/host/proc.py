@@ -195,7 +195,7 @@ def why_not_started(
             f"{program} cannot be started: its arguments and environment are longer than the system allows",
             hint="pass long text by standard input or in a file",
         )
-    path = (os.environ if env is None else env).get("PATH")
+    path = (os.environ if env is None else env).get("PATH", os.defpath)
     found = shutil.which(argv[0], path=path) if os.sep not in argv[0] else str(cwd / argv[0])
     if error.errno == errno.ENOENT and not (found and Path(found).exists()):
         if found:

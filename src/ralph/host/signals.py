@@ -59,7 +59,7 @@ class StopSignal:
         now = self._clock()
         if self._count == 0 or now - self._last >= _ECHO:
             self._count += 1
-        self._last = now
+            self._last = now
         if self._first is None:
             self._first = signum
         self._wake()
