@@ -56,6 +56,8 @@ RESERVED_VARIABLES = frozenset(
         "RALPH_STORY",
         "RALPH_ITERATION",
         "RALPH_MODE",
+        "RALPH_ATTEMPT",
+        "RALPH_REQUEST_FILE",
         "RALPH_NONCE",
     }
 )
