@@ -39,6 +39,13 @@ def lint(plan: Plan, file: str, *, has_checks: bool, review_cap: int = 5) -> lis
 
 
 def _about_checks(plan: Plan, file: str, has_checks: bool) -> Iterator[Problem]:
+    if plan.reviewed and not plan.verify:
+        yield _warning(
+            "no-verify-commands",
+            "verifyCommands is empty or missing, so the agent is not told what to run before it stops",
+            Place(file, path="verifyCommands"),
+            'list the project\'s test, lint and type commands, e.g. "verifyCommands": ["pytest -q"]',
+        )
     if has_checks or plan.verify:
         return
     unproven = [story.id for story in plan.stories if not story.verify]
@@ -49,7 +56,7 @@ def _about_checks(plan: Plan, file: str, has_checks: bool) -> Iterator[Problem]:
             "no-checks",
             "no checks are configured, so `done` cannot be proven for any story",
             Place(file),
-            "name the project's test command: `checks:` in .ralph/config.yaml, or `verifyCommands` in tasks.json",
+            "name the project's test command under `checks:` in .ralph/config.yaml",
         )
     else:
         yield _warning(
@@ -66,7 +73,7 @@ def _about_story(story: Story, file: str) -> Iterator[Problem]:
         return
     if not story.title.strip():
         yield _warning("no-title", f"story {story.id} has no title", here, "say in a few words what it gives", story)
-    if not story.criteria and not story.ref:
+    if not story.criteria and not story.ref and not story.is_review_step:
         yield _warning(
             "no-criteria",
             f"story {story.id} has no acceptance criteria",
