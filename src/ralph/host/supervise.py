@@ -92,7 +92,8 @@ def supervise(
 ) -> Ending:
     """Run an agent to its end. When this returns, or raises, nothing the agent started is alive.
 
-    `is_final` knows the line after which the agent should end; `resumes` knows one that says it goes on after all.
+    `is_final` knows the line after which the agent should end; `resumes` knows a later one that says it goes on after
+    all. No other output after the final line delays its end.
     `signs_of_life` gives a number that changes while a silent agent is at work. The callables run in this thread; an
     exception from one of them ends the agent and is passed on.
     """
@@ -173,9 +174,10 @@ class _Output:
             self._on_line(line.head, True)
             return
         self._on_line(line, False)
-        if self._is_final is not None and self._is_final(line):
-            self.final = self._clock()
-        elif self.final is not None and self._resumes is not None and self._resumes(line):
+        if self.final is None:
+            if self._is_final is not None and self._is_final(line):
+                self.final = self._clock()
+        elif self._resumes is not None and self._resumes(line):
             self.final = None
 
 
