@@ -123,6 +123,8 @@ class _Document:
             member = pieces.get(key)
             if member and isinstance(value, list) and member.value.startswith(b"["):
                 member.value = _put_list(member.value, value, style, pieces.indent())
+            elif member and isinstance(value, list) and len(value) == 1 and member.value.startswith(b'"'):
+                member.value = dump(value[0], style)  # one command instead of a list of them
             else:
                 pieces.set(key, dump(value, style, pieces.indent()), style)
         return pieces.join()

@@ -17,12 +17,13 @@ from ralph.core.plan import Story
 from ralph.core.problems import Place, Problem
 from ralph.core.text import one_line
 from ralph.plans.integrity import decode_utf8, problems_of
-from ralph.plans.json_stories import D, Fault, Format, S
+from ralph.plans.json_stories import LINES, TEXT, D, Expected, Fault, Format, S
 from ralph.plans.json_text import Locator, Path, show_path
 
 _NUMBER_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"|(-?[0-9][-+.0-9eE]*+|NaN|-?Infinity)', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_MOST_DIGITS = 4000  # Python itself stops at 4300
 _RESTORE = "restore the file from git, or correct it by hand"
 
 
@@ -37,14 +38,16 @@ def explain(source: bytes, file: str, form: Format[D, S]) -> BadData:
     except JSONDecodeError as error:
         problems = [_not_json(error, file)]
     except RecursionError:
-        problems = [_too_deep(Place(file=file))]
+        problems = [_too_deep(Place(file=file, line=1))]
+    except msgspec.DecodeError as error:
+        problems = [Problem("not-json", f"this is not JSON: {error}", Place(file=file, line=1), _RESTORE)]
     if not problems:  # the two readers disagree, and the stricter one wins
-        problems = [Problem("unreadable", "the plan cannot be read", Place(file=file), _RESTORE)]
+        problems = [Problem("unreadable", "the plan cannot be read", Place(file=file, line=1), _RESTORE)]
     return PlanError.of(problems)
 
 
 def _whole(digits: str) -> int:
-    return int(digits) if len(digits) < 40 else 10**40  # `_bad_numbers` tells where it is
+    return int(digits) if len(digits) <= _MOST_DIGITS else 0  # `_bad_numbers` tells where it is
 
 
 def _not_json(error: JSONDecodeError, file: str) -> Problem:
@@ -53,6 +56,8 @@ def _not_json(error: JSONDecodeError, file: str) -> Problem:
     before = text[:at].rstrip()
     if not text.strip():
         message, hint = "the file is empty", _RESTORE
+    elif at >= len(text.rstrip()):
+        message, hint = "this is not JSON: the file ends too early", _RESTORE
     elif re.match(r"<{7}|={7}|>{7}", line):
         message, hint = "the file has an unresolved merge conflict", "resolve it, and remove the marker lines"
     elif before.endswith(",") and text[at : at + 1] in "]}":
@@ -60,7 +65,7 @@ def _not_json(error: JSONDecodeError, file: str) -> Problem:
     elif text[at : at + 1] in ("/", "#"):
         message, hint = "this is not JSON: it has no comments", "remove the comment"
     else:
-        message = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+        message = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:].removesuffix(' at')}"
         hint = f"look at this line and the one before it for a missing quote, comma or bracket; or {_RESTORE}"
     return Problem("not-json", message, Place(file=file, line=error.lineno, column=error.colno), hint)
 
@@ -83,7 +88,7 @@ def _bad_numbers(text: str, file: str) -> Iterator[Problem]:
 
 def _is_out_of_range(number: str) -> bool:
     if number.lstrip("-").isdigit():
-        return len(number) >= 40 or not -(2**63) <= int(number) < 2**64  # past 64 bits, others choke on it
+        return len(number) > _MOST_DIGITS
     return isinf(float(number))
 
 
@@ -102,7 +107,9 @@ class _Inspection:
         if not isinstance(document, dict):
             expected = f"an object with the key {self._form.stories}"
             return [self._wrong("not-an-object", (), f"the document is {_kind(document)}, not {expected}", _RESTORE)]
-        found = [*self._repeated_keys(), *self._unfit_values(document)]
+        if unfit := [*self._unfit_texts(document)]:
+            return unfit  # no decoder takes these, so nothing else can be found out
+        found = [*self._repeated_keys()]
         found += self._about_fields((), document, self._form.document)
         stories = document.get(self._form.stories)
         if not isinstance(stories, list):
@@ -120,7 +127,7 @@ class _Inspection:
             where = Place(self._file, line, column, show_path(path))
             yield Problem("duplicate-key", f"the key {path[-1]} comes twice in one object", where, "remove one of them")
 
-    def _unfit_values(self, document: dict[str, Any]) -> Iterator[Problem]:
+    def _unfit_texts(self, document: dict[str, Any]) -> Iterator[Problem]:
         """Half surrogate pairs."""
         waiting: list[tuple[Path, Any]] = [((), document)]
         while waiting:
@@ -148,18 +155,18 @@ class _Inspection:
             key = field.encode_name
             if key not in found:
                 if field.required:
-                    hint = f'add "{key}": {self._expected(key, field.type)}'
+                    hint = f'add "{key}": {self._expected(field).example}'
                     yield self._wrong("missing-field", path, f"{self._name(path, story)}{key} is missing", hint, story)
                 continue
             try:
                 msgspec.convert(found[key], field.type)
             except msgspec.ValidationError as error:
                 inner, value = _follow(str(error), found[key])
-                message = (
-                    f"{self._name(path, story)}{key} must be {self._expected(key, field.type)}; this is {_kind(value)}"
-                )
-                code = "empty-criteria" if found[key] == [] and "riteria" in key else "wrong-type"
-                hint = f'"{key}": {self._expected(key, field.type)}'
+                expected = self._expected(field)
+                which = f"an entry of {key}" if inner else key
+                message = f"{self._name(path, story)}{which} is {_kind(value)}; expected: {expected.words}"
+                code = {"": "empty-text", "[]": "empty-list"}.get(str(value), "wrong-type")
+                hint = f'for example "{key}": {expected.example}'
                 yield self._wrong(code, (*path, key, *inner), message, hint, story)
 
     def _about_document(self, document: dict[str, Any]) -> Iterator[Problem]:
@@ -192,10 +199,8 @@ class _Inspection:
         # With a story missing, what depends on it is no problem of its own.
         return [problem for problem in found if complete or problem.code != "unknown-dependency"]
 
-    def _expected(self, key: str, kind: Any) -> str:
-        if words := self._form.expected.get(key):
-            return words
-        return "a list of texts that are not empty" if "tuple" in str(kind) else "a text"
+    def _expected(self, field: msgspec.structs.FieldInfo) -> Expected:
+        return self._form.expected.get(field.encode_name) or (LINES if "tuple" in str(field.type) else TEXT)
 
     def _name(self, path: Path, story: str) -> str:
         if not path:

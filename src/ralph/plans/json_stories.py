@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -28,20 +28,32 @@ Lines = tuple[Words, ...]
 Criteria = Annotated[Lines, Meta(min_length=1)]
 Commands = Words | Lines
 
-EXPECTED: Mapping[str, str] = MappingProxyType(
+
+class Expected(NamedTuple):
+    words: str
+    example: str
+
+
+TEXT = Expected("a text", '"…"')
+LINES = Expected("a list of texts that are not empty", '["…"]')
+_COUNT = Expected(f"a whole number from 0 to {LARGEST_COUNT:,}", "0")
+EXPECTED: Mapping[str, Expected] = MappingProxyType(
     {
-        "acceptanceCriteria": "a list with at least one criterion, each a text that is not empty",
-        "branchName": "the name of a git branch, as text",
-        "passes": "true or false",
-        "priority": "a number, 1 for the highest",
-        "reviewStatus": 'null, "needs_review", "changes_requested" or "approved"',
-        "status": '"todo", "in_progress", "done" or "failed"',
-        "verify": "a command, or a list of commands, none of them empty",
-        "verifyCommands": "a list of commands, none of them empty",
-        "attempts": f"a whole number from 0 to {LARGEST_COUNT:,}",
-        "reviewCount": f"a whole number from 0 to {LARGEST_COUNT:,}",
+        "acceptanceCriteria": Expected("a list of at least one text, none of them empty", '["It prints the version"]'),
+        "attempts": _COUNT,
+        "branchName": Expected("a text", '"ralph/user-login"'),
+        "createdAt": Expected("an ISO 8601 time", '"2026-01-31T09:30:00Z"'),
+        "id": Expected("a text", '"US-001"'),
+        "passes": Expected("true or false", "false"),
+        "priority": Expected(f"a number of at most {LARGEST_COUNT:,}, 1 for the highest", "1"),
+        "reviewCount": _COUNT,
+        "reviewStatus": Expected('null, "needs_review", "changes_requested" or "approved"', "null"),
+        "status": Expected('"todo", "in_progress", "done" or "failed"', '"todo"'),
+        "verify": Expected("a command, or a list of commands, none of them empty", '"make test"'),
+        "verifyCommands": Expected("a list of commands, none of them empty", '["make test"]'),
     }
 )
+"""What belongs into a key, where its type alone does not say it."""
 
 D = TypeVar("D", bound=Struct)
 S = TypeVar("S", bound=Struct)
@@ -87,8 +99,7 @@ class Format(Struct, Generic[D, S], frozen=True):
     """All that the format can say about a story, in the usual spelling and the order of a new story."""
     respell: Callable[[Story, dict[str, Any], dict[str, Any], Peers], dict[str, Any]] = _as_usual
     """Keys and values about to be written, in the spelling of the file. Gets what the story had before."""
-    expected: Mapping[str, str] = EXPECTED
-    """What a value of a key should be, in words."""
+    expected: Mapping[str, Expected] = EXPECTED
 
 
 @cache

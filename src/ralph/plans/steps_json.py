@@ -24,8 +24,10 @@ from ralph.core.ports import Locations, PlanRef, ProjectFacts
 from ralph.plans import json_edit, json_read
 from ralph.plans.json_stories import (
     EXPECTED,
+    LINES,
     Commands,
     Count,
+    Expected,
     Fault,
     Format,
     Lines,
@@ -66,9 +68,9 @@ _SPELLINGS = {
 
 _EXPECTED = MappingProxyType(
     {**EXPECTED}
-    | {"id": "a text or a whole number", "priority": "a number, or null"}
-    | dict.fromkeys(_SPELLINGS["acceptanceCriteria"], "a list of criteria, each a text that is not empty")
-    | dict.fromkeys(_SPELLINGS["dependsOn"], "a list of task ids")
+    | {"id": Expected("a text or a whole number", '"task-1"')}
+    | dict.fromkeys(_SPELLINGS["acceptanceCriteria"], LINES)
+    | dict.fromkeys(_SPELLINGS["dependsOn"], Expected("a list of task ids", '["task-1"]'))
 )
 
 _WholeNumber = Annotated[int, Meta(ge=0, le=2**53)]
@@ -119,7 +121,7 @@ def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str,
 def _read_task(wire: _Task, number: int, extra: dict[str, Any]) -> Story:
     title = _one_of("title", wire.title, wire.name)
     if title is UNSET:
-        raise Fault("missing-field", "id", "title is missing", 'add "title": a text')
+        raise Fault("missing-field", "id", "title is missing", 'add "title": "…"')
     if (
         criteria := _one_of("acceptanceCriteria", wire.acceptanceCriteria, wire.acceptance_criteria, wire.criteria)
         or ()
