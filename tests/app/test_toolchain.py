@@ -161,7 +161,10 @@ def test_what_people_declared_beats_what_settings_suggest(tmp_path: Path) -> Non
     )
 
     assert commands(found) == {"test": "make test", "lint": "ruff check"}
-    assert [check.line for check in found.also] == ["pytest", "cd web && npm test"]
+    assert {check.name: check.line for check in found.also} == {
+        "python-test": "pytest",
+        "web-test": "cd web && npm test",
+    }
 
 
 @pytest.mark.parametrize(

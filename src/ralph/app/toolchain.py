@@ -65,7 +65,9 @@ def find(tree: Tree) -> Toolchain:
             results += [_Item(below.path, kind, found) for found in look(below)]
         items += results
     chosen, also = _prefer_declared(items)
-    return Toolchain(_named(chosen), _named(also), tuple(dict.fromkeys(warnings)))
+    checks = _named(chosen)
+    rest = _named(also, {check.name for check in checks})
+    return Toolchain(checks, rest, tuple(dict.fromkeys(warnings)))
 
 
 def _below(tree: Tree, names: Iterable[str], warnings: list[str]) -> Iterator[Folder]:
@@ -91,12 +93,12 @@ def _prefer_declared(items: list[_Item]) -> tuple[list[_Item], list[_Item]]:
     return chosen, also
 
 
-def _named(items: list[_Item]) -> tuple[ProposedCheck, ...]:
+def _named(items: list[_Item], others: Iterable[str] = ()) -> tuple[ProposedCheck, ...]:
     """`test` when there is one of them, else `python-test`, `frontend-test` …"""
     checks: list[ProposedCheck] = []
-    taken: set[str] = set()
+    taken = set(others)
     for cwd, kind, found in ((item.cwd, item.kind, item.found) for item in items):
-        alone = sum(other.found.role == found.role for other in items) == 1
+        alone = sum(other.found.role == found.role for other in items) == 1 and found.role not in taken
         first = found.role if alone else f"{_slug(cwd) or kind}-{found.role}"
         name, number = first, 1
         while name in taken:

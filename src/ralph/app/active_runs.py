@@ -1,0 +1,32 @@
+"""Which runs are at work now, by the locks they hold; and the lock itself, for whatever must not meet a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ralph.app.workspace import plan_state
+from ralph.core.ports import PlanRef
+from ralph.core.text import one_line
+from ralph.host.locks import Lock, Owner
+
+LOCK = "run.lock"
+
+
+def claim(ref: PlanRef, env: Mapping[str, str], by: str) -> Lock:
+    """The plan's lock, taken until the `with` ends. Raises LockHeld while a run works on the plan."""
+    return Lock(plan_state(ref, env) / LOCK).held_by(Owner.here(by))
+
+
+def held_locks(folder: Path) -> Iterator[tuple[Path, Owner | None]]:
+    """Locks below a folder that somebody holds, and who wrote its name into them."""
+    for path in sorted(folder.glob("**/*lock")) if folder.is_dir() else ():
+        lock = Lock(path)
+        if lock.is_held():
+            yield path, lock.owner()
+
+
+def describe(owner: Owner | None) -> str:
+    if owner is None:
+        return "somebody who has not written who it is"
+    return one_line(f"run {owner.run}, process {owner.pid} on {owner.host} since {owner.since}")

@@ -1,0 +1,53 @@
+"""The `.ralph/config.yaml` a new workspace starts with: the checks that were found, each with its reason."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from ralph.app.toolchain import ProposedCheck, Toolchain
+from ralph.core.ports import PlanRef
+from ralph.core.text import one_line
+
+_TITLE = "# Settings of this workspace. `ralph config show --origin` lists every key, its value and its source."
+
+
+def first_config(ref: PlanRef, toolchain: Toolchain, *, keeps_checks: bool) -> str:
+    """`keeps_checks`: the plan file itself holds the commands that prove it."""
+    lines = [_TITLE, "", *_place(ref)]
+    if keeps_checks:
+        where = ref.path.relative_to(ref.root).as_posix()
+        lines += [f"# What proves a story is in {where} (verifyCommands). Checks named here are run as well."]
+    else:
+        lines += ["# What proves a story. The loop runs these commands itself, and only they decide."]
+    if toolchain.checks and not keeps_checks:
+        lines += ["checks:", *(line for check in toolchain.checks for line in _check(check))]
+    else:
+        lines += ["# checks:", "#   - name: test", '#     command: "make test"']
+    if toolchain.also:
+        lines += ["", "# Found too; another command does the same job:"]
+        lines += [f"# {line}" for check in toolchain.also for line in _check(check)]
+    return "\n".join(lines) + "\n"
+
+
+def _place(ref: PlanRef) -> list[str]:
+    """A tasks.json that is not where it is looked for has to be named."""
+    if ref.layout != "tasks.json" or ref.folder.parent == ref.root / ".ralph" or ref.folder == ref.root / "ralph":
+        return []
+    return ["# The folder of tasks.json.", f"ralph_dir: {_quoted(ref.folder.relative_to(ref.root).as_posix())}", ""]
+
+
+def _check(check: ProposedCheck) -> list[str]:
+    lines = [
+        f"  # {one_line(check.why)} ({one_line(check.file)})",
+        f"  - name: {_quoted(check.name)}",
+        f"    command: {_quoted(check.command)}",
+    ]
+    return [*lines, f"    cwd: {_quoted(check.cwd)}"] if check.cwd else lines
+
+
+def _quoted(text: str) -> str:
+    """A YAML scalar: as it is when it is a plain word, else in double quotes, as JSON writes them."""
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", text) and text.lower() not in ("true", "false", "null", "yes", "no"):
+        return text
+    return json.dumps(text)

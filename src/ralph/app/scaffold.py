@@ -1,0 +1,278 @@
+"""`ralph init`: the first files of a plan, in any layout. What is there already is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.app.active_runs import claim
+from ralph.app.first_config import first_config
+from ralph.app.ignore_lines import ignore_lines, with_lines
+from ralph.app.placing import Existing, NewFile, Placed, check_inside, place
+from ralph.app.project_files import RealTree
+from ralph.app.toolchain import ProposedCheck, Toolchain, find
+from ralph.app.trusting import gather, is_inside_loop, refuse_inside_loop, write_trust
+from ralph.app.workspace import find_root
+from ralph.config.layers import load
+from ralph.core.errors import BadData, RalphError, SetupError, UsageError
+from ralph.core.names import prd_number, safe_name
+from ralph.core.ports import Layout, PlanRef, ProjectFacts
+from ralph.core.text import one_line
+from ralph.host.files import read_bytes
+from ralph.host.places import home
+from ralph.host.repo import find_repository
+from ralph.plans.registry import all_layouts, layout
+from ralph.prompts.building import LIBRARY, SETUP
+from ralph.prompts.templates import library, render
+
+CONFIG = ".ralph/config.yaml"
+DEFAULT_LAYOUT = "tasks.json"
+
+_NAMELESS = "feature"
+_ONE_PLAN = ("steps", "spec.md")
+"""Layouts with one plan in a workspace, in a place of its own whatever it is called."""
+
+_REQUIREMENTS = {"steps": "requirements"}
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """What a new plan is to be."""
+
+    root: Path
+    layout: str = DEFAULT_LAYOUT
+    name: str = ""
+    ralph_dir: str = ""
+    force: bool = False
+    checks: bool = True
+    tdd: bool = False
+    now: float = 0.0
+
+
+class Started(Struct, frozen=True):
+    """What `start_plan` did."""
+
+    ref: PlanRef
+    placed: Placed
+    checks: tuple[ProposedCheck, ...] = ()
+    checks_in: str = ""
+    """The file the checks were written to; empty when they are only proposed, because that file was kept."""
+    ignored: tuple[str, ...] = ()
+    """Lines that were added to `.gitignore`."""
+    is_repository: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+def start_plan(request: Request, env: Mapping[str, str]) -> Started:
+    ref = refer(request)
+    _refuse_two_plans_in_one_folder(ref)
+    if request.force:
+        refuse_inside_loop(env, "start its plan afresh")
+        with claim(ref, env, "init"):
+            return _start(ref, request, env)
+    return _start(ref, request, env)
+
+
+def _start(ref: PlanRef, request: Request, env: Mapping[str, str]) -> Started:
+    toolchain = find(RealTree(ref.root)) if request.checks else Toolchain()
+    files = fresh_files(ref, request, toolchain)
+    config = NewFile(CONFIG, first_config(ref, toolchain, keeps_checks=_keeps_checks(ref)).encode())
+    ignore, ignored, warning = _ignore_file(ref, env)
+    has_plan = ref.path.exists() and not request.force
+    placed = place(ref.root, [*files, config, *ignore], request.now)
+    untrusted = trust_own(ref, placed.touched, env)
+    checks_in = "" if has_plan and _keeps_checks(ref) else _checks_in(ref, placed)
+    return Started(
+        ref=ref,
+        placed=placed,
+        checks=toolchain.checks if checks_in else _not_named_yet(ref, toolchain.checks),
+        checks_in=checks_in,
+        ignored=ignored,
+        is_repository=repository_of(ref.root, env) is not None,
+        warnings=tuple(text for text in (*toolchain.warnings, warning, untrusted) if text),
+    )
+
+
+def trust_own(ref: PlanRef, written: Collection[str], env: Mapping[str, str]) -> str:
+    """Agree to the commands in the files that were just written, and to no others. Returns why not, if not."""
+    if is_inside_loop(env):
+        return "written inside of a loop, so its commands are not trusted until a person runs `ralph trust`"
+    try:
+        settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags={})
+        plan = layout(ref.layout).parse(read_bytes(ref.path, within=ref.root), str(ref.path))
+        commands = gather(ref.root, settings, [(ref.path, plan)])
+    except RalphError as error:
+        return f"the commands are not trusted yet: {error}"
+    own = tuple(command for command in commands if command.source in written)
+    if own:
+        write_trust(ref.root, own, env)
+    return ""
+
+
+def refer(request: Request) -> PlanRef:
+    """The plan that is meant, with a name that cannot leave its folder."""
+    known = layout(request.layout)
+    root = request.root
+    if request.ralph_dir:
+        if request.layout != "tasks.json":
+            raise UsageError(
+                f"--ralph-dir is the folder of tasks.json; the layout {request.layout} has its own place",
+                hint="leave it out, or use --layout tasks.json",
+            )
+        if request.name:
+            safe_name(request.name)
+        return _in_ralph_dir(root, request.ralph_dir)
+    if request.layout == "plan.md":
+        return known.refer(root, str(prd_number(request.name) if request.name else _next_number(known, root)))
+    if request.name:
+        safe_name(request.name)
+    if request.layout in _ONE_PLAN:
+        return known.refer(root, "")
+    if request.name:
+        return known.refer(root, request.name)
+    try:
+        return known.refer(root, folder_name(root))
+    except UsageError:  # a folder name that means something else in .ralph/
+        return known.refer(root, _NAMELESS)
+
+
+def _in_ralph_dir(root: Path, given: str) -> PlanRef:
+    relative = os.path.normpath(given)
+    if Path(relative).is_absolute():
+        relative = os.path.relpath(relative, root)
+    if relative == "." or Path(relative).parts[0] == "..":
+        raise UsageError(f"{one_line(given)} is not a folder inside {root}", hint="give one such as ralph")
+    folder = check_inside(root, relative)
+    return PlanRef("tasks.json", root, folder, folder / "tasks.json", relative)
+
+
+def _next_number(known: Layout, root: Path) -> int:
+    taken = [int(found[0]) for ref in known.detect(root) if (found := re.search(r"[0-9]+$", ref.name))]
+    return max(taken, default=0) + 1
+
+
+def folder_name(root: Path) -> str:
+    """The project folder's name, made fit to be a name of a plan."""
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", root.name).strip("-._")[:60].rstrip("-._")
+    try:
+        return safe_name(slug)
+    except UsageError:
+        return _NAMELESS
+
+
+def fresh_files(ref: PlanRef, request: Request, toolchain: Toolchain) -> list[NewFile]:
+    """The files of a new plan: its own, the requirements, the prompts."""
+    known = layout(ref.layout)
+    title = request.name if request.name and ref.layout != "plan.md" else folder_name(ref.root)
+    facts = ProjectFacts(
+        name=title,
+        date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(request.now)),
+        verify=tuple(check.line for check in toolchain.checks) if _keeps_checks(ref) else (),
+    )
+    log = known.locations(ref).progress
+    texts = {log.relative_to(ref.root).as_posix(): f"# Progress: {title}\n\nStarted: {facts.date}\n"} if log else {}
+    texts |= {**known.scaffold(ref, facts), **_documents(ref, known, title, request.tdd)}
+    existing = Existing.BACK_UP if request.force else Existing.KEEP
+    return [NewFile(path, text.encode(), existing) for path, text in texts.items()]
+
+
+def _documents(ref: PlanRef, known: Layout, title: str, tdd: bool) -> dict[str, str]:
+    where = known.locations(ref)
+    texts: dict[str, str] = {}
+
+    def put(path: Path | None, text: str) -> None:
+        if path is not None:
+            texts[path.relative_to(ref.root).as_posix()] = text
+
+    document = _REQUIREMENTS.get(ref.layout, "prd")
+    put(where.requirements, render(library(document), {"PROJECT_NAME": title}, f"{document}.md"))
+    if template := LIBRARY.get(ref.layout):
+        put(where.prompt, library("feature-prompt-tdd" if tdd and ref.layout == "feature" else template))
+    if ref.layout == "steps" and where.prompt is not None:
+        put(where.prompt.with_name("SETUP_PROMPT.md"), library(SETUP))
+    if where.specs is not None:
+        put(where.specs / ".gitkeep", "")
+    return texts
+
+
+def _keeps_checks(ref: PlanRef) -> bool:
+    """The plan file itself has a place for the commands that prove it."""
+    return ref.layout == "tasks.json"
+
+
+def _checks_in(ref: PlanRef, placed: Placed) -> str:
+    if _keeps_checks(ref):
+        return ref.path.relative_to(ref.root).as_posix()
+    return CONFIG if CONFIG in placed.touched or CONFIG in placed.same else ""
+
+
+def _not_named_yet(ref: PlanRef, checks: tuple[ProposedCheck, ...]) -> tuple[ProposedCheck, ...]:
+    """Those that neither the plan nor the settings mention."""
+    texts = []
+    for path in (ref.path, ref.root / CONFIG):
+        with contextlib.suppress(BadData):
+            texts.append(read_bytes(path, within=ref.root).decode(errors="replace"))
+    return tuple(check for check in checks if not any(check.command in text for text in texts))
+
+
+def _ignore_file(ref: PlanRef, env: Mapping[str, str]) -> tuple[list[NewFile], tuple[str, ...], str]:
+    """The `.gitignore` with the lines that are missing, those lines, and a warning when it is left alone."""
+    wanted = ignore_lines(ref.layout)
+    repository = repository_of(ref.root, env)
+    if repository is not None and repository.parent == ref.root:
+        return [], (), ""  # the repository is nested in the workspace: git never sees .ralph/
+    path = ref.root / ".gitignore"
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        return [], (), f".gitignore is no regular file and was left alone; it should have: {', '.join(wanted)}"
+    before = b""
+    if path.exists():
+        try:
+            before = read_bytes(path, limit=1024 * 1024)
+        except BadData as error:
+            return [], (), f".gitignore was left alone: {error.message}"
+    after = with_lines(before, wanted)
+    if after == before:
+        return [], (), ""
+    added = tuple(line for line in wanted if line.encode() in after[len(before) :].splitlines())
+    return [NewFile(".gitignore", after, Existing.REPLACE)], added, ""
+
+
+def repository_of(root: Path, env: Mapping[str, str]) -> Path | None:
+    """The git repository the plan is about, or None."""
+    try:
+        return find_repository(root, home=home(env))
+    except SetupError:
+        return None
+
+
+def _refuse_two_plans_in_one_folder(ref: PlanRef) -> None:
+    for known in all_layouts():
+        for other in known.detect(ref.root):
+            if other.folder == ref.folder and other.path != ref.path:
+                raise UsageError(
+                    f"{other.folder.relative_to(ref.root)} has a plan in the layout {other.layout} already",
+                    hint=f"use another name, `--layout {other.layout}`, or `ralph archive` it first",
+                )
+
+
+def choose_root(given: str | None, here: Path, env: Mapping[str, str]) -> Path:
+    """Where a new plan goes: the folder given, the workspace or repository around here, or here."""
+    user_home = Path(os.path.realpath(home(env)))
+    if given is not None:
+        if not Path(given).is_dir():
+            raise UsageError(f"{one_line(given)} is not a folder", hint="make it first, or leave out -d")
+        root = Path(os.path.realpath(given))
+    else:
+        here = Path(os.path.realpath(here))
+        above = [here, *here.parents]
+        below_home = above[: above.index(user_home)] if user_home in above else above
+        repository = next((folder for folder in below_home if (folder / ".git").exists()), None)
+        root = find_root(here, env) or repository or here
+    if root == user_home or root == Path(root.anchor):
+        raise UsageError(f"{root} is no project folder", hint="go to the project's folder, or name it with -d")
+    return root

@@ -1,0 +1,130 @@
+"""Start a plan in any of the five layouts: the plan, requirements, prompts, settings and .gitignore lines.
+
+Finds the commands the project tests, lints and type-checks itself with, and proposes them as checks. What is there
+already is kept."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from ralph.app.scaffold import DEFAULT_LAYOUT, Request, Started, choose_root, start_plan
+from ralph.cli.arguments import add_json
+from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
+from ralph.core.text import one_line
+from ralph.plans.registry import all_layouts, layout
+
+EXAMPLES = """
+ralph init user-login                 .ralph/user-login/ with tasks.json, the default layout
+ralph init --layout plan.md           .ralph/PRD-1/, or the next free number
+ralph init --ralph-dir ralph          tasks.json in ralph/ instead
+ralph init checkout --layout feature --tdd
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    layouts = "\n".join(f"  {known.NAME:<11} {known.TITLE}" for known in all_layouts())
+    parser.description = f"{parser.description}\n\nlayouts:\n{layouts}"
+    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="the feature, or the number of the PRD")
+    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the project (default: the one around here)")
+    parser.add_argument("--layout", default=DEFAULT_LAYOUT, metavar="LAYOUT", help=f"default: {DEFAULT_LAYOUT}")
+    parser.add_argument("--ralph-dir", default="", metavar="DIR", help="a folder of its own for tasks.json")
+    parser.add_argument("--tdd", action="store_true", help="a prompt that asks for tests first (layout feature)")
+    parser.add_argument("--no-checks", action="store_true", help="do not look for the project's commands")
+    parser.add_argument(
+        "--force", action="store_true", help="write fresh files; the old ones stay beside them as *.bak-…"
+    )
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    started = start_plan(
+        Request(
+            root=choose_root(args.project_dir, Path.cwd(), os.environ),
+            layout=args.layout,
+            name=args.name,
+            ralph_dir=args.ralph_dir,
+            force=args.force,
+            checks=not args.no_checks,
+            tdd=args.tdd,
+            now=time.time(),
+        ),
+        os.environ,
+    )
+    for warning in started.warnings:
+        warn(warning)
+    if args.json:
+        emit_json(_as_json(started))
+    else:
+        _show(started, not args.no_checks)
+    return 0
+
+
+def _show(started: Started, with_checks: bool) -> None:
+    ref, placed = started.ref, started.placed
+    say_raw(paint(f"{one_line(str(ref.root))}: {ref.layout}", "bold"))
+    for word, style, paths in (
+        ("made", "green", placed.made),
+        ("extended", "green", [path for path in placed.replaced if path == ".gitignore"]),
+        ("replaced", "yellow", [path for path in placed.replaced if path != ".gitignore"]),
+        ("kept", "dim", (*placed.kept, *placed.same)),
+    ):
+        for path in paths:
+            say_raw(f"  {paint(f'{word:<9}', style)}{one_line(path)}")
+    for path in placed.backups:
+        say(f"  the old one is kept as {path}")
+    if not placed.touched:
+        note("everything was there already; --force writes fresh files and keeps the old ones beside them")
+    if with_checks:
+        _show_checks(started)
+    _show_next(started)
+
+
+def _show_checks(started: Started) -> None:
+    if not started.checks and not started.checks_in:
+        return
+    if not started.checks:
+        note("no check was found; without one nothing can be proven: name the project's tests", "yellow")
+        return
+    where = started.checks_in
+    say()
+    say(f"checks, now in {where}:" if where else "also found; add what you want to the checks:", "bold")
+    width = max(len(check.name) for check in started.checks)
+    for check in started.checks:
+        say(f"  {check.name:<{width}}  {check.line}  ({check.why}: {check.file})")
+
+
+def _show_next(started: Started) -> None:
+    ref = started.ref
+    where = layout(ref.layout).locations(ref)
+    context = where.requirements or where.specs or where.readme
+    why = f", and what they are for into {context.relative_to(ref.root)}" if context else ""
+    say()
+    say("next:", "bold")
+    steps = [f"write your stories into {ref.path.relative_to(ref.root)}{why}"]
+    if not started.is_repository:
+        steps.append("git init: a run needs a git repository, and this is none yet")
+    steps += ["ralph check     is the plan fit to be run?", "ralph run       work through it"]
+    for number, step in enumerate(steps, 1):
+        say(f"  {number}. {step}")
+
+
+def _as_json(started: Started) -> dict[str, object]:
+    ref = started.ref
+    return {
+        "root": ref.root,
+        "layout": ref.layout,
+        "name": ref.name,
+        "plan": ref.path,
+        "made": started.placed.made,
+        "kept": (*started.placed.kept, *started.placed.same),
+        "replaced": started.placed.replaced,
+        "backups": started.placed.backups,
+        "checks": started.checks,
+        "checks_in": started.checks_in,
+        "ignored": started.ignored,
+        "is_repository": started.is_repository,
+        "warnings": started.warnings,
+    }

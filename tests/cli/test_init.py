@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.cli import ralph, ralph_here
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "my shop"
+    root.mkdir()
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    (root / "package.json").write_text(json.dumps({"scripts": {"test": "jest", "lint": "eslint ."}}))
+    return root
+
+
+def test_a_newcomer_gets_a_plan_and_is_told_what_to_do_next(project: Path) -> None:
+    done = ralph("init", "user-login", cwd=project)
+
+    assert done.code == 0, done.err
+    for path in ("tasks.json", "prd.md", "progress.txt", "prompt.md"):
+        assert f".ralph/user-login/{path}" in done.out
+        assert (project / ".ralph" / "user-login" / path).is_file()
+    assert "npm test" in done.out
+    assert "ralph check" in done.out
+    assert "git init" not in done.out
+    assert (project / ".gitignore").read_text().count(".ralph-active") == 1
+
+
+@pytest.mark.parametrize("layout", ["plan.md", "tasks.json", "steps", "feature", "spec.md"])
+def test_a_fresh_plan_passes_every_other_command(project: Path, layout: str) -> None:
+    assert ralph_here("init", "--layout", layout, cwd=project).code == 0
+
+    for command in (["check"], ["status"], ["task", "list"], ["paths"], ["trust", "--show"]):
+        done = ralph_here(*command, cwd=project)
+        assert done.code == 0, (command, done.out, done.err)
+
+
+def test_outside_of_a_repository_it_works_and_says_so(tmp_path: Path) -> None:
+    done = ralph_here("init", "x", cwd=tmp_path)
+
+    assert done.code == 0
+    assert "git init" in done.out
+
+
+def test_scripts_get_one_document(project: Path) -> None:
+    done = ralph_here("init", "x", "--json", cwd=project)
+
+    assert done.json["plan"] == str(project / ".ralph" / "x" / "tasks.json")
+    assert done.json["is_repository"] is True
+    assert [check["command"] for check in done.json["checks"]] == ["npm test", "npm run lint"]
+    assert ".ralph/x/prd.md" in done.json["made"]
+
+
+def test_again_everything_is_kept_and_force_is_offered(project: Path) -> None:
+    ralph_here("init", "x", cwd=project)
+
+    again = ralph_here("init", "x", cwd=project)
+    forced = ralph_here("init", "x", "--force", "--json", cwd=project)
+
+    assert "made" not in again.out
+    assert "--force" in again.err
+    assert all(".bak-" in path for path in forced.json["backups"])
+
+
+def test_the_commands_are_not_looked_for_when_told_so(project: Path) -> None:
+    done = ralph_here("init", "x", "--no-checks", cwd=project)
+
+    assert "npm" not in done.out
+    assert json.loads((project / ".ralph/x/tasks.json").read_text())["verifyCommands"] == []
+
+
+def test_a_wrong_layout_gets_a_suggestion(project: Path) -> None:
+    done = ralph_here("init", "x", "--layout", "task.json", cwd=project)
+
+    assert done.code == 64
+    assert "did you mean tasks.json?" in done.err
+    assert not (project / ".ralph").exists()
+
+
+@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "a\nb", "x" * 300, "aux"])
+def test_a_dangerous_name_is_refused_in_one_clear_line(project: Path, name: str) -> None:
+    done = ralph_here("init", name, cwd=project)
+
+    assert done.code == 64
+    assert "hint:" in done.err
+    assert not (project / ".ralph").exists()
+
+
+def test_a_prompt_that_asks_for_tests_first(project: Path) -> None:
+    ralph_here("init", "x", "--layout", "feature", "--tdd", cwd=project)
+
+    assert "test first" in (project / ".ralph/x/prompt.md").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_an_error_that_says_so(project: Path) -> None:
+    project.chmod(0o500)
+    try:
+        done = ralph_here("init", "x", cwd=project)
+    finally:
+        project.chmod(0o700)
+
+    assert done.code == 78
+    assert "cannot be written" in done.err
+
+
+def test_the_help_names_every_layout(tmp_path: Path) -> None:
+    done = ralph_here("init", "--help", cwd=tmp_path)
+
+    for layout in ("plan.md", "tasks.json", "steps", "feature", "spec.md"):
+        assert f"  {layout} " in done.out
