@@ -1,0 +1,91 @@
+"""What git knows about a plan, and the commit that puts it away: only its paths, and with the project's hooks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.core.errors import SetupError
+from ralph.host.git import Answer, ask, git, identity_from_environment, line, names
+from ralph.host.places import home
+from ralph.host.repo import Repo, find_repository, identify
+from ralph.host.situation import in_progress
+
+_HOOK_TIME = 120.0
+_BY_RALPH = ("-c", "user.name=Ralph Loop", "-c", "user.email=ralph@localhost")
+
+
+class Committed(Struct, frozen=True):
+    commit: str = ""
+    """The new commit, or nothing."""
+    note: str = ""
+    """Why there is none, or what is worth knowing about it."""
+
+
+def repository(root: Path, env: Mapping[str, str]) -> Repo | None:
+    """The repository that the workspace itself is in. One nested in it does not see the plan."""
+    try:
+        repo = identify(find_repository(root, home=home(env)))
+    except SetupError:
+        return None
+    return repo if root.is_relative_to(repo.root) else None
+
+
+def first_and_last_change(repo: Repo, path: Path) -> tuple[str, str]:
+    """Dates of the first and the last commit that touched a file; empty when there is none."""
+    answer = ask(repo, "log", "--format=%cI", "--", str(path.relative_to(repo.root)))
+    dates = answer.out.decode().split() if answer.code == 0 else []
+    return (dates[-1], dates[0]) if dates else ("", "")
+
+
+def commit(repo: Repo, paths: Iterable[Path], message: str) -> Committed:
+    """Commit what changed in these paths and nothing else; what the user has staged elsewhere stays staged."""
+    if waiting := in_progress(repo.git_dir):
+        return Committed(note=f"not committed: a {waiting} is in progress")
+    changed = _changed(repo, paths)
+    if not changed:
+        return Committed(note="not committed: git ignores these files, or nothing changed")
+    listed = b"".join(path + b"\0" for path in changed)
+    from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
+    git(repo, "add", "--all", *from_stdin, stdin=listed)
+    hooks = ("-c", f"core.hooksPath={repo.hooks_folder}")
+    by, note = _identity(repo)
+    answer = ask(
+        repo,
+        *(*hooks, *by, "commit", "--quiet", "--only", "--message", message, *from_stdin),
+        stdin=listed,
+        env_extra=identity_from_environment(),
+        timeout=_HOOK_TIME,
+    )
+    if answer.code != 0:
+        _unstage(repo, listed)
+        return Committed(note=f"not committed: {_last_words(answer)}")
+    return Committed(line(git(repo, "rev-parse", "--short", "HEAD")), note)
+
+
+def _changed(repo: Repo, paths: Iterable[Path]) -> list[bytes]:
+    """Paths with a change that git would take, relative to the repository. Ignored ones are none."""
+    wanted = [os.fsencode(path.relative_to(repo.root)) for path in paths]
+    status = git(repo, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", *wanted)
+    return [entry[3:] for entry in names(status)]
+
+
+def _identity(repo: Repo) -> tuple[tuple[str, ...], str]:
+    known = identity_from_environment()
+    for key, variable in (("user.name", "GIT_AUTHOR_NAME"), ("user.email", "GIT_AUTHOR_EMAIL")):
+        if variable not in known and ask(repo, "config", key).code != 0:
+            return _BY_RALPH, "committed by Ralph Loop <ralph@localhost>: git does not know who you are"
+    return (), ""
+
+
+def _unstage(repo: Repo, listed: bytes) -> None:
+    ask(repo, "reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=listed)
+
+
+def _last_words(answer: Answer) -> str:
+    """A hook says most at its end, git at its beginning."""
+    said = [text for text in answer.err.decode("utf-8", "replace").splitlines() if text.strip()]
+    return said[-1] if said else answer.complaint

@@ -1,0 +1,261 @@
+"""Puts a plan away. The copy is complete and on disk before anything is removed.
+
+A plan with a folder of its own (`.ralph/<feature>`, `.ralph/PRD-N`) goes into the archive whole, and its folder is
+gone, or with `keep` starts afresh. Where the place is shared (`ralph/`, `.ralph/spec.md`, `.ralph/prd.json`) the plan,
+its requirements, log and specs go, and fresh ones take their place. Prompts, readme and learnings are copied and stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ralph.app.active_runs import claim
+from ralph.app.archive_summary import Dates, summary
+from ralph.app.archives import MANIFEST, SIDECAR, Manifest, archive_name, free_name
+from ralph.app.placing import Existing, NewFile, check_inside, place
+from ralph.app.project_files import RealTree
+from ralph.app.scaffold import Request, folder_name, fresh_files, trust_own
+from ralph.app.toolchain import find
+from ralph.app.trusting import refuse_inside_loop
+from ralph.app.workspace import OpenPlan, plan_state
+from ralph.core.errors import BadData, SetupError, UsageError
+from ralph.core.names import safe_name
+from ralph.core.plan import Plan, State
+from ralph.core.ports import Locations, PlanRef
+from ralph.host.files import make_folder, sync_folder, write_bytes
+
+_ALSO = {"spec.md": ("COMPLETE", "WAITING"), "steps": ("aggregate.json", "run_state.json")}
+"""More files of a layout that belong to the plan that is put away."""
+
+Look = tuple[int, int]
+"""How a file looked: modification time and size."""
+
+
+class Item(Struct, frozen=True):
+    """A file or folder of a plan: its place in the workspace, and its name in an archive."""
+
+    source: Path
+    inside: str
+    stays: bool = False
+    """It is copied only."""
+
+
+class Archived(Struct, frozen=True):
+    path: Path
+    manifest: Manifest
+    moved: tuple[Path, ...]
+    copied: tuple[Path, ...] = ()
+    fresh: tuple[str, ...] = ()
+    """Files of the working place that were made anew, relative to the workspace."""
+    left: tuple[Path, ...] = ()
+    """Changed by somebody while they were copied, and therefore not removed."""
+
+
+def archive(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: float, env: Mapping[str, str]) -> Archived:
+    """What a person asks for. Refused while a run works on the plan."""
+    refuse_inside_loop(env, "put its own plan away")
+    with claim(opened.ref, env, "archive"):
+        return put_away(opened, dates, label=label, keep=keep, now=now, env=env)
+
+
+def put_away(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: float, env: Mapping[str, str]) -> Archived:
+    """For whoever holds the plan's lock."""
+    ref, where = opened.ref, opened.layout.locations(opened.ref)
+    base = safe_name(label, "label") if label else _label(ref, opened.plan)
+    check_inside(ref.root, where.archive.relative_to(ref.root).as_posix())
+    items = list(collect(ref, where, keep=keep))
+    manifest = Manifest(
+        layout=ref.layout,
+        name=ref.name,
+        folder=ref.folder.relative_to(ref.root).as_posix(),
+        created=dates.archived,
+        done=opened.plan.count(State.DONE),
+        total=len(opened.plan.stories),
+        summary=_free_summary(items),
+    )
+    sidecar = plan_state(ref, env) / "beside.json"
+    texts = {manifest.summary: summary(opened.plan, ref.layout, dates).encode(), MANIFEST: _encoded(manifest)}
+    if sidecar.is_file():
+        texts[SIDECAR] = sidecar.read_bytes()
+    final, looks = _shelve(where.archive, archive_name(base, now), items, texts)
+    going = {item.source for item in items if not item.stays}
+    left = {source for source in going if look(source) != looks[source]}
+    fresh = _start_afresh(ref, going - left, now) if keep or not owns_its_folder(ref) else ()
+    _remove(ref, going - left - {ref.root / path for path in fresh})
+    sidecar.unlink(missing_ok=True)
+    if fresh:
+        trust_own(ref, fresh, env)
+    return Archived(
+        path=final,
+        manifest=manifest,
+        moved=tuple(sorted(going - left)),
+        copied=tuple(sorted(item.source for item in items if item.stays)),
+        fresh=fresh,
+        left=tuple(sorted(left)),
+    )
+
+
+def owns_its_folder(ref: PlanRef) -> bool:
+    """Nothing but this plan lives in its folder: `.ralph/<feature>`, `.ralph/PRD-N`."""
+    return ref.folder.parent == ref.root / ".ralph"
+
+
+def parts_of(ref: PlanRef, where: Locations) -> list[Item]:
+    """The files and folders that make up a plan, there or not."""
+    also = [ref.folder / name for name in _ALSO.get(ref.layout, ())]
+    going = (where.plan, where.requirements, where.progress, where.specs, *also)
+    staying = (where.prompt, where.readme, where.learnings)
+    found = []
+    for path, stays in (*((path, False) for path in going), *((path, True) for path in staying)):
+        if path is not None:
+            inside = path.relative_to(ref.folder) if path.is_relative_to(ref.folder) else Path(path.name)
+            found.append(Item(path, inside.as_posix(), stays))
+    return found
+
+
+def collect(ref: PlanRef, where: Locations, *, keep: bool) -> Iterator[Item]:
+    """Every single file to archive."""
+    parts = parts_of(ref, where)
+    if owns_its_folder(ref):
+        staying = {part.source for part in parts if part.stays and keep}
+        for path in walk(ref.folder):
+            yield Item(path, path.relative_to(ref.folder).as_posix(), path in staying)
+        return
+    for part in parts:
+        if part.source.is_dir() and not part.source.is_symlink():
+            for path in walk(part.source):
+                yield Item(path, f"{part.inside}/{path.relative_to(part.source).as_posix()}", part.stays)
+        elif os.path.lexists(part.source):
+            yield part
+
+
+def walk(folder: Path) -> Iterator[Path]:
+    """Files and links below a folder. Links are not followed."""
+    for parent, folders, files in os.walk(folder, followlinks=False):
+        folders.sort()
+        links = [name for name in folders if (Path(parent) / name).is_symlink()]
+        for name in sorted([*files, *links]):
+            yield Path(parent) / name
+
+
+def copy(source: Path, target: Path) -> Look:
+    """Copy a file, or a link as a link, durably. Returns how the source looked before it was read."""
+    seen = look(source)
+    mode = source.lstat().st_mode
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if stat.S_ISLNK(mode):
+        target.symlink_to(source.readlink())
+    elif stat.S_ISREG(mode):
+        with source.open("rb") as reader, target.open("xb") as writer:
+            shutil.copyfileobj(reader, writer, 1024 * 1024)
+            writer.flush()
+            os.fsync(writer.fileno())
+        target.chmod(stat.S_IMODE(mode))
+    else:
+        raise BadData(f"{source} is neither a file nor a link and cannot be archived", hint="move it away")
+    return seen
+
+
+def look(path: Path) -> Look:
+    try:
+        found = path.lstat()
+    except OSError:
+        return 0, -1
+    return found.st_mtime_ns, found.st_size
+
+
+def fresh_now(ref: PlanRef, now: float) -> list[NewFile]:
+    """What `ralph init` would write here today."""
+    name = ref.folder.name if owns_its_folder(ref) and ref.layout != "plan.md" else ""
+    return fresh_files(ref, Request(root=ref.root, layout=ref.layout, name=name, now=now), find(RealTree(ref.root)))
+
+
+def _label(ref: PlanRef, plan: Plan) -> str:
+    if owns_its_folder(ref):
+        return ref.folder.name
+    with contextlib.suppress(UsageError):
+        return safe_name(plan.branch.rpartition("/")[2])
+    return folder_name(ref.root)
+
+
+def _free_summary(items: Sequence[Item]) -> str:
+    taken = {item.inside for item in items}
+    name, number = "summary.md", 1
+    while name in taken:
+        number += 1
+        name = f"summary-{number}.md"
+    return name
+
+
+def _encoded(manifest: Manifest) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+
+
+def _shelve(shelf: Path, name: str, items: Sequence[Item], texts: Mapping[str, bytes]) -> tuple[Path, dict[Path, Look]]:
+    """A complete and durable copy, under a name nobody has. Also how each source looked."""
+    make_folder(shelf)
+    new = Path(tempfile.mkdtemp(prefix=".new-", dir=shelf))
+    try:
+        new.chmod(0o755)
+        looks = {item.source: copy(item.source, new / item.inside) for item in items}
+        for inside, data in texts.items():
+            write_bytes(new / inside, data)
+        for parent, _, _ in os.walk(new):
+            sync_folder(Path(parent))
+        final = _take_name(new, shelf, name)
+    except BaseException as error:
+        shutil.rmtree(new, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise SetupError(
+                f"the archive cannot be written to {shelf}: {error.strerror}; nothing was changed",
+                hint="make room or get permission to read and write there, then do it again",
+            ) from None
+        raise
+    sync_folder(shelf)
+    return final, looks
+
+
+def _take_name(new: Path, shelf: Path, name: str) -> Path:
+    while True:
+        final = shelf / free_name(shelf, name)
+        try:
+            return new.rename(final)
+        except OSError:
+            if not os.path.lexists(final):
+                raise  # nobody else took the name in the meantime
+
+
+def _start_afresh(ref: PlanRef, going: set[Path], now: float) -> tuple[str, ...]:
+    """Fresh files in the working place. The old content of those they replace is in the archive by now."""
+    files = [
+        msgspec.structs.replace(file, existing=Existing.REPLACE) if ref.root / file.path in going else file
+        for file in fresh_now(ref, now)
+    ]
+    placed = place(ref.root, files, now)
+    return (*placed.touched, *(path for path in placed.same if ref.root / path in going))
+
+
+def _remove(ref: PlanRef, sources: Iterable[Path]) -> None:
+    """Remove what is in the archive, and the folders that are empty then."""
+    folders = {ref.folder} if owns_its_folder(ref) else set()
+    for source in sources:
+        try:
+            source.unlink(missing_ok=True)
+        except OSError as error:
+            raise SetupError(
+                f"{source} is in the archive, but cannot be removed: {error.strerror}",
+                hint="remove it yourself; the archive is complete",
+            ) from None
+        folders |= {folder for folder in source.parents if folder.is_relative_to(ref.folder) and folder != ref.folder}
+    for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
+        with contextlib.suppress(OSError):
+            folder.rmdir()

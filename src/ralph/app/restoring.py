@@ -1,0 +1,166 @@
+"""Brings an archived plan back to its working place, if that is free or holds nothing but fresh templates.
+
+The archive stays. What it says about itself is not believed: where its files go follows from the layout.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.app.active_runs import claim
+from ralph.app.archives import MANIFEST, SIDECAR, Archive, Manifest
+from ralph.app.archiving import Item, copy, fresh_now, owns_its_folder, parts_of, walk
+from ralph.app.placing import Existing, NewFile, check_inside, place
+from ralph.app.trusting import refuse_inside_loop
+from ralph.app.workspace import plan_state
+from ralph.core.errors import BadData, SetupError
+from ralph.core.ports import PlanRef
+from ralph.host.files import keep_aside, make_folder, read_bytes, sync_folder, write_bytes
+from ralph.plans.registry import layout
+
+_DATES = re.compile(rb"\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:?\d\d)?)?")
+
+
+class Restored(Struct, frozen=True):
+    ref: PlanRef
+    files: tuple[Path, ...]
+    kept: tuple[Path, ...] = ()
+    """Prompts and the like that had stayed in the workspace, and are now other than in the archive."""
+
+
+def restore(root: Path, archive: Archive, now: float, env: Mapping[str, str]) -> Restored:
+    if archive.manifest is None:
+        raise BadData(
+            f"{archive.path} does not say what it is an archive of: {MANIFEST} is missing or damaged",
+            hint="copy its files back by hand",
+        )
+    ref = _refer(root, archive.manifest)
+    refuse_inside_loop(env, "bring back a plan")
+    with claim(ref, env, "archive restore"):
+        return _bring_back(ref, archive.path, archive.manifest.summary, now, env)
+
+
+def _bring_back(ref: PlanRef, archive: Path, summary: str, now: float, env: Mapping[str, str]) -> Restored:
+    items = _items(ref, archive, summary)
+    if not any(item.source == ref.path for item in items):
+        raise BadData(f"{archive} has no {ref.path.name}", hint="copy its files back by hand")
+    fresh = {ref.root / file.path: file.data for file in fresh_now(ref, now)}
+    if owns_its_folder(ref):
+        restored = _swap_folder(ref, archive, items, fresh)
+    else:
+        restored = _put_back(ref, archive, items, fresh, now)
+    _restore_sidecar(archive / SIDECAR, plan_state(ref, env) / "beside.json")
+    return restored
+
+
+def _refer(root: Path, manifest: Manifest) -> PlanRef:
+    known = layout(manifest.layout)
+    folder = check_inside(root, manifest.folder)
+    if manifest.layout == "tasks.json" and folder.parent != root / ".ralph":
+        return PlanRef("tasks.json", root, folder, folder / "tasks.json", manifest.folder)
+    ref = known.refer(root, manifest.name)
+    if ref.folder != folder:
+        raise BadData(
+            f"the archive says that its plan was in {manifest.folder}, but {manifest.name} belongs into "
+            f"{ref.folder.relative_to(root)}",
+            hint="copy its files back by hand",
+        )
+    return ref
+
+
+def _items(ref: PlanRef, archive: Path, summary: str) -> list[Item]:
+    own = {MANIFEST, SIDECAR, summary}
+    inside = [name for path in walk(archive) if (name := path.relative_to(archive).as_posix()) not in own]
+    if owns_its_folder(ref):
+        return [Item(ref.folder / name, name) for name in inside]
+    items = []
+    for part in parts_of(ref, layout(ref.layout).locations(ref)):
+        for name in inside:
+            if name == part.inside:
+                items.append(Item(part.source, name, part.stays))
+            elif name.startswith(f"{part.inside}/"):
+                items.append(Item(part.source / name.removeprefix(f"{part.inside}/"), name, part.stays))
+    return items
+
+
+def _swap_folder(ref: PlanRef, archive: Path, items: Sequence[Item], fresh: Mapping[Path, bytes]) -> Restored:
+    """The whole folder appears at once. One that holds only templates makes room for it."""
+    check_inside(ref.root, ref.folder.relative_to(ref.root).as_posix())
+    if os.path.lexists(ref.folder):
+        archived = {item.source: archive / item.inside for item in items}
+        _refuse_if_edited([path for path in walk(ref.folder) if not _is_untouched(path, fresh, archived)], ref)
+    make_folder(ref.folder.parent)
+    stage = Path(tempfile.mkdtemp(prefix=".new-", dir=ref.folder.parent))
+    try:
+        new, old = stage / "new", stage / "old"
+        new.mkdir()
+        for item in items:
+            copy(archive / item.inside, new / item.inside)
+        if os.path.lexists(ref.folder):
+            ref.folder.rename(old)
+        new.rename(ref.folder)
+    except OSError as error:
+        if os.path.lexists(stage / "old") and not os.path.lexists(ref.folder):
+            (stage / "old").rename(ref.folder)
+        raise SetupError(f"{ref.folder} cannot be written: {error.strerror}; everything is as before") from None
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    sync_folder(ref.folder.parent)
+    return Restored(ref, tuple(item.source for item in items))
+
+
+def _put_back(ref: PlanRef, archive: Path, items: Sequence[Item], fresh: Mapping[Path, bytes], now: float) -> Restored:
+    """File by file, where other things live too."""
+    archived = {item.source: archive / item.inside for item in items}
+    for item in items:
+        check_inside(ref.root, item.source.relative_to(ref.root).as_posix())
+    taken = [item.source for item in items if not item.stays and os.path.lexists(item.source)]
+    _refuse_if_edited([path for path in taken if not _is_untouched(path, fresh, archived)], ref)
+    files = [
+        NewFile(
+            item.source.relative_to(ref.root).as_posix(),
+            read_bytes(archive / item.inside, within=archive),
+            Existing.KEEP if item.stays else Existing.REPLACE,
+        )
+        for item in items
+    ]
+    placed = place(ref.root, files, now)
+    done = {ref.root / path for path in (*placed.touched, *placed.same)}
+    return Restored(ref, tuple(sorted(done)), tuple(ref.root / path for path in placed.kept))
+
+
+def _is_untouched(path: Path, fresh: Mapping[Path, bytes], archived: Mapping[Path, Path]) -> bool:
+    """A template as it was written, whatever its date, or just what the archive holds."""
+    try:
+        data = read_bytes(path, within=path.parent)
+        if path in archived and data == read_bytes(archived[path], within=archived[path].parent):
+            return True
+    except BadData:
+        return False
+    return path in fresh and _DATES.sub(b"", data) == _DATES.sub(b"", fresh[path])
+
+
+def _refuse_if_edited(edited: Sequence[Path], ref: PlanRef) -> None:
+    if edited:
+        names = ", ".join(str(path.relative_to(ref.root)) for path in edited[:5])
+        more = f" and {len(edited) - 5} more" if len(edited) > 5 else ""
+        raise SetupError(
+            f"the working place is in use, and nothing is overwritten: {names}{more}",
+            hint="`ralph archive` puts what is there away first",
+        )
+
+
+def _restore_sidecar(archived: Path, target: Path) -> None:
+    """What the plan's format cannot say. That of the templates which made room is put aside."""
+    if target.exists():
+        keep_aside(target)
+    if archived.is_file() and not archived.is_symlink():
+        make_folder(target.parent, private=True)
+        write_bytes(target, read_bytes(archived, within=archived.parent))

@@ -1,0 +1,136 @@
+"""Put a plan away, list what was put away, bring one back.
+
+Archiving moves the plan, its requirements, progress log and specs into a folder with the date and time, writes a
+summary.md, and commits that. The folder of a feature or a PRD is gone then, unless --keep starts it afresh; ralph/,
+prd.json and spec.md always start afresh. An archive is never overwritten, and restoring overwrites nothing either."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import SUPPRESS, ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from ralph.app import archive_commit
+from ralph.app.archive_summary import Dates
+from ralph.app.archives import archives, find_archive
+from ralph.app.archiving import Archived, archive
+from ralph.app.restoring import restore
+from ralph.app.workspace import Choice, OpenPlan, find_plans, open_plan, root_of
+from ralph.cli.arguments import Parser, add_json, add_workspace
+from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
+from ralph.core.text import one_line
+
+EXAMPLES = """
+ralph archive                          the plan of this workspace
+ralph archive --label first-try        under this name
+ralph archive list
+ralph archive restore 2026-01-31-153000-user-login
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("--label", default="", metavar="NAME", help="what to call it (default: the feature)")
+    parser.add_argument("--keep", action="store_true", help="start the feature's folder afresh instead of removing it")
+    parser.add_argument("--no-commit", action="store_true", help="leave committing to you")
+    add_json(parser)
+    add_workspace(parser)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
+    _action(actions, "list", "the archives, oldest first", "ralph archive list --json")
+    one = _action(actions, "restore", "bring one back to its working place", "ralph archive restore user-login")
+    one.add_argument("name", metavar="NAME", help="the archive's name, or its end when that is clear")
+
+
+def _action(actions: Any, name: str, summary: str, example: str) -> ArgumentParser:
+    one: ArgumentParser = actions.add_parser(name, help=summary, description=summary, examples=example)
+    add_json(one)
+    add_workspace(one)
+    for option in one._actions:  # an option before ACTION must survive: argparse would reset it to the default
+        option.default = SUPPRESS
+    return one
+
+
+def run(args: Namespace) -> int:
+    if args.action == "list":
+        return _list(args)
+    if args.action == "restore":
+        return _restore(args)
+    return _archive(args)
+
+
+def _archive(args: Namespace) -> int:
+    opened = open_plan(args)
+    for notice in opened.loaded.notices:
+        warn(notice)
+    now = time.time()
+    repo = archive_commit.repository(opened.root, os.environ)
+    first, last = archive_commit.first_and_last_change(repo, opened.ref.path) if repo else ("", "")
+    dates = Dates(first, last, _iso(now))
+    done = archive(opened, dates, label=args.label, keep=args.keep, now=now, env=os.environ)
+    committed = archive_commit.Committed(note="not committed: --no-commit")
+    if repo is None:
+        committed = archive_commit.Committed(note="not committed: this is no git repository")
+    elif not args.no_commit:
+        committed = archive_commit.commit(repo, _paths(opened, done), _message(done))
+    if args.json:
+        emit_json({"archive": done, "commit": committed.commit, "note": committed.note})
+    else:
+        _show(opened, done, committed)
+    return 0
+
+
+def _paths(opened: OpenPlan, done: Archived) -> list[Path]:
+    return [done.path, *done.moved, *(opened.root / path for path in done.fresh)]
+
+
+def _message(done: Archived) -> str:
+    manifest = done.manifest
+    return f"chore: archive {done.path.name} ({manifest.done} of {manifest.total} stories done)"
+
+
+def _show(opened: OpenPlan, done: Archived, committed: archive_commit.Committed) -> None:
+    manifest = done.manifest
+    say(f"{done.path.relative_to(opened.root)}: {manifest.done} of {manifest.total} stories done", "bold")
+    if manifest.done < manifest.total:
+        note(f"{manifest.total - manifest.done} stories were not done; `ralph archive restore` brings them back")
+    for path in done.fresh:
+        say(f"  fresh   {path}")
+    for source in done.left:
+        warn(f"{source.relative_to(opened.root)} was changed in the meantime and was left where it is")
+    if committed.commit:
+        say(f"  commit  {committed.commit}")
+    if committed.note:
+        note(committed.note)
+
+
+def _list(args: Namespace) -> int:
+    root = root_of(args, os.environ)
+    found = archives(root, find_plans(root, Choice()))
+    if args.json:
+        emit_json([{"name": a.name, "path": a.path, "manifest": a.manifest} for a in found])
+        return 0
+    for one in found:
+        known = one.manifest
+        about = f"{known.done}/{known.total} done, {known.layout}" if known else "not made by this Ralph"
+        say_raw(f"{one_line(one.name)}  {paint(one_line(about), 'dim')}")
+    if not found:
+        note("there is no archive yet; `ralph archive` makes one")
+    return 0
+
+
+def _restore(args: Namespace) -> int:
+    root = root_of(args, os.environ)
+    chosen = find_archive(root, args.name, find_plans(root, Choice()))
+    done = restore(root, chosen, time.time(), os.environ)
+    if args.json:
+        emit_json({"archive": chosen.path, "plan": done.ref.path, "files": done.files, "kept": done.kept})
+        return 0
+    say(f"{done.ref.path.relative_to(root)} is back, with {len(done.files)} files; the archive stays", "bold")
+    for path in done.kept:
+        note(f"{path.relative_to(root)} is not the archived one: it had stayed here, and was kept")
+    return 0
+
+
+def _iso(now: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
