@@ -1,0 +1,101 @@
+"""`ralph doctor`: one probe a topic, all at the same time. A probe that fails or hangs hurts no other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.core.errors import RalphError
+from ralph.core.text import one_line
+
+PATIENCE = 2.6
+"""Seconds for all probes together. They run at the same time."""
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Finding(Struct, frozen=True):
+    level: Level
+    text: str
+    fix: str = ""
+
+
+class Line(Struct, frozen=True):
+    """A finding and the topic it belongs to."""
+
+    topic: str
+    level: Level
+    text: str
+    fix: str = ""
+
+
+class Patient(Struct, frozen=True):
+    """What is looked at."""
+
+    here: Path
+    root: Path | None
+    """The workspace, if there is one."""
+    env: Mapping[str, str]
+
+    @property
+    def folder(self) -> Path:
+        return self.root or self.here
+
+
+Probe = Callable[[Patient], Iterable[Finding]]
+
+
+def ok(text: str) -> Finding:
+    return Finding(Level.OK, text)
+
+
+def warn(text: str, fix: str) -> Finding:
+    return Finding(Level.WARN, text, fix)
+
+
+def fail(text: str, fix: str) -> Finding:
+    return Finding(Level.FAIL, text, fix)
+
+
+def examine(patient: Patient, probes: Mapping[str, Probe], patience: float = PATIENCE) -> list[Line]:
+    """The findings of every probe, in the order of the table. One that takes too long is reported as such."""
+    results: dict[str, list[Finding]] = {}
+    # Daemons: a probe that hangs in the kernel, on a dead network drive say, must not keep Ralph from ending.
+    threads = [
+        threading.Thread(target=_run, args=(topic, probe, patient, results), daemon=True)
+        for topic, probe in probes.items()
+    ]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + patience
+    for thread in threads:
+        thread.join(max(until - time.monotonic(), 0))
+    late = [warn(f"no answer within {patience:g} seconds", "try again; see whether a drive or the network hangs")]
+    return [
+        Line(topic, finding.level, one_line(finding.text), one_line(finding.fix))
+        for topic in probes
+        for finding in results.get(topic, late)
+    ]
+
+
+def _run(topic: str, probe: Probe, patient: Patient, results: dict[str, list[Finding]]) -> None:
+    try:
+        found = list(probe(patient))
+    except RalphError as error:
+        found = [fail(str(error), error.hint or "see `ralph check`")]
+    except Exception as error:  # noqa: BLE001 - one broken probe must not hide what the others found
+        found = [warn(f"could not be looked at: {type(error).__name__}: {error}", "report this as a bug")]
+    results[topic] = found
+
+
+def is_well(lines: Iterable[Line]) -> bool:
+    return not any(line.level is Level.FAIL for line in lines)

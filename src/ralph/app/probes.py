@@ -1,0 +1,176 @@
+"""What `ralph doctor` looks at on this machine: programs, disk, terminal. Nothing reaches the network."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ralph.app.doctor import Finding, Patient, fail, ok, warn
+from ralph.core.errors import SetupError
+from ralph.core.text import one_line
+from ralph.host.git import ask
+from ralph.host.places import state_home
+from ralph.host.proc import run
+from ralph.host.repo import OLDEST_GIT
+
+CLIENTS = {
+    "claude": "claude",
+    "codex": "codex",
+    "gemini": "gemini",
+    "opencode": "opencode",
+    "qwen": "qwen",
+    "copilot": "copilot",
+    "cursor": "cursor-agent",
+    "droid": "droid",
+    "goose": "goose",
+    "aider": "aider",
+    "amp": "amp",
+    "cline": "cline",
+}
+"""Agent → its program."""
+_ANSWER_WITHIN = 2.0
+_SCARCE, _TIGHT = 100 * 1024**2, 1024**3
+_FEW_FILES = 1000
+
+
+def python(_patient: Patient) -> Iterator[Finding]:
+    yield ok(f"Python {platform.python_version()} ({sys.executable})")
+    if sys.platform == "win32":
+        yield warn("agents cannot be run on Windows yet", "use WSL, Linux or macOS for `ralph run`")
+
+
+def git(patient: Patient) -> Iterator[Finding]:
+    said = ask(patient.folder, "version", timeout=_ANSWER_WITHIN).out.decode(errors="replace")
+    numbers = re.search(r"(\d+)\.(\d+)[.\d]*", said)
+    oldest = ".".join(map(str, OLDEST_GIT))
+    if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST_GIT:
+        yield fail(f"git {numbers[0]} is too old", f"install git {oldest} or newer")
+    else:
+        yield ok(f"git {numbers[0]}" if numbers else f"git: {said}")
+
+
+def identity(patient: Patient) -> Iterator[Finding]:
+    answer = ask(patient.folder, "var", "GIT_COMMITTER_IDENT", timeout=_ANSWER_WITHIN)
+    names = [ask(patient.folder, "config", key, timeout=_ANSWER_WITHIN).out for key in ("user.name", "user.email")]
+    if answer.code == 0 and all(names):
+        yield ok(f"git commits as {answer.out.decode(errors='replace').rpartition('>')[0]}>")
+    else:
+        yield warn(
+            "git does not know who you are; the loop would commit as Ralph Loop <ralph@localhost>",
+            'git config --global user.name "Your Name" && git config --global user.email you@example.com',
+        )
+
+
+def clients(patient: Patient) -> Iterator[Finding]:
+    """The agent programs that are here. Whether the configured one is among them is for `agent` to say."""
+    for name, program in CLIENTS.items():
+        if found := shutil.which(program, path=patient.env.get("PATH")):
+            yield ok(f"{name} {version_of(found, patient.env)} ({found})")
+
+
+def sandboxes(patient: Patient) -> Iterator[Finding]:
+    path = patient.env.get("PATH")
+    here = [tool for tool in ("bwrap", "docker", "podman", "sandbox-exec") if shutil.which(tool, path=path)]
+    for tool in here:
+        trouble = _try_bwrap(patient) if tool == "bwrap" else ""
+        if trouble:
+            yield warn(f"bwrap is here but does not work: {trouble}", "allow unprivileged user namespaces")
+        else:
+            found = shutil.which(tool, path=path) or tool
+            yield ok(f"{tool} {'' if tool == 'sandbox-exec' else version_of(found, patient.env)}".strip())
+    if not here:
+        tool = "sandbox-exec, docker or podman" if sys.platform == "darwin" else "bwrap, docker or podman"
+        yield warn("no sandbox tool is here; an agent can reach everything you can", f"install {tool}")
+
+
+def _try_bwrap(patient: Patient) -> str:
+    tried = run(["bwrap", "--ro-bind", "/", "/", "true"], cwd=Path("/"), env=_bare(patient.env, "/"), timeout=1.5)
+    return "" if tried.ok else one_line(tried.err.decode(errors="replace"), 120) or f"exit code {tried.code}"
+
+
+def version_of(program: str, env: Mapping[str, str]) -> str:
+    """What `PROGRAM --version` says first, asked in an empty home and with no way out to the network."""
+    with tempfile.TemporaryDirectory(prefix="ralph-doctor-", ignore_cleanup_errors=True) as home:
+        try:
+            said = run(
+                [program, "--version"],
+                cwd=Path(home),
+                env=_bare(env, home),
+                timeout=_ANSWER_WITHIN,
+                limit=4096,
+                grace=0.1,
+            )
+        except SetupError as error:
+            return f"(cannot be started: {error.message})"
+    if said.timed_out:
+        return f"(no answer to --version within {_ANSWER_WITHIN:g} seconds)"
+    if said.code != 0:
+        return f"(--version ends with exit code {said.code})"
+    text = (said.out or said.err).decode(errors="replace")
+    numbers = re.search(r"\d+(\.\d+)+\S*", text)
+    return numbers[0].rstrip(",;") if numbers else one_line(text, 60)
+
+
+def _bare(env: Mapping[str, str], home: str) -> dict[str, str]:
+    nowhere = "http://127.0.0.1:9"
+    kept = {name: env[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT") if name in env}
+    return kept | {
+        "HOME": home,
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "CI": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "HTTP_PROXY": nowhere,
+        "HTTPS_PROXY": nowhere,
+        "ALL_PROXY": nowhere,
+        "http_proxy": nowhere,
+        "https_proxy": nowhere,
+    }
+
+
+def disk(patient: Patient) -> Iterator[Finding]:
+    for what, wanted in (("the workspace", patient.folder), ("the state folder", state_home(patient.env))):
+        folder = wanted
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        free = shutil.disk_usage(folder).free
+        text = f"{free / 1024**3:.1f} GB free for {what} ({wanted})"
+        if free < _SCARCE:
+            yield fail(text, "make room: a run needs space for checkpoints and logs")
+        elif free < _TIGHT:
+            yield warn(text, "make room before a long run")
+        else:
+            yield ok(text)
+        if _is_out_of_inodes(folder):
+            yield fail(f"{what} has room for few more files ({wanted})", "remove files there: its inodes are used up")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            yield fail(f"{what} cannot be written to ({folder})", f"get permission to write to {folder}")
+
+
+def _is_out_of_inodes(folder: Path) -> bool:
+    if not hasattr(os, "statvfs"):
+        return False
+    found = os.statvfs(folder)
+    return found.f_files > 0 and found.f_favail < _FEW_FILES  # some file systems have no fixed number, and say 0
+
+
+def terminal(patient: Patient) -> Iterator[Finding]:
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    if not sys.stdout.isatty():
+        yield ok("output is not a terminal: plain lines, no colour, nothing is asked")
+    else:
+        size = shutil.get_terminal_size()
+        text = f"{size.columns} × {size.lines} characters, TERM={patient.env.get('TERM', '')}"
+        colour = "no colour (NO_COLOR)" if patient.env.get("NO_COLOR") else "colour"
+        if size.columns < 60 or size.lines < 15:
+            yield warn(f"{text}, {colour}", "make the window larger: 80 × 24 is enough")
+        else:
+            yield ok(f"{text}, {colour}")
+    if encoding != "utf8":
+        yield warn(f"the encoding is {encoding or 'not known'}, not UTF-8", "export LC_ALL=C.UTF-8")

@@ -1,0 +1,154 @@
+"""What `ralph doctor` looks at in a workspace: repository, settings, plans, trust, locks."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+from ralph.app import probes
+from ralph.app.active_runs import describe, held_locks
+from ralph.app.doctor import Finding, Patient, Probe, fail, ok, warn
+from ralph.app.linting import lint_plan
+from ralph.app.trusting import gather, read_record
+from ralph.app.workspace import Choice, find_plans, store_for
+from ralph.config.layers import Settings, load
+from ralph.config.trust import Status, check_trust
+from ralph.core.errors import NotARepository, PlanError
+from ralph.core.ports import PlanRef
+from ralph.core.problems import Severity
+from ralph.host.places import home, workspace_state
+from ralph.host.repo import find_repository, identify
+from ralph.host.situation import situation
+
+_NO_PROGRAM = frozenset({"scripted", "command"})
+
+
+def repository(patient: Patient) -> Iterator[Finding]:
+    try:
+        repo = identify(find_repository(patient.folder, home=home(patient.env)))
+    except NotARepository as error:
+        yield fail(error.message, error.hint)
+        return
+    now = situation(repo)
+    if now.in_progress:
+        yield fail(
+            f"a {now.in_progress} is in progress in {repo.root}", f"finish it, or `git {now.in_progress} --abort`"
+        )
+    if now.detached:
+        yield warn(f"{repo.root} is on no branch (detached HEAD)", "git switch -c NAME")
+    if now.unborn:
+        yield warn(f"{repo.root} has no commit yet", "git commit: a run starts from a commit")
+    if now.dirty:
+        yield warn(f"{len(now.dirty)} files have uncommitted changes", "commit or stash them before a run")
+    if not (now.in_progress or now.detached or now.unborn or now.dirty):
+        yield ok(f"{repo.root} on {now.branch}, nothing uncommitted")
+
+
+def workspace(patient: Patient) -> Iterator[Finding]:
+    if patient.root is None:
+        yield warn(f"there is no plan here or above ({patient.here})", "ralph init NAME")
+        return
+    refs = _refs(patient)
+    if not refs:
+        yield warn(f"{patient.root} has no plan yet", "ralph init NAME")
+    for ref in refs:
+        problems = lint_plan(ref, _settings(patient, ref.layout), patient.env)
+        errors = [p for p in problems if p.severity is Severity.ERROR]
+        name = ref.path.relative_to(ref.root)
+        if errors:
+            more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+            yield fail(f"{errors[0]}{more}", errors[0].hint or "ralph check")
+        elif problems:
+            yield warn(f"{name} ({ref.layout}): {len(problems)} warnings", f"ralph check {name}")
+        else:
+            yield ok(f"{name} ({ref.layout})")
+
+
+def config(patient: Patient) -> Iterator[Finding]:
+    settings = _settings(patient, "")
+    for problem in settings.warnings:
+        yield warn(str(problem), problem.hint or "ralph config show")
+    files = [layer.file for layer in settings.layers if layer.file and layer.values]
+    yield ok(f"settings from {', '.join(files)}" if files else "settings: the defaults")
+
+
+def agent(patient: Patient) -> Iterator[Finding]:
+    """The one agent a run would use."""
+    wanted = _settings(patient, "").config.agent
+    program = wanted.command[0] if wanted.command else probes.CLIENTS.get(wanted.name, wanted.name)
+    if wanted.name in _NO_PROGRAM and not wanted.command:
+        yield ok(f"{wanted.name}, which needs no program")
+    elif found := shutil.which(program, path=patient.env.get("PATH")):
+        yield ok(f"{wanted.name}: {found}")
+    else:
+        others = [name for name, p in probes.CLIENTS.items() if shutil.which(p, path=patient.env.get("PATH"))]
+        instead = f", or use what is here: ralph config set agent.name {others[0]}" if others else ""
+        yield fail(
+            f"the agent {wanted.name} is not installed ({program} is not on PATH)", f"install {program}{instead}"
+        )
+
+
+def trust(patient: Patient) -> Iterator[Finding]:
+    if patient.root is None:
+        return
+    plans = []
+    for ref in _refs(patient):
+        try:
+            plans.append((ref.path, store_for(ref, patient.env).load().plan))
+        except PlanError:
+            continue  # said by `workspace`
+    commands = gather(patient.root, _settings(patient, ""), plans)
+    verdict = check_trust(read_record(patient.root, patient.env), commands)
+    if not commands:
+        yield ok("the workspace names no commands")
+    elif verdict.status is Status.TRUSTED:
+        yield ok(f"{len(commands)} commands of the workspace are trusted")
+    else:
+        yield warn(f"commands of the workspace are not trusted ({verdict.status.value})", "ralph trust")
+
+
+def beads(patient: Patient) -> Iterator[Finding]:
+    path = patient.env.get("PATH")
+    for tool in ("br", "bd"):
+        if found := shutil.which(tool, path=path):
+            yield ok(f"{tool} {probes.version_of(found, patient.env)}")
+            return
+    if any(ref.layout == "spec.md" for ref in _refs(patient)):
+        yield warn("neither br nor bd is here; spec.md is used on its own", "install beads_rust (br), or leave it")
+    else:
+        yield ok("not installed, and not needed here")
+
+
+def locks(patient: Patient) -> Iterator[Finding]:
+    held = list(held_locks(workspace_state(patient.folder, patient.env)))
+    for path, owner in held:
+        yield warn(f"{path} is held by {describe(owner)}", "wait until it ends; one run works on a plan at a time")
+    if not held:
+        yield ok("no run is at work here")
+
+
+def _refs(patient: Patient) -> list[PlanRef]:
+    return find_plans(patient.root, Choice()) if patient.root else []
+
+
+def _settings(patient: Patient, layout: str) -> Settings:
+    return load(root=patient.root, layout=layout, name=None, env=patient.env, flags={})
+
+
+PROBES: dict[str, Probe] = {
+    "python": probes.python,
+    "git": probes.git,
+    "identity": probes.identity,
+    "repository": repository,
+    "workspace": workspace,
+    "config": config,
+    "trust": trust,
+    "agent": agent,
+    "clients": probes.clients,
+    "sandbox": probes.sandboxes,
+    "beads": beads,
+    "disk": probes.disk,
+    "locks": locks,
+    "terminal": probes.terminal,
+}
+"""Topic → what looks at it."""

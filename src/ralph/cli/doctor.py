@@ -1,0 +1,49 @@
+"""Check this machine and this workspace, and say for each thing that is wrong how to put it right.
+
+Agent clients are only asked for their version, in an empty home and with no way to the network. Exit code 78 when
+something would stop a run."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from ralph.app.doctor import Level, Line, Patient, examine, is_well
+from ralph.app.workspace import find_root, root_of
+from ralph.app.workspace_probes import PROBES
+from ralph.cli.arguments import add_json
+from ralph.cli.output import emit_json, note, paint, say_raw
+from ralph.core.exit_codes import ExitCode
+
+EXAMPLES = """
+ralph doctor             every line that is not ok says what to do
+ralph doctor --json      for scripts
+"""
+
+_STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    here = Path.cwd()
+    root = root_of(args, os.environ) if args.project_dir else find_root(here, os.environ)
+    lines = examine(Patient(here, root, os.environ), PROBES)
+    if args.json:
+        emit_json({"ok": is_well(lines), "workspace": root, "findings": lines})
+    else:
+        _print(lines)
+    return ExitCode.COMPLETE if is_well(lines) else ExitCode.ENVIRONMENT
+
+
+def _print(lines: list[Line]) -> None:
+    for line in lines:
+        say_raw(f"{paint(f'{line.level.value:<5}', _STYLES[line.level])} {line.topic:<11} {line.text}")
+        if line.level is not Level.OK and line.fix:
+            say_raw(f"{'':<18}{paint(f'fix: {line.fix}', 'dim')}")
+    counts = {level: sum(line.level is level for line in lines) for level in Level}
+    note(f"{counts[Level.FAIL]} to fix, {counts[Level.WARN]} to look at, {counts[Level.OK]} fine")
