@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ralph.cli.arguments import Parser
     from ralph.core.errors import RalphError
 
+_MOST_PROBLEMS = 10
 _USAGE = "usage: ralph COMMAND [OPTIONS]"
 
 
@@ -127,8 +128,15 @@ def _unknown(name: str) -> int:
 
 def _report(error: "RalphError") -> int:
     from ralph.cli.output import fail
+    from ralph.core.errors import BadData
 
-    fail(str(error), error.hint)
+    problems = error.problems if isinstance(error, BadData) else ()
+    for problem in problems[:_MOST_PROBLEMS]:
+        fail(str(problem), problem.hint)
+    if not problems:
+        fail(str(error), error.hint)
+    elif len(problems) > _MOST_PROBLEMS:
+        fail(f"and {len(problems) - _MOST_PROBLEMS} more problems")
     return int(error.exit_code)
 
 

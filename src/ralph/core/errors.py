@@ -60,7 +60,7 @@ class BadData(RalphError):
     def of(cls, problems: Sequence[Problem]) -> BadData:
         """An error of this class that says the first problem and carries them all."""
         first = problems[0]
-        more = f" (and {len(problems) - 1} more: see `ralph check`)" if len(problems) > 1 else ""
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         return cls(first.message + more, hint=first.hint, where=first.where, problems=problems)
 
 
