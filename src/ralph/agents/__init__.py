@@ -1,0 +1,1 @@
+"""Agents: how each client is started, and how its output is read into typed events."""

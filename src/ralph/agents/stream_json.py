@@ -1,0 +1,207 @@
+"""The stream of the Claude client, `--output-format stream-json`: one JSON object a line, read into typed events.
+
+A reader remembers a little between lines, because a result is only understood with what came before it: costs are
+totals of the whole process, and why it failed is said by an earlier event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ralph.agents.tool_words import summarise
+from ralph.agents.trouble import Failure, classify
+from ralph.agents.untyped import count, decode, items, members, number, text
+from ralph.core.agent import AgentEvent, Init, Limit, Result, Retry, Text, Tokens, ToolResult, ToolUse, Trouble
+from ralph.core.text import one_line
+
+_CHANGING = frozenset({"Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"})
+_MOST_OPEN = 256
+_DETAIL = 300
+_FURTHEST = 1e11
+"""Seconds since the epoch; a time of reset beyond is none."""
+
+
+class StreamJson:
+    """A reader for one process."""
+
+    def __init__(self) -> None:
+        self._cwd = ""
+        self._worked = False
+        """The model said or did something."""
+        self._limited = False
+        self._error: dict[str, Any] = {}
+        """The last assistant event, when it stands for an error of the API."""
+        self._open: dict[str, str] = {}
+        """Calls of changing tools without a result yet: id → tool."""
+        self._denied: list[str] = []
+        """Changing tools that the client did not permit."""
+        self._changed = False
+        self._cost = 0.0
+        self._tokens = Tokens()
+
+    def __call__(self, line: bytes) -> Iterable[AgentEvent]:
+        event = decode(line)
+        match event.get("type"):
+            case "system":
+                return self._system(event)
+            case "assistant":
+                return list(self._assistant(event))
+            case "user":
+                return list(self._user(event))
+            case "rate_limit_event":
+                return self._limit(members(event.get("rate_limit_info")))
+            case "result":
+                return [self._result(event)]
+            case _:
+                return []
+
+    def _system(self, event: dict[str, Any]) -> list[AgentEvent]:
+        match event.get("subtype"):
+            case "init":
+                self._cwd = text(event.get("cwd"))
+                return [Init(text(event.get("model")), text(event.get("session_id")))]
+            case "api_retry":
+                status = count(event.get("error_status")) or None
+                return [Retry(count(event.get("attempt")), status, text(event.get("error")))]
+            case "permission_denied":
+                # Only what needs somebody to say yes; a hook that denies a call does not come this way.
+                name = text(event.get("tool_name"))
+                if name in _CHANGING and name not in self._denied:
+                    self._denied.append(name)
+        return []
+
+    def _assistant(self, event: dict[str, Any]) -> Iterator[AgentEvent]:
+        """What a sub-agent does is shown; what it says is said to the agent, and no word of the agent's."""
+        is_main = event.get("parent_tool_use_id") is None
+        message = members(event.get("message"))
+        is_api_error = event.get("is_api_error_message") is True
+        if is_main:
+            self._error = event if is_api_error or event.get("error") else {}
+        if is_api_error or text(message.get("model")) == "<synthetic>":
+            info = members(members(event.get("api_error_params")).get("rate_limit_info"))
+            if not self._limited:
+                yield from self._limit(info)
+            return
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+        for block in blocks:
+            if block.get("type") == "text" and is_main and (said := text(block.get("text"))):
+                self._worked = True
+                yield Text(said)
+            elif block.get("type") == "tool_use":
+                self._worked = True
+                yield self._tool_use(block)
+
+    def _tool_use(self, block: dict[str, Any]) -> ToolUse:
+        name, call = text(block.get("name")), text(block.get("id"))
+        if name in _CHANGING:
+            if len(self._open) >= _MOST_OPEN:
+                self._open.pop(next(iter(self._open)))
+            self._open[call] = name
+        return ToolUse(name, summarise(name, members(block.get("input")), self._cwd), call)
+
+    def _user(self, event: dict[str, Any]) -> Iterator[AgentEvent]:
+        if event.get("isSynthetic") is True:
+            return
+        for block in items(members(event.get("message")).get("content")):
+            if block.get("type") != "tool_result":
+                continue
+            call, ok = text(block.get("tool_use_id")), block.get("is_error") is not True
+            tool = self._open.pop(call, "")
+            if ok and tool:
+                self._changed |= tool != "Bash" or "bashEditDiff" in members(event.get("tool_use_result"))
+            yield ToolResult(call, ok)
+
+    def _limit(self, info: dict[str, Any]) -> list[AgentEvent]:
+        """A rejection without a time of reset is a busy server, not a used-up limit; one on overage goes on."""
+        status, kind = text(info.get("status")), text(info.get("rateLimitType"))
+        resets_at = number(info.get("resetsAt"))
+        if resets_at is not None and not 0 < resets_at < _FURTHEST:
+            resets_at = None
+        rejected = status == "rejected" and info.get("isUsingOverage") is not True
+        if not status or (rejected and resets_at is None and not kind):
+            return []
+        self._limited = rejected
+        utilization = number(info.get("utilization"))
+        if utilization is None:
+            utilization = number(members(members(info.get("unifiedWindows")).get(kind)).get("utilization"))
+        return [Limit(rejected, resets_at, kind, utilization)]
+
+    def _result(self, event: dict[str, Any]) -> Result:
+        said = text(event.get("result"))
+        trouble = self._trouble(event, said)
+        self._error = {}
+        detail = ""
+        if trouble is Trouble.PERMISSION:
+            detail = f"the agent was not permitted to use {' and '.join(self._denied)}"
+        elif trouble:
+            errors = event.get("errors")
+            words = [text(error) for error in errors] if isinstance(errors, list) else []
+            detail = one_line((said or "; ".join(words))[:10_000], _DETAIL)
+        return Result(
+            ok=trouble is None,
+            text=said,
+            trouble=trouble,
+            detail=detail,
+            cost_usd=self._new_cost(event),
+            tokens=self._new_tokens(event),
+            turns=count(event.get("num_turns")),
+            models=_by_cost(members(event.get("modelUsage"))),
+        )
+
+    def _trouble(self, event: dict[str, Any], said: str) -> Trouble | None:
+        subtype, is_error = text(event.get("subtype")), event.get("is_error")
+        if is_error is True or (is_error is not False and subtype != "success"):
+            names = [event.get("api_error"), event.get("api_error_type")]
+            names += [self._error.get(key) for key in ("error", "api_error", "api_error_type")]
+            return classify(
+                Failure(
+                    subtype=subtype,
+                    terminal_reason=text(event.get("terminal_reason")),
+                    status=count(event.get("api_error_status")) or count(self._error.get("api_error_status")),
+                    names=frozenset(text(name) for name in names if name),
+                    limited=self._limited,
+                )
+            )
+        if not said.strip() and not self._worked:
+            return Trouble.EMPTY
+        if self._denied and not self._changed:
+            return Trouble.PERMISSION
+        return None
+
+    def _new_cost(self, event: dict[str, Any]) -> float | None:
+        """What this result adds: the client reports the total of its process."""
+        total = number(event.get("total_cost_usd"))
+        if total is None or total < 0:
+            return None
+        before, self._cost = self._cost, total
+        return round(total - before, 9) if total >= before else total
+
+    def _new_tokens(self, event: dict[str, Any]) -> Tokens:
+        """By model, because that has sub-agents and compaction in it; those are totals too."""
+        used = [item for item in members(event.get("modelUsage")).values() if isinstance(item, dict)]
+        if not used:
+            usage = members(event.get("usage"))
+            names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+            return Tokens(*(count(usage.get(name)) for name in names))
+        names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+        total = Tokens(*(sum(count(item.get(name)) for item in used) for name in names))
+        before, self._tokens = self._tokens, total
+        return Tokens(
+            _added(total.input, before.input),
+            _added(total.output, before.output),
+            _added(total.cache_read, before.cache_read),
+            _added(total.cache_write, before.cache_write),
+        )
+
+
+def _by_cost(used: dict[str, Any]) -> tuple[str, ...]:
+    """The models of a process, the one that did most of the work first."""
+    costs = {text(name): number(members(item).get("costUSD")) or 0.0 for name, item in used.items()}
+    return tuple(sorted(costs, key=lambda name: -costs[name]))
+
+
+def _added(total: int, before: int) -> int:
+    """A total that fell was counted anew."""
+    return total - before if total >= before else total
