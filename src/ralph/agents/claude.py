@@ -1,0 +1,103 @@
+"""Claude Code: `claude -p --output-format stream-json`, the reference client."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from ralph.agents.program import argument, which
+from ralph.agents.stream_json import StreamJson
+from ralph.core.errors import SetupError
+from ralph.core.ports import Launch, Reader, Session
+
+NAME = "claude"
+TITLE = "Claude Code"
+ENV = (
+    "ANTHROPIC_*",
+    "API_TIMEOUT_MS",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_REGION",
+    "BASH_DEFAULT_TIMEOUT_MS",
+    "BASH_MAX_TIMEOUT_MS",
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_SKIP_*",
+    "CLAUDE_CODE_TMPDIR",
+    "CLAUDE_CODE_USE_*",
+    "CLAUDE_CONFIG_DIR",
+    "CLOUD_ML_REGION",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "MAX_THINKING_TOKENS",
+    "NODE_EXTRA_CA_CERTS",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+)
+"""Credentials of its own, the way to the model, and its limits. Keys that open more than a model, such as AWS ones, are
+passed only when the settings say so (agent.env); CLAUDECODE never is: the client is not inside another one."""
+
+_RETRIES = 6
+"""About half a minute. The client's own ten take three minutes, also for a key that is wrong; the loop tries again."""
+_SHELL = "/bin/bash"
+
+
+def find(session: Session, path: str) -> str:
+    if session.command:
+        given = session.command[0]
+        if found := which(given, session.cwd, path):
+            return found
+        raise SetupError(f"the agent's program {given} is not there", hint="correct agent.command, or leave it out")
+    if found := which("claude", session.cwd, path) or _bundled():
+        return found
+    raise SetupError(
+        "Claude Code is not installed: there is no program called claude on PATH",
+        hint="`npm install -g @anthropic-ai/claude-code`, or `pip install claude-agent-sdk`, which brings it along; "
+        "agent.command names another program",
+    )
+
+
+def _bundled() -> str | None:
+    """The client inside the Python SDK. Importing the SDK itself would take a second."""
+    spec = find_spec("claude_agent_sdk")
+    folders = spec.submodule_search_locations if spec else None
+    for folder in folders or ():
+        program = Path(folder, "_bundled", "claude")
+        if os.access(program, os.X_OK) and program.is_file():
+            return str(program)
+    return None
+
+
+def launch(session: Session, program: str) -> Launch:
+    """Each process is a fresh session, free of the user's own hooks, plugins and MCP servers."""
+    argv = [program, *session.command[1:], "-p", "--output-format", "stream-json", "--verbose"]
+    argv += ["--no-session-persistence", "--setting-sources", "project", "--strict-mcp-config"]
+    if session.model:
+        argv += ["--model", argument(session.model)]
+    if session.system:
+        argv += ["--append-system-prompt", argument(session.system)]
+    if session.allowed_tools:
+        # One word with `=`: the option takes all words that follow, and a rule such as `Bash(git *)` has spaces.
+        argv.append(f"--allowedTools={argument(session.allowed_tools)}")
+    if session.skip_permissions:
+        argv.append("--dangerously-skip-permissions")
+    return Launch(tuple(argv), session.prompt.encode("utf-8", "replace"), _environment(session))
+
+
+def _environment(session: Session) -> dict[str, str]:
+    env = {
+        "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",  # a command over its time is ended, not moved out of sight
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_MAX_RETRIES": str(_RETRIES),
+    }
+    if Path(_SHELL).exists():
+        env["SHELL"] = _SHELL  # else it takes whichever shell it finds
+    if session.is_root and session.skip_permissions:
+        env["IS_SANDBOX"] = "1"  # as root it refuses to start otherwise
+    return env
+
+
+def reader() -> Reader:
+    return StreamJson()

@@ -1,0 +1,73 @@
+"""Any command line: the prompt comes in by stdin, every line it prints is something the agent says.
+
+Words of the command may hold `{story}`, `{title}`, `{mode}`, `{iteration}`, `{attempt}`, `{model}`, `{plan}` and
+`{cwd}`. There is no shell in between, so a title with quotes or a `;` stays one word.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+
+from ralph.agents.program import argument, which
+from ralph.core.agent import AgentEvent, Text
+from ralph.core.errors import ConfigError, SetupError
+from ralph.core.ports import Launch, Reader, Session
+
+NAME = "command"
+TITLE = "any command line"
+ENV = ()
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+def find(session: Session, path: str) -> str:
+    if not session.command:
+        raise SetupError(
+            "the agent `command` has no command line",
+            hint="set agent.command, e.g. [my-agent, --model, '{model}'], or give --agent-command",
+        )
+    _fill(session)
+    if found := which(session.command[0], session.cwd, path):
+        return found
+    raise SetupError(
+        f"the agent's program {session.command[0]} is not installed, or not on PATH",
+        hint="install it, or give its full path in agent.command",
+    )
+
+
+def launch(session: Session, program: str) -> Launch:
+    return Launch((program, *_fill(session)), session.prompt.encode("utf-8", "replace"))
+
+
+def _fill(session: Session) -> list[str]:
+    """The words after the program, with the placeholders filled in. Other braces stay as they are."""
+    values = {
+        "story": session.story,
+        "title": session.title,
+        "mode": session.mode.value,
+        "iteration": str(session.iteration),
+        "attempt": str(session.attempt),
+        "model": session.model,
+        "plan": str(session.plan or ""),
+        "cwd": str(session.cwd),
+    }
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        if name in values:
+            return argument(values[name])
+        if close := get_close_matches(name, values, 1, cutoff=0.75):
+            raise ConfigError(f"agent.command has a placeholder {{{name}}}", hint=f"did you mean {{{close[0]}}}?")
+        return match[0]
+
+    return [_PLACEHOLDER.sub(value, word) for word in session.command[1:]]
+
+
+def reader() -> Reader:
+    return _read
+
+
+def _read(line: bytes) -> list[AgentEvent]:
+    text = line.decode("utf-8", "replace").rstrip()
+    return [Text(text)] if text else []
