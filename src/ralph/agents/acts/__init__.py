@@ -1,0 +1,1 @@
+"""What the scripted agent can do, good and bad: one class an action, by theme."""

@@ -1,0 +1,51 @@
+"""The actions by the name a script calls them. `docs/scripted-agent.md` lists them all."""
+
+from __future__ import annotations
+
+from ralph.agents.acts import claims, damage, failures, files, process, repository, words
+from ralph.agents.acts.action import Action
+
+ACTIONS: dict[str, type[Action]] = {
+    "write": files.Write,
+    "append": files.Append,
+    "replace": files.Replace,
+    "delete": files.Delete,
+    "run": files.Run,
+    "say": words.Say,
+    "think": words.Think,
+    "use": words.Use,
+    "cost": words.Cost,
+    "result": words.Result,
+    "prompt": words.Prompt,
+    "claim": claims.Claim,
+    "promise": claims.Promise,
+    "mark": claims.Mark,
+    "verdict": claims.Verdict,
+    "ask": claims.Ask,
+    "waiting": claims.Waiting,
+    "complete": claims.Complete,
+    "lie": claims.Lie,
+    "commit": repository.Commit,
+    "amend": repository.Amend,
+    "stash": repository.Stash,
+    "reset": repository.Reset,
+    "switch": repository.Switch,
+    "delete_git": repository.DeleteGit,
+    "replace_git": repository.ReplaceGit,
+    "git_config": repository.GitConfig,
+    "git_hook": repository.GitHook,
+    "link_workspace": repository.LinkWorkspace,
+    "corrupt": damage.Corrupt,
+    "sleep": process.Sleep,
+    "silent": process.Silent,
+    "hang": process.Hang,
+    "crash": process.Crash,
+    "linger": process.Linger,
+    "daemon": process.Daemon,
+    "print": words.Print,
+    "close_output": words.CloseOutput,
+    "limit": failures.Limit,
+    "api_error": failures.ApiError,
+    "empty": failures.Empty,
+    "give_up": failures.GiveUp,
+}

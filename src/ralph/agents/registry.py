@@ -1,0 +1,22 @@
+"""The table of agents. Third-party ones enter by the entry point group `ralph.agents`."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ralph.core.ports import Agent
+from ralph.core.registry import Registry
+
+AGENTS = Registry(
+    "agent",
+    {
+        "claude": "ralph.agents.claude",
+        "scripted": "ralph.agents.scripted",
+        "command": "ralph.agents.command",
+    },
+    group="ralph.agents",
+)
+
+
+def agent(name: str) -> Agent:
+    return cast(Agent, AGENTS.get(name))

@@ -1,0 +1,51 @@
+"""The agent that ships with Ralph: plays a script, with no model and no network. For tests, demos and dry runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ralph.agents.script import read
+from ralph.agents.stream_json import StreamJson
+from ralph.core.errors import SetupError
+from ralph.core.ports import Launch, Reader, Session
+from ralph.host.files import read_bytes
+
+NAME = "scripted"
+TITLE = "plays a script of edits and claims, with no model"
+ENV = ()
+
+
+def find(session: Session, path: str) -> str:
+    """The interpreter that runs Ralph. A script that is missing or wrong is told now, not by a process that fails."""
+    script = _script(session)
+    read(read_bytes(script), str(script))
+    return sys.executable
+
+
+def launch(session: Session, program: str) -> Launch:
+    env = {
+        "RALPH_STORY": session.story,
+        "RALPH_MODE": session.mode.value,
+        "RALPH_ATTEMPT": str(session.attempt),
+        "RALPH_ITERATION": str(session.iteration),
+    }
+    if session.request:
+        env["RALPH_REQUEST_FILE"] = str(session.request)
+    argv = [program, "-I", "-m", "ralph.agents.play", str(_script(session))]
+    if session.plan:
+        argv.append(str(session.plan))
+    return Launch(tuple(argv), session.prompt.encode("utf-8", "replace"), env)
+
+
+def _script(session: Session) -> Path:
+    if session.script is None:
+        raise SetupError(
+            "the scripted agent has no script",
+            hint="set agent.script, or give --agent-script; docs/scripted-agent.md has the format",
+        )
+    return session.cwd / session.script
+
+
+def reader() -> Reader:
+    return StreamJson()
