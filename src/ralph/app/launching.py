@@ -14,6 +14,7 @@ from ralph.app.running import execute, ours, refuse_unless_ready
 from ralph.app.trusting import ensure_trusted, gather
 from ralph.app.wiring import RunSpec, limits_of
 from ralph.app.workspace import open_ref, store_for
+from ralph.app.worktrees import open_worktree
 from ralph.config.layers import Settings
 from ralph.config.trust import Verdict
 from ralph.core.errors import SetupError
@@ -84,7 +85,11 @@ def launch(
     )
     find_agent(settings.config.agent.name).find(_probe(prepared), env.get("PATH", ""))
     run = new_run_id(time.time())
-    spec = RunSpec(run=run, ref=ref, settings=settings, repo=find_repo(ref, settings, env), once=prepared.once)
+    repo = find_repo(ref, settings, env)
+    if prepared.worktree:
+        ref, repo, branch = open_worktree(ref, repo, run, env)
+        tell(f"working in {ref.root} on branch {branch}; `git merge {branch}` takes it over")
+    spec = RunSpec(run=run, ref=ref, settings=settings, repo=repo, once=prepared.once)
 
     def ready(found: Situation) -> str:
         return make_ready(spec, prepared, found, env, tell)
@@ -110,7 +115,7 @@ def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping
     branch = found.branch or ""
     config = spec.config.branch
     wanted = prepared.plan.branch or (f"{config.prefix}{spec.ref.name}" if config.auto_create else "")
-    if not wanted or wanted == branch:
+    if not wanted or wanted == branch or prepared.worktree:
         return branch
     if not config.auto_create:
         tell(f"the plan names the branch {wanted}; this run works on {branch} (branch.auto_create is off)")

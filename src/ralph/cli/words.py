@@ -50,3 +50,7 @@ def plural(count: int, word: str) -> str:
     if count == 1:
         return f"1 {word}"
     return f"{count} {word[:-1]}ies" if word.endswith("y") else f"{count} {word}s"
+
+
+def moment(t: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(t))

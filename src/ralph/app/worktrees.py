@@ -1,0 +1,50 @@
+"""A run in a git worktree of its own: on its own branch, beside whatever a person is doing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ralph.core.errors import SetupError
+from ralph.core.ports import PlanRef
+from ralph.host.files import make_folder
+from ralph.host.git import git
+from ralph.host.places import workspace_state
+from ralph.host.repo import Repo, identify
+
+_CONFIG = ("config.yaml", "configs", "prompts")
+
+
+def open_worktree(ref: PlanRef, repo: Repo, run: str, env: Mapping[str, str]) -> tuple[PlanRef, Repo, str]:
+    """Make the worktree from HEAD, with the plan as it is here, committed or not. The plan there, and the branch."""
+    branch = f"ralph/{ref.name}-{run}"
+    folder = workspace_state(ref.root, env) / "worktrees" / run
+    make_folder(folder.parent, private=True)
+    inside = os.path.relpath(ref.root, repo.root)
+    if inside.startswith(".."):
+        raise SetupError(
+            "the repository is nested in the workspace, so a worktree of it would have no plan",
+            hint="commit the work first, or use --stash",
+        )
+    git(repo, "worktree", "add", "--quiet", "-b", branch, str(folder), "HEAD")
+    root = Path(os.path.realpath(folder / inside))
+    _copy(ref.root, root, ref.folder)
+    for name in _CONFIG:
+        _copy(ref.root, root, ref.root / ".ralph" / name)
+    moved = {name: root / os.path.relpath(getattr(ref, name), ref.root) for name in ("folder", "path")}
+    return msgspec.structs.replace(ref, root=root, **moved), identify(folder), branch
+
+
+def _copy(root: Path, to: Path, path: Path) -> None:
+    """Copy one file or folder of the workspace, links as links. A folder's runs and logs stay behind."""
+    target = to / os.path.relpath(path, root)
+    if path.is_dir() and not path.is_symlink():
+        skip = shutil.ignore_patterns("runs", "logs", "archive", "worktrees")
+        shutil.copytree(path, target, symlinks=True, dirs_exist_ok=True, ignore=skip)
+    elif os.path.lexists(path):
+        make_folder(target.parent)
+        shutil.copy2(path, target, follow_symlinks=False)

@@ -1,0 +1,106 @@
+"""Work that was not accepted is never lost: list it, look at it, bring it back, or drop it."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any, cast
+
+from ralph.app.trusting import refuse_inside_loop
+from ralph.app.workspace import find_root
+from ralph.cli.arguments import Parser, add_json
+from ralph.cli.output import emit_json, paint, say, say_raw
+from ralph.cli.words import moment
+from ralph.core.text import clean, one_line
+from ralph.host.places import home, workspace_state
+from ralph.host.repo import Repo, find_repository, identify
+from ralph.host.rescue import drop, list_refs, reapply, show
+
+EXAMPLES = """
+ralph rescue list
+ralph rescue show 20260115-093012-a1b2/3
+ralph rescue restore 20260115-093012-a1b2/3
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+    _command(commands, "list", "what is there, the newest first", "ralph rescue list --json")
+    for name, summary in (
+        ("show", "what an attempt had changed"),
+        ("restore", "bring an attempt's files back into the working tree, uncommitted"),
+        ("drop", "forget an attempt for good"),
+    ):
+        one = _command(commands, name, summary, f"ralph rescue {name} 20260115-093012-a1b2/3")
+        one.add_argument("name", metavar="NAME", help="RUN/ITERATION, as `ralph rescue list` shows it")
+
+
+def _command(commands: Any, name: str, summary: str, example: str) -> ArgumentParser:
+    parser = cast(ArgumentParser, commands.add_parser(name, help=summary, description=summary, examples=example))
+    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace or repository (default: this one)")
+    add_json(parser)
+    return parser
+
+
+def run(args: Namespace) -> int:
+    repo, state = _repository(args)
+    return {"list": _list, "show": _show, "restore": _restore, "drop": _drop}[args.action](args, repo, state)
+
+
+def _repository(args: Namespace) -> tuple[Repo, Path]:
+    start = Path(args.project_dir or Path.cwd())
+    root = find_root(start, os.environ) or start
+    repo = identify(find_repository(root, None, home(os.environ)))
+    return repo, workspace_state(root, os.environ)
+
+
+def _list(args: Namespace, repo: Repo, state: Path) -> int:
+    found = sorted(list_refs(repo), key=lambda rescue: rescue.saved_at, reverse=True)
+    if args.json:
+        emit_json(found)
+        return 0
+    if not found:
+        say("Nothing was rescued here: everything was accepted, or nothing has run yet.")
+    for rescue in found:
+        say_raw(f"{one_line(rescue.name):<28} {paint(moment(rescue.saved_at), 'dim')}  {one_line(rescue.subject, 80)}")
+    return 0
+
+
+def _show(args: Namespace, repo: Repo, state: Path) -> int:
+    shown = show(repo, args.name)
+    if args.json:
+        emit_json(shown)
+        return 0
+    say_raw(paint(f"{one_line(shown.rescue.subject)}  ({moment(shown.rescue.saved_at)})", "bold"))
+    for changed in shown.changes:
+        say(f"  {changed.status} {one_line(changed.path)}")
+    say()
+    for line in clean(shown.diff).splitlines():
+        style = "green" if line.startswith("+") else "red" if line.startswith("-") else ""
+        say_raw(paint(line, style) if style else line)
+    if shown.is_cut:
+        say(f"… and more: git diff {shown.rescue.base} {shown.rescue.commit}", "dim")
+    return 0
+
+
+def _restore(args: Namespace, repo: Repo, state: Path) -> int:
+    refuse_inside_loop(os.environ, "bring rescued work back")
+    paths = reapply(repo, args.name, state / "rescue-index")
+    if args.json:
+        emit_json({"name": args.name, "paths": paths})
+        return 0
+    for path in paths:
+        say(f"  {one_line(path)}")
+    say(f"{len(paths)} files are as attempt {args.name} had left them, uncommitted")
+    return 0
+
+
+def _drop(args: Namespace, repo: Repo, state: Path) -> int:
+    refuse_inside_loop(os.environ, "drop rescued work")
+    dropped = drop(repo, args.name)
+    if args.json:
+        emit_json(dropped)
+    else:
+        say(f"dropped {dropped.name}; until git cleans up, `git branch NAME {dropped.commit[:12]}` brings it back")
+    return 0

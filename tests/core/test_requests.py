@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph.core.evidence import Claim
+from ralph.core.requests import Request, read_request
+
+
+@pytest.mark.parametrize(
+    ("data", "request_"),
+    [
+        (b'{"claim": "done"}', Request(Claim.DONE)),
+        (b'{"claim": "Already Satisfied"}', Request(Claim.ALREADY)),
+        (b'{"claim": "already_satisfied", "note": "x"}', Request(Claim.ALREADY)),
+        (b'{"ask": " Which database? "}', Request(ask="Which database?")),
+        (b'{"claim": "everything"}', Request()),
+        (b'{"claim": 3}', Request()),
+        (b"", Request()),
+        (b"[]", Request()),
+        (b"\xff\xfe", Request()),
+    ],
+)
+def test_requests_are_read_leniently_and_nonsense_is_no_request(data: bytes, request_: Request) -> None:
+    assert read_request(data) == request_
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_can_break_the_reader(data: bytes) -> None:
+    read_request(data)
+
+
+def test_a_question_is_cleaned_and_bounded() -> None:
+    asked = read_request(b'{"ask": "\\u001b[31mred' + b"x" * 10_000 + b'"}').ask
+    assert asked.startswith("redx")
+    assert len(asked) == 2000
