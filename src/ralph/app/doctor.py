@@ -6,7 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -15,6 +17,8 @@ from ralph.core.text import one_line
 
 PATIENCE = 2.6
 """Seconds for all probes together. They run at the same time."""
+
+T = TypeVar("T")
 
 
 class Level(StrEnum):
@@ -68,17 +72,7 @@ def fail(text: str, fix: str) -> Finding:
 
 def examine(patient: Patient, probes: Mapping[str, Probe], patience: float = PATIENCE) -> list[Line]:
     """The findings of every probe, in the order of the table. One that takes too long is reported as such."""
-    results: dict[str, list[Finding]] = {}
-    # Daemons: a probe that hangs in the kernel, on a dead network drive say, must not keep Ralph from ending.
-    threads = [
-        threading.Thread(target=_run, args=(topic, probe, patient, results), daemon=True)
-        for topic, probe in probes.items()
-    ]
-    for thread in threads:
-        thread.start()
-    until = time.monotonic() + patience
-    for thread in threads:
-        thread.join(max(until - time.monotonic(), 0))
+    results = at_once({topic: partial(_findings, probe, patient) for topic, probe in probes.items()}, patience)
     late = [warn(f"no answer within {patience:g} seconds", "try again; see whether a drive or the network hangs")]
     return [
         Line(topic, finding.level, one_line(finding.text), one_line(finding.fix))
@@ -87,14 +81,30 @@ def examine(patient: Patient, probes: Mapping[str, Probe], patience: float = PAT
     ]
 
 
-def _run(topic: str, probe: Probe, patient: Patient, results: dict[str, list[Finding]]) -> None:
+def _findings(probe: Probe, patient: Patient) -> list[Finding]:
     try:
-        found = list(probe(patient))
+        return list(probe(patient))
     except RalphError as error:
-        found = [fail(str(error), error.hint or "see `ralph check`")]
+        return [fail(str(error), error.hint or "see `ralph check`")]
     except Exception as error:  # noqa: BLE001 - one broken probe must not hide what the others found
-        found = [warn(f"could not be looked at: {type(error).__name__}: {error}", "report this as a bug")]
-    results[topic] = found
+        return [warn(f"could not be looked at: {type(error).__name__}: {error}", "report this as a bug")]
+
+
+def at_once(questions: Mapping[str, Callable[[], T]], patience: float) -> dict[str, T]:
+    """The answers that come in time, asked all at the same time."""
+    answers: dict[str, T] = {}
+
+    def ask(name: str, question: Callable[[], T]) -> None:
+        answers[name] = question()
+
+    # Daemons: one that hangs in the kernel, on a dead network drive say, must not keep Ralph from ending.
+    threads = [threading.Thread(target=ask, args=item, daemon=True) for item in questions.items()]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + patience
+    for thread in threads:
+        thread.join(max(until - time.monotonic(), 0))
+    return dict(answers)
 
 
 def is_well(lines: Iterable[Line]) -> bool:

@@ -8,10 +8,11 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
-from ralph.app.doctor import Finding, Patient, fail, ok, warn
+from ralph.app.doctor import Finding, Patient, at_once, fail, ok, warn
 from ralph.core.errors import SetupError
 from ralph.core.text import one_line
 from ralph.host.git import ask
@@ -34,7 +35,11 @@ CLIENTS = {
     "cline": "cline",
 }
 """Agent → its program."""
-_ANSWER_WITHIN = 2.0
+SANDBOXES = ("bwrap", "docker", "podman", "sandbox-exec")
+_ANSWER_WITHIN = 1.8
+_PATIENCE = 2.3
+"""Longer than a program gets, so that nothing is left running, and shorter than `doctor.PATIENCE`."""
+_NO_ANSWER = "(did not answer in time)"
 _SCARCE, _TIGHT = 100 * 1024**2, 1024**3
 _FEW_FILES = 1000
 
@@ -69,28 +74,38 @@ def identity(patient: Patient) -> Iterator[Finding]:
 
 def clients(patient: Patient) -> Iterator[Finding]:
     """The agent programs that are here. Whether the configured one is among them is for `agent` to say."""
-    for name, program in CLIENTS.items():
-        if found := shutil.which(program, path=patient.env.get("PATH")):
-            yield ok(f"{name} {version_of(found, patient.env)} ({found})")
+    here = {name: found for name, program in CLIENTS.items() if (found := _which(program, patient))}
+    versions = at_once({name: partial(version_of, found, patient.env) for name, found in here.items()}, _PATIENCE)
+    for name, found in here.items():
+        said = versions.get(name, _NO_ANSWER)
+        if said.startswith("("):
+            yield warn(f"{name} {said} ({found})", f"see what `{found} --version` says")
+        else:
+            yield ok(f"{name} {said} ({found})")
 
 
 def sandboxes(patient: Patient) -> Iterator[Finding]:
-    path = patient.env.get("PATH")
-    here = [tool for tool in ("bwrap", "docker", "podman", "sandbox-exec") if shutil.which(tool, path=path)]
+    here = {tool: found for tool in SANDBOXES if (found := _which(tool, patient))}
+    questions: dict[str, Callable[[], str]] = {
+        tool: partial(version_of, found, patient.env) for tool, found in here.items() if tool != "sandbox-exec"
+    }
+    if "bwrap" in here:
+        questions["trouble"] = partial(_try_bwrap, patient)
+    answers = at_once(questions, _PATIENCE)
     for tool in here:
-        trouble = _try_bwrap(patient) if tool == "bwrap" else ""
-        if trouble:
+        if tool == "bwrap" and (trouble := answers.get("trouble", _NO_ANSWER)):
             yield warn(f"bwrap is here but does not work: {trouble}", "allow unprivileged user namespaces")
         else:
-            found = shutil.which(tool, path=path) or tool
-            yield ok(f"{tool} {'' if tool == 'sandbox-exec' else version_of(found, patient.env)}".strip())
+            yield ok(f"{tool} {answers.get(tool, '' if tool == 'sandbox-exec' else _NO_ANSWER)}".strip())
     if not here:
         tool = "sandbox-exec, docker or podman" if sys.platform == "darwin" else "bwrap, docker or podman"
         yield warn("no sandbox tool is here; an agent can reach everything you can", f"install {tool}")
 
 
 def _try_bwrap(patient: Patient) -> str:
-    tried = run(["bwrap", "--ro-bind", "/", "/", "true"], cwd=Path("/"), env=_bare(patient.env, "/"), timeout=1.5)
+    tried = run(
+        ["bwrap", "--ro-bind", "/", "/", "true"], cwd=Path("/"), env=_bare(patient.env, "/"), timeout=_ANSWER_WITHIN
+    )
     return "" if tried.ok else one_line(tried.err.decode(errors="replace"), 120) or f"exit code {tried.code}"
 
 
@@ -109,12 +124,16 @@ def version_of(program: str, env: Mapping[str, str]) -> str:
         except SetupError as error:
             return f"(cannot be started: {error.message})"
     if said.timed_out:
-        return f"(no answer to --version within {_ANSWER_WITHIN:g} seconds)"
+        return _NO_ANSWER
     if said.code != 0:
         return f"(--version ends with exit code {said.code})"
     text = (said.out or said.err).decode(errors="replace")
     numbers = re.search(r"\d+(\.\d+)+\S*", text)
     return numbers[0].rstrip(",;") if numbers else one_line(text, 60)
+
+
+def _which(program: str, patient: Patient) -> str | None:
+    return shutil.which(program, path=patient.env.get("PATH"))
 
 
 def _bare(env: Mapping[str, str], home: str) -> dict[str, str]:

@@ -39,7 +39,7 @@ def repository(patient: Patient) -> Iterator[Finding]:
     if now.unborn:
         yield warn(f"{repo.root} has no commit yet", "git commit: a run starts from a commit")
     if now.dirty:
-        yield warn(f"{len(now.dirty)} files have uncommitted changes", "commit or stash them before a run")
+        yield warn(f"uncommitted changes ({len(now.dirty)})", "commit or stash them before a run")
     if not (now.in_progress or now.detached or now.unborn or now.dirty):
         yield ok(f"{repo.root} on {now.branch}, nothing uncommitted")
 
@@ -59,7 +59,7 @@ def workspace(patient: Patient) -> Iterator[Finding]:
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
             yield fail(f"{errors[0]}{more}", errors[0].hint or "ralph check")
         elif problems:
-            yield warn(f"{name} ({ref.layout}): {len(problems)} warnings", f"ralph check {name}")
+            yield warn(f"{name} ({ref.layout}): warnings ({len(problems)})", f"ralph check {name}")
         else:
             yield ok(f"{name} ({ref.layout})")
 
@@ -102,7 +102,7 @@ def trust(patient: Patient) -> Iterator[Finding]:
     if not commands:
         yield ok("the workspace names no commands")
     elif verdict.status is Status.TRUSTED:
-        yield ok(f"{len(commands)} commands of the workspace are trusted")
+        yield ok(f"every command of the workspace is trusted ({len(commands)})")
     else:
         yield warn(f"commands of the workspace are not trusted ({verdict.status.value})", "ralph trust")
 
