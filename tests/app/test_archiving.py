@@ -39,7 +39,7 @@ def start(root: Path, kind: str) -> PlanRef:
     wanted = Request(
         root=root,
         layout="tasks.json" if kind == "ralph" else kind,
-        name="login" if kind in ("tasks.json", "feature") else "",
+        name={"tasks.json": "login", "feature": "login", "plan.md": "1"}.get(kind, ""),
         ralph_dir="ralph" if kind == "ralph" else "",
         now=NOW - 5_000_000,
     )
@@ -214,6 +214,12 @@ def test_an_archive_is_never_overwritten(root: Path) -> None:
         names.append(put_away(start(root, "tasks.json")).path.name)
 
     assert names == [f"{STAMP}-login", f"{STAMP}-login-2", f"{STAMP}-login-3"]
+
+
+def test_the_number_of_an_archived_prd_is_not_used_again(root: Path) -> None:
+    put_away(start(root, "plan.md"))
+
+    assert start_plan(Request(root=root, layout="plan.md", now=NOW), os.environ).ref.folder.name == "PRD-2"
 
 
 def test_the_label_names_the_archive(root: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.app.active_runs import claim
+from ralph.app.archives import archives
 from ralph.app.first_config import first_config
 from ralph.app.ignore_lines import ignore_lines, with_lines
 from ralph.app.placing import Existing, NewFile, Placed, check_inside, place
@@ -128,7 +129,7 @@ def refer(request: Request) -> PlanRef:
             safe_name(request.name)
         return _in_ralph_dir(root, request.ralph_dir)
     if request.layout == "plan.md":
-        return known.refer(root, str(prd_number(request.name) if request.name else _next_number(known, root)))
+        return known.refer(root, str(prd_number(request.name) if request.name else _next_number(root)))
     if request.name:
         safe_name(request.name)
     if request.layout in _ONE_PLAN:
@@ -151,9 +152,12 @@ def _in_ralph_dir(root: Path, given: str) -> PlanRef:
     return PlanRef("tasks.json", root, folder, folder / "tasks.json", relative)
 
 
-def _next_number(known: Layout, root: Path) -> int:
-    taken = [int(found[0]) for ref in known.detect(root) if (found := re.search(r"[0-9]+$", ref.name))]
-    return max(taken, default=0) + 1
+def _next_number(root: Path) -> int:
+    """One that no PRD has, or had before it was archived."""
+    folders = [path.name for path in (root / ".ralph").glob("PRD-*")]
+    folders += [Path(one.manifest.folder).name for one in archives(root) if one.manifest]
+    numbers = [int(found[1]) for name in folders if (found := re.fullmatch(r"PRD-([1-9][0-9]{0,8})", name))]
+    return max(numbers, default=0) + 1
 
 
 def folder_name(root: Path) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from ralph.app import archive_commit
 from ralph.app.archive_summary import Dates
 from ralph.app.archives import archives, find_archive
-from ralph.app.archiving import Archived, archive
+from ralph.app.archiving import Archived, archive, owns_its_folder
 from ralph.app.restoring import restore
 from ralph.app.workspace import Choice, OpenPlan, find_plans, open_plan, root_of
 from ralph.cli.arguments import Parser, add_json, add_workspace
@@ -81,6 +81,8 @@ def _archive(args: Namespace) -> int:
 
 
 def _paths(opened: OpenPlan, done: Archived) -> list[Path]:
+    if owns_its_folder(opened.ref):
+        return [done.path, opened.ref.folder]  # however many files there are in it
     return [done.path, *done.moved, *(opened.root / path for path in done.fresh)]
 
 
@@ -93,7 +95,7 @@ def _show(opened: OpenPlan, done: Archived, committed: archive_commit.Committed)
     manifest = done.manifest
     say(f"{done.path.relative_to(opened.root)}: {manifest.done} of {manifest.total} stories done", "bold")
     if manifest.done < manifest.total:
-        note(f"{manifest.total - manifest.done} stories were not done; `ralph archive restore` brings them back")
+        note(f"not all stories were done; `ralph archive restore {done.path.name}` brings them back")
     for path in done.fresh:
         say(f"  fresh   {path}")
     for source in done.left:

@@ -99,11 +99,15 @@ def _show_checks(started: Started) -> None:
 def _show_next(started: Started) -> None:
     ref = started.ref
     where = layout(ref.layout).locations(ref)
-    context = where.requirements or where.specs or where.readme
-    why = f", and what they are for into {context.relative_to(ref.root)}" if context else ""
+    documents = (
+        (where.requirements, "what they are for"),
+        (where.specs, "the details"),
+        (where.readme, "where to look things up"),
+    )
+    also = next((f", and {what} into {path.relative_to(ref.root)}" for path, what in documents if path), "")
     say()
     say("next:", "bold")
-    steps = [f"write your stories into {ref.path.relative_to(ref.root)}{why}"]
+    steps = [f"write your stories into {ref.path.relative_to(ref.root)}{also}"]
     if not started.is_repository:
         steps.append("git init: a run needs a git repository, and this is none yet")
     steps += ["ralph check     is the plan fit to be run?", "ralph run       work through it"]
