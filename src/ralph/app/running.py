@@ -86,6 +86,7 @@ def _started(spec: RunSpec, plan: Plan, branch: str) -> RunStarted:
         total=len(plan.stories),
         done=plan.count(State.DONE),
         max_iterations=limits.max_iterations,
+        review_cap=config.review.cap,
         limits=limits,
         checks=tuple(one_line(check.name, 80) for check in choose(config, plan, None, "story")),
     )

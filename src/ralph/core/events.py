@@ -39,6 +39,7 @@ class RunStarted(Event, frozen=True, kw_only=True):
     total: int = 0
     done: int = 0
     max_iterations: int = 0
+    review_cap: int = 0
     checks: tuple[str, ...] = ()
     limits: Limits = Limits()
 
@@ -53,6 +54,7 @@ class SeenStory(Struct, frozen=True):
     depends_on: tuple[str, ...] = ()
     review: ReviewStatus | None = None
     attempts: int = 0
+    reviews: int = 0
 
 
 class PlanSeen(Event, frozen=True, kw_only=True):
@@ -93,6 +95,8 @@ class AgentStarted(Event, frozen=True, kw_only=True):
     pid: int
     start: str
     argv: tuple[str, ...] = ()
+    prompt: int = 0
+    """Its length in characters; the text itself is in no record."""
 
 
 class AgentSaid(Event, frozen=True):

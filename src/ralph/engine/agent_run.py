@@ -71,7 +71,12 @@ class AgentRunner:
             started.append(process)
             self._journal.write(
                 AgentStarted(
-                    iteration=session.iteration, step=step, pid=process.pid, start=process.start, argv=launch.argv
+                    iteration=session.iteration,
+                    step=step,
+                    pid=process.pid,
+                    start=process.start,
+                    argv=launch.argv,
+                    prompt=len(session.prompt),
                 )
             )
 

@@ -28,5 +28,12 @@ class Seen:
 
 def seen(story: Story) -> SeenStory:
     return SeenStory(
-        story.id, story.title, story.state, story.priority, story.depends_on, story.review.status, story.attempts
+        story.id,
+        story.title,
+        story.state,
+        story.priority,
+        story.depends_on,
+        story.review.status,
+        story.attempts,
+        story.review.count,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+import msgspec
+
 from ralph.core.agent import Limit, Retry, Tokens, ToolUse
 from ralph.core.events import (
     AgentEnded,
@@ -139,5 +141,4 @@ class RunState:
             (self.proven if event.proven else self.unproven).add(event.story)
         known = self.stories.get(event.story)
         if known is not None and event.story_state is not None:
-            changed = SeenStory(known.id, known.title, event.story_state, known.priority, known.depends_on)
-            self.stories[event.story] = changed
+            self.stories[event.story] = msgspec.structs.replace(known, state=event.story_state)
