@@ -77,7 +77,6 @@ class _Story(Struct, rename="camel"):
 
 
 def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str, Any]) -> Plan:
-    refuse_blank("verifyCommands", commands(wire.verify_commands))
     try:
         datetime.fromisoformat(wire.created_at)
     except ValueError:
@@ -88,15 +87,14 @@ def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str,
         stories=stories,
         description=wire.description,
         branch=wire.branch_name,
-        verify=commands(wire.verify_commands),
+        verify=commands(wire.verify_commands, "verifyCommands"),
         extra={"createdAt": wire.created_at, **extra},
     )
 
 
 def _read_story(wire: _Story, number: int, extra: dict[str, Any]) -> Story:
     refuse_blank("acceptanceCriteria", wire.acceptance_criteria)
-    if verify := commands(wire.verify):
-        refuse_blank("verify", verify)
+    verify = () if wire.verify is UNSET else commands(wire.verify)
     return Story(
         id=wire.id,
         title=wire.title,
@@ -175,7 +173,7 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
     plan["userStories"] = [{k: v for k, v in _write_story(example).items() if k not in ("dependsOn", "verify")}]
     folder = ref.folder.relative_to(ref.root)
     return {
-        str(folder / _FILE): dump(plan, Style()).decode() + "\n",
-        str(folder / "progress.txt"): f"# Progress Log: {ref.name}\n# Started: {facts.date}\n",
-        str(folder / "specs" / ".gitkeep"): "",
+        (folder / _FILE).as_posix(): dump(plan, Style()).decode() + "\n",
+        (folder / "progress.txt").as_posix(): f"# Progress Log: {ref.name}\n# Started: {facts.date}\n",
+        (folder / "specs" / ".gitkeep").as_posix(): "",
     }

@@ -10,6 +10,7 @@ from ralph.core.problems import Place, Problem
 from ralph.core.text import one_line
 
 LONGEST_ID = 100
+_LENGTHS = frozenset(range(1, LONGEST_ID + 1))
 _SHOWN_IN_A_CYCLE = 8
 
 Places = Callable[[int], Place]
@@ -54,7 +55,8 @@ def problems_of(stories: Sequence[Story], file: str, place: Places | None = None
 
 
 def _bad_ids(ids: Sequence[str], place: Places) -> Iterator[Problem]:
-    if not ids or ("".join(ids).isprintable() and len(max(ids, key=len)) <= LONGEST_ID and all(map(str.strip, ids))):
+    lengths = set(map(len, ids))
+    if lengths <= _LENGTHS and "".join(ids).isprintable() and not any(map(str.isspace, ids)):
         return
     for index, story_id in enumerate(ids):
         if not story_id.strip():
@@ -92,10 +94,11 @@ def _repeated_ids(ids: Sequence[str], first: dict[str, int], place: Places) -> I
 def _depends_only_on_earlier_ones(stories: Sequence[Story]) -> bool:
     """The usual plan. Such a plan has no cycle and no unknown dependency."""
     seen: set[str] = set()
+    note, has_all = seen.add, seen.issuperset
     for story in stories:
-        if story.depends_on and not seen.issuperset(story.depends_on):
+        if (needs := story.depends_on) and not has_all(needs):
             return False
-        seen.add(story.id)
+        note(story.id)
     return True
 
 

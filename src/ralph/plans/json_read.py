@@ -49,13 +49,13 @@ def _read_quickly(source: bytes, form: Format[D, S]) -> Plan | None:
         top: dict[str, Raw] = msgspec.json.decode(source.removeprefix(BOM), type=dict[str, Raw])
         tale = _read_stories(top.pop(form.stories), form.story)
         rest: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(top))
-        if _has_repeated_keys(source, {form.stories: tale.values} | rest):
+        if _has_repeated_keys(source, {form.stories: [], **rest}, tale.values):
             return None
-        stories = [form.read_story(*numbered) for numbered in zip(tale.wires, count(1), tale.extras, strict=False)]
+        stories = tuple(map(form.read_story, tale.wires, count(1), tale.extras))
         if problems_of(stories, ""):
             return None
         document = msgspec.convert(rest, form.document)
-        return form.read_document(document, tuple(stories), _unknown(rest, known_keys(form.document)))
+        return form.read_document(document, stories, _unknown(rest, known_keys(form.document)))
     except (msgspec.MsgspecError, ValueError, KeyError, OverflowError, RecursionError, Fault):
         return None
 
@@ -90,10 +90,10 @@ def _decoders(story: type[Struct]) -> tuple[msgspec.json.Decoder[Any], msgspec.j
     return msgspec.json.Decoder(list[strict]), msgspec.json.Decoder(list[story])  # type: ignore[valid-type]
 
 
-def _has_repeated_keys(source: bytes, decoded: dict[str, Any]) -> bool:
+def _has_repeated_keys(source: bytes, document: dict[str, Any], stories: list[Any]) -> bool:
     """Decoding keeps the last of several equal keys; the others are noticed by the colons that are gone with them."""
-    colons = msgspec.json.encode(decoded).count(b":")
-    if colons == source.count(b":") and b"\\u003" not in source:  # a colon in a string may be written as \u003a
+    writes_colons_plainly = b"\\" not in source or b"\\u003" not in source
+    if writes_colons_plainly and _colons(document, stories) == source.count(b":"):
         return False
     repeated = []
 
@@ -103,3 +103,14 @@ def _has_repeated_keys(source: bytes, decoded: dict[str, Any]) -> bool:
 
     json.loads(source.removeprefix(BOM), object_pairs_hook=note)
     return bool(repeated)
+
+
+def _colons(document: dict[str, Any], stories: list[Any]) -> int:
+    """How many colons there are when it is all written again: a part at a time, for which the cache is large enough."""
+    encoder = msgspec.json.Encoder()
+    count = encoder.encode(document).count(b":")
+    part = bytearray()
+    for at in range(0, len(stories), 500):
+        encoder.encode_into(stories[at : at + 500], part)
+        count += part.count(b":")
+    return count

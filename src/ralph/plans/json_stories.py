@@ -107,15 +107,20 @@ def known_keys(wire: type[Struct]) -> frozenset[str]:
     return frozenset(field.encode_name for field in msgspec.structs.fields(wire))
 
 
-def commands(value: str | tuple[str, ...] | UnsetType | None) -> tuple[str, ...]:
-    """`verify` may be one command or a list of them."""
+def commands(value: str | tuple[str, ...] | UnsetType | None, key: str = "verify") -> tuple[str, ...]:
+    """One command or a list of them."""
     if value is UNSET or value is None:
         return ()
-    return (value,) if isinstance(value, str) else value
+    found = (value,) if isinstance(value, str) else value
+    refuse_blank(key, found)
+    return found
+
+
+_is_blank = str.isspace
 
 
 def refuse_blank(key: str, lines: Sequence[str]) -> None:
-    if any(map(str.isspace, lines)):
+    if any(map(_is_blank, lines)):
         raise Fault("empty-text", key, f"an entry of {key} is empty", "write it out, or remove the entry")
 
 

@@ -107,13 +107,12 @@ class _Task(Struct):
 
 
 def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str, Any]) -> Plan:
-    refuse_blank("verifyCommands", commands(wire.verifyCommands))
     return Plan(
         name=wire.project or wire.name or wire.feature or "",
         stories=stories,
         description=wire.description or "",
         branch=wire.branchName or "",
-        verify=commands(wire.verifyCommands),
+        verify=commands(wire.verifyCommands, "verifyCommands"),
         extra=extra,
     )
 
@@ -122,24 +121,19 @@ def _read_task(wire: _Task, number: int, extra: dict[str, Any]) -> Story:
     title = _one_of("title", wire.title, wire.name)
     if title is UNSET:
         raise Fault("missing-field", "id", "title is missing", 'add "title": "…"')
-    if (
-        criteria := _one_of("acceptanceCriteria", wire.acceptanceCriteria, wire.acceptance_criteria, wire.criteria)
-        or ()
-    ):
-        refuse_blank("acceptanceCriteria", criteria)
-    if verify := commands(wire.verify):
-        refuse_blank("verify", verify)
-    depends_on = _one_of("dependsOn", wire.dependsOn, wire.depends_on, wire.dependencies) or ()
+    criteria = _one_of("acceptanceCriteria", wire.acceptanceCriteria, wire.acceptance_criteria, wire.criteria) or ()
+    refuse_blank("acceptanceCriteria", criteria)
+    depends_on = _one_of("dependsOn", wire.dependsOn, wire.depends_on, wire.dependencies)
     return Story(
         id=wire.id if isinstance(wire.id, str) else str(wire.id),
         title=title,
         description=wire.description or "",
         criteria=criteria,
-        priority=wire.priority if isinstance(wire.priority, int | float) else number,
+        priority=number if wire.priority is UNSET or wire.priority is None else wire.priority,
         depends_on=tuple(map(str, depends_on)) if depends_on else (),
         state=_STATE[wire.status],
         notes=wire.notes or "",
-        verify=verify,
+        verify=() if wire.verify is UNSET else commands(wire.verify),
         attempts=wire.attempts or 0,
         extra=extra,
     )
@@ -251,7 +245,7 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
         "configs/default.json": dump(_pipeline(), Style()).decode() + "\n",
     }
     folder = ref.folder.relative_to(ref.root)
-    return {str(folder / name): text for name, text in texts.items()}
+    return {(folder / name).as_posix(): text for name, text in texts.items()}
 
 
 def _pipeline() -> dict[str, Any]:

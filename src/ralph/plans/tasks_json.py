@@ -83,13 +83,12 @@ class _Story(Struct, rename="camel"):
 
 
 def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str, Any]) -> Plan:
-    refuse_blank("verifyCommands", commands(wire.verify_commands))
     return Plan(
         name=wire.project,
         stories=stories,
         description=wire.description,
         branch=wire.branch_name,
-        verify=commands(wire.verify_commands),
+        verify=commands(wire.verify_commands, "verifyCommands"),
         reviewed=True,
         extra=extra,
     )
@@ -101,8 +100,7 @@ def _read_story(wire: _Story, number: int, extra: dict[str, Any]) -> Story:
         hint = 'write into "notes" what was done, or set "passes" to false'
         raise Fault("missing-notes", "passes", "passes is true but notes is empty", hint)
     refuse_blank("acceptanceCriteria", wire.acceptance_criteria)
-    if verify := commands(wire.verify):
-        refuse_blank("verify", verify)
+    verify = () if wire.verify is UNSET else commands(wire.verify)
     review = NO_REVIEW
     if wire.review_count or wire.review_status or wire.review_feedback:
         review = Review(wire.review_status, wire.review_count, wire.review_feedback)
@@ -197,6 +195,6 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
     )
     folder = ref.folder.relative_to(ref.root)
     return {
-        str(folder / _FILE): dump(plan, Style()).decode() + "\n",
-        str(folder / "progress.txt"): progress,
+        (folder / _FILE).as_posix(): dump(plan, Style()).decode() + "\n",
+        (folder / "progress.txt").as_posix(): progress,
     }
