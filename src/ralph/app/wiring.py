@@ -20,6 +20,7 @@ from ralph.app.workspace import plan_state, store_for
 from ralph.app.worktree import GitWorkTree
 from ralph.config.layers import Settings
 from ralph.config.schema import Config
+from ralph.core.environment import child_environment
 from ralph.core.guard import Guard
 from ralph.core.limits import Limits
 from ralph.core.plan import Mode
@@ -113,7 +114,7 @@ def make_ground(
         folder=folder,
         journal=journal,
         book=store,
-        tree=GitWorkTree(spec.repo, plan_state(ref, env) / "index"),
+        tree=GitWorkTree(spec.repo, plan_state(ref, env) / "index", child_environment(env, config.agent.env)),
         desk=desk,
         stop=stop,
         clock=clock,

@@ -12,6 +12,16 @@ class Entry:
 
 
 GROUPS: dict[str, dict[str, Entry]] = {
+    "The loop": {
+        "run": Entry("ralph.cli.run", "work through the plan until it is done, or say why it stopped"),
+        "build": Entry("ralph.cli.build", "run for one PRD, with the arguments of `.ralph/PRD-N/` loops"),
+        "prompt": Entry("ralph.cli.prompt", "print what an agent would be told"),
+        "answer": Entry("ralph.cli.answer", "answer an agent's question"),
+        "log": Entry("ralph.cli.log", "show what happened in a run"),
+        "runs": Entry("ralph.cli.runs", "list the runs of this workspace"),
+        "replay": Entry("ralph.cli.replay", "decide and judge a recorded run again"),
+        "rescue": Entry("ralph.cli.rescue", "list, show, restore or drop work that was not accepted"),
+    },
     "Plans": {
         "init": Entry("ralph.cli.init", "start a plan in any of the five layouts"),
         "status": Entry("ralph.cli.status", "show the stories, their states and the last run"),

@@ -63,6 +63,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     outcome: Outcome
     changed: tuple[str, ...] = ()
     """Paths that differ from the checkpoint, without Ralph's own bookkeeping."""
+    repository_trouble: str = ""
+    """The agent rewrote history or left its branch: nothing of that can be kept."""
     delta: Delta | None = Delta()
     """What the agent did to the plan. None: it left one that cannot be read."""
     plan_problem: str = ""

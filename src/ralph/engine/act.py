@@ -71,6 +71,7 @@ def _evidence(
         ended=ended,
         outcome=outcome,
         changed=changed,
+        repository_trouble="" if inspection.sound else "; ".join(inspection.notices),
         delta=edits,
         plan_problem=problem,
         claim=claim,

@@ -29,8 +29,10 @@ class Inspection(Struct, frozen=True):
     """Every path that differs from the checkpoint."""
     commits: tuple[str, ...] = ()
     """Commits the agent made itself."""
+    sound: bool = True
+    """False: it rewrote history or left its branch; nothing of that can be kept."""
     notices: tuple[str, ...] = ()
-    """What it did to the repository's configuration and was put back."""
+    """What it did to the repository itself."""
 
 
 class Commit(Struct, frozen=True):

@@ -46,6 +46,8 @@ def _claimed(evidence: Evidence) -> bool:
 
 def _what_is_missing(evidence: Evidence) -> Iterator[str]:
     """What stands between this evidence and acceptance, in the order a person would want to read it."""
+    if evidence.repository_trouble:
+        yield evidence.repository_trouble
     for check in _failing(evidence):
         yield _describe(check)
     if not _claimed(evidence):
@@ -108,7 +110,8 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
     if not ended.well:
         how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.code}"
         return _refused(Kind.CRASHED, [f"the agent ended with {how}", *missing], evidence, notices)
-    if evidence.changed and evidence.checks and not _claimed(evidence) and not _failing(evidence):
+    is_sound = evidence.changed and evidence.checks and not _failing(evidence) and not evidence.repository_trouble
+    if is_sound and not _claimed(evidence):
         return Verdict(Kind.PARTIAL, ("the work is sound but not said to be done",), tuple(changes), tuple(notices))
     return _refused(Kind.REJECTED, missing, evidence, notices)
 
@@ -168,6 +171,8 @@ def _judge_review(evidence: Evidence) -> Verdict:
     new = edited.new.review
     if new.status is ReviewStatus.CHANGES_REQUESTED and not new.feedback.strip():
         reasons.append("changes were requested without saying which")
+    if evidence.repository_trouble:
+        reasons.append(evidence.repository_trouble)
     failing = _failing(evidence)
     if new.status is ReviewStatus.APPROVED and failing:
         reasons += [_describe(check) for check in failing]

@@ -28,7 +28,11 @@ class Loop:
         ground.journal.listen(self._remember)
 
     def run(self) -> Stop:
-        stop = self._until_stopped()
+        """Until there is a reason to stop. An error leaves the iteration open: the next run finishes or undoes it."""
+        try:
+            stop = self._until_stopped()
+        except RepositoryReplaced as error:
+            stop = Stop(Reason.REPOSITORY, f"{error}; {error.hint}")
         self._ground.journal.write(RunEnded(stop.reason, stop.detail))
         return stop
 
@@ -36,20 +40,17 @@ class Loop:
         while True:
             try:
                 reading: Reading = self._ground.book.load()
-                move = self._decide(reading)
-                match move:
-                    case Stop():
-                        return move
-                    case Wait():
-                        self._wait(move)
-                    case Prove():
-                        self._prove(reading)
-                    case Work():
-                        self._iterate(move, reading)
             except PlanError as error:
                 return Stop(Reason.BAD_PLAN, str(error))
-            except RepositoryReplaced as error:
-                return Stop(Reason.REPOSITORY, f"{error}; {error.hint}")
+            match move := self._decide(reading):
+                case Stop():
+                    return move
+                case Wait():
+                    self._wait(move)
+                case Prove():
+                    self._prove(reading)
+                case Work():
+                    self._iterate(move, reading)
 
     def _decide(self, reading: Reading) -> Move:
         ground = self._ground

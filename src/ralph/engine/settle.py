@@ -14,7 +14,7 @@ from ralph.core import events
 from ralph.core.changes import Change, SetFields
 from ralph.core.events import Committed, IterationEnded, Judged, RescueSaved, Settling
 from ralph.core.evidence import Evidence
-from ralph.core.plan import Mode, State
+from ralph.core.plan import Mode, State, Story
 from ralph.core.ports import Reading
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind, Verdict
@@ -58,7 +58,7 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
     why: dict[str, str] = {}
     story = attempt.story
     if story is not None:
-        fields: dict[str, object] = {}
+        fields: dict[str, Any] = {}
         if verdict.kind.uses_attempt and attempt.mode is not Mode.REVIEW:
             fields["attempts"] = attempt.attempt
         if verdict.kind is Kind.BLOCKED:
@@ -69,9 +69,25 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
             why[story.id] = f"{attempt.attempt} attempts, the last one: {one_line(verdict.headline, 200)}"
         elif verdict.completes:
             why[story.id] = ""
-        if fields:
-            changes.append(SetFields(story.id, fields))
+            if attempt.reading.plan.reviewed and not _has_notes(verdict, story):
+                # This format wants every finished story to say what was done.
+                fields["notes"] = f"Done in iteration {attempt.number} of run {ground.run}."
+        changes = _merged(changes, story.id, fields)
     return ground.book.planned(attempt.reading, changes, why)  # type: ignore[no-any-return]
+
+
+def _merged(changes: list[Change], story: str, fields: dict[str, Any]) -> list[Change]:
+    """All new values of one story as one change: a format may accept them only together."""
+    own = [change for change in changes if isinstance(change, SetFields) and change.story == story]
+    for change in own:
+        fields = change.fields | fields
+    rest = [change for change in changes if change not in own]
+    return [*rest, SetFields(story, fields)] if fields else rest
+
+
+def _has_notes(verdict: Verdict, story: Story) -> bool:
+    written = [c.fields.get("notes") for c in verdict.changes if isinstance(c, SetFields) and c.story == story.id]
+    return bool(story.notes.strip() or any(str(note or "").strip() for note in written))
 
 
 def _gives_up(ground: Ground, attempt: Attempt, verdict: Verdict) -> bool:

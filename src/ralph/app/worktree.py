@@ -1,0 +1,138 @@
+"""The engine's view of the repository, made of the functions in `host`. Checkpoints travel as plain data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ralph.core.evidence import CheckResult
+from ralph.core.text import one_line
+from ralph.engine.ground import Commit, Inspection, RolledBack
+from ralph.host.checkpoint import Checkpoint, take, undo_tampering
+from ralph.host.commits import agent_commits, commit_story
+from ralph.host.git import git, line, names
+from ralph.host.guarded import Tampering
+from ralph.host.repo import Repo, still_the_same
+from ralph.host.rescue import roll_back
+from ralph.host.shadow import shadow_of
+from ralph.host.snapshot import snapshot, snapshot_tree
+from ralph.host.trees import changes
+
+_RECENT = 50
+
+
+class GitWorkTree:
+    def __init__(self, repo: Repo, index_file: Path, hook_env: Mapping[str, str]) -> None:
+        self._repo = repo
+        self._index = index_file
+        self._hook_env = hook_env
+
+    def checkpoint(self) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.to_builtins(take(self._repo, self._index))
+        return found
+
+    def inspect(self, checkpoint: dict[str, Any]) -> Inspection:
+        before = _checkpoint(checkpoint)
+        tampering = undo_tampering(self._repo, before, self._index)
+        found = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
+        changed = changes(self._repo, before.tree, found.tree) if found.tree != before.tree else ()
+        committed = agent_commits(self._repo, before)
+        notices = list(_told(tampering))
+        if committed.is_rewritten:
+            notices.append("the agent rewrote the history of the branch")
+        if committed.has_switched:
+            notices.append("the agent left the branch it was started on")
+        return Inspection(
+            tree=found.tree,
+            changed=tuple(change.path for change in changed),
+            commits=committed.commits,
+            sound=not (committed.is_rewritten or committed.has_switched),
+            notices=tuple(notices),
+        )
+
+    def tree(self) -> str:
+        still_the_same(self._repo)
+        return snapshot_tree(self._repo, self._index)
+
+    def roll_back(self, checkpoint: dict[str, Any], name: str, message: str) -> RolledBack:
+        done = roll_back(self._repo, name, self._index, _checkpoint(checkpoint), message)
+        restored = done.restored
+        notices = [f"{one_line(path, 100)} could not be put back" for path in (*restored.unsaved, *restored.left)]
+        return RolledBack(
+            ref=done.rescue.ref if done.rescue else "",
+            commit=done.rescue.commit if done.rescue else "",
+            removed=len(restored.removed),
+            rewritten=len(restored.rewritten),
+            notices=(*_told(restored.tampering), *notices[:5]),
+        )
+
+    def commit(
+        self, checkpoint: dict[str, Any], tree: str, extra: Sequence[Path], message: str, trailers: dict[str, str]
+    ) -> Commit | None:
+        made = commit_story(
+            self._repo,
+            checkpoint=_checkpoint(checkpoint),
+            tree=self._tree_with(tree, extra),
+            message=with_trailers(message, trailers),
+            index_file=self._index,
+            hook_env=self._hook_env,
+        )
+        if made is None:
+            return None
+        notices = list(_told(made.tampering))
+        if made.used_fallback_identity:
+            notices.append("git knows no user here, so the commit is by Ralph Loop <ralph@localhost>")
+        notices += [f"the agent changed the hook {one_line(path, 100)}" for path in made.edited_hooks]
+        refused = None
+        if made.failure is not None:
+            failure = made.failure
+            refused = CheckResult(
+                name=f"{failure.hook} hook",
+                command=failure.hook,
+                passed=False,
+                code=failure.code,
+                timed_out=failure.timed_out,
+                tail=failure.output[-20_000:],
+            )
+        return Commit(made.commit, made.paths, refused, tuple(notices))
+
+    def _tree_with(self, tree: str, extra: Sequence[Path]) -> str:
+        """`tree` with these files as they are on disk now. What git does not see is not added."""
+        inside = [os.path.relpath(path, self._repo.root) for path in extra]
+        wanted = [path for path in inside if not path.startswith("..")]
+        if not wanted:
+            return tree
+        known = git(self._repo, "ls-tree", "-r", "-z", "--name-only", "--full-tree", tree, "--", *wanted)
+        if not (paths := names(known)):
+            return tree
+        shadow = shadow_of(self._repo, self._index)
+        index = self._index.with_name(f"{self._index.name}.settled")
+        index.unlink(missing_ok=True)
+        git(shadow, "read-tree", tree, index=index)
+        git(shadow, "update-index", "-z", "--add", "--stdin", index=index, stdin=b"".join(p + b"\0" for p in paths))
+        return line(git(shadow, "write-tree", index=index))
+
+    def find_commit(self, trailers: dict[str, str]) -> str:
+        keys = "%x00".join(f"%(trailers:key={key},valueonly,separator=%x2C)" for key in trailers)
+        listed = git(self._repo, "log", f"-{_RECENT}", f"--format=%H%x00{keys}", "--all", "--not", "--remotes")
+        for item in listed.decode("utf-8", "replace").splitlines():
+            commit, *values = item.split("\0")
+            if values == list(trailers.values()):
+                return commit
+        return ""
+
+
+def with_trailers(message: str, trailers: Mapping[str, str]) -> str:
+    return message + "\n\n" + "".join(f"{key}: {one_line(value, 200)}\n" for key, value in trailers.items())
+
+
+def _checkpoint(data: dict[str, Any]) -> Checkpoint:
+    return msgspec.convert(data, Checkpoint)
+
+
+def _told(tampering: Sequence[Tampering]) -> list[str]:
+    return [f"{one_line(item.file, 100)} in the git folder was {item.what} and put back" for item in tampering]
