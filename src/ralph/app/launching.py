@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
+from ralph.app.finishing import Pusher, finish_run
 from ralph.app.running import execute, ours, refuse_unless_ready
 from ralph.app.trusting import ensure_trusted, gather
 from ralph.app.wiring import RunSpec, limits_of
@@ -94,7 +95,11 @@ def launch(
     def ready(found: Situation) -> str:
         return make_ready(spec, prepared, found, env, tell)
 
-    return execute(spec, env, stop, listeners, ready)
+    def after(ended: Stop) -> None:
+        finish_run(spec, ended, env, tell)
+
+    pusher = [Pusher(repo, env, tell)] if settings.config.push == "after-story" else []
+    return execute(spec, env, stop, [*listeners, *pusher], ready, after)
 
 
 def _probe(prepared: Launched) -> Session:

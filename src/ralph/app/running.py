@@ -42,10 +42,14 @@ def execute(
     stop: StopSignal,
     listeners: Sequence[Listener],
     ready: Callable[[Situation], str],
+    after: Callable[[Stop], None],
     clock: Callable[[], float] = time.time,
 ) -> Stop:
-    """Run the loop. `ready` prepares the repository (branch, stash) once nothing else can be in the way, and names
-    the branch."""
+    """Run the loop while the plan is locked.
+
+    `ready` prepares the repository (branch, stash) once nothing else can be in the way, and names the branch;
+    `after` tidies up.
+    """
     state = plan_state(spec.ref, env)
     make_folder(state, private=True)
     become_subreaper()
@@ -61,9 +65,11 @@ def execute(
             journal.write(_started(spec, plan, branch))
             if recovered is not None:
                 journal.write(recovered)
-            return Loop(make_ground(spec, journal, stop, env, clock), history).run()
+            ended = Loop(make_ground(spec, journal, stop, env, clock), history).run()
         finally:
             journal.close()
+        after(ended)
+        return ended
 
 
 def _started(spec: RunSpec, plan: Plan, branch: str) -> RunStarted:

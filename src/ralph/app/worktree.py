@@ -12,6 +12,7 @@ import msgspec
 from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
 from ralph.engine.ground import Commit, Inspection, RolledBack
+from ralph.host import commit_message
 from ralph.host.checkpoint import Checkpoint, take, undo_tampering
 from ralph.host.commits import agent_commits, commit_story
 from ralph.host.git import git, line, names
@@ -77,7 +78,7 @@ class GitWorkTree:
             self._repo,
             checkpoint=_checkpoint(checkpoint),
             tree=self._tree_with(tree, extra),
-            message=with_trailers(message, trailers),
+            message=commit_message.message(message, trailers),
             index_file=self._index,
             hook_env=self._hook_env,
         )
@@ -124,10 +125,6 @@ class GitWorkTree:
             if values == list(trailers.values()):
                 return commit
         return ""
-
-
-def with_trailers(message: str, trailers: Mapping[str, str]) -> str:
-    return message + "\n\n" + "".join(f"{key}: {one_line(value, 200)}\n" for key, value in trailers.items())
 
 
 def _checkpoint(data: dict[str, Any]) -> Checkpoint:

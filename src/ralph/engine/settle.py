@@ -21,6 +21,7 @@ from ralph.core.verdict import Kind, Verdict
 from ralph.engine.ground import Attempt, Commit, Ground, Inspection, RolledBack
 from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER
+from ralph.host.commit_message import subject
 from ralph.host.files import make_folder, write_bytes
 
 
@@ -126,14 +127,12 @@ def trailers_for(run: str, iteration: int, story: str) -> dict[str, str]:
 
 def message_for(attempt: Attempt, verdict: Verdict) -> str:
     if attempt.story is None:
-        return "chore: set up the project"
+        return subject("", "set up the project", Mode.SETUP)
     story = attempt.story
-    title = one_line(story.title, 60)
-    if attempt.mode is Mode.REVIEW:
-        return f"review({story.id}): {'approved' if verdict.completes else 'changes requested'}"
     if verdict.kind is Kind.PARTIAL:
-        return f"wip({story.id}): {title}"
-    return f"{'fix' if attempt.mode is Mode.FIX else 'feat'}({story.id}): {title}"
+        return one_line(f"wip({story.id}): {story.title}", 72)
+    outcome = ("approved" if verdict.completes else "changes requested") if attempt.mode is Mode.REVIEW else ""
+    return subject(story.id, story.title, attempt.mode, outcome)
 
 
 def keep(ground: Ground, attempt: Attempt, inspection: Inspection, message: str) -> Commit | None:

@@ -1,0 +1,97 @@
+"""What comes after the last iteration, while the plan is still locked: record the run, put the plan away, push."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+
+from ralph.app import archive_commit
+from ralph.app.archive_summary import Dates
+from ralph.app.archiving import owns_its_folder, put_away
+from ralph.app.desk import WorkspaceDesk
+from ralph.app.wiring import RunSpec
+from ralph.app.workspace import OpenPlan, plan_state, store_for
+from ralph.core.environment import child_environment
+from ralph.core.errors import RalphError
+from ralph.core.events import IterationEnded, Record
+from ralph.core.moves import Reason, Stop
+from ralph.core.ports import PlanRef
+from ralph.core.text import one_line
+from ralph.host.checkpoint import release
+from ralph.host.proc import run
+from ralph.host.repo import Repo, RepositoryReplaced
+
+Tell = Callable[[str], None]
+_PUSH_TIME = 120.0
+
+
+def finish_run(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> None:
+    """Nothing here can undo what the run has proven; a failure is told, and the run's result stays what it is."""
+    try:
+        _finish(spec, stop, env, tell)
+    except RepositoryReplaced:
+        return
+    except (RalphError, OSError) as error:
+        tell(f"the run is over, but not everything could be tidied up: {error}")
+
+
+def _finish(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> None:
+    if stop.reason is Reason.REPOSITORY:
+        return
+    release(spec.repo, plan_state(spec.ref, env) / "index")
+    complete = stop.reason is Reason.COMPLETE
+    if complete and spec.ref.layout == "spec.md":
+        WorkspaceDesk(spec.ref.root, spec.ref.folder).complete()
+    _record(spec, env, tell)
+    if complete and spec.config.archive.on_complete:
+        _archive(spec, env, tell)
+
+
+def _record(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
+    """Commit what the last iteration's bookkeeping has written, so that a run leaves a clean tree behind."""
+    where = store_for(spec.ref, env).layout.locations(spec.ref)
+    paths = [path for path in (where.plan, where.progress, where.learnings) if path and path.is_file()]
+    inside = [path for path in paths if path.is_relative_to(spec.repo.root)]
+    if inside and not spec.config.steps:
+        archive_commit.commit(spec.repo, inside, f"chore(ralph): record run {spec.run}")
+
+
+def _archive(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
+    store = store_for(spec.ref, env)
+    opened = OpenPlan(spec.ref.root, spec.ref, store.layout, store.load(), store, spec.settings)
+    repo = _around(spec.ref, spec.repo)
+    first, last = archive_commit.first_and_last_change(repo, spec.ref.path) if repo else ("", "")
+    now = time.time()
+    dates = Dates(first, last, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)))
+    done = put_away(opened, dates, label="", keep=False, now=now, env=env)
+    if repo is not None:
+        paths = [done.path, *done.moved, *(spec.ref.root / path for path in done.fresh)]
+        if owns_its_folder(spec.ref):
+            paths = [done.path, spec.ref.folder]
+        archive_commit.commit(repo, paths, f"chore: archive {done.path.name}")
+    tell(f"the plan is put away: {done.path.relative_to(spec.ref.root)}")
+
+
+def _around(ref: PlanRef, repo: Repo) -> Repo | None:
+    return repo if ref.root.is_relative_to(repo.root) else None
+
+
+class Pusher:
+    """`push: after-story`: the loop pushes what it has accepted. A failure to push is told and nothing else."""
+
+    def __init__(self, repo: Repo, env: Mapping[str, str], tell: Tell) -> None:
+        self._repo = repo
+        self._env = child_environment(env, ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_SSH_COMMAND"))
+        self._tell = tell
+
+    def __call__(self, record: Record) -> None:
+        event = record.event
+        if not isinstance(event, IterationEnded) or not event.completes or not event.commit:
+            return
+        env = self._env | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        argv = ["git", "-C", os.fspath(self._repo.root), "push", "--quiet", "origin", "HEAD"]
+        done = run(argv, cwd=self._repo.root, env=env, timeout=_PUSH_TIME)
+        if not done.ok:
+            said = done.err.decode("utf-8", "replace").strip().splitlines()
+            self._tell(f"pushing {event.story} failed: {one_line(said[-1] if said else f'exit code {done.code}', 200)}")
