@@ -19,12 +19,16 @@ Sets up .venv when needed, then starts a plan in each of the five layouts, shows
 changed in the file. Everything happens in a temporary folder that is removed at the end.
 """
 
-LAYOUTS = {
-    "plan.md": ("1", "a checklist and a block for each story"),
-    "tasks.json": ("user-login", "stories that are reviewed before they count"),
-    "steps": ("", "tasks worked on by a pipeline of steps"),
-    "feature": ("user-login", "a feature with its specs"),
-    "spec.md": ("", "a numbered specification, also for beads"),
+NOTE = ("--note", "the first story works")
+
+# Layout → what it is, arguments of `ralph init`, of `ralph task done`, and the lines of the file that say "done".
+# A reviewed story says it three times: that it passes, that it is approved, and what was done.
+LAYOUTS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], int]] = {
+    "plan.md": ("a checklist and a block for each story", ("1",), (), 1),
+    "tasks.json": ("stories that are reviewed before they count", ("user-login",), NOTE, 3),
+    "steps": ("tasks worked on by a pipeline of steps", (), (), 1),
+    "feature": ("a feature with its specs", ("user-login",), (), 1),
+    "spec.md": ("a numbered specification, also for beads", (), (), 1),
 }
 
 
@@ -43,29 +47,30 @@ class Tour:
         (folder / "home" / ".gitconfig").write_text("[user]\nname = A Visitor\nemail = visitor@localhost\n")
 
     def visit(self, number: int, layout: str) -> None:
-        name, what = LAYOUTS[layout]
+        what, init, done, lines = LAYOUTS[layout]
         heading(f"{number} of {len(LAYOUTS)} · {layout}: {what}")
         self.workspace = self.folder / layout.replace(".", "-")
         self.workspace.mkdir()
         (self.workspace / "Makefile").write_text("test:\n\t@echo all tests pass\n")
         self.git("init", "-q", "-b", "main")
 
-        self.show("ralph", "init", *([name] if name else []), "--layout", layout)
+        self.show("ralph", "init", *init, "--layout", layout)
         self.git("add", "-A")
         self.git("commit", "-q", "-m", f"Start a plan ({layout})")
         self.show("ralph", "status")
         story = self.ask("ralph", "task", "list", "--ids").split()[0]
-        self.show("ralph", "task", "done", story)
+        self.show("ralph", "task", "done", story, *done)
         self.show("git", "diff", "-U0")
-        self.count_changes(story)
+        self.count_changes(story, lines)
         self.show("ralph", "check", allowed=(0, 1, 65))
 
-    def count_changes(self, story: str) -> None:
-        changes = [line.split("\t") for line in self.ask("git", "diff", "--numstat").splitlines()]
-        if [(added, removed) for added, removed, _ in changes] == [("1", "1")]:
-            print(paint(f"✓ marking {story} changed one line of {changes[0][2]}, and nothing else\n", "32"))
+    def count_changes(self, story: str, lines: int) -> None:
+        files = [line.split("\t") for line in self.ask("git", "diff", "--numstat").splitlines()]
+        if [file[:2] for file in files] == [[str(lines), str(lines)]]:
+            changed = "one line" if lines == 1 else f"the {lines} lines that say so"
+            print(paint(f"✓ marking {story} changed {changed} in {files[0][2]}, and nothing else\n", "32"))
         else:
-            self.surprises.append(f"marking {story} changed more than one line: {changes}")
+            self.surprises.append(f"marking {story} changed something else: {files}")
             print(paint(f"✗ {self.surprises[-1]}\n", "31"))
 
     def show(self, *command: str, allowed: tuple[int, ...] = (0,)) -> None:
