@@ -81,6 +81,7 @@ class Theatre:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            start_new_session=True,
         )
 
     def perform(self, *actions: Any, **fields: Any) -> Played:
@@ -214,6 +215,11 @@ def test_a_command_is_not_waited_for_in_the_background(theatre: Theatre) -> None
     assert played.outcome.ok
     gate.write_text("late\n")
     _until(lambda: (theatre.root / "late.txt").read_text() == "late\n")
+
+
+def test_a_command_starts_with_the_signals_of_a_shell(theatre: Theatre) -> None:
+    theatre.perform({"run": "(yes; echo $? > code.txt) | head -n 1"})
+    assert (theatre.root / "code.txt").read_text() == f"{128 + signal.SIGPIPE}\n"
 
 
 def test_words_thoughts_and_tools_are_shown(theatre: Theatre) -> None:
@@ -510,6 +516,8 @@ def test_a_daemon_outlives_the_agent_in_a_session_of_its_own(theatre: Theatre) -
     process = theatre.start({"daemon": settings})
     process.communicate(timeout=20)
     assert (process.returncode, (theatre.root / "late.txt").exists()) == (0, False)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     _until((theatre.root / "late.txt").exists)
 
 

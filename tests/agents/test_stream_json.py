@@ -151,7 +151,9 @@ def test_the_usage_limit_comes_with_its_time_of_reset() -> None:
 def test_an_older_client_without_the_name_of_the_limit_is_understood() -> None:
     info = {"status": "rejected", "resetsAt": 1794737722, "rateLimitType": "five_hour"}
     event = line(type="rate_limit_event", rate_limit_info=info)
-    assert outcome_of([event, failure(429)]).trouble is Trouble.LIMIT
+    *_, last = read([event, failure(429)])
+    assert isinstance(last, Result)
+    assert last.trouble is Trouble.LIMIT
     assert outcome_of([event, said("back again"), result()]).trouble is None, "it waited, and went on"
 
 
@@ -237,6 +239,7 @@ def test_the_model_that_did_the_work_is_named() -> None:
         (None, {"api_error_type": "billing_error"}, Trouble.AUTHENTICATION),
         (None, {}, Trouble.TRANSPORT),
         (200, {}, Trouble.TRANSPORT),
+        (None, {"api_error": "max_output_tokens"}, Trouble.OTHER),
         (None, {"terminal_reason": "max_turns"}, Trouble.OTHER),
         (None, {"terminal_reason": None, "subtype": "error_max_budget_usd"}, Trouble.BUDGET),
         (None, {"terminal_reason": "stop_hook_prevented"}, Trouble.OTHER),
@@ -244,6 +247,21 @@ def test_the_model_that_did_the_work_is_named() -> None:
 )
 def test_trouble_is_told_by_typed_fields(status: int | None, fields: dict[str, Any], trouble: Trouble) -> None:
     assert outcome_of([failure(status, **fields)]).trouble is trouble
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "trouble"),
+    [
+        (None, "unknown", Trouble.TRANSPORT),  # a web page instead of an answer
+        (None, "invalid_request", Trouble.OTHER),  # a refusal
+        (None, "authentication_failed", Trouble.AUTHENTICATION),
+        (400, "invalid_request", Trouble.OTHER),
+        (400, "billing_error", Trouble.AUTHENTICATION),
+    ],
+)
+def test_the_name_of_an_error_comes_with_the_answer_before(status: int | None, error: str, trouble: Trouble) -> None:
+    answer = said("API Error", error=error, is_api_error_message=True)
+    assert outcome_of([answer, failure(status)]).trouble is trouble
 
 
 def test_words_about_a_limit_are_no_limit() -> None:

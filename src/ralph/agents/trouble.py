@@ -69,6 +69,7 @@ def classify(failure: Failure) -> Trouble:
     for name in sorted(failure.names):
         if name in _BY_NAME:
             return _BY_NAME[name]
-    if failure.terminal_reason == "api_error" and failure.status < 400:
+    is_named = bool(failure.names - {"unknown"})  # such as a refusal, or an answer over the limit of tokens
+    if failure.terminal_reason == "api_error" and failure.status < 400 and not is_named:
         return Trouble.TRANSPORT  # an answer that was none: cut off, or a web page of something in between
     return Trouble.OTHER
