@@ -1,0 +1,213 @@
+"""The one door that runs git: without hooks, prompts, pagers, helpers, and without an outer repository."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from ralph.core.errors import SetupError
+from ralph.core.text import one_line
+
+TIMEOUT = 600.0
+"""Seconds. A git that takes longer hangs, on a lock or a dead network drive."""
+
+# Whatever can make git start another program, or change its answers. A `-c` wins over every file.
+_PLAIN = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=:",
+    "core.askPass=",
+    "credential.helper=",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "log.showSignature=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "protocol.ext.allow=never",
+    "color.ui=false",
+)
+_FLAGS = tuple(part for setting in _PLAIN for part in ("-c", setting))
+_PRIVATE_INDEX_FLAGS = ("-c", "core.splitIndex=false")  # a split one would put its other half into the repository
+_IDENTITY = frozenset(f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL"))
+
+
+class Located(Protocol):
+    """A git directory and a working tree, both known. Git never has to look for them."""
+
+    @property
+    def git_dir(self) -> Path: ...
+
+    @property
+    def root(self) -> Path: ...
+
+    @property
+    def surroundings(self) -> Mapping[str, str]:
+        """Environment variables that belong to this pair."""
+        ...
+
+
+class Answer(Struct, frozen=True):
+    code: int
+    out: bytes
+    err: bytes
+
+    @property
+    def complaint(self) -> str:
+        """The first line on stderr that is not a hint, without its prefix."""
+        lines = self.err.decode("utf-8", "replace").splitlines()
+        said = [line for line in lines if line.strip() and not line.startswith(("hint:", "warning:"))]
+        first = (said or lines or [f"exit code {self.code}"])[0]
+        return one_line(first.removeprefix("fatal: ").removeprefix("error: "), 300)
+
+
+class GitFailed(SetupError):
+    """Git said no. The message is its own first line."""
+
+    def __init__(self, args: Sequence[str | bytes], answer: Answer) -> None:
+        verb = next((os.fsdecode(a) for a in args if not os.fsdecode(a).startswith("-")), "git")
+        super().__init__(f"git {verb}: {answer.complaint}", hint="run the same command by hand to see more")
+        self.answer = answer
+
+
+class Call(Struct, frozen=True):
+    """One git command that can be started together with others."""
+
+    where: Located | Path
+    args: tuple[str | bytes, ...]
+    index: Path | None = None
+    env_extra: Mapping[str, str] = {}
+
+
+def git(
+    where: Located | Path,
+    *args: str | bytes,
+    index: Path | None = None,
+    stdin: bytes = b"",
+    env_extra: Mapping[str, str] | None = None,
+    timeout: float = TIMEOUT,
+) -> bytes:
+    """What a git command prints. Raises GitFailed when it fails."""
+    answer = ask(where, *args, index=index, stdin=stdin, env_extra=env_extra, timeout=timeout)
+    if answer.code != 0:
+        raise GitFailed(args, answer)
+    return answer.out
+
+
+def ask(
+    where: Located | Path,
+    *args: str | bytes,
+    index: Path | None = None,
+    stdin: bytes = b"",
+    env_extra: Mapping[str, str] | None = None,
+    timeout: float = TIMEOUT,
+) -> Answer:
+    """Like `git`, for commands whose exit code is an answer. `where` as a path is a folder to look from."""
+    with _started(Call(where, args, index, env_extra or {}), feeds=bool(stdin)) as process:
+        return _answer(args, process, stdin, timeout)
+
+
+def ask_together(calls: Sequence[Call]) -> list[Answer]:
+    """The answers of commands that do not depend on each other, run at the same time."""
+    if not calls:
+        return []
+    with _started(calls[0], feeds=False) as process:
+        rest = ask_together(calls[1:])
+        return [_answer(calls[0].args, process, b"", TIMEOUT), *rest]
+
+
+def head_of_output(where: Located | Path, *args: str | bytes, limit: int) -> tuple[bytes, bool]:
+    """The first `limit` bytes a command prints, and whether there was more. The rest is never read."""
+    with _started(Call(where, args), feeds=False, keep_stderr=False) as process:
+        assert process.stdout is not None
+        data = process.stdout.read(limit + 1)
+        process.kill()
+    return data[:limit], len(data) > limit
+
+
+def names(out: bytes) -> list[bytes]:
+    """The items of `-z` output."""
+    return out.split(b"\0")[:-1] if out else []
+
+
+def printable(path: bytes) -> str:
+    """A path as text that any log can hold: exact for UTF-8, with escapes for what is not."""
+    return path.decode("utf-8", "backslashreplace")
+
+
+def line(out: bytes) -> str:
+    return out.decode("utf-8", "surrogateescape").rstrip("\n")
+
+
+def environment() -> dict[str, str]:
+    """Ours without `GIT_*`, which could point git at another repository, index or configuration."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    kept.pop("LANGUAGE", None)
+    return kept | {
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",  # a replace ref would show us other content under the same id
+    }
+
+
+def identity_from_environment() -> dict[str, str]:
+    """A git identity that the user set by variables; these belong to people, not to a repository."""
+    return {name: value for name, value in os.environ.items() if name in _IDENTITY and value}
+
+
+@contextmanager
+def _started(call: Call, *, feeds: bool, keep_stderr: bool = True) -> Iterator[subprocess.Popen[bytes]]:
+    env = environment()
+    argv: list[str | bytes] = ["git", "--no-pager"]
+    if isinstance(call.where, Path):
+        folder = call.where
+    else:
+        folder = call.where.root
+        argv += [f"--git-dir={call.where.git_dir}", f"--work-tree={folder}"]
+        env |= call.where.surroundings
+    argv += _FLAGS
+    if call.index is not None:
+        env["GIT_INDEX_FILE"] = str(call.index)
+        argv += _PRIVATE_INDEX_FLAGS
+    env |= call.env_extra
+    try:
+        process = subprocess.Popen(
+            [*argv, *call.args],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.PIPE if feeds else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if keep_stderr else subprocess.DEVNULL,
+            process_group=0,  # a Ctrl-C is for the loop; git finishes what it is writing
+        )
+    except FileNotFoundError as error:
+        if error.filename == "git":
+            raise SetupError("git is not installed, or not on PATH", hint="install git 2.30 or newer") from None
+        raise SetupError(f"the folder {folder} does not exist") from None
+    except OSError as error:
+        raise SetupError(f"git cannot be started in {folder}: {error.strerror}") from None
+    with process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
+
+
+def _answer(args: Sequence[str | bytes], process: subprocess.Popen[bytes], stdin: bytes, timeout: float) -> Answer:
+    try:
+        out, err = process.communicate(stdin or None, timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise GitFailed(args, Answer(-9, out, f"did not finish within {timeout:g} seconds".encode())) from None
+    return Answer(process.returncode, out, err)

@@ -1,0 +1,96 @@
+"""What state a repository is in, before a run touches it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.host.git import Call, GitFailed, ask_together, names, printable
+from ralph.host.repo import Repo
+
+# What git leaves in its folder while an operation waits for the user, in the order git itself looks at it.
+_MARKS = (
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("MERGE_HEAD", "merge"),
+    ("BISECT_LOG", "bisect"),
+)
+
+
+class Kind(StrEnum):
+    STAGED = "staged"
+    CHANGED = "changed"
+    UNTRACKED = "untracked"
+    CONFLICT = "conflict"
+
+
+class Entry(Struct, frozen=True):
+    """A path with uncommitted work. `path` is printable; a name that is not UTF-8 has escapes in it."""
+
+    path: str
+    kind: Kind
+
+
+class Situation(Struct, frozen=True, kw_only=True):
+    head: str | None
+    branch: str | None
+    """None when HEAD is detached."""
+    in_progress: str = ""
+    """"merge", "rebase", "cherry-pick", "revert", "bisect", or nothing."""
+    submodules: tuple[str, ...] = ()
+    dirty: tuple[Entry, ...] = ()
+    nested_repositories: tuple[str, ...] = ()
+    """Repositories inside of the working tree that are neither submodules nor ignored."""
+
+    @property
+    def unborn(self) -> bool:
+        return self.head is None
+
+    @property
+    def detached(self) -> bool:
+        return self.branch is None
+
+
+def situation(repo: Repo) -> Situation:
+    status = ("status", "--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all")
+    calls = [Call(repo, (*status, "--ignore-submodules=dirty")), Call(repo, ("ls-files", "-z", "--stage"))]
+    answers = ask_together(calls)
+    for call, answer in zip(calls, answers, strict=True):
+        if answer.code != 0:
+            raise GitFailed(call.args, answer)
+    fields = names(answers[0].out)
+    headers = dict(f[2:].decode("utf-8", "surrogateescape").split(" ", 1) for f in fields if f.startswith(b"# "))
+    head, branch = headers.get("branch.oid", "(initial)"), headers.get("branch.head", "(detached)")
+    links = [item.split(b"\t", 1)[1] for item in names(answers[1].out) if item.startswith(b"160000 ")]
+    entries = [entry for field in fields if not field.startswith(b"#") for entry in _entries(field)]
+    nested = tuple(e.path.rstrip("/") for e in entries if e.path.endswith("/"))
+    return Situation(
+        head=None if head == "(initial)" else head,
+        branch=None if branch == "(detached)" else branch,
+        in_progress=in_progress(repo.git_dir),
+        submodules=tuple(printable(path) for path in links),
+        dirty=tuple(e for e in entries if not e.path.endswith("/")),
+        nested_repositories=nested,
+    )
+
+
+def _entries(field: bytes) -> list[Entry]:
+    match field[:1]:
+        case b"?":
+            return [Entry(printable(field[2:]), Kind.UNTRACKED)]
+        case b"u":
+            return [Entry(printable(field.split(b" ", 10)[10]), Kind.CONFLICT)]
+        case b"1":
+            parts = field.split(b" ", 8)
+            path, staged, changed = printable(parts[8]), parts[1][:1] != b".", parts[1][1:2] != b"."
+            return [Entry(path, kind) for kind, is_so in ((Kind.STAGED, staged), (Kind.CHANGED, changed)) if is_so]
+        case _:
+            return []
+
+
+def in_progress(git_dir: Path) -> str:
+    return next((name for mark, name in _MARKS if (git_dir / mark).exists()), "")
