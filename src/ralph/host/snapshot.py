@@ -1,0 +1,251 @@
+"""The working tree as one tree object: tracked, staged and untracked files, byte for byte, without the ignored ones.
+
+A private index remembers what it saw, so only files that changed are read. The user's own index is not touched.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.host.git import Answer, Call, GitFailed, ask, ask_together, git, line, names
+from ralph.host.removal import make_readable
+from ralph.host.repo import Repo
+from ralph.host.shadow import Shadow, shadow_of
+
+LARGEST_FILE = 100 * 1024 * 1024
+"""Bytes. An untracked file over this stays where it is and is not looked into; the same limit as GitHub's."""
+
+_LOOK = ("ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard")
+_IGNORED = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
+_ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
+_DROP = ("update-index", "-z", "--force-remove", "--stdin")
+_CLOSED = re.compile(rb"could not open directory '(.*?)/?': Permission denied", re.DOTALL)
+_FEW = 500
+"""Paths that go on one command line."""
+_ROUNDS = 5
+
+
+class Snapshot(Struct, frozen=True):
+    """A tree, and what is in the folder but not in the tree. Paths are bytes, relative to the root."""
+
+    tree: str
+    nested: tuple[bytes, ...] = ()
+    """Repositories in the folder that are no submodules. Git does not look into them."""
+    large: tuple[bytes, ...] = ()
+    unreadable: tuple[bytes, ...] = ()
+    empty_folders: tuple[bytes, ...] = ()
+    """Only when asked for."""
+
+
+class _Seen(Struct):
+    """What is to be done to the private index, and what stays outside of it."""
+
+    add: list[bytes] = []
+    drop: list[bytes] = []
+    submodules: list[bytes] = []
+    nested: list[bytes] = []
+    large: list[bytes] = []
+    unreadable: list[bytes] = []
+    empty_folders: list[bytes] = []
+    troubled: bool = False
+    """Something could not be read."""
+    again: bool = False
+    """There is more to see once this is in the index."""
+
+
+def snapshot_tree(repo: Repo, index_file: Path) -> str:
+    return snapshot(repo, index_file).tree
+
+
+def snapshot(
+    repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE, unreadable_before: Iterable[bytes] | None = None
+) -> Snapshot:
+    """Look at the working tree.
+
+    `unreadable_before` are the paths nobody could read at the checkpoint. When it is given, everything else that
+    cannot be read was made so since then, and is opened up: what cannot be read cannot be saved.
+    """
+    shadow = shadow_of(repo, index_file)
+    seen = _look(repo, shadow, limit)
+    if seen.troubled and unreadable_before is not None:
+        make_readable(repo.root, frozenset((*unreadable_before, b".git")))
+        seen = _look(repo, shadow, limit)
+    return _recorded(repo, shadow, seen, limit)
+
+
+def full_snapshot(
+    repo: Repo, index_file: Path, also: Sequence[Call], *, limit: int = LARGEST_FILE
+) -> tuple[Snapshot, list[Answer]]:
+    """A snapshot for a checkpoint: reads all ignore rules anew, and knows the empty folders.
+
+    `also` are other questions, asked at the same time; their answers come second.
+    """
+    shadow = shadow_of(repo, index_file, refresh=True)
+    calls = [Call(shadow, (*_LOOK, "--directory")), _tracked(repo, shadow), Call(shadow, _IGNORED)]
+    looked, tracked, ignored, *answers = ask_together([*calls, *also])
+    if looked.code or ignored.code:
+        seen = _look(repo, shadow, limit)
+        listed = ask(shadow, *_LOOK, "--directory")
+        seen.empty_folders = _empty_folders(repo.root, listed.out)[0]
+    else:
+        empty, is_all = _empty_folders(repo.root, looked.out)
+        listing = looked.out if is_all else git(shadow, *_LOOK)
+        seen = _sort(repo, shadow, listing, tracked, set(names(ignored.out)), limit)
+        seen.unreadable += _CLOSED.findall(looked.err)
+        seen.empty_folders = empty
+    return _recorded(repo, shadow, seen, limit), answers
+
+
+def _tracked(repo: Repo, shadow: Shadow) -> Call:
+    """What the user's index has although a rule ignores it. Asked in the shadow: no other configuration is read."""
+    return Call(shadow, _IGNORED, repo.git_dir / "index")
+
+
+def _look(repo: Repo, shadow: Shadow, limit: int) -> _Seen:
+    looked, tracked = ask_together([Call(shadow, _LOOK), _tracked(repo, shadow)])
+    if looked.code:  # a damaged index; it is only a cache
+        shadow.index.unlink(missing_ok=True)
+        looked = ask(shadow, *_LOOK)
+    if looked.code:
+        raise GitFailed(_LOOK, looked)
+    rules_changed = b".gitignore\0" in looked.out
+    ignored = set(names(git(shadow, *_IGNORED))) if rules_changed else set()
+    seen = _sort(repo, shadow, looked.out, tracked, ignored, limit)
+    seen.unreadable += _CLOSED.findall(looked.err)
+    seen.troubled = bool(seen.unreadable)
+    return seen
+
+
+def _sort(repo: Repo, shadow: Shadow, listing: bytes, tracked: Answer, ignored: set[bytes], limit: int) -> _Seen:
+    if tracked.code:  # a split index has its other half in the git folder, where only git itself finds it
+        tracked = ask(repo, *_IGNORED)
+    tracked_anyway = set(names(tracked.out))
+    paths = {item[2:] for item in names(listing)}
+    seen = _Seen(drop=list(ignored - tracked_anyway))
+    folders, large = [], []
+    for path in paths | (tracked_anyway - ignored):
+        if path.endswith(b"/"):
+            if _is_repository(repo.root, path[:-1]):
+                folders.append(path[:-1])
+        elif (kind := _kind(repo.root, path, limit)) == "large":
+            large.append(path)
+        else:
+            getattr(seen, kind).append(path)
+    _sort_by_index(repo, shadow, seen, folders, large)
+    return seen
+
+
+def _kind(root: Path, path: bytes, limit: int) -> str:
+    full = os.fsencode(root) + b"/" + path
+    try:
+        found = os.lstat(full)
+    except PermissionError:
+        return "unreadable"
+    except OSError:
+        return "drop"
+    is_file = stat.S_ISREG(found.st_mode)
+    if _is_beyond_link(root, path) or any(part.lower() == b".git" for part in path.split(b"/")):
+        return "drop"  # not in the working tree, or a name that git does not take
+    if stat.S_ISDIR(found.st_mode):
+        return "submodules" if _is_repository(root, path) else "drop"
+    if not is_file and not stat.S_ISLNK(found.st_mode):
+        return "drop"  # a pipe or a socket
+    if is_file and not os.access(full, os.R_OK):
+        return "unreadable"
+    return "large" if is_file and found.st_size > limit else "add"
+
+
+def _is_beyond_link(root: Path, path: bytes) -> bool:
+    """Whether a folder on the way is a link, so that the file is somewhere else."""
+    base, parts = os.fsencode(root), path.split(b"/")[:-1]
+    return any(os.path.islink(base + b"/" + b"/".join(parts[: n + 1])) for n in range(len(parts)))  # noqa: PTH114
+
+
+def _is_repository(root: Path, path: bytes) -> bool:
+    return os.path.lexists(os.fsencode(root) + b"/" + path + b"/.git")
+
+
+def _sort_by_index(repo: Repo, shadow: Shadow, seen: _Seen, folders: Sequence[bytes], large: Sequence[bytes]) -> None:
+    """Repositories in the folder and large files: what the user's index has of them belongs to the tree."""
+    modes: dict[bytes, bytes] = {}
+    asked = [*folders, *large]
+    for start in range(0, len(asked), _FEW):
+        question: tuple[str | bytes, ...] = ("ls-files", "-z", "--stage", "--", *asked[start : start + _FEW])
+        answer = ask(shadow, *question, index=repo.git_dir / "index")
+        out = answer.out if answer.code == 0 else git(repo, *question)
+        modes |= {item.partition(b"\t")[2]: item.partition(b" ")[0] for item in names(out)}
+    for path in large:
+        (seen.add if path in modes else seen.large).append(path)
+    seen.drop += seen.large
+    for folder in folders:
+        if modes.get(folder) == b"160000":
+            seen.submodules.append(folder)
+        elif inner := [path for path in modes if path.startswith(folder + b"/") and os.path.lexists(_at(repo, path))]:
+            seen.add += inner  # somebody ran `git init` inside of a project; its files are still the project's
+            seen.again = True
+        else:
+            seen.nested.append(folder)
+
+
+def _at(repo: Repo, path: bytes) -> bytes:
+    return os.fsencode(repo.root) + b"/" + path
+
+
+def _recorded(repo: Repo, shadow: Shadow, seen: _Seen, limit: int) -> Snapshot:
+    for _ in range(_ROUNDS):
+        try:
+            tree = _record(shadow, seen)
+        except GitFailed:
+            # The index names objects that a `git gc` has removed, or files came and went meanwhile. From scratch.
+            shadow.index.unlink(missing_ok=True)
+        else:
+            if not seen.again:
+                return _result(tree, seen)
+        empty = seen.empty_folders
+        seen = _look(repo, shadow, limit)
+        seen.empty_folders = empty
+    return _result(_record(shadow, seen), seen)
+
+
+def _result(tree: str, seen: _Seen) -> Snapshot:
+    nested, large, unreadable = (tuple(sorted(paths)) for paths in (seen.nested, seen.large, seen.unreadable))
+    return Snapshot(tree, nested, large, unreadable, tuple(seen.empty_folders))
+
+
+def _record(shadow: Shadow, seen: _Seen) -> str:
+    if drop := [*seen.drop, *seen.unreadable]:
+        git(shadow, *_DROP, stdin=_joined(drop))
+    if seen.add:
+        git(shadow, *_ADD, stdin=_joined(seen.add))
+    for path in seen.submodules:
+        ask(shadow, *_ADD, stdin=_joined([path]))  # one without a commit is left out
+    return line(git(shadow, "write-tree"))
+
+
+def _joined(paths: Iterable[bytes]) -> bytes:
+    return b"".join(path + b"\0" for path in paths)
+
+
+def _empty_folders(root: Path, listing: bytes) -> tuple[list[bytes], bool]:
+    """The empty folders among the untracked ones, and whether there was nothing else untracked."""
+    base = os.fsencode(root)
+    empty: list[bytes] = []
+    is_all = True
+    for item in names(listing):
+        if not item.startswith(b"? "):
+            continue
+        if not item.endswith(b"/"):
+            is_all = False
+        elif not _is_repository(root, item[2:-1]):
+            for where, folders, files in os.walk(base + b"/" + item[2:-1]):
+                is_all = is_all and not files and not any(os.path.islink(where + b"/" + f) for f in folders)  # noqa: PTH114
+                if not folders and not files:
+                    empty.append(os.path.relpath(where, base))
+                folders[:] = [f for f in folders if f != b".git"]
+    return sorted(empty), is_all
