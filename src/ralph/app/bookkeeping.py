@@ -19,6 +19,7 @@ _FILES = (
     "session.log",
     "sessions.log",
     "failure-context.log",
+    "failure-context.log.1",
     "activity.log",
 )
 _FOLDERS = ("runs", "logs")

@@ -12,6 +12,7 @@ from msgspec import Struct
 from ralph.agents.registry import agent as find_agent
 from ralph.app.finishing import Pusher, finish_run
 from ralph.app.running import execute, ours, refuse_unless_ready
+from ralph.app.sinks import make_sinks
 from ralph.app.trusting import ensure_trusted, gather
 from ralph.app.wiring import RunSpec, limits_of
 from ralph.app.workspace import open_ref, store_for
@@ -30,6 +31,7 @@ from ralph.host.repo import Repo, find_repository, identify
 from ralph.host.signals import StopSignal
 from ralph.host.situation import Situation
 from ralph.journal.runs import new_run_id
+from ralph.journal.sinks.door import Door
 from ralph.journal.writing import Listener
 
 Tell = Callable[[str], None]
@@ -99,7 +101,13 @@ def launch(
         finish_run(spec, ended, env, tell)
 
     pusher = [Pusher(repo, env, tell)] if settings.config.push == "after-story" else []
-    return execute(spec, env, stop, [*listeners, *pusher], ready, after)
+    door = Door(ref.root)
+    where = store_for(ref, env).layout.locations(ref)
+    try:
+        return execute(spec, env, stop, [*listeners, *pusher], ready, after, lambda: make_sinks(ref, where, door))
+    finally:
+        for failure in door.failures:
+            tell(failure)
 
 
 def _probe(prepared: Launched) -> Session:

@@ -31,6 +31,7 @@ from ralph.host.situation import Situation, situation
 from ralph.host.tree import become_subreaper, identify
 from ralph.journal.reading import cut_torn_tail, read
 from ralph.journal.runs import journal_path
+from ralph.journal.sinks.sink import Sinks
 from ralph.journal.writing import Journal, Listener
 
 _LAST = "last-run"
@@ -43,23 +44,26 @@ def execute(
     listeners: Sequence[Listener],
     ready: Callable[[Situation], str],
     after: Callable[[Stop], None],
+    sinks_for: Callable[[], Sinks],
     clock: Callable[[], float] = time.time,
 ) -> Stop:
     """Run the loop while the plan is locked.
 
     `ready` prepares the repository (branch, stash) once nothing else can be in the way, and names the branch;
-    `after` tidies up.
+    `after` tidies up. `sinks_for` makes the sinks of one run; a killed one that is closed here gets its own.
     """
     state = plan_state(spec.ref, env)
     make_folder(state, private=True)
     become_subreaper()
     with Lock(state / "run.lock").held_by(Owner.here(spec.run)):
-        recovered, history = _recover_last(spec, state, env, stop, clock)
+        recovered, history = _recover_last(spec, state, env, stop, sinks_for(), clock)
         branch = ready(situation(spec.repo))
         plan = store_for(spec.ref, env).load().plan
         write_text(state / _LAST, spec.run + "\n")
         journal = Journal(journal_path(workspace_state(spec.ref.root, env), spec.run), clock)
+        sinks = sinks_for()
         try:
+            journal.listen(sinks)
             for listener in listeners:
                 journal.listen(listener)
             journal.write(_started(spec, plan, branch))
@@ -67,6 +71,7 @@ def execute(
                 journal.write(recovered)
             ended = Loop(make_ground(spec, journal, stop, env, clock), history).run()
         finally:
+            sinks.close()
             journal.close()
         after(ended)
         return ended
@@ -99,7 +104,7 @@ def _started(spec: RunSpec, plan: Plan, branch: str) -> RunStarted:
 
 
 def _recover_last(
-    spec: RunSpec, state: Path, env: Mapping[str, str], stop: StopSignal, clock: Callable[[], float]
+    spec: RunSpec, state: Path, env: Mapping[str, str], stop: StopSignal, sinks: Sinks, clock: Callable[[], float]
 ) -> tuple[Recovered | None, History]:
     """Close the plan's last run if it was killed, and take over what its attempts ran into."""
     last = last_run(state)
@@ -117,6 +122,8 @@ def _recover_last(
     journal = Journal(path, clock, seq=records[-1].seq if records else 0)
     told: list[AnyEvent] = []
     journal.listen(lambda record: told.append(record.event))
+    sinks.catch_up(records)
+    journal.listen(sinks)
     try:
         old = RunSpec(run=last, ref=spec.ref, settings=spec.settings, repo=spec.repo)
         make_folder(run_folder(spec.ref, last, env), private=True)

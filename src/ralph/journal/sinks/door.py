@@ -1,0 +1,183 @@
+"""The one way by which sinks reach the workspace. What stands in the way is noted, and never disturbs the run.
+
+An agent can put anything in the place of these files, so nothing is written through a link of any kind: one that
+leaves the workspace would carry the loop's pen out of it, and one to a hook in `.git` would make a log a program.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from ralph.core.errors import RalphError
+from ralph.core.text import one_line
+from ralph.host.files import write_bytes
+
+_FLAGS = (
+    os.O_RDWR
+    | os.O_CREAT
+    | os.O_APPEND
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+_LOOK_BACK = 16 * 1024
+"""Bytes at the end of a file in which an entry is looked for before it is written."""
+
+
+class Refused(RalphError):
+    """Something else is where a file should be."""
+
+
+class Door:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._failures: dict[str, str] = {}
+        self.is_muted = False
+        """While old records are told again, nothing is written."""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Sentences, one for each file."""
+        return tuple(self._failures.values())
+
+    def append(self, path: Path, text: str, *, header: str = "", limit: int | None = None) -> None:
+        """Add an entry in one write, all of it or nothing; `header` comes first in a file that is new or empty.
+
+        An entry that is there already is not written again. A file that would grow past `limit` bytes becomes
+        `NAME.1`, in the place of the one before.
+        """
+        self._try(path, lambda: self._append(path, _encode(text), _encode(header), limit))
+
+    def replace(self, path: Path, data: bytes) -> None:
+        self._try(path, lambda: self._replace(path, data))
+
+    def remove(self, path: Path) -> None:
+        self._try(path, lambda: self._remove(path))
+
+    def note(self, what: str, why: str) -> None:
+        """Remember a failure, the first one for each file."""
+        self._failures.setdefault(what, f"{what} could not be written: {why}")
+
+    def _try(self, path: Path, action: Callable[[], None]) -> None:
+        if self.is_muted:
+            return
+        try:
+            action()
+        except Refused as error:
+            self.note(self._name(path), error.message)
+        except OSError as error:
+            self.note(self._name(path), _reason(error))
+
+    def _append(self, path: Path, entry: bytes, header: bytes, limit: int | None) -> None:
+        self._enter(path.parent, make=True)
+        if not _add(path, entry, header, limit):
+            os.replace(path, f"{path}.1")  # noqa: PTH105 - one spelling for both arguments
+            _add(path, entry, header, None)
+
+    def _replace(self, path: Path, data: bytes) -> None:
+        self._enter(path.parent, make=True)
+        _refuse_unless_file(path)
+        write_bytes(path, data)
+
+    def _remove(self, path: Path) -> None:
+        if not self._enter(path.parent, make=False):
+            return
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:
+            return
+        if stat.S_ISDIR(mode):
+            raise Refused("a folder is in its place")
+        path.unlink(missing_ok=True)
+
+    def _enter(self, folder: Path, *, make: bool) -> bool:
+        """Go down from the workspace step by step, through real folders only. Says whether the folder is there."""
+        current = self._root
+        if not folder.is_relative_to(current) or ".." in folder.parts:
+            raise Refused("it is outside of the workspace")
+        if not stat.S_ISDIR(current.lstat().st_mode):
+            raise Refused("the workspace is not a folder any more")
+        for part in folder.relative_to(current).parts:
+            current /= part
+            try:
+                mode = current.lstat().st_mode
+            except FileNotFoundError:
+                if not make:
+                    return False
+                current.mkdir()
+                continue
+            if not stat.S_ISDIR(mode):
+                what = "a link" if stat.S_ISLNK(mode) else "not a folder"
+                raise Refused(f"{self._name(current)} is {what}")
+        return True
+
+    def _name(self, path: Path) -> str:
+        return one_line(os.path.relpath(path, self._root), 200)
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _add(path: Path, entry: bytes, header: bytes, limit: int | None) -> bool:
+    """False: there is no room left in the file."""
+    descriptor = os.open(path, _FLAGS, 0o666)
+    try:
+        size = _size_of_own_file(descriptor)
+        tail = _tail(descriptor, size, len(entry) + _LOOK_BACK)
+        new = b"" if entry in tail else entry
+        if new and limit is not None and size and size + len(new) > limit:
+            return False
+        if new and tail and not tail.endswith(b"\n"):
+            new = b"\n" + new
+        _write(descriptor, new if size else header + new, size)
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _size_of_own_file(descriptor: int) -> int:
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise Refused("it is not a regular file")
+    if found.st_nlink > 1:  # a hard link is a way around every check of the path
+        raise Refused("the file has a second name elsewhere")
+    return found.st_size
+
+
+def _refuse_unless_file(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        raise Refused("it is a link" if stat.S_ISLNK(mode) else "it is not a regular file")
+
+
+def _tail(descriptor: int, size: int, length: int) -> bytes:
+    os.lseek(descriptor, max(size - length, 0), os.SEEK_SET)
+    return os.read(descriptor, length)
+
+
+def _write(descriptor: int, data: bytes, size: int) -> None:
+    """All of the data or nothing of it: half an entry would be glued to the next one."""
+    if not data:
+        return
+    try:
+        if os.write(descriptor, data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError:
+        os.ftruncate(descriptor, size)
+        raise
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.ELOOP:
+        return "it is a link"
+    if error.errno == errno.EISDIR:
+        return "a folder is in its place"
+    return error.strerror or str(error)

@@ -1,0 +1,26 @@
+"""`.ralph/progress.md` beside a spec (seed 004): the evidence for each step that is finished."""
+
+from __future__ import annotations
+
+from ralph.core.events import IterationEnded
+from ralph.core.text import one_line
+from ralph.journal.sinks import wording
+from ralph.journal.sinks.account import Account
+
+
+def header(name: str, started: str) -> str:
+    return f"# Progress: {one_line(name, 100)}\n\nStarted: {started}\n"
+
+
+def entry(event: IterationEnded, at: str, account: Account) -> str:
+    """An attempt that did not finish its step is no evidence, and gives no entry."""
+    if not event.completes:
+        return ""
+    lines = [f"## {wording.story_name(event)} {wording.story_title(event)}", ""]
+    lines += [f"- {wording.proof(check)}" for check in account.checks]
+    if not event.proven:
+        lines.append("- no check has proven this step")
+    lines += [f"- {notice}" for notice in wording.notices(event)]
+    lines.append(f"- commit {one_line(event.commit)}" if event.commit else "- nothing was committed")
+    lines.append(f"- {at}, run {account.run_id}, iteration {event.iteration}")
+    return "\n" + "\n".join(lines) + "\n"

@@ -1,0 +1,154 @@
+"""A readable log for each run: `run-ID.log` under `runs/` (seed 000) or `logs/` (seed 002).
+
+What the agent itself printed is kept outside of the workspace, where it cannot edit it; the log says where.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ralph.core.agent import AgentEvent, Init, Limit, Retry, Text, ToolUse
+from ralph.core.events import (
+    AgentEnded,
+    AgentSaid,
+    AgentStarted,
+    AnyEvent,
+    CheckEnded,
+    Committed,
+    IterationEnded,
+    IterationStarted,
+    Judged,
+    Noted,
+    Proved,
+    Record,
+    Recovered,
+    RescueSaved,
+    RolledBack,
+    RunEnded,
+    RunStarted,
+    StepEnded,
+    WaitEnded,
+    WaitStarted,
+)
+from ralph.core.names import safe_name
+from ralph.core.text import one_line
+from ralph.journal.sinks.account import Account
+from ralph.journal.sinks.door import Door
+from ralph.journal.sinks.sink import Sink
+from ralph.journal.sinks.wording import ending, headline, iso, notices, story_name, story_title, took
+
+
+class RunLog(Sink):
+    def __init__(self, door: Door, folder: Path) -> None:
+        self._door = door
+        self._folder = folder
+        self._lines: list[str] = []
+
+    def __call__(self, record: Record, account: Account) -> None:
+        self._lines += [f"{iso(record.t)} {line}\n" for line in describe(record.event)]
+        if self._lines and account.run_id and not account.is_open:
+            path = self._folder / f"run-{safe_name(account.run_id, 'run')}.log"
+            self._door.append(path, "".join(self._lines))
+            self._lines.clear()
+
+
+def describe(event: AnyEvent) -> list[str]:
+    """The lines for one record; most of what only matters to the loop itself has none."""
+    match event:
+        case RunStarted():
+            return _run_started(event)
+        case IterationStarted():
+            name = one_line(event.story, 80) or "setup"
+            title = one_line(event.title, 200)
+            return [f"iteration {event.iteration}: {event.mode.value} {name} - {title} (attempt {event.attempt})"]
+        case AgentStarted():
+            return [f"  agent started: {one_line(event.step, 40)}, pid {event.pid}"]
+        case AgentSaid(event=said):
+            return [f"  {line}" for line in _said(said)]
+        case AgentEnded():
+            return _agent_ended(event)
+        case StepEnded():
+            return [f"  step {one_line(event.step, 60)}: {_step(event)}"]
+        case CheckEnded(result=result):
+            word = "passed" if result.passed else "failed"
+            return [f"  check {one_line(result.name, 200)}: {word} ({ending(result)}, {took(result.seconds)})"]
+        case Judged(verdict=verdict):
+            return [f"  verdict: {verdict.kind.value}", *(f"    {one_line(r, 500)}" for r in verdict.reasons)]
+        case RescueSaved(ref=ref):
+            return [f"  the work is kept in {one_line(ref)}"]
+        case RolledBack():
+            return [f"  rolled back: {event.removed} removed, {event.rewritten} put back"]
+        case Committed(commit=commit, message=message):
+            return [f"  commit {one_line(commit)} {one_line(message, 200)}"]
+        case IterationEnded():
+            return _iteration_ended(event)
+        case _:
+            return _between(event)
+
+
+def _between(event: AnyEvent) -> list[str]:
+    match event:
+        case WaitStarted(until=until, why=why):
+            return [f"waiting until {iso(until)}: {one_line(why, 300)}"]
+        case WaitEnded():
+            return ["going on"]
+        case Proved():
+            return [f"final checks {'passed' if event.passed else 'failed'} on tree {one_line(event.tree)}"]
+        case Recovered(run=run, what=what):
+            return [f"recovered run {one_line(run)}: {one_line(what, 500)}"]
+        case Noted(text=text, warning=warning):
+            return [f"{'warning: ' if warning else ''}{one_line(text, 500)}"]
+        case RunEnded(reason=reason, detail=detail):
+            return [f"run ended: {reason.value}{f' ({one_line(detail, 500)})' if detail else ''}"]
+        case _:
+            return []
+
+
+def _run_started(event: RunStarted) -> list[str]:
+    checks = ", ".join(one_line(check, 100) for check in event.checks) or "none, so nothing can be proven"
+    agent = f"{one_line(event.agent, 40)} {one_line(event.model, 80)}".strip()
+    return [
+        f"run {one_line(event.run)} of {one_line(event.name, 100)}: {event.done} of {event.total} stories done",
+        f"  ralph {event.version}, agent {agent}, branch {one_line(event.branch, 200) or '(none)'}",
+        f"  checks: {checks}",
+    ]
+
+
+def _said(said: AgentEvent) -> list[str]:
+    match said:
+        case Text(text):
+            return [f"says: {one_line(text, 200)}"]
+        case ToolUse(name, summary):
+            return [f"uses {one_line(name, 40)}: {one_line(summary, 200)}".rstrip(": ")]
+        case Init(model=model) if model:
+            return [f"model {one_line(model, 80)}"]
+        case Limit(rejected=True):
+            return ["usage limit reached"]
+        case Retry(attempt=attempt, status=status):
+            return [f"the client tries again (attempt {attempt}{f', status {status}' if status else ''})"]
+        case _:
+            return []
+
+
+def _agent_ended(event: AgentEnded) -> list[str]:
+    ended, outcome = event.ended, event.outcome
+    code = f"signal {ended.signal}" if ended.signal else f"exit code {ended.code}"
+    cost = f", ${outcome.cost_usd:.4f}" if outcome.cost_usd is not None else ""
+    how = f"{ended.how.value}, {code}, {took(ended.seconds)}, {outcome.tokens.total} tokens{cost}"
+    lines = [f"  agent ended: {how}"]
+    if event.raw:
+        lines.append(f"  its output: {one_line(event.raw)}")
+    return lines
+
+
+def _step(event: StepEnded) -> str:
+    if event.skipped:
+        return f"skipped, {one_line(event.skipped, 200)}"
+    tries = f" after {event.tries} tries" if event.tries > 1 else ""
+    detail = f": {one_line(event.detail, 300)}" if event.detail and not event.ok else ""
+    return f"{'ok' if event.ok else 'failed'}{tries}{detail}"
+
+
+def _iteration_ended(event: IterationEnded) -> list[str]:
+    head = f"iteration {event.iteration}: {event.kind.value} {story_name(event)} - {story_title(event)}"
+    return [f"{head}: {headline(event)} ({took(event.seconds)})", *(f"  note: {note}" for note in notices(event))]

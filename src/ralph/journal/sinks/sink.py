@@ -1,0 +1,68 @@
+"""A sink writes one file, or a few that belong together, from the records. `Sinks` are those of a run as one listener.
+
+Between the checkpoint and the end of an iteration a sink writes nothing but markers for the agent, and those are gone
+before the tree is looked at. Everything else waits until the iteration is final: written earlier, it would be
+committed as part of the story, or undone with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ralph.core.events import Record
+from ralph.core.text import one_line
+from ralph.journal.sinks.account import Account
+from ralph.journal.sinks.door import Door
+
+
+class Sink:
+    def __call__(self, record: Record, account: Account) -> None:
+        """Told each record, after the account of it."""
+        raise NotImplementedError
+
+    def tidy(self) -> None:
+        """Remove what must not outlive the agent."""
+
+
+class Sinks:
+    """A listener for a journal. It never raises: what goes wrong is in `failures`."""
+
+    def __init__(self, door: Door, sinks: Sequence[Sink]) -> None:
+        self._door = door
+        self._sinks = tuple(sinks)
+        self._account = Account()
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        return self._door.failures
+
+    def __call__(self, record: Record) -> None:
+        self._account.add(record)
+        self._tell(record)
+
+    def _tell(self, record: Record) -> None:
+        for sink in self._sinks:
+            try:
+                sink(record, self._account)
+            except Exception as error:  # noqa: BLE001 - a file for people must not end a run
+                self._door.note(type(sink).__name__, one_line(f"{type(error).__name__}: {error}", 200))
+
+    def catch_up(self, records: Sequence[Record]) -> None:
+        """Learn what a killed run had recorded.
+
+        A record on disk means that the sinks were done with the one before it. So only the last one may have been
+        missed; it is told again, and what it had already left in a file is not written twice.
+        """
+        self._door.is_muted = True
+        for record in records[:-1]:
+            self(record)
+        for record in records[-1:]:
+            self._account.add(record)
+            self._door.is_muted = self._account.is_open
+            self._tell(record)
+        self._door.is_muted = False
+        self.close()
+
+    def close(self) -> None:
+        for sink in self._sinks:
+            sink.tidy()
