@@ -5,15 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_NUMBERED = re.compile(r"(.*?)([0-9]+)")
+_NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
 
 
-def next_id(taken: Iterable[str], first: str = "US-001") -> str:
-    """The last numbered id, counted on past the highest of its kind: US-009 → US-010, 2.3 → 2.4."""
+def next_id(taken: Iterable[str], first: str = "US-001", *, like: str = "") -> str:
+    """A numbered id, counted on past the highest of its kind: US-009 → US-010, 2.3 → 2.4.
+
+    Of the kind of `like`, if that one is numbered, else of the last numbered one.
+    """
     ids = list(taken)
     numbered = [match for match in map(_NUMBERED.fullmatch, ids) if match]
-    if not numbered:
-        return first if first not in ids else f"{first}-2"
-    prefix, digits = numbered[-1].groups()
-    highest = max(int(match[2]) for match in numbered if match[1] == prefix)
+    model = _NUMBERED.fullmatch(like) or (numbered[-1] if numbered else None)
+    if model is None:
+        return _free(first, set(ids))
+    prefix, digits = model.groups()
+    highest = max((int(match[2]) for match in numbered if match[1] == prefix), default=int(digits))
     return f"{prefix}{highest + 1:0{len(digits)}}"
+
+
+def _free(wanted: str, taken: set[str]) -> str:
+    number = 2
+    found = wanted
+    while found in taken:
+        found, number = f"{wanted}-{number}", number + 1
+    return found

@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from ralph.core.plan import Order, Plan, State, Story
+from ralph.core.plan import Mode, Order, Plan, ReviewStatus, State, Story
+
+_SHOWN = 5
+
+
+def next_work(plan: Plan, *, review: bool, skip: Container[str] = ()) -> tuple[Story, Mode] | None:
+    """The story a run takes next and what it does with it; with `review` what is under review goes before new work."""
+    if review and (found := _in_review(plan, skip)):
+        return found
+    story = next_story(plan, skip)
+    return (story, Mode.IMPLEMENT) if story else None
+
+
+def _in_review(plan: Plan, skip: Container[str]) -> tuple[Story, Mode] | None:
+    """What review asked for comes first, then what waits for review."""
+    for status, mode in ((ReviewStatus.CHANGES_REQUESTED, Mode.FIX), (ReviewStatus.NEEDS_REVIEW, Mode.REVIEW)):
+        for story in plan.stories:
+            if story.review.status is status and story.is_open and story.id not in skip:
+                return story, mode
+    return None
 
 
 def next_story(plan: Plan, skip: Container[str] = ()) -> Story | None:
@@ -40,7 +59,10 @@ def why_nothing_is_ready(plan: Plan, skip: Container[str] = ()) -> str:
         elif story.id in skip:
             reasons.append(f"{story.id} is set aside")
         elif story.is_open and missing:
-            reasons.append(f"{story.id} waits for {', '.join(missing)}")
-    shown = reasons[:5]
-    more = f"; and {len(reasons) - 5} more" if len(reasons) > 5 else ""
-    return "; ".join(shown) + more
+            reasons.append(f"{story.id} waits for {_some(missing, ', ')}")
+    return _some(reasons, "; ")
+
+
+def _some(words: list[str], between: str) -> str:
+    shown = between.join(words[:_SHOWN])
+    return f"{shown}{between}and {len(words) - _SHOWN} more" if len(words) > _SHOWN else shown

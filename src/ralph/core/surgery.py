@@ -1,4 +1,4 @@
-"""Larger operations on a plan, as lists of plain changes: split a story, move one. Pure."""
+"""Larger operations on a plan, as lists of plain changes: put a story in, split one, move one. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,31 @@ import msgspec
 from ralph.core.changes import AddStory, Change, MoveStory, SetFields, position
 from ralph.core.errors import IllegalChange
 from ralph.core.ids import next_id
-from ralph.core.plan import NO_REVIEW, Order, Plan, State
+from ralph.core.plan import NO_REVIEW, Order, Plan, State, Story
+
+
+def insert(plan: Plan, story: Story, after: str | None = None) -> AddStory:
+    """Put a new story behind another or at the end, but before an open step that reviews what comes before it.
+
+    Without an id it gets one of the kind of its neighbour. Without a priority (0), where priority decides, it takes
+    its neighbour's, or at the end the lowest there is.
+    """
+    neighbour = plan.stories[position(plan.stories, after)] if after is not None else _last_before_review(plan)
+    if not story.id:
+        taken = [s.id for s in plan.stories if not s.is_review_step]
+        story = msgspec.structs.replace(story, id=next_id(taken, like=neighbour.id if neighbour else ""))
+    if plan.order is Order.PRIORITY and not story.priority:
+        lowest = max((s.priority for s in plan.stories), default=1)
+        story = msgspec.structs.replace(story, priority=neighbour.priority if after and neighbour else lowest)
+    return AddStory(story, neighbour.id if neighbour else None)
+
+
+def _last_before_review(plan: Plan) -> Story | None:
+    """The story that a new one at the end comes after. A review that is done does not cover what is added later."""
+    at = len(plan.stories)
+    while at and plan.stories[at - 1].is_review_step and not plan.stories[at - 1].is_done:
+        at -= 1
+    return plan.stories[at - 1] if at else plan.stories[-1] if plan.stories else None
 
 
 def split(plan: Plan, story_id: str, titles: Sequence[str]) -> list[Change]:
@@ -19,17 +43,16 @@ def split(plan: Plan, story_id: str, titles: Sequence[str]) -> list[Change]:
     waited for the story now waits for its last part.
     """
     story = plan.stories[position(plan.stories, story_id)]
-    if not story.is_open:
-        raise IllegalChange(f"story {story_id} is {story.state.value}; only open stories can be split")
+    _refuse_unfit_for_split(story)
     if len(titles) < 2:
         raise IllegalChange("a split needs at least two titles", hint=f"`ralph task split {story_id} 'first' 'second'`")
     changes: list[Change] = [SetFields(story_id, {"title": titles[0]})]
-    taken = [s.id for s in plan.stories]
+    taken = [s.id for s in plan.stories if not s.is_review_step]
     last = story_id
     for title in titles[1:]:
         part = msgspec.structs.replace(
             story,
-            id=next_id(taken),
+            id=next_id(taken, like=story_id),
             title=title,
             depends_on=(last,),
             state=State.TODO,
@@ -48,17 +71,51 @@ def split(plan: Plan, story_id: str, titles: Sequence[str]) -> list[Change]:
     return changes
 
 
-def move(plan: Plan, story_id: str, before: str | None) -> list[Change]:
-    """Put a story before another, or at the end. Where priority decides, it takes over its new neighbour's."""
+def _refuse_unfit_for_split(story: Story) -> None:
+    if story.is_review_step:
+        raise IllegalChange(
+            f"step {story.id} is a review, and a review is not split", hint="split the steps it reviews instead"
+        )
+    if not story.is_open:
+        raise IllegalChange(f"story {story.id} is {story.state.value}; only open stories can be split")
+    if story.review.status is not None:
+        raise IllegalChange(
+            f"story {story.id} is under review ({story.review.status.value.replace('_', ' ')})",
+            hint=f"finish the review first, or start over with `ralph task reopen {story.id}`",
+        )
+
+
+def move(plan: Plan, story_id: str, before: str | None = None, *, after: str | None = None) -> list[Change]:
+    """Put a story before or behind another, or at the end. Where priority decides, it takes its neighbour's."""
     story = plan.stories[position(plan.stories, story_id)]
-    if before == story_id:
-        return []
-    changes: list[Change] = [MoveStory(story_id, before)]
-    if plan.order is Order.PRIORITY:
-        if before is not None:
-            priority = plan.stories[position(plan.stories, before)].priority
-        else:
-            priority = max(s.priority for s in plan.stories)
-        if priority != story.priority:
-            changes.append(SetFields(story_id, {"priority": priority}))
+    if story_id in (before, after):
+        raise IllegalChange(f"story {story_id} cannot be put before or after itself")
+    neighbour = before if after is None else after
+    if neighbour is not None:
+        priority = plan.stories[position(plan.stories, neighbour)].priority
+    else:
+        priority = max(s.priority for s in plan.stories)
+    if after is not None:
+        before = _following(plan, after, but=story_id)
+    changes: list[Change] = []
+    if before != _following(plan, story_id):
+        changes.append(MoveStory(story_id, before))
+    if plan.order is Order.PRIORITY and priority != story.priority:
+        changes.append(SetFields(story_id, {"priority": priority}))
     return changes
+
+
+def move_first(plan: Plan, story_id: str) -> list[Change]:
+    """Before every other story, in the file and in priority."""
+    story = plan.stories[position(plan.stories, story_id)]
+    first = plan.stories[0].id
+    changes: list[Change] = [MoveStory(story_id, first)] if first != story_id else []
+    priority = min(s.priority for s in plan.stories)
+    if plan.order is Order.PRIORITY and priority != story.priority:
+        changes.append(SetFields(story_id, {"priority": priority}))
+    return changes
+
+
+def _following(plan: Plan, story_id: str, but: str = "") -> str | None:
+    at = position(plan.stories, story_id) + 1
+    return next((story.id for story in plan.stories[at:] if story.id != but), None)

@@ -8,8 +8,8 @@ from ralph.core.guard import Guard
 from ralph.core.history import History
 from ralph.core.limits import Limits
 from ralph.core.moves import Move, Prove, Reason, Stop, Work
-from ralph.core.plan import Mode, Plan, ReviewStatus, State, Story
-from ralph.core.select import next_story, why_nothing_is_ready
+from ralph.core.plan import Mode, Plan, State
+from ralph.core.select import next_work, why_nothing_is_ready
 
 
 def decide(
@@ -31,10 +31,8 @@ def decide(
             return move
     if needs_setup and not history.setup_done:
         return Work("", Mode.SETUP)
-    if review and (waiting := _in_review(plan, history)):
-        return waiting
-    if story := next_story(plan, skip=history.asked):
-        return Work(story.id, Mode.IMPLEMENT)
+    if work := next_work(plan, review=review, skip=history.asked):
+        return Work(work[0].id, work[1])
     return _when_nothing_is_ready(plan, history)
 
 
@@ -44,19 +42,6 @@ def _when_finished(history: History) -> Move:
     if history.proved:
         return Stop(Reason.COMPLETE)
     return Stop(Reason.FINAL_CHECKS, "every story is done, but the checks fail on the final tree")
-
-
-def _in_review(plan: Plan, history: History) -> Work | None:
-    """What review asked for comes first, then what waits for review, then new work."""
-    for status, mode in ((ReviewStatus.CHANGES_REQUESTED, Mode.FIX), (ReviewStatus.NEEDS_REVIEW, Mode.REVIEW)):
-        for story in plan.stories:
-            if story.review.status is status and _is_workable(story) and story.id not in history.asked:
-                return Work(story.id, mode)
-    return None
-
-
-def _is_workable(story: Story) -> bool:
-    return story.state not in (State.DONE, State.FAILED, State.BLOCKED)
 
 
 def _when_nothing_is_ready(plan: Plan, history: History) -> Stop:

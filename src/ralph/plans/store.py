@@ -47,9 +47,9 @@ class PlanStore:
         sidecar, notice = beside.read(self._sidecar_path)
         return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, (notice,) if notice else ())
 
-    def save(self, loaded: Loaded, changes: Sequence[Change]) -> Loaded:
+    def save(self, loaded: Loaded, changes: Sequence[Change], why: dict[str, str] | None = None) -> Loaded:
         """Make the changes on disk, unless somebody else changed the plan in the meantime."""
-        after = self.planned(loaded, changes, {})
+        after = self.planned(loaded, changes, why or {})
         if self._read() != loaded.source:
             raise IllegalChange(
                 f"{self.ref.path} was changed by somebody else in the meantime",
