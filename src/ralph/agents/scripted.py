@@ -27,7 +27,7 @@ def launch(session: Session, program: str) -> Launch:
     env = {
         "RALPH_STORY": session.story,
         "RALPH_MODE": session.mode.value,
-        "RALPH_ATTEMPT": str(session.attempt),
+        "RALPH_ATTEMPT": str(session.attempt + session.free),
         "RALPH_ITERATION": str(session.iteration),
     }
     if session.request:

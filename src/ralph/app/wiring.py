@@ -173,6 +173,7 @@ def session_for(
         mode=attempt.mode if attempt.work.story else Mode.SETUP,
         iteration=attempt.number,
         attempt=attempt.attempt,
+        free=attempt.free,
         plan=ref.path,
         request=request,
         is_root=hasattr(os, "geteuid") and os.geteuid() == 0,

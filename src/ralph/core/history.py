@@ -33,6 +33,8 @@ class History(Struct, frozen=True):
     last_kind: Kind | None = None
     asked: dict[str, str] = {}
     """Stories that wait for a person, with their question."""
+    free: dict[str, int] = {}
+    """Sessions of a story that cost no attempt: a limit, a broken connection."""
     feedback: dict[str, str] = {}
     """Why the last attempt at a story was not accepted."""
     setup_done: bool = False
@@ -69,6 +71,7 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
     if event.kind is Kind.BLOCKED:
         asked[event.story] = event.question
     is_free = event.kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
+    free = history.free | ({event.story: history.free.get(event.story, 0) + 1} if is_free else {})
     no_progress, same_error, last_error = history.no_progress, history.same_error, history.last_error
     if fed:
         no_progress, same_error, last_error = no_progress + 1, same_error + 1 if repeats else 1, event.fingerprint
@@ -88,6 +91,7 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
         misconfigured=event.headline if event.kind is Kind.MISCONFIGURED else "",
         last_kind=event.kind,
         asked=asked,
+        free=free,
         feedback=feedback,
         setup_done=history.setup_done or (event.mode is Mode.SETUP and event.kind is Kind.ACCEPTED),
         proved=None,

@@ -115,6 +115,8 @@ class Session(Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.IMPLEMENT
     iteration: int = 1
     attempt: int = 1
+    free: int = 0
+    """Sessions of this story that cost no attempt: a limit, a broken connection."""
     plan: Path | None = None
     request: Path | None = None
     """Where the agent may leave a request: a claim, a question."""

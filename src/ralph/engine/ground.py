@@ -102,6 +102,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     work: Work
     story: Story | None
     attempt: int
+    free: int = 0
     reading: Reading
     checkpoint: dict[str, Any]
     begun: float

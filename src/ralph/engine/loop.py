@@ -75,7 +75,7 @@ class Loop:
 
     def _iterate(self, work: Work, reading: Reading) -> None:
         ground = self._ground
-        attempt = prepare(ground, work, reading, self._history.number + 1)
+        attempt = prepare(ground, work, reading, self._history.number + 1, self._history.free.get(work.story, 0))
         evidence, inspection, wants_commit = act(ground, attempt, self._history.feedback.get(work.story, ""))
         verdict = judge(evidence)
         ground.journal.write(Judged(attempt.number, evidence, verdict))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ralph.core.events import IterationStarted
 from ralph.core.moves import Work
+from ralph.core.plan import Mode, Story
 from ralph.core.ports import Reading
 from ralph.engine.ground import Attempt, Ground
 from ralph.host.files import write_bytes
@@ -12,7 +13,7 @@ BEFORE = "plan.before"
 AFTER = "plan.after"
 
 
-def prepare(ground: Ground, work: Work, reading: Reading, number: int) -> Attempt:
+def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int) -> Attempt:
     story = reading.plan.story(work.story) if work.story else None
     write_bytes(ground.folder / BEFORE, ground.book.dump(reading), mode=0o600)
     ground.desk.clear()
@@ -21,7 +22,8 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int) -> Attemp
         number=number,
         work=work,
         story=story,
-        attempt=(story.attempts if story else 0) + 1,
+        attempt=_attempt(story, work.mode),
+        free=free,
         reading=reading,
         checkpoint=checkpoint,
         begun=ground.clock(),
@@ -38,3 +40,9 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int) -> Attemp
         )
     )
     return attempt
+
+
+def _attempt(story: Story | None, mode: Mode) -> int:
+    if story is None:
+        return 1
+    return (story.review.count if mode is Mode.REVIEW else story.attempts) + 1

@@ -70,6 +70,7 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
             why[story.id] = f"{attempt.attempt} attempts, the last one: {one_line(verdict.headline, 200)}"
         elif verdict.completes:
             why[story.id] = ""
+            fields["attempts"] = 0
             if attempt.reading.plan.reviewed and not _has_notes(verdict, story):
                 # This format wants every finished story to say what was done.
                 fields["notes"] = f"Done in iteration {attempt.number} of run {ground.run}."

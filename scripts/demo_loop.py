@@ -1,0 +1,89 @@
+"""The demo: a small real project in a temporary folder, and the whole loop on it, live, with the scripted agent."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "demo"
+INTRODUCTION = """\
+A project with five stories, real tests, and an agent that plays a script instead of asking a model:
+
+  US-001  goes well
+  US-002  is said to be done, and nothing was done
+  US-003  breaks a test that was there before
+  US-004  runs into the usage limit of the account, for a few seconds
+  US-005  is finished, and then the agent hangs
+
+Ralph believes none of it. It runs the tests itself.
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
+    parser.add_argument(
+        "--layouts", action="store_true", help="show the five layouts instead (handled by scripts/demo)"
+    )
+    parser.add_argument("--plain", action="store_true", help="lines instead of the live view")
+    parser.add_argument("--keep", action="store_true", help="keep the folder, and say where it is")
+    args = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="ralph-demo-"))
+    try:
+        return demo(folder, plain=args.plain)
+    finally:
+        if args.keep:
+            say(f"kept: {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def demo(folder: Path, *, plain: bool) -> int:
+    project = folder / "textkit"
+    shutil.copytree(EXAMPLE, project)
+    env = environment(folder)
+    for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "A text kit with one function"]):
+        subprocess.run(["git", *command], cwd=project, env=env, check=True)
+    say(INTRODUCTION)
+    begun = time.monotonic()
+    show("ralph run --trust")
+    run = [sys.executable, "-m", "ralph", "run", "--trust", *(["--plain"] if plain else [])]
+    code = subprocess.run(run, cwd=project, env=env, check=False).returncode
+    for command in (
+        ["git", "log", "--oneline", "--reverse"],
+        ["git", "status", "--short"],
+        ["ralph", "rescue", "list"],
+    ):
+        show(" ".join(command))
+        real = [sys.executable, "-m", *command] if command[0] == "ralph" else command
+        subprocess.run(real, cwd=project, env=env, check=True)
+    say(f"\nexit code {code}, {time.monotonic() - begun:.0f} s. The work that was not accepted is not lost: see above.")
+    return code
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Nothing of the demo touches the home folder, and nothing of the user's settings touches the demo."""
+    home = folder / "home"
+    home.mkdir()
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "RALPH_"))}
+    who = {"GIT_AUTHOR_NAME": "You", "GIT_AUTHOR_EMAIL": "you@example.com"}
+    who |= {"GIT_COMMITTER_NAME": "You", "GIT_COMMITTER_EMAIL": "you@example.com"}
+    return env | who | {"HOME": str(home), "RALPH_STATE_HOME": str(folder / "state"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def show(command: str) -> None:
+    bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else ("", "")
+    say(f"\n{bold}$ {command}{plain}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
