@@ -139,9 +139,9 @@ def test_the_last_story_can_be_removed() -> None:
 
 def test_unknown_keys_of_a_new_story_are_written_too() -> None:
     source = sample("tasks.json", 1)
-    story = Story(id="N", title="", criteria=("c",), extra={"size": {"points": 3}, "passes": True})
+    story = Story(id="N", title="", criteria=("c",), extra={"size": {"points": 3}, "cost": 0, "passes": True})
     read = layout("tasks.json").parse(edit("tasks.json", source, AddStory(story)), "f").stories[1]
-    assert read.extra == {"size": {"points": 3}}
+    assert read.extra == {"size": {"points": 3}, "cost": 0}
     assert read.state is State.TODO
 
 
@@ -167,6 +167,12 @@ def test_values_that_cannot_be_written_are_refused(name: str, fields: dict[str, 
     with pytest.raises(IllegalChange) as caught:
         layout(name).edit(sample(name, 2), [SetFields("US-002", fields)])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("story_id", ["", " ", "a\nb", "x" * 101, "a\x1b[2J"])
+def test_a_new_story_needs_a_proper_id(story_id: str) -> None:
+    with pytest.raises(IllegalChange, match="the story id"):
+        layout("steps").edit(sample("steps", 1), [AddStory(Story(id=story_id, title="t"))])
 
 
 @pytest.mark.parametrize("name", ["tasks.json", "feature", "steps"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -13,7 +13,8 @@ from ralph.core.changes import EDITABLE, AddStory, Change, MoveStory, RemoveStor
 from ralph.core.errors import IllegalChange
 from ralph.core.plan import Story
 from ralph.core.text import one_line
-from ralph.plans.json_stories import D, Fault, Format, Peers, S
+from ralph.plans.integrity import problems_of
+from ralph.plans.json_stories import D, Fault, Format, Peers, S, fields_of, known_keys
 from ralph.plans.json_text import Array, Object, Style, dump, escapes_non_ascii, style_of
 
 _SAMPLE = 20
@@ -55,17 +56,17 @@ class _Document:
         return b"".join([self._before, *pieces[:at], *self._array.pieces(), *pieces[at + 1 :], self._after])
 
     def apply(self, change: Change) -> None:
+        story_id = change.story.id if isinstance(change, AddStory) else change.story
         try:
             self._apply(change)
         except (msgspec.MsgspecError, ValueError, TypeError, OverflowError) as error:
             # A value that JSON or the format has no way to write: NaN, half a surrogate pair, a wrong type.
-            story_id = change.story.id if isinstance(change, AddStory) else change.story
             raise IllegalChange(
                 f"story {one_line(story_id, 60)} would not be valid in {self._form.layout}: {error}",
                 hint="`ralph check` says what a story needs",
             ) from None
         except Fault as fault:
-            raise IllegalChange(fault.message, hint=fault.hint) from None
+            raise IllegalChange(f"story {one_line(story_id, 60)}: {fault.message}", hint=fault.hint) from None
 
     def _apply(self, change: Change) -> None:
         match change:
@@ -107,7 +108,7 @@ class _Document:
         item = self._array.items[at]
         old: dict[str, Any] = msgspec.json.decode(item)
         before = form.read_story(msgspec.convert(old, form.story), at + 1, {})
-        types = _types_of_fields()
+        types = {field.name: field.type for field in fields_of(Story)}
         after = msgspec.structs.replace(before, **{k: msgspec.convert(v, types[k]) for k, v in fields.items()})
         was, will = form.write_story(before), form.write_story(after)
         keys = {key: value for key, value in will.items() if was[key] != value}
@@ -131,10 +132,13 @@ class _Document:
 
     def _add(self, story: Story, at: int) -> None:
         form, peers = self._form, self._peers()
-        keys = form.write_story(story)
-        required = {field.encode_name for field in msgspec.structs.fields(form.story) if field.required}
-        keys |= {key: value for key, value in story.extra.items() if key not in keys}
-        keys = {k: v for k, v in keys.items() if k in required or peers.uses(k) or v not in ("", [], 0)}
+        if wrong := problems_of([Story(id=story.id, title="")], ""):
+            raise IllegalChange(wrong[0].message, hint=wrong[0].hint)
+        wire: type[Struct] = form.story
+        required = {field.encode_name for field in fields_of(wire) if field.required}
+        said = form.write_story(story).items()
+        keys = {k: v for k, v in said if k in required or peers.uses(k) or v not in ("", [], 0)}
+        keys |= {key: value for key, value in story.extra.items() if key not in known_keys(wire)}
         keys = form.respell(story, keys, {}, peers)
         if self._array.items:
             neighbour = Object.of(self._array.items[min(at, len(self._ids) - 1)])
@@ -166,11 +170,6 @@ class _Document:
     @cached_property
     def _escapes(self) -> bool:
         return escapes_non_ascii(self._source)
-
-
-@cache
-def _types_of_fields() -> dict[str, Any]:
-    return {field.name: field.type for field in msgspec.structs.fields(Story)}
 
 
 def _outer_indent(pieces: Object) -> bytes:

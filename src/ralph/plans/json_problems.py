@@ -17,7 +17,7 @@ from ralph.core.plan import Story
 from ralph.core.problems import Place, Problem
 from ralph.core.text import one_line
 from ralph.plans.integrity import decode_utf8, problems_of
-from ralph.plans.json_stories import LINES, TEXT, D, Expected, Fault, Format, S
+from ralph.plans.json_stories import LINES, TEXT, D, Expected, Fault, Format, S, fields_of
 from ralph.plans.json_text import Locator, Path, show_path
 
 _NUMBER_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"|(-?[0-9][-+.0-9eE]*+|NaN|-?Infinity)', re.DOTALL)
@@ -31,8 +31,12 @@ def explain(source: bytes, file: str, form: Format[D, S]) -> BadData:
     """The error to raise for a plan that could not be read."""
     try:
         text = decode_utf8(source, file).removeprefix("\ufeff")
-        document = json.loads(text, parse_int=_whole)
-        problems = [*_bad_numbers(text, file)] or _Inspection(source, file, form).problems(document)
+        signs = _Signs()
+        document = signs.decode(text)
+        if signs.of_bad_numbers:
+            problems = [*_bad_numbers(text, file)]
+        else:
+            problems = _Inspection(source, file, form).problems(document, signs)
     except PlanError as error:
         return error
     except JSONDecodeError as error:
@@ -46,8 +50,39 @@ def explain(source: bytes, file: str, form: Format[D, S]) -> BadData:
     return PlanError.of(problems)
 
 
-def _whole(digits: str) -> int:
-    return int(digits) if len(digits) <= _MOST_DIGITS else 0  # `_bad_numbers` tells where it is
+class _Signs:
+    """What strikes the eye while the text is decoded. Only where there are signs, it is worth to look closer."""
+
+    def __init__(self) -> None:
+        self.of_bad_numbers = False
+        self.of_repeated_keys = False
+
+    def decode(self, text: str) -> object:
+        return json.loads(
+            text,
+            parse_int=self._whole,
+            parse_float=self._fraction,
+            parse_constant=self._constant,
+            object_pairs_hook=self._object,
+        )
+
+    def _whole(self, digits: str) -> int:
+        if _is_out_of_range(digits):
+            self.of_bad_numbers = True
+            return 0
+        return int(digits)
+
+    def _fraction(self, digits: str) -> float:
+        self.of_bad_numbers |= _is_out_of_range(digits)
+        return float(digits)
+
+    def _constant(self, _name: str) -> None:
+        self.of_bad_numbers = True
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        self.of_repeated_keys |= len(found) != len(pairs)
+        return found
 
 
 def _not_json(error: JSONDecodeError, file: str) -> Problem:
@@ -101,15 +136,16 @@ class _Inspection:
         self._file = file
         self._form = form
         # The decoder under the locator does not take half surrogate pairs, which are reported by themselves.
-        self._locator = Locator(_SURROGATE_ESCAPE.sub(rb"\\ufffd", source))
+        harmless, self._surrogates = _SURROGATE_ESCAPE.subn(rb"\\ufffd", source)
+        self._locator = Locator(harmless)
 
-    def problems(self, document: object) -> list[Problem]:
+    def problems(self, document: object, signs: _Signs) -> list[Problem]:
         if not isinstance(document, dict):
             expected = f"an object with the key {self._form.stories}"
             return [self._wrong("not-an-object", (), f"the document is {_kind(document)}, not {expected}", _RESTORE)]
-        if unfit := [*self._unfit_texts(document)]:
+        if self._surrogates and (unfit := [*self._unfit_texts(document)]):
             return unfit  # no decoder takes these, so nothing else can be found out
-        found = [*self._repeated_keys()]
+        found = [*self._repeated_keys()] if signs.of_repeated_keys else []
         found += self._about_fields((), document, self._form.document)
         stories = document.get(self._form.stories)
         if not isinstance(stories, list):
@@ -125,7 +161,8 @@ class _Inspection:
     def _repeated_keys(self) -> Iterator[Problem]:
         for path, (line, column) in self._locator.repeated_keys():
             where = Place(self._file, line, column, show_path(path))
-            yield Problem("duplicate-key", f"the key {path[-1]} comes twice in one object", where, "remove one of them")
+            message = f"the key {one_line(str(path[-1]), 60)} comes twice in one object"
+            yield Problem("duplicate-key", message, where, "remove one of them")
 
     def _unfit_texts(self, document: dict[str, Any]) -> Iterator[Problem]:
         """Half surrogate pairs."""
@@ -151,7 +188,7 @@ class _Inspection:
 
     def _about_fields(self, path: Path, found: dict[str, Any], wire: type[Struct]) -> Iterator[Problem]:
         story = _id_of(found) if path else ""
-        for field in msgspec.structs.fields(wire):
+        for field in fields_of(wire):
             key = field.encode_name
             if key not in found:
                 if field.required:
@@ -181,14 +218,12 @@ class _Inspection:
             message = f"story number {index + 1} must be an object, not {_kind(story)}"
             yield self._wrong("wrong-type", path, message, "{ … } with the fields of a story")
             return
-        found = list(self._about_fields(path, story, self._form.story))
-        yield from found
-        if found:
-            return
-        name = _id_of(story)
         try:
             readable.append((index, self._form.read_story(msgspec.convert(story, self._form.story), index + 1, {})))
+        except msgspec.ValidationError:
+            yield from self._about_fields(path, story, self._form.story)
         except Fault as fault:
+            name = _id_of(story)
             yield self._wrong(fault.code, (*path, fault.key), f"story {name}: {fault.message}", fault.hint, name)
 
     def _about_ids(self, readable: list[tuple[int, Story]], *, complete: bool) -> list[Problem]:

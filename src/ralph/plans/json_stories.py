@@ -103,8 +103,13 @@ class Format(Struct, Generic[D, S], frozen=True):
 
 
 @cache
+def fields_of(wire: type[Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(wire)
+
+
+@cache
 def known_keys(wire: type[Struct]) -> frozenset[str]:
-    return frozenset(field.encode_name for field in msgspec.structs.fields(wire))
+    return frozenset(field.encode_name for field in fields_of(wire))
 
 
 def commands(value: str | tuple[str, ...] | UnsetType | None, key: str = "verify") -> tuple[str, ...]:
