@@ -136,7 +136,8 @@ class LiveView:
                 streak += 1
             elif ended.kind is Kind.ACCEPTED:
                 break
-        left = [f"{max(limits.max_iterations - state.count, 0)} iterations left"]
+        free = sum(state.kinds.get(kind, 0) for kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED))
+        left = [f"{max(limits.max_iterations - state.count + free, 0)} iterations left"]
         if limits.no_progress:
             left.append(f"no progress {streak}/{limits.no_progress}")
         return Text("  guards: " + " · ".join(left), style="dim")

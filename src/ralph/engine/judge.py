@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ralph.core.agent import Trouble
 from ralph.core.changes import AddStory, Change, SetFields
 from ralph.core.delta import Edited
-from ralph.core.evidence import CheckResult, Claim, Evidence, How
+from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.fingerprint import fingerprint
 from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State
 from ralph.core.verdict import Kind, Verdict
@@ -78,7 +78,7 @@ def _accept(evidence: Evidence, changes: list[Change], notices: list[str]) -> Ve
         mark = {"review": Review(ReviewStatus.NEEDS_REVIEW, story.review.count)}
     else:
         mark = {"state": State.DONE}
-    ended = "" if evidence.ended.well else f" (the agent was {evidence.ended.how.value}, but its work was finished)"
+    ended = "" if evidence.ended.well else f" (the agent {_ending(evidence.ended)}, but its work was finished)"
     return Verdict(
         Kind.ACCEPTED,
         (("ready for review" if evidence.review else "done") + ended,),
@@ -86,6 +86,18 @@ def _accept(evidence: Evidence, changes: list[Change], notices: list[str]) -> Ve
         tuple(notices),
         completes=not evidence.review,
     )
+
+
+def _ending(ended: Ended) -> str:
+    match ended.how:
+        case How.TIMED_OUT:
+            return "ran out of time"
+        case How.SILENT:
+            return "went silent"
+        case How.LINGERED:
+            return "did not end by itself"
+        case _:
+            return f"ended with {f'signal {ended.signal}' if ended.signal else f'exit code {ended.code}'}"
 
 
 def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], notices: list[str]) -> Verdict:
@@ -105,11 +117,10 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
     if ended.how is How.FAILED_TO_START:
         return Verdict(Kind.MISCONFIGURED, (f"the agent could not be started: {ended.detail}",))
     if ended.how in (How.TIMED_OUT, How.SILENT):
-        what = "went silent" if ended.how is How.SILENT else "ran out of time"
-        return _refused(Kind.TIMED_OUT, [f"the agent {what} after {ended.seconds:.0f} s", *missing], evidence, notices)
+        what = f"the agent {_ending(ended)} after {ended.seconds:.0f} s"
+        return _refused(Kind.TIMED_OUT, [what, *missing], evidence, notices)
     if not ended.well:
-        how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.code}"
-        return _refused(Kind.CRASHED, [f"the agent ended with {how}", *missing], evidence, notices)
+        return _refused(Kind.CRASHED, [f"the agent {_ending(ended)}", *missing], evidence, notices)
     is_sound = evidence.changed and evidence.checks and not _failing(evidence) and not evidence.repository_trouble
     if is_sound and not _claimed(evidence):
         return Verdict(Kind.PARTIAL, ("the work is sound but not said to be done",), tuple(changes), tuple(notices))

@@ -12,7 +12,7 @@ import msgspec
 
 from ralph.core import events
 from ralph.core.changes import Change, SetFields
-from ralph.core.events import Committed, IterationEnded, Judged, RescueSaved, Settling
+from ralph.core.events import Committed, IterationEnded, Judged, Noted, RescueSaved, Settling
 from ralph.core.evidence import Evidence
 from ralph.core.plan import Mode, State, Story
 from ralph.core.ports import Reading
@@ -143,6 +143,8 @@ def keep(ground: Ground, attempt: Attempt, inspection: Inspection, message: str)
     made = ground.tree.commit(attempt.checkpoint, inspection.tree, extra, message, trailers)
     if made is not None and made.refused is None:
         ground.journal.write(Committed(iteration=attempt.number, commit=made.commit, message=message, files=made.files))
+    for notice in made.notices if made is not None else ():
+        ground.journal.write(Noted(notice))
     return made
 
 
@@ -154,6 +156,8 @@ def undo(ground: Ground, checkpoint: dict[str, Any], number: int, verdict: Verdi
     if done.ref:
         ground.journal.write(RescueSaved(number, done.ref, done.commit))
     ground.journal.write(events.RolledBack(iteration=number, removed=done.removed, rewritten=done.rewritten))
+    for notice in done.notices:
+        ground.journal.write(Noted(notice, warning=True))
     return done
 
 
