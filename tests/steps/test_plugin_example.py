@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ralph.core.agent import Outcome
 from ralph.core.errors import UsageError
-from ralph.core.evidence import CheckResult, Ended
+from ralph.core.evidence import CheckResult
 from ralph.core.plan import Mode
 from ralph.core.ports import StepContext
 from ralph.core.registry import Registry
