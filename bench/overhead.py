@@ -63,7 +63,7 @@ def project(folder: Path, name: str, stories: int, script: str) -> Path:
         "createdAt": "2026-01-01",
         "userStories": listed,
     }
-    (root / ".ralph/bench/prd.json").write_text(json.dumps(plan_with_stories, indent=1))
+    (root / ".ralph/bench/prd.json").write_text(json.dumps(plan, indent=1))
     (root / ".ralph/config.yaml").write_text(
         "agent: {name: scripted, script: script.yaml}\nmax_iterations: 100000\nmax_allowed_iterations: 100000\n"
         "rate_limit_per_hour: 0\narchive: {on_complete: false}\nbranch: {auto_create: false}\n"
