@@ -31,8 +31,13 @@ class GitWorkTree:
         self._repo = repo
         self._index = index_file
         self._hook_env = hook_env
+        self._inspected = ""
+        """The tree that the private index holds."""
+        self._known: dict[str, bool] = {}
+        """Files of the loop's own → whether git sees them."""
 
     def checkpoint(self) -> dict[str, Any]:
+        self._inspected = ""
         found: dict[str, Any] = msgspec.to_builtins(take(self._repo, self._index))
         return found
 
@@ -40,6 +45,7 @@ class GitWorkTree:
         before = _checkpoint(checkpoint)
         tampering = undo_tampering(self._repo, before, self._index)
         found = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
+        self._inspected = found.tree
         changed = changes(self._repo, before.tree, found.tree) if found.tree != before.tree else ()
         committed = agent_commits(self._repo, before)
         notices = list(_told(tampering))
@@ -57,9 +63,11 @@ class GitWorkTree:
 
     def tree(self) -> str:
         still_the_same(self._repo)
+        self._inspected = ""
         return snapshot_tree(self._repo, self._index)
 
     def roll_back(self, checkpoint: dict[str, Any], name: str, message: str) -> RolledBack:
+        self._inspected = ""
         done = roll_back(self._repo, name, self._index, _checkpoint(checkpoint), message)
         restored = done.restored
         notices = [f"{one_line(path, 100)} could not be put back" for path in (*restored.unsaved, *restored.left)]
@@ -103,19 +111,26 @@ class GitWorkTree:
 
     def _tree_with(self, tree: str, extra: Sequence[Path]) -> str:
         """`tree` with these files as they are on disk now. What git does not see is not added."""
-        inside = [os.path.relpath(path, self._repo.root) for path in extra]
-        wanted = [path for path in inside if not path.startswith("..")]
-        if not wanted:
-            return tree
-        known = git(self._repo, "ls-tree", "-r", "-z", "--name-only", "--full-tree", tree, "--", *wanted)
-        if not (paths := names(known)):
+        paths = self._seen_by_git(tree, extra)
+        if not paths:
             return tree
         shadow = shadow_of(self._repo, self._index)
-        index = self._index.with_name(f"{self._index.name}.settled")
-        index.unlink(missing_ok=True)
-        git(shadow, "read-tree", tree, index=index)
+        index = self._index
+        if tree != self._inspected:
+            # After a crash the private index may be anywhere; otherwise it is right at this tree.
+            index = self._index.with_name(f"{self._index.name}.settled")
+            index.unlink(missing_ok=True)
+            git(shadow, "read-tree", tree, index=index)
         git(shadow, "update-index", "-z", "--add", "--stdin", index=index, stdin=b"".join(p + b"\0" for p in paths))
         return line(git(shadow, "write-tree", index=index))
+
+    def _seen_by_git(self, tree: str, extra: Sequence[Path]) -> list[bytes]:
+        inside = [os.path.relpath(path, self._repo.root) for path in extra]
+        wanted = [path for path in inside if not path.startswith("..")]
+        if unknown := [path for path in wanted if path not in self._known]:
+            listed = names(git(self._repo, "ls-tree", "-r", "-z", "--name-only", "--full-tree", tree, "--", *unknown))
+            self._known |= {path: os.fsencode(path) in listed for path in unknown}
+        return [os.fsencode(path) for path in wanted if self._known[path]]
 
     def find_commit(self, trailers: dict[str, str]) -> str:
         keys = "%x00".join(f"%(trailers:key={key},valueonly,separator=%x2C)" for key in trailers)
