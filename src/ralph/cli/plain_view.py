@@ -69,6 +69,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
             return _ended(event, state)
         case WaitStarted(until=until, why=why):
             return paint(f"⏸ {one_line(why)}: waiting until {clock(until)}", "yellow")
+        case Proved(results=()):
+            return ""
         case Proved(passed=passed):
             return paint("final checks passed", "green") if passed else paint("final checks failed", "red")
         case Noted(text=text, warning=warning):
