@@ -14,7 +14,7 @@ from ralph.core import events
 from ralph.core.changes import Change, SetFields
 from ralph.core.events import Committed, IterationEnded, Judged, Noted, RescueSaved, Settling
 from ralph.core.evidence import Evidence
-from ralph.core.plan import Mode, State, Story
+from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
 from ralph.core.ports import Reading
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind, Verdict
@@ -71,9 +71,8 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
         elif verdict.completes:
             why[story.id] = ""
             fields["attempts"] = 0
-            if attempt.reading.plan.reviewed and not _has_notes(verdict, story):
-                # This format wants every finished story to say what was done.
-                fields["notes"] = f"Done in iteration {attempt.number} of run {ground.run}."
+            if attempt.reading.plan.reviewed:
+                fields |= _as_reviewed(verdict, story, f"Done in iteration {attempt.number} of run {ground.run}.")
         changes = _merged(changes, story.id, fields)
     return ground.book.planned(attempt.reading, changes, why)  # type: ignore[no-any-return]
 
@@ -87,9 +86,15 @@ def _merged(changes: list[Change], story: str, fields: dict[str, Any]) -> list[C
     return [*rest, SetFields(story, fields)] if fields else rest
 
 
-def _has_notes(verdict: Verdict, story: Story) -> bool:
-    written = [c.fields.get("notes") for c in verdict.changes if isinstance(c, SetFields) and c.story == story.id]
-    return bool(story.notes.strip() or any(str(note or "").strip() for note in written))
+def _as_reviewed(verdict: Verdict, story: Story, note: str) -> dict[str, Any]:
+    """A format with review fields wants every finished story to be approved, and to say what was done."""
+    written = [c.fields for c in verdict.changes if isinstance(c, SetFields) and c.story == story.id]
+    fields: dict[str, Any] = {}
+    if not any("review" in given for given in written):  # a run without reviews
+        fields["review"] = Review(ReviewStatus.APPROVED, story.review.count, story.review.feedback)
+    if not story.notes.strip() and not any(str(given.get("notes") or "").strip() for given in written):
+        fields["notes"] = note
+    return fields
 
 
 def _gives_up(ground: Ground, attempt: Attempt, verdict: Verdict) -> bool:
