@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from subprocess import Popen
 
+from ralph.host import git as door
 from ralph.host.repo import Repo, identify
 
 IDENTITY = ("-c", "user.name=Ada Tester", "-c", "user.email=ada@example.test")
@@ -40,7 +44,7 @@ class Project:
         done = subprocess.run(["git", *IDENTITY, *args], cwd=cwd or self.root, capture_output=True, check=False)
         if check and done.returncode:
             raise AssertionError(f"git {args}: {done.stderr.decode(errors='replace')}")
-        return done.stdout.decode("utf-8", "surrogateescape").strip()
+        return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
 
     def write(self, name: str | bytes, text: str | bytes, mode: int | None = None) -> Path:
         path = self.root / os.fsdecode(name)
@@ -84,6 +88,31 @@ class Project:
         assert done.returncode == 0, said
         assert not said
         assert not list((self.root / ".git").rglob("*.lock"))
+
+
+def killed_after(calls: int, work: Callable[[], object]) -> bool:
+    """Do `work` in a process that is killed before its git call number `calls`. False: it ended before that."""
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            _count_down(calls)
+            work()
+            os._exit(0)
+        os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert status in (0, signal.SIGKILL), "the work itself failed"
+    return status != 0
+
+
+def _count_down(calls: int) -> None:
+    real, left = door._started, iter(range(calls))
+
+    def counted(call: door.Call, *, feeds: bool, keep_stderr: bool = True) -> AbstractContextManager[Popen[bytes]]:
+        if next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(call, feeds=feeds, keep_stderr=keep_stderr)
+
+    door._started = counted  # type: ignore[assignment]
 
 
 @contextmanager

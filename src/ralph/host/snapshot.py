@@ -64,18 +64,23 @@ def snapshot_tree(repo: Repo, index_file: Path) -> str:
 
 
 def snapshot(
-    repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE, unreadable_before: Iterable[bytes] | None = None
+    repo: Repo,
+    index_file: Path,
+    *,
+    limit: int = LARGEST_FILE,
+    unreadable_before: Iterable[bytes] | None = None,
+    rules_changed: bool = False,
 ) -> Snapshot:
-    """Look at the working tree.
+    """Look at the working tree. `rules_changed`: ignore rules have changed and the private index knows it already.
 
     `unreadable_before` are the paths nobody could read at the checkpoint. When it is given, everything else that
     cannot be read was made so since then, and is opened up: what cannot be read cannot be saved.
     """
     shadow = shadow_of(repo, index_file)
-    seen = _look(repo, shadow, limit)
+    seen = _look(repo, shadow, limit, rules_changed)
     if seen.troubled and unreadable_before is not None:
         make_readable(repo.root, frozenset((*unreadable_before, b".git")))
-        seen = _look(repo, shadow, limit)
+        seen = _look(repo, shadow, limit, rules_changed)
     return _recorded(repo, shadow, seen, limit)
 
 
@@ -107,14 +112,14 @@ def _tracked(repo: Repo, shadow: Shadow) -> Call:
     return Call(shadow, _IGNORED, repo.git_dir / "index")
 
 
-def _look(repo: Repo, shadow: Shadow, limit: int) -> _Seen:
+def _look(repo: Repo, shadow: Shadow, limit: int, rules_changed: bool = False) -> _Seen:
     looked, tracked = ask_together([Call(shadow, _LOOK), _tracked(repo, shadow)])
     if looked.code:  # a damaged index; it is only a cache
         shadow.index.unlink(missing_ok=True)
         looked = ask(shadow, *_LOOK)
     if looked.code:
         raise GitFailed(_LOOK, looked)
-    rules_changed = b".gitignore\0" in looked.out
+    rules_changed = rules_changed or b".gitignore\0" in looked.out
     ignored = set(names(git(shadow, *_IGNORED))) if rules_changed else set()
     seen = _sort(repo, shadow, looked.out, tracked, ignored, limit)
     seen.unreadable += _CLOSED.findall(looked.err)

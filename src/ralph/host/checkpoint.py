@@ -1,0 +1,167 @@
+"""A checkpoint: everything needed to bring a repository back to this moment, as a value for the journal."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.host.git import Call, GitFailed, ask, git, line
+from ralph.host.guarded import Tampering, guard, put_back
+from ralph.host.kept import forget_oldest, keep, kept
+from ralph.host.repo import Repo, RepositoryReplaced, still_the_same
+from ralph.host.situation import in_progress
+from ralph.host.snapshot import LARGEST_FILE, full_snapshot
+
+_BRANCHES = "refs/heads/"
+_REMEMBERED = 20
+"""Copies of index and branches: those of the last ten checkpoints. Only the last one is ever needed."""
+
+
+class Checkpoint(Struct, frozen=True, kw_only=True):
+    """`index`, `branches` and `guarded` name copies in the store beside the private index. Paths are bytes."""
+
+    head: str | None
+    """The commit, or None on a branch that has none yet."""
+    branch: str | None
+    """None when HEAD was detached."""
+    tree: str
+    """All files: tracked, staged, untracked. What is ignored is not in it."""
+    index: str
+    """The user's index, byte for byte. Empty when there was none."""
+    branches: str
+    """Every local branch and its commit."""
+    guarded: dict[str, str]
+    """Configuration, attributes and hooks of the repository."""
+    taken_at: float
+    git_inode: int
+    history_size: int = 0
+    """Bytes of HEAD's log: what comes after them was done since."""
+    stash: tuple[str, ...] = ()
+    in_progress: str = ""
+    nested: tuple[bytes, ...] = ()
+    large: tuple[bytes, ...] = ()
+    unreadable: tuple[bytes, ...] = ()
+    empty_folders: tuple[bytes, ...] = ()
+
+
+def store_of(index_file: Path) -> Path:
+    """Where copies of guarded files are, and of what an agent put in their place."""
+    return index_file.with_name(f"{index_file.name}.kept")
+
+
+def moments_of(index_file: Path) -> Path:
+    """Where the copies of the user's index and the lists of branches are, for the last checkpoints only."""
+    return index_file.with_name(f"{index_file.name}.moments")
+
+
+def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoint:
+    """Remember the repository as it is now. The objects it needs are protected from `git gc` until `release`."""
+    still_the_same(repo)
+    taken_at = time.time()
+    pins, moments = _pins(index_file), moments_of(index_file)
+    refs = ("for-each-ref", "--format=%(objectname) %(refname)", _BRANCHES, pins)
+    snapshot, answers = full_snapshot(repo, index_file, [Call(repo, refs)], limit=limit)
+    if answers[0].code:
+        raise GitFailed(refs, answers[0])
+    known = parse_refs(answers[0].out)
+    branches = {ref: name for ref, name in known.items() if ref.startswith(_BRANCHES)}
+    branch, head = head_of(repo, branches)
+    checkpoint = Checkpoint(
+        head=head,
+        branch=branch,
+        tree=snapshot.tree,
+        index=keep(moments, index, durable=False) if (index := real_index(repo)) is not None else "",
+        branches=keep(moments, _listing(branches), durable=False),
+        guarded=guard(repo, store_of(index_file)),
+        taken_at=taken_at,
+        git_inode=repo.git_dir_id.inode,
+        history_size=_size(repo.git_dir / "logs" / "HEAD"),
+        stash=stashed(repo),
+        in_progress=in_progress(repo.git_dir),
+        nested=snapshot.nested,
+        large=snapshot.large,
+        unreadable=snapshot.unreadable,
+        empty_folders=snapshot.empty_folders,
+    )
+    wanted = {f"{pins}/tree": snapshot.tree} | ({f"{pins}/head": head} if head else {})
+    if missing := [f"update {ref} {name}\n" for ref, name in wanted.items() if known.get(ref) != name]:
+        git(repo, "update-ref", "--stdin", stdin="".join(missing).encode())
+    forget_oldest(moments, _REMEMBERED)
+    return checkpoint
+
+
+def release(repo: Repo, index_file: Path) -> None:
+    """The run is over: nothing will go back to its last checkpoint. What the next run can use again stays."""
+    pins = _pins(index_file)
+    for ref in parse_refs(ask(repo, "for-each-ref", "--format=%(objectname) %(refname)", pins).out):
+        git(repo, "update-ref", "-d", ref)
+    forget_oldest(moments_of(index_file), 0)
+
+
+def undo_tampering(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple[Tampering, ...]:
+    """To be called first once an agent has run: after this, git can be trusted with the repository again."""
+    still_the_same(repo)
+    if repo.git_dir_id.inode != checkpoint.git_inode:
+        raise RepositoryReplaced(
+            f"the git folder {repo.git_dir} is not the one of the checkpoint",
+            hint="the repository was replaced since; its unfinished iteration cannot be undone in this one",
+        )
+    return put_back(repo, checkpoint.guarded, store_of(index_file))
+
+
+def branches_of(checkpoint: Checkpoint, index_file: Path) -> dict[str, str]:
+    return parse_refs(kept(moments_of(index_file), checkpoint.branches))
+
+
+def parse_refs(out: bytes) -> dict[str, str]:
+    pairs = (os.fsdecode(item).split(" ", 1) for item in out.split(b"\n") if item)
+    return {ref: name for name, ref in pairs}
+
+
+def head_of(repo: Repo, branches: dict[str, str]) -> tuple[str | None, str | None]:
+    """Branch and commit of HEAD. Read from its file; git is asked only where refs are not kept in files."""
+    text = line((repo.git_dir / "HEAD").read_bytes()).strip()
+    if text == f"ref: {_BRANCHES}.invalid":
+        text = f"ref: {line(git(repo, 'symbolic-ref', 'HEAD'))}"
+    if not text.startswith("ref: "):
+        return None, text
+    ref = text.removeprefix("ref: ").strip()
+    return ref.removeprefix(_BRANCHES), branches.get(ref)
+
+
+def real_index(repo: Repo) -> bytes | None:
+    try:
+        descriptor = os.open(repo.git_dir / "index", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
+        return stream.read()
+
+
+def stashed(repo: Repo) -> tuple[str, ...]:
+    """The commits of the user's stash, the oldest first."""
+    try:
+        lines = (repo.common_dir / "logs" / "refs" / "stash").read_bytes().splitlines()
+    except OSError:
+        return ()
+    return tuple(parts[1].decode("ascii", "replace") for item in lines if len(parts := item.split(b" ", 2)) == 3)
+
+
+def _listing(branches: dict[str, str]) -> bytes:
+    return b"".join(f"{name} {ref}\n".encode("utf-8", "surrogateescape") for ref, name in branches.items())
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _pins(index_file: Path) -> str:
+    """Refs that keep the objects of the open checkpoint: two runs in one repository have different ones."""
+    return f"refs/ralph/checkpoint/{hashlib.sha256(os.fsencode(index_file)).hexdigest()[:12]}"

@@ -1,0 +1,188 @@
+"""HEAD, branches, stash, index and half-done operations: back to what they were at a checkpoint.
+
+Only what the agent can have moved in this working tree: HEAD, the branches it has been on, and branches that are
+gone. Other branches may belong to another run in another worktree.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.core.errors import SetupError
+from ralph.host.checkpoint import (
+    Checkpoint,
+    branches_of,
+    head_of,
+    moments_of,
+    parse_refs,
+    real_index,
+    stashed,
+)
+from ralph.host.files import write_bytes
+from ralph.host.git import ask, git, line
+from ralph.host.git_locks import clear_stale_locks
+from ralph.host.kept import kept
+from ralph.host.removal import remove_tree
+from ralph.host.repo import Repo
+
+_PREFIX = "refs/heads/"
+_MOVES = re.compile(r"\tcheckout: moving from (\S+) to (\S+)")
+_LEFTOVERS = (
+    *("MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "MERGE_RR", "AUTO_MERGE", "MERGE_AUTOSTASH", "SQUASH_MSG"),
+    *("CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "rebase-merge", "rebase-apply", "sequencer"),
+    *("BISECT_LOG", "BISECT_START", "BISECT_TERMS", "BISECT_NAMES", "BISECT_EXPECTED_REV", "BISECT_RUN"),
+)
+_AUTOSTASHES = ("MERGE_AUTOSTASH", "rebase-merge/autostash", "rebase-apply/autostash")
+
+
+class Moved(Struct, frozen=True):
+    """How HEAD and branches differ from a checkpoint."""
+
+    head: str | None
+    branch: str | None
+    undo: dict[str, str]
+    """Branch → the commit it goes back to; an empty one means that it is removed."""
+    tips: tuple[str, ...]
+    """Commits that only these branches, or HEAD, lead to."""
+
+
+def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
+    mend_head(repo, checkpoint)
+    before = branches_of(checkpoint, index_file)
+    now = parse_refs(git(repo, "for-each-ref", "--format=%(objectname) %(refname)", _PREFIX))
+    branch, head = head_of(repo, now)
+    visited = {f"{_PREFIX}{name}" for name in (branch, checkpoint.branch, *_visited(repo, checkpoint)) if name}
+    undo = {ref: name for ref, name in before.items() if ref not in now}
+    for ref in visited - _checked_out_elsewhere(repo):
+        if ref in now and now[ref] != before.get(ref):
+            undo[ref] = before.get(ref, "")
+    tips = [now[ref] for ref in undo if ref in now]
+    if head and head != checkpoint.head:
+        tips.append(head)
+    return Moved(head, branch, undo, tuple(dict.fromkeys(tips)))
+
+
+def mend_head(repo: Repo, checkpoint: Checkpoint) -> None:
+    """Without a valid HEAD git does not even see a repository."""
+    path = repo.git_dir / "HEAD"
+    try:
+        text = path.read_bytes()[:4096]
+        is_valid = bool(re.fullmatch(rb"ref: refs/[^\0\n]+\n?|[0-9a-f]{40,64}\n?", text))
+    except OSError:
+        is_valid = False
+    if not is_valid:
+        remove_tree(path)
+        wanted = checkpoint.head if checkpoint.branch is None else f"ref: {_PREFIX}{checkpoint.branch}"
+        write_bytes(path, os.fsencode(f"{wanted}\n"))
+
+
+def _visited(repo: Repo, checkpoint: Checkpoint) -> set[str]:
+    """Names that HEAD was on since the checkpoint, by its log."""
+    try:
+        with (repo.git_dir / "logs" / "HEAD").open("rb") as log:
+            if log.seek(0, os.SEEK_END) >= checkpoint.history_size:
+                log.seek(checkpoint.history_size)
+            else:
+                log.seek(0)  # somebody rewrote it
+            text = os.fsdecode(log.read())
+    except OSError:
+        return set()
+    return {name for move in _MOVES.findall(text) for name in move}
+
+
+def _checked_out_elsewhere(repo: Repo) -> set[str]:
+    if not (repo.common_dir / "worktrees").is_dir():
+        return set()
+    found, here = set(), False
+    for text in line(git(repo, "worktree", "list", "--porcelain")).split("\n"):
+        if text.startswith("worktree "):
+            here = os.path.realpath(text.removeprefix("worktree ")) == str(repo.root)
+        elif text.startswith("branch ") and not here:
+            found.add(text.removeprefix("branch "))
+    return found
+
+
+def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple[str, ...]:
+    """Branches, HEAD, stash and index. Says which branches changed. The tips must have been saved before."""
+    clear_stale_locks(repo)
+    found = moved(repo, checkpoint, index_file)
+    if found.branch != checkpoint.branch or (checkpoint.branch is None and found.head != checkpoint.head):
+        if checkpoint.branch is not None:
+            git(repo, "symbolic-ref", "-m", "ralph: back to the checkpoint", "HEAD", f"{_PREFIX}{checkpoint.branch}")
+        elif checkpoint.head:
+            git(repo, "update-ref", "--no-deref", "-m", "ralph: back to the checkpoint", "HEAD", checkpoint.head)
+    # Removals first: a new branch `a` is in the way of an old `a/b`.
+    for script in (
+        [f"delete {ref}\n" for ref, name in found.undo.items() if not name],
+        [f"update {ref} {name}\n" for ref, name in found.undo.items() if name],
+    ):
+        if script:
+            git(repo, "update-ref", "--no-deref", "--stdin", stdin=os.fsencode("".join(script)))
+    if not checkpoint.in_progress:
+        end_operations(repo)
+    _restore_stash(repo, checkpoint)
+    restore_index(repo, checkpoint, index_file)
+    return tuple(sorted(ref.removeprefix(_PREFIX) for ref in found.undo))
+
+
+def end_operations(repo: Repo) -> None:
+    """Forget a merge, rebase, pick, revert or bisect that was left half done. Work it had set aside is stashed."""
+    for name in _AUTOSTASHES:
+        path = repo.git_dir / name
+        if path.is_file():
+            _stash(repo, line(path.read_bytes()), "set aside by an operation that was not finished")
+    for name in _LEFTOVERS:
+        if os.path.lexists(repo.git_dir / name):
+            remove_tree(repo.git_dir / name)
+
+
+def _restore_stash(repo: Repo, checkpoint: Checkpoint) -> None:
+    now = stashed(repo)
+    for name in checkpoint.stash:
+        if name not in now:
+            _stash(repo, name, "kept from before an iteration")
+
+
+def _stash(repo: Repo, commit: str, why: str) -> None:
+    if re.fullmatch("[0-9a-f]{40,64}", commit):
+        ask(repo, "stash", "store", "-m", why, commit)
+
+
+def restore_index(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> bool:
+    """The user's index as it was, byte for byte. False when it still is."""
+    return put_index(repo, kept(moments_of(index_file), checkpoint.index) if checkpoint.index else None)
+
+
+def put_index(repo: Repo, wanted: bytes | None) -> bool:
+    if real_index(repo) == wanted:
+        return False
+    path = repo.git_dir / "index"
+    if wanted is None:
+        remove_tree(path)
+        return True
+    if path.is_symlink() or path.is_dir():
+        remove_tree(path)
+    lock = _lock_index(repo)
+    with lock.open("wb") as stream:
+        stream.write(wanted)
+    lock.replace(path)
+    return True
+
+
+def _lock_index(repo: Repo) -> Path:
+    """Take the lock that git takes, so that a git of the user's waits or fails instead of being overwritten."""
+    lock = repo.git_dir / "index.lock"
+    for _ in range(40):
+        try:
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        except FileExistsError:
+            clear_stale_locks(repo)
+            time.sleep(0.05)
+        else:
+            return lock
+    raise SetupError(f"the index of {repo.root} stays locked", hint="let the other git finish, then start again")

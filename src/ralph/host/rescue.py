@@ -1,0 +1,266 @@
+"""Work that was not accepted, kept as commits under `refs/ralph/rescue/`: rolling back never destroys."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ralph.core.errors import SetupError, UsageError
+from ralph.core.text import clean, one_line
+from ralph.host.checkpoint import Checkpoint, real_index, undo_tampering
+from ralph.host.git import ask, git, line, printable
+from ralph.host.heads import moved
+from ralph.host.nested import add_files, all_files_below, files_of, new_repositories
+from ralph.host.removal import is_file, remove_file
+from ralph.host.repo import Repo
+from ralph.host.restoring import Restored, restore, write_files
+from ralph.host.shadow import Shadow, shadow_of
+from ralph.host.situation import situation
+from ralph.host.snapshot import LARGEST_FILE, Snapshot, snapshot
+from ralph.host.trees import Changed, TreeEntry, changes, diff_text, entries, index_line
+
+PREFIX = "refs/ralph/rescue/"
+AUTHOR = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "Ralph Loop"), ("EMAIL", "ralph@localhost"))
+}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*){0,3}")
+_FORMAT = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents:subject)"
+
+
+class Rescue(Struct, frozen=True, kw_only=True):
+    """One saved working tree. `base` is the commit whose tree was there before: the difference is the agent's work."""
+
+    name: str
+    """`<run>/<iteration>`"""
+    commit: str
+    tree: str
+    base: str
+    saved_at: int
+    subject: str
+    left: tuple[str, ...] = ()
+    """Files and repositories that were too large to save and stay in place."""
+
+    @property
+    def ref(self) -> str:
+        return f"{PREFIX}{self.name}"
+
+
+class Shown(Struct, frozen=True):
+    rescue: Rescue
+    changes: tuple[Changed, ...]
+    diff: str
+    is_cut: bool
+
+
+class RolledBack(Struct, frozen=True):
+    rescue: Rescue | None
+    restored: Restored
+
+
+def roll_back(
+    repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str, *, limit: int = LARGEST_FILE
+) -> RolledBack:
+    """Save everything, then return to the checkpoint. Can be called again after a crash at any point."""
+    tampering = undo_tampering(repo, checkpoint, index_file)
+    for _ in range(3):
+        rescue = save(repo, name, index_file, checkpoint, message, limit=limit)
+        restored = restore(repo, checkpoint, index_file, rescue.commit if rescue else None, limit=limit)
+        # Putting the ignore rules back can show files that the agent's rules had hidden: save those too.
+        if not restored.unsaved:
+            break
+    return RolledBack(rescue, restored if not tampering else replace(restored, tampering=tampering))
+
+
+def save(
+    repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str, *, limit: int = LARGEST_FILE
+) -> Rescue | None:
+    """Keep the working tree, what is staged, and the commits made since. None when there is nothing to keep.
+
+    What an earlier call saved under the same name stays in: after a crash the tree may be half restored.
+    """
+    ref = f"{PREFIX}{checked_name(name)}"
+    undo_tampering(repo, checkpoint, index_file)
+    shadow = shadow_of(repo, index_file)
+    current = snapshot(repo, index_file, limit=limit, unreadable_before=checkpoint.unreadable)
+    where = moved(repo, checkpoint, index_file)
+    known = find(repo, name)
+    extra, left = _outside_of_git(repo, shadow, checkpoint, current, limit)
+    tree = _with_extra(repo, shadow, checkpoint, current, extra, known)
+    parents = [*where.tips, *_staged(repo, shadow, checkpoint, where.head, current)]
+    if known and tree == known.tree and _reaches(repo, known, parents):
+        return replace(known, left=left)
+    if not known and tree == checkpoint.tree and not parents:
+        return None
+    base = known.base if known else _base(repo, shadow, checkpoint)
+    parents = [base, *parents, *([known.commit] if known else [])]
+    commit = _commit(shadow, tree, parents, message)
+    git(repo, "update-ref", "-m", "ralph: rescue", ref, commit, known.commit if known else repo.no_object)
+    saved = find(repo, name)
+    if saved is None:
+        raise SetupError(f"the work could not be saved under {ref}", hint="nothing was rolled back")
+    return replace(saved, left=left)
+
+
+def checked_name(name: str) -> str:
+    parts = name.split("/")
+    if not _NAME.fullmatch(name) or ".." in name or any(part.endswith((".lock", ".")) for part in parts):
+        shown = one_line(repr(name), 80)
+        raise UsageError(f"{shown} is not the name of a rescue", hint="`ralph rescue list` shows them")
+    return name
+
+
+def _outside_of_git(
+    repo: Repo, shadow: Shadow, checkpoint: Checkpoint, current: Snapshot, limit: int
+) -> tuple[dict[bytes, bytes], tuple[str, ...]]:
+    """Files that a rollback would touch although the snapshot has not got them, and what is left in place."""
+    before, now = entries(repo, checkpoint.tree), entries(repo, current.tree)
+    root = os.fsencode(repo.root)
+    extra: dict[bytes, bytes] = {}
+    nested = new_repositories(repo.root, checkpoint, before, now, current.nested)
+    for folder in nested:
+        extra |= files_of(shadow, folder, limit)
+    for path in before.keys() - now.keys():
+        if is_file(repo.root, path):  # ignored now, or too large now
+            extra[path] = root + b"/" + path
+        elif os.path.isdir(root + b"/" + path) and not os.path.islink(root + b"/" + path):  # noqa: PTH112, PTH114
+            extra |= all_files_below(repo.root, path, limit)  # a folder took the place of a file
+    left = {*current.large, *current.nested} - {*extra, *nested, *checkpoint.large, *checkpoint.nested}
+    extra = {name: path for name, path in extra.items() if name not in now}
+    return extra, tuple(sorted(printable(path) for path in left))
+
+
+def _with_extra(
+    repo: Repo,
+    shadow: Shadow,
+    checkpoint: Checkpoint,
+    current: Snapshot,
+    extra: dict[bytes, bytes],
+    known: Rescue | None,
+) -> str:
+    """The tree to save: the snapshot, the extra files, and what was saved before and is gone from the disk."""
+    if not extra and not known:
+        return current.tree
+    scratch = shadow.index.with_name(f"{shadow.index.name}.scratch")
+    shutil.copyfile(shadow.index, scratch)
+    try:
+        add_files(shadow, scratch, extra)
+        mine = {change.raw for change in changes(repo, checkpoint.tree, current.tree)} | extra.keys()
+        earlier = changes(repo, checkpoint.tree, known.commit) if known else ()
+        lines = [index_line(c.raw, c.new_mode, c.new_id) for c in earlier if c.raw not in mine]
+        if lines:
+            git(shadow, "update-index", "-z", "--index-info", index=scratch, stdin=b"".join(lines))
+        return line(git(shadow, "write-tree", index=scratch))
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _staged(repo: Repo, shadow: Shadow, checkpoint: Checkpoint, head: str | None, current: Snapshot) -> list[str]:
+    """A commit of what is staged, when that is to be found nowhere else."""
+    data = real_index(repo)
+    if data is None or hashlib.sha256(data).hexdigest() == checkpoint.index:
+        return []
+    scratch = shadow.index.with_name(f"{shadow.index.name}.scratch")
+    scratch.write_bytes(data)
+    written = ask(shadow, "write-tree", index=scratch)  # fails for a merge with conflicts: the files have it all
+    scratch.unlink(missing_ok=True)
+    tree = line(written.out)
+    if written.code or tree in (current.tree, checkpoint.tree, _tree_of(repo, head)):
+        return []
+    return [_commit(shadow, tree, [head] if head else [], "what was staged", checkpoint.taken_at)]
+
+
+def _base(repo: Repo, shadow: Shadow, checkpoint: Checkpoint) -> str:
+    """A commit with the tree of the checkpoint."""
+    if checkpoint.head and _tree_of(repo, checkpoint.head) == checkpoint.tree:
+        return checkpoint.head
+    parents = [checkpoint.head] if checkpoint.head else []
+    return _commit(shadow, checkpoint.tree, parents, "the files before the agent ran", checkpoint.taken_at)
+
+
+def _tree_of(repo: Repo, commit: str | None) -> str:
+    return line(git(repo, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}")) if commit else ""
+
+
+def _commit(shadow: Shadow, tree: str, parents: Sequence[str], message: str, at: float | None = None) -> str:
+    """`at` makes the same commit each time it is asked for."""
+    dates = {} if at is None else {f"GIT_{who}_DATE": f"{int(at)} +0000" for who in ("AUTHOR", "COMMITTER")}
+    flags = [part for parent in dict.fromkeys(parents) for part in ("-p", parent)]
+    text = (clean(message).strip() or "saved by Ralph").encode()
+    return line(git(shadow, "commit-tree", tree, *flags, "-F", "-", stdin=text, env_extra=AUTHOR | dates))
+
+
+def _reaches(repo: Repo, known: Rescue, commits: Sequence[str]) -> bool:
+    return all(ask(repo, "merge-base", "--is-ancestor", commit, known.commit).code == 0 for commit in commits)
+
+
+def list_refs(repo: Repo, below: str = "") -> tuple[Rescue, ...]:
+    """All rescues, the oldest first. `below` is a run, or one name."""
+    pattern = f"{PREFIX}{checked_name(below)}" if below else PREFIX
+    found = []
+    for text in git(repo, "for-each-ref", f"--format={_FORMAT}", pattern).decode("utf-8", "replace").split("\n")[:-1]:
+        ref, commit, tree, parents, at, subject = text.split("\0")
+        base = parents.split(" ")[0] or commit
+        name = ref.removeprefix(PREFIX)
+        found.append(Rescue(name=name, commit=commit, tree=tree, base=base, saved_at=int(at or 0), subject=subject))
+    return tuple(sorted(found, key=lambda rescue: rescue.saved_at))
+
+
+def find(repo: Repo, name: str) -> Rescue | None:
+    return next((rescue for rescue in list_refs(repo, name) if rescue.name == name), None)
+
+
+def _require(repo: Repo, name: str) -> Rescue:
+    if rescue := find(repo, name):
+        return rescue
+    raise UsageError(f"there is no rescue {one_line(name, 80)}", hint="`ralph rescue list` shows them")
+
+
+def show(repo: Repo, name: str, *, limit: int = 200_000) -> Shown:
+    rescue = _require(repo, name)
+    diff, is_cut = diff_text(repo, rescue.base, rescue.commit, limit=limit)
+    return Shown(rescue, changes(repo, rescue.base, rescue.commit), diff, is_cut)
+
+
+def reapply(repo: Repo, name: str, index_file: Path) -> tuple[str, ...]:
+    """Put the saved work into the working tree, on top of what is there. Nothing is staged or committed.
+
+    Refuses a tree with uncommitted work, and files that have changed since: then nothing is touched.
+    """
+    rescue = _require(repo, name)
+    if dirty := situation(repo).dirty:
+        some = ", ".join(one_line(entry.path, 60) for entry in dirty[:3])
+        raise SetupError(f"there is uncommitted work: {some}", hint="commit or stash it first")
+    todo = [change for change in changes(repo, rescue.base, rescue.commit) if not change.is_submodule]
+    shadow = shadow_of(repo, index_file, refresh=True)
+    now = entries(repo, snapshot(repo, index_file).tree)
+    missing = TreeEntry("000000", repo.no_object)
+    ends = [
+        (c, now.get(c.raw, missing), TreeEntry(c.old_mode, c.old_id), TreeEntry(c.new_mode, c.new_id)) for c in todo
+    ]
+    if clashes := [change.path for change, here, old, new in ends if here not in (old, new)]:
+        some = ", ".join(one_line(path, 60) for path in clashes[:3])
+        raise SetupError(
+            f"{len(clashes)} of the saved files have changed since: {some}",
+            hint=f"take them one by one: git show {rescue.ref}:PATH, or git switch -c look {rescue.ref}",
+        )
+    for change in todo:
+        if change.status == "D":
+            remove_file(repo.root, change.raw)
+    write_files(shadow, [change for change in todo if change.status != "D"])
+    return tuple(change.path for change in todo)
+
+
+def drop(repo: Repo, name: str) -> Rescue:
+    """Forget a rescue. Git removes its objects when it next cleans up."""
+    rescue = _require(repo, name)
+    git(repo, "update-ref", "-d", rescue.ref, rescue.commit)
+    return rescue

@@ -1,0 +1,201 @@
+"""Back to a checkpoint. Removes and rewrites only what is saved elsewhere, and never through a link."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.host.checkpoint import Checkpoint, undo_tampering
+from ralph.host.git import ask, git, names, printable
+from ralph.host.guarded import Tampering
+from ralph.host.heads import restore_heads
+from ralph.host.nested import SAVED_GIT, all_files_below, files_of, new_repositories
+from ralph.host.removal import (
+    is_file,
+    make_folders,
+    make_readable,
+    remove_empty_folders,
+    remove_file,
+    remove_tree,
+    set_permissions,
+)
+from ralph.host.repo import Repo
+from ralph.host.shadow import Shadow, shadow_of
+from ralph.host.snapshot import LARGEST_FILE, Snapshot, snapshot
+from ralph.host.trees import Changed, TreeEntry, changes, entries, folders, index_line
+
+_EVERYTHING = 1 << 62
+_SLACK = 0.1
+
+
+class Restored(Struct, frozen=True, kw_only=True):
+    """What it took. Paths are printable."""
+
+    removed: tuple[str, ...] = ()
+    rewritten: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
+    tampering: tuple[Tampering, ...] = ()
+    unsaved: tuple[str, ...] = ()
+    """Still as the agent left it, because it is not in the tree that was said to be saved."""
+    left: tuple[str, ...] = ()
+    """Still different for another reason: a file that cannot be removed, a submodule."""
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.unsaved and not self.left
+
+
+def restore(
+    repo: Repo, checkpoint: Checkpoint, index_file: Path, saved: str | None, *, limit: int = LARGEST_FILE
+) -> Restored:
+    """Bring HEAD, branches, index and files back to `checkpoint`.
+
+    `saved` is the tree or commit that holds the work of the agent. A file that is not in it, as it is now, stays.
+    Without `saved` nothing that the checkpoint does not have is removed and nothing is overwritten.
+    """
+    tampering = undo_tampering(repo, checkpoint, index_file)
+    branches = restore_heads(repo, checkpoint, index_file)
+    safe = entries(repo, saved) if saved else {}
+    work = _Work(repo, shadow_of(repo, index_file), checkpoint, safe, limit)
+    current = work.look()
+    todo = changes(repo, current.tree, checkpoint.tree)
+    # The ignore rules first: they say which of the other files count as ignored, and those are not touched.
+    if rules := [change for change in todo if change.raw.rpartition(b"/")[2] == b".gitignore"]:
+        work.apply(rules)
+        current = work.look()
+        todo = changes(repo, current.tree, checkpoint.tree)
+    work.apply(todo)
+    work.remove_repositories(current)
+    work.restore_empty_folders()
+    rest = changes(repo, work.look().tree, checkpoint.tree)
+    unsaved = {printable(path) for path in work.unsaved}
+    return Restored(
+        removed=tuple(printable(path) for path in work.removed),
+        rewritten=tuple(printable(path) for path in work.rewritten),
+        branches=branches,
+        tampering=tampering,
+        unsaved=tuple(sorted(unsaved)),
+        left=tuple(change.path for change in rest if change.path not in unsaved),
+    )
+
+
+class _Work:
+    """One restore under way."""
+
+    def __init__(
+        self, repo: Repo, shadow: Shadow, checkpoint: Checkpoint, saved: dict[bytes, TreeEntry], limit: int
+    ) -> None:
+        self.repo = repo
+        self.shadow = shadow
+        self.checkpoint = checkpoint
+        self.saved = saved
+        self.limit = limit
+        self.before = entries(repo, checkpoint.tree)
+        self.kept_folders = folders([*self.before, *(f + b"/" for f in checkpoint.empty_folders)])
+        self.removed: list[bytes] = []
+        self.rewritten: list[bytes] = []
+        self.unsaved: set[bytes] = set()
+
+    def look(self) -> Snapshot:
+        unreadable = self.checkpoint.unreadable
+        return snapshot(
+            self.repo, self.shadow.index, limit=self.limit, unreadable_before=unreadable, rules_changed=True
+        )
+
+    def apply(self, todo: Sequence[Changed]) -> None:
+        """Make these paths what the right side of each change says."""
+        todo = [change for change in todo if not change.is_submodule]
+        unsafe = {change.raw for change in todo if not self._is_saved(change)}
+        unsafe |= {c.raw for c in todo if c.status in "AT" and not self._is_folder_saved(c.raw)}
+        self.unsaved |= unsafe
+        remove = [change.raw for change in todo if change.status == "D" and change.raw not in unsafe]
+        self.removed += [path for path in remove if remove_file(self.repo.root, path)]
+        for folder in {path.rpartition(b"/")[0] for path in remove}:
+            remove_empty_folders(self.repo.root, folder, self._stays)
+        write = [change for change in todo if change.status != "D" and change.raw not in unsafe]
+        write_files(self.shadow, write, self.checkpoint.unreadable)
+        self.rewritten += [change.raw for change in write]
+
+    def _is_saved(self, change: Changed) -> bool:
+        """Whether the version that is on disk now is saved, or there is none."""
+        if change.status != "A":
+            return self.saved.get(change.raw) == TreeEntry(change.old_mode, change.old_id)
+        # Not in the snapshot, but perhaps on disk: a file that is too large now, or ignored.
+        return change.raw in self.saved or not is_file(self.repo.root, change.raw)
+
+    def _is_folder_saved(self, path: bytes) -> bool:
+        """A folder in the place of a file goes with all that is in it, so all of that must be saved."""
+        full = os.fsencode(self.repo.root) + b"/" + path
+        if os.path.islink(full) or not os.path.isdir(full):  # noqa: PTH112, PTH114 - bytes
+            return True
+        return all(name in self.saved for name in all_files_below(self.repo.root, path, _EVERYTHING))
+
+    def _stays(self, folder: bytes) -> bool:
+        return folder in self.kept_folders
+
+    def remove_repositories(self, current: Snapshot) -> None:
+        """Remove nested repositories made since the checkpoint, as far as they are saved."""
+        now = entries(self.repo, current.tree)
+        for folder in new_repositories(self.repo.root, self.checkpoint, self.before, now, current.nested):
+            own_git = folder + b"/" + SAVED_GIT
+            files = files_of(self.shadow, folder, _EVERYTHING)
+            if any(name not in self.saved for name in files):
+                self.unsaved |= {folder}
+                continue
+            for name in files:
+                if not name.startswith(own_git) and name not in self.before and remove_file(self.repo.root, name):
+                    self.removed.append(name)
+            remove_tree(self.repo.root / os.fsdecode(folder) / ".git")
+            for name in sorted(files, reverse=True):
+                remove_empty_folders(self.repo.root, name.rpartition(b"/")[0], self._stays)
+            remove_empty_folders(self.repo.root, folder, self._stays)
+
+    def restore_empty_folders(self) -> None:
+        """Remove folders that are empty and were made, or emptied, since the checkpoint; make those that were there."""
+        listing = ask(self.shadow, "ls-files", "-z", "--others", "--directory", "--exclude-standard").out
+        root = os.fsencode(self.repo.root)
+        for item in names(listing):
+            for where, _, _ in os.walk(root + b"/" + item[:-1] if item.endswith(b"/") else b"", topdown=False):
+                folder = os.path.relpath(where, root)
+                if b".git" in folder.split(b"/"):
+                    continue
+                with contextlib.suppress(OSError):
+                    if os.lstat(where).st_mtime >= self.checkpoint.taken_at - _SLACK:
+                        remove_empty_folders(self.repo.root, folder, self._stays)
+        for folder in self.checkpoint.empty_folders:
+            make_folders(self.repo.root, folder)
+
+
+def write_files(shadow: Shadow, wanted: Iterable[Changed], unreadable: Iterable[bytes] = ()) -> None:
+    """Write the new side of changes to disk. What is in the way is replaced; a link is never followed."""
+    wanted = list(wanted)
+    if not wanted:
+        return
+    modes = {change.raw: _permissions(shadow.root, change) for change in wanted}
+    lines = b"".join(index_line(change.raw, change.new_mode, change.new_id) for change in wanted)
+    git(shadow, "update-index", "-z", "--index-info", stdin=lines)
+    checkout = ("checkout-index", "--force", "--index", "-z", "--stdin")
+    paths = b"".join(change.raw + b"\0" for change in wanted)
+    if ask(shadow, *checkout, stdin=paths).code:
+        make_readable(shadow.root, frozenset((*unreadable, b".git")))
+        git(shadow, *checkout, stdin=paths)
+    for path, mode in modes.items():
+        if mode is not None:
+            set_permissions(shadow.root, path, mode)
+
+
+def _permissions(root: Path, change: Changed) -> int | None:
+    """The rights of a file that is rewritten, which git would forget: those of a private one, for example."""
+    try:
+        found = os.lstat(os.fsencode(root) + b"/" + change.raw)
+    except OSError:
+        return None
+    is_same_kind = stat.S_ISREG(found.st_mode) and change.new_mode in ("100644", "100755")
+    if is_same_kind and bool(found.st_mode & stat.S_IXUSR) == (change.new_mode == "100755"):
+        return stat.S_IMODE(found.st_mode)
+    return None

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ralph.core.errors import SetupError
+from ralph.host.git_locks import clear_stale_locks
+from support.repositories import Project
+
+
+def test_locks_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    locks = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "refs/heads/main.lock"]
+    for name in locks:
+        (project.root / ".git" / name).write_bytes(b"")
+    removed = clear_stale_locks(project.repo)
+    assert {str(Path(name).relative_to(project.root / ".git")) for name in removed} == set(locks)
+    project.write("a.txt", "two\n")
+    project.git("commit", "-qam", "works again")
+    project.check_health()
+
+
+def test_a_lock_whose_owner_is_at_work_is_respected(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    repo = project.repo
+    lock = project.root / ".git" / "index.lock"
+    with subprocess.Popen(["git", "cat-file", "--batch"], cwd=project.root, stdin=subprocess.PIPE, stdout=-1) as alive:
+        lock.write_bytes(b"")
+        with pytest.raises(SetupError, match="another git process is at work"):
+            clear_stale_locks(repo, patience=0.2)
+        assert lock.exists()
+        alive.communicate(b"")
+    assert clear_stale_locks(repo) == (str(lock),)
+
+
+def test_git_elsewhere_is_not_our_concern(tmp_path: Path) -> None:
+    project, other = Project(tmp_path / "one"), Project(tmp_path / "two")
+    (project.root / ".git" / "index.lock").write_bytes(b"")
+    with subprocess.Popen(["git", "cat-file", "--batch"], cwd=other.root, stdin=subprocess.PIPE, stdout=-1) as alive:
+        assert clear_stale_locks(project.repo, patience=0.2)
+        alive.communicate(b"")
+
+
+def test_without_locks_nothing_happens(tmp_path: Path) -> None:
+    assert clear_stale_locks(Project(tmp_path).repo) == ()
