@@ -1,0 +1,104 @@
+"""The branch a plan wants to be worked on. Never switched to with uncommitted work in the tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from ralph.core.errors import SetupError, UsageError
+from ralph.core.text import one_line
+from ralph.host.checkpoint import head_of
+from ralph.host.git import Answer, GitFailed, ask, git, line
+from ralph.host.repo import Repo
+from ralph.host.situation import Situation, situation
+
+_ELSEWHERE = re.compile(r"already (?:checked out|used by worktree) at '(.*)'")
+
+
+class OnBranch(Struct, frozen=True):
+    name: str
+    came_from: str | None = None
+    """The branch before, when it was another one."""
+    is_new: bool = False
+
+
+def ensure_branch(repo: Repo, name: str, *, auto_create: bool, aside: Sequence[str] = ()) -> OnBranch:
+    """Be on the branch `name`. One that does not exist is made from HEAD, with `auto_create`.
+
+    `aside` are paths whose changes do not count as work, such as the folder of the plan itself.
+    """
+    ref = f"refs/heads/{valid_name(repo, name)}"
+    before = head_of(repo, {})[0]
+    if before == name:
+        return OnBranch(name)
+    now = situation(repo)
+    exists = ask(repo, "show-ref", "--verify", "--quiet", ref).code == 0
+    if not exists and not auto_create:
+        raise SetupError(
+            f"there is no branch {name}", hint=f"make it: git switch -c {name}; or set branch.auto_create: true"
+        )
+    _refuse_work(name, now, aside)
+    if now.unborn:
+        if exists:
+            raise SetupError(
+                f"the branch {now.branch} has no commit yet, but {name} has", hint=f"switch by hand: git switch {name}"
+            )
+        git(repo, "symbolic-ref", "HEAD", ref)
+        return OnBranch(name, before, is_new=True)
+    answer = ask(repo, "switch", "--no-guess", "--quiet", *(() if exists else ("-c",)), name)
+    if answer.code:
+        raise _why_not(name, answer)
+    return OnBranch(name, before, is_new=not exists)
+
+
+def valid_name(repo: Repo, name: str) -> str:
+    """`name`, when git takes it for a branch exactly as it is."""
+    answer = ask(repo, "check-ref-format", "--branch", name) if not name.startswith("-") else None
+    if answer is None or answer.code or line(answer.out) != name or name == "HEAD":
+        raise UsageError(
+            f"{one_line(repr(name), 80)} is not a valid name of a branch",
+            hint="use letters, digits, '-', '_', '.' and '/', e.g. ralph/user-login",
+        )
+    return name
+
+
+def _refuse_work(name: str, now: Situation, aside: Sequence[str]) -> None:
+    if now.in_progress:
+        raise SetupError(
+            f"a {now.in_progress} is in progress: the branch stays", hint=f"finish or abort the {now.in_progress} first"
+        )
+    work = [entry for entry in now.dirty if not any(_is_below(entry.path, folder) for folder in aside)]
+    if work:
+        some = ", ".join(dict.fromkeys(one_line(entry.path, 60) for entry in work[:3]))
+        more = f" and {len(work) - 3} more" if len(work) > 3 else ""
+        raise SetupError(
+            f"the plan wants the branch {name}, but there is uncommitted work: {some}{more}",
+            hint="commit it, stash it, or run in a worktree of its own with --worktree",
+        )
+
+
+def _is_below(path: str, folder: str) -> bool:
+    folder = folder.strip("/")
+    return path == folder or path.startswith(f"{folder}/")
+
+
+def _why_not(name: str, answer: Answer) -> SetupError:
+    said = answer.err.decode("utf-8", "replace")
+    if found := _ELSEWHERE.search(said):
+        return SetupError(
+            f"the branch {name} is checked out in another worktree: {one_line(found[1], 200)}",
+            hint=f"run Ralph there, or remove it: git worktree remove '{one_line(found[1], 200)}'",
+        )
+    if "would be overwritten" in said:
+        files = [one_line(text, 60) for text in said.splitlines() if text.startswith("\t")]
+        return SetupError(
+            f"switching to {name} would overwrite {', '.join(files[:3])}", hint="commit or move these files first"
+        )
+    if "cannot lock ref" in said or "unable to create" in said:
+        return SetupError(
+            f"the branch {name} cannot be made: a branch with the beginning of its name exists",
+            hint=f"rename that branch, or choose another name: {answer.complaint}",
+        )
+    return GitFailed(("switch", name), answer)

@@ -1,0 +1,31 @@
+"""What the loop writes into its commits. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ralph.core.plan import Mode
+from ralph.core.text import clean, one_line
+
+_WIDTH = 72
+
+
+def subject(story_id: str, title: str, mode: Mode, outcome: str = "") -> str:
+    """`feat(US-001): title`, `review(US-001): approved`, `fix(US-001): …`, `chore(US-001): …`, at most 72 wide."""
+    story = one_line(story_id, 30)
+    match mode:
+        case Mode.REVIEW:
+            return one_line(f"review({story}): {outcome or title}", _WIDTH)
+        case Mode.FIX:
+            return one_line(f"fix({story}): {outcome or 'address review feedback'}", _WIDTH)
+        case Mode.SETUP:
+            return one_line(f"chore({story}): {title}" if story else f"chore: {title}", _WIDTH)
+        case Mode.IMPLEMENT:
+            return one_line(f"feat({story}): {title}", _WIDTH)
+
+
+def message(subject_line: str, trailers: Mapping[str, str], body: str = "") -> str:
+    """Subject, body and trailers such as `Ralph-Story`, each in the place where git looks for it."""
+    ends = [f"{name}: {one_line(value)}" for name, value in trailers.items() if one_line(value)]
+    parts = [one_line(subject_line, _WIDTH), clean(body).strip(), "\n".join(ends)]
+    return "\n\n".join(part for part in parts if part) + "\n"

@@ -1,0 +1,278 @@
+"""The loop's commit: exactly what changed since the checkpoint, and nothing that the user had staged."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.core.errors import SetupError
+from ralph.host.checkpoint import Checkpoint, head_of, real_index, undo_tampering
+from ralph.host.commit_hooks import TIMEOUT, HookFailure, hook_of, hooks_in_tree, run_hook
+from ralph.host.git import Call, GitFailed, ask, ask_together, git, identity_from_environment, line
+from ralph.host.git_locks import clear_stale_locks
+from ralph.host.guarded import Tampering
+from ralph.host.heads import end_operations, put_index, restore_index
+from ralph.host.repo import SETTINGS, Repo, parse_settings
+from ralph.host.rescue import AUTHOR
+from ralph.host.snapshot import snapshot_tree
+from ralph.host.trees import DIFF, Changed, changes, index_line, parse_changes
+
+_ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
+_DROP = ("update-index", "-z", "--force-remove", "--stdin")
+_MOST_COMMITS = 1000
+
+
+class HeadMoved(SetupError):
+    """HEAD is not where the loop can commit: on another branch, or moved by somebody meanwhile."""
+
+
+class Committed(Struct, frozen=True, kw_only=True):
+    commit: str = ""
+    """Empty when a hook said no: then nothing was committed, and `failure` says why."""
+    failure: HookFailure | None = None
+    paths: tuple[str, ...] = ()
+    used_fallback_identity: bool = False
+    changed_by_hooks: tuple[str, ...] = ()
+    """Files that a hook rewrote after the checks ran. They are in the commit."""
+    edited_hooks: tuple[str, ...] = ()
+    """Hooks inside of the project that the agent has changed in this iteration."""
+    tampering: tuple[Tampering, ...] = ()
+
+
+class AgentCommits(Struct, frozen=True, kw_only=True):
+    commits: tuple[str, ...] = ()
+    """The oldest first."""
+    is_rewritten: bool = False
+    """The commit of the checkpoint is no longer part of the history."""
+    has_switched: bool = False
+    """HEAD is on another branch, or detached."""
+
+
+class _Start(Struct, frozen=True):
+    """Where the commit starts from."""
+
+    head: str | None
+    tree: str
+    todo: tuple[Changed, ...]
+
+
+def commit_story(
+    repo: Repo,
+    *,
+    checkpoint: Checkpoint,
+    tree: str,
+    message: str,
+    index_file: Path,
+    run_hooks: bool = True,
+    hook_timeout: float = TIMEOUT,
+    hook_env: Mapping[str, str] | None = None,
+) -> Committed | None:
+    """Commit what differs between the checkpoint and `tree`, the snapshot that was judged. None: no difference.
+
+    Commits the agent made itself stay, and what is left goes on top of them. The user's index gets the committed
+    paths and keeps everything else as it was at the checkpoint. After a crash the same call can be made again.
+    """
+    tampering = undo_tampering(repo, checkpoint, index_file)
+    if any((repo.git_dir / name).exists() for name in ("index.lock", "HEAD.lock")):
+        clear_stale_locks(repo)
+    start = _start(repo, checkpoint, tree)
+    index = _story_index(repo, index_file, start)
+    _stage(repo, index, start.todo)
+    new_tree = line(git(repo, "write-tree", index=index))
+    if new_tree == start.tree:
+        _remember_tree(index, new_tree)
+        return _made_before(repo, checkpoint, start, message)
+    rewritten: tuple[Changed, ...] = ()
+    if run_hooks and (hook_of(repo, "pre-commit") or hook_of(repo, "commit-msg")):
+        hooks = _Hooks(repo, index, index_file, hook_timeout, hook_env or {})
+        failure, message, rewritten = hooks.run(tree, message)
+        if failure:
+            return Committed(failure=failure, edited_hooks=_edited_hooks(repo, start.todo), tampering=tampering)
+        new_tree = line(git(repo, "write-tree", index=index))
+    commit, is_fallback = _commit_tree(repo, new_tree, start.head, message)
+    committed = changes(repo, start.tree or _empty_tree(repo), new_tree)
+    _publish(repo, checkpoint, index_file, start, committed, commit, message)
+    _remember_tree(index, new_tree)
+    if not checkpoint.in_progress:
+        end_operations(repo)
+    return Committed(
+        commit=commit,
+        paths=tuple(change.path for change in committed),
+        used_fallback_identity=is_fallback,
+        changed_by_hooks=tuple(change.path for change in rewritten),
+        edited_hooks=_edited_hooks(repo, start.todo),
+        tampering=tampering,
+    )
+
+
+def _start(repo: Repo, checkpoint: Checkpoint, tree: str) -> _Start:
+    branch, _ = head_of(repo, {})
+    if branch != checkpoint.branch:
+        raise HeadMoved(
+            f"HEAD is on {branch or 'no branch'}, and the work belongs on {checkpoint.branch or 'no branch'}",
+            hint="roll back, or switch to the branch",
+        )
+    calls = [
+        Call(repo, ("diff-tree", "-r", "-z", "--raw", *DIFF, checkpoint.tree, tree)),
+        Call(repo, ("log", "-1", "--format=%H %T", "HEAD", "--")),
+        Call(repo, SETTINGS),
+    ]
+    difference, head, settings = ask_together(calls)
+    for call, answer in ((calls[0], difference), (calls[2], settings)):
+        if answer.code:
+            raise GitFailed(call.args, answer)
+    if parse_settings(settings.out)[1] != repo.filters:
+        raise SetupError(
+            "git's filter settings have changed since the run started: adding files could start another program",
+            hint="look at `git config --list --show-origin`, filter.*, and start again",
+        )
+    if head.code and checkpoint.head:
+        raise HeadMoved(f"HEAD leads nowhere: {head.complaint}", hint="roll back")
+    commit, _, head_tree = line(head.out).partition(" ") if head.code == 0 else ("", "", "")
+    return _Start(commit or None, head_tree, parse_changes(difference.out))
+
+
+def _story_index(repo: Repo, index_file: Path, start: _Start) -> Path:
+    """An index that holds exactly what HEAD has. The one of the last commit is used again when it fits."""
+    index = index_file.with_name(f"{index_file.name}.story")
+    index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
+    note = _note(index)
+    try:
+        fits = index.exists() and note.read_text() == start.tree != ""
+    except OSError:
+        fits = False
+    note.unlink(missing_ok=True)  # from here on the index is on its way to something else
+    if not fits:
+        git(repo, "read-tree", start.tree or "--empty", index=index)
+    return index
+
+
+def _note(index: Path) -> Path:
+    return index.with_name(f"{index.name}.tree")
+
+
+def _remember_tree(index: Path, tree: str) -> None:
+    _note(index).write_text(tree)
+
+
+def _stage(repo: Repo, index: Path, todo: tuple[Changed, ...]) -> None:
+    """Into the index as git itself would add them: with the line endings and filters of the project."""
+    if gone := b"".join(change.raw + b"\0" for change in todo if change.status == "D"):
+        git(repo, *_DROP, index=index, stdin=gone)
+    if here := b"".join(change.raw + b"\0" for change in todo if change.status != "D"):
+        git(repo, *_ADD, index=index, stdin=here)
+
+
+class _Hooks:
+    """The project's hooks on one commit to be."""
+
+    def __init__(self, repo: Repo, index: Path, index_file: Path, timeout: float, env: Mapping[str, str]) -> None:
+        self.repo = repo
+        self.index = index
+        self.index_file = index_file
+        self.timeout = timeout
+        self.env = env
+
+    def run(self, tree: str, message: str) -> tuple[HookFailure | None, str, tuple[Changed, ...]]:
+        """The failure or None, the message as the hooks left it, and the files they rewrote."""
+        rewritten: tuple[Changed, ...] = ()
+        if hook := hook_of(self.repo, "pre-commit"):
+            ask(self.repo, "update-index", "-q", "--refresh", index=self.index)
+            failure = self._call(hook)
+            rewritten = self._take_in(tree)
+            if failure and rewritten and not failure.timed_out:
+                # A formatter that repairs files and fails all the same is content the second time.
+                failure = self._call(hook)
+                rewritten = self._take_in(tree)
+            if failure:
+                return failure, message, rewritten
+        if hook := hook_of(self.repo, "commit-msg"):
+            file = self.index.with_name(f"{self.index.name}.message")
+            file.write_text(message)
+            if failure := self._call(hook, str(file)):
+                return failure, message, rewritten
+            message = file.read_text(errors="replace")
+        return None, message, rewritten
+
+    def _call(self, hook: Path, *args: str) -> HookFailure | None:
+        return run_hook(self.repo, hook, *args, index=self.index, env_extra=self.env, timeout=self.timeout)
+
+    def _take_in(self, tree: str) -> tuple[Changed, ...]:
+        rewritten = changes(self.repo, tree, snapshot_tree(self.repo, self.index_file))
+        _stage(self.repo, self.index, rewritten)
+        return rewritten
+
+
+def _edited_hooks(repo: Repo, todo: tuple[Changed, ...]) -> tuple[str, ...]:
+    folder = hooks_in_tree(repo)
+    return tuple(c.path for c in todo if folder is not None and c.raw.startswith(folder + b"/"))
+
+
+def _commit_tree(repo: Repo, tree: str, parent: str | None, message: str) -> tuple[str, bool]:
+    """The commit, and whether it is by Ralph because git knows no user."""
+    settings = ("-c", "user.useConfigOnly=true", "-c", "i18n.commitEncoding=utf-8")
+    args = (*settings, "commit-tree", tree, *(("-p", parent) if parent else ()), "-F", "-")
+    text = message.encode("utf-8", "replace")
+    answer = ask(repo, *args, stdin=text, env_extra=identity_from_environment())
+    if answer.code == 0:
+        return line(answer.out), False
+    return line(git(repo, *args, stdin=text, env_extra=AUTHOR)), True
+
+
+def _made_before(repo: Repo, checkpoint: Checkpoint, start: _Start, message: str) -> Committed | None:
+    """The commit of an earlier call that was killed right after it: known by its trailers, which no other has."""
+    trailers = message.strip().rpartition("\n\n")[2]
+    if not start.head or start.head == checkpoint.head or "Ralph-Run:" not in trailers:
+        return None
+    if trailers not in line(git(repo, "log", "-1", "--format=%B", start.head)):
+        return None
+    paths = changes(repo, f"{start.head}^", start.head) if checkpoint.head else ()
+    return Committed(commit=start.head, paths=tuple(change.path for change in paths))
+
+
+def _empty_tree(repo: Repo) -> str:
+    return line(git(repo, "mktree"))
+
+
+def _publish(
+    repo: Repo,
+    checkpoint: Checkpoint,
+    index_file: Path,
+    start: _Start,
+    committed: tuple[Changed, ...],
+    commit: str,
+    message: str,
+) -> None:
+    """Index first, then HEAD: killed in between, the user finds the work staged, and nothing reverted."""
+    before = real_index(repo)
+    if before is not None and hashlib.sha256(before).hexdigest() != checkpoint.index:
+        # What the agent staged goes; what it committed itself is in the index like the rest.
+        restore_index(repo, checkpoint, index_file)
+        committed = changes(repo, checkpoint.head or _empty_tree(repo), commit)
+    lines = b"".join(index_line(c.raw, c.new_mode, c.new_id) for c in committed)
+    git(repo, "update-index", "-z", "--index-info", stdin=lines)
+    subject = message.partition("\n")[0]
+    old = start.head or repo.no_object
+    answer = ask(repo, "update-ref", "-m", f"commit: {subject}", "HEAD", commit, old)
+    if answer.code:
+        put_index(repo, before)
+        raise HeadMoved(f"HEAD moved while the loop was committing: {answer.complaint}", hint="start again")
+
+
+def agent_commits(repo: Repo, checkpoint: Checkpoint) -> AgentCommits:
+    """What the agent committed itself since the checkpoint."""
+    branch, _ = head_of(repo, {})
+    has_switched = branch != checkpoint.branch
+    found = ask(repo, "rev-parse", "--verify", "-q", "HEAD^{commit}")
+    head = line(found.out) if found.code == 0 else None
+    if head == checkpoint.head:
+        return AgentCommits(has_switched=has_switched)
+    if head is None:
+        return AgentCommits(is_rewritten=True, has_switched=has_switched)
+    since = (f"^{checkpoint.head}",) if checkpoint.head else ()
+    listed = git(repo, "rev-list", "--reverse", f"--max-count={_MOST_COMMITS}", head, *since).decode().split()
+    kept = not checkpoint.head or ask(repo, "merge-base", "--is-ancestor", checkpoint.head, head).code == 0
+    return AgentCommits(commits=tuple(listed), is_rewritten=not kept, has_switched=has_switched)
