@@ -1,0 +1,336 @@
+"""The block structure of CommonMark, line by line: exact, and not in a hurry. `markdown.scan` calls it where it must.
+
+Two simplifications. A link reference definition is read as the paragraph it looks like. Containers nested deeper
+than `DEEPEST` are not opened, so that hostile input costs linear time.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ralph.plans.blocks import CHECKBOX, Block, Kind
+from ralph.plans.html_start import html_start
+
+DEEPEST = 100
+
+
+_ATX = re.compile(r"(#{1,6})(?:[ \t]+|\Z)")
+_FENCE = re.compile(r"(`{3,}+)[^`]*\Z|(~{3,})")
+_SETEXT = re.compile(r"(?:=+|-+)[ \t]*\Z")
+_RULE = re.compile(r"(?:(?:\*[ \t]*+){3,}+|(?:-[ \t]*+){3,}+|(?:_[ \t]*+){3,}+)\Z")
+_MARKER = re.compile(r"(?:[-+*]|([0-9]{1,9})[.)])(?=[ \t]|\Z)")
+_SPACE = re.compile(r"[ \t]*")
+
+
+class _Container:
+    __slots__ = ("depth", "index", "is_empty", "is_quote", "quoted", "width")
+
+    def __init__(self, is_quote: bool, width: int, depth: int, quoted: bool, index: int) -> None:
+        self.is_quote = is_quote
+        self.width = width
+        """Columns that a line must be indented by to belong to this list item."""
+        self.depth = depth
+        self.quoted = quoted
+        self.index = index
+        """Which block stands for this list item."""
+        self.is_empty = True
+
+
+class _Leaf:
+    """The open block at the tip."""
+
+    __slots__ = ("closer", "end", "fence", "heads_item", "is_text", "line", "start", "text", "until_blank")
+
+    def __init__(self, line: int, start: int, text: int, end: int, *, is_text: bool = False) -> None:
+        self.line = line
+        self.start = start
+        self.text = text
+        self.end = end
+        self.is_text = is_text
+        self.heads_item = False
+        """It is the paragraph that a list item starts with."""
+        self.fence = ""
+        """The run of ` or ~ that a fence was opened with."""
+        self.closer: re.Pattern[str] | None = None
+        """What the last line of an HTML block has in it."""
+        self.until_blank = False
+
+    @property
+    def is_opaque(self) -> bool:
+        """Nothing inside it means anything, until it ends."""
+        return bool(self.fence) or self.closer is not None or self.until_blank
+
+
+class Reader:
+    """`text` has only `\\n` for line ends. Blocks are appended to `out`."""
+
+    def __init__(self, text: str, out: list[Block]) -> None:
+        self.text = text
+        self.out = out
+        self.containers: list[_Container] = []
+        self.leaf: _Leaf | None = None
+        self.line = 0
+        self.start = self.stop = self.at = self.column = 0
+
+    def read(self, start: int, line: int, until: re.Pattern[str]) -> tuple[int, int]:
+        """Read at least one line, then on to a line where `until` matches and nothing opaque is open.
+
+        `until` must be a line that closes every open block. Returns where it is, and its number.
+        """
+        text, size = self.text, len(self.text)
+        first = start
+        while start < size:
+            if start != first and not (self.leaf and self.leaf.is_opaque) and until.match(text, start):
+                break
+            stop = text.find("\n", start)
+            stop = size if stop < 0 else stop
+            self.start, self.stop, self.line = start, stop, line
+            self._read_line()
+            start, line = stop + 1, line + 1
+        self._close(0)
+        return min(start, size), line
+
+    def _read_line(self) -> None:
+        self.at, self.column = self.start, 0
+        matched = self._match_containers()
+        all_matched = matched == len(self.containers)
+        if self.leaf and not self.leaf.is_text:
+            if all_matched and self._goes_on(self.leaf):
+                return
+            self._close_leaf()
+        self._read_starts(matched)
+
+    def _match_containers(self) -> int:
+        """How many of the open containers this line belongs to. Moves past their markers and indentation."""
+        for number, container in enumerate(self.containers):
+            at, width = self._indent()
+            if container.is_quote:
+                if width > 3 or at == self.stop or self.text[at] != ">":
+                    return number
+                self._enter_quote(at, width)
+            elif at == self.stop:
+                if container.is_empty:  # a list item may start with one blank line, not with two
+                    return number
+                self.at, self.column = at, self.column + width
+            elif width >= container.width:
+                self._advance(container.width)
+            else:
+                return number
+        return len(self.containers)
+
+    def _goes_on(self, leaf: _Leaf) -> bool:
+        """Whether this line belongs to the open code or HTML."""
+        at, width = self._indent()
+        is_blank = at == self.stop
+        if leaf.until_blank and is_blank:
+            return False
+        if not leaf.is_opaque:  # indented code; blank lines at its end are not part of it
+            if not is_blank and width >= 4:
+                leaf.end = self.stop
+            return is_blank or width >= 4
+        leaf.end = self.stop
+        is_last = (
+            width <= 3 and _closes(leaf.fence, self.text[at : self.stop])
+            if leaf.fence
+            else leaf.closer is not None and leaf.closer.search(self.text, self.at, self.stop)
+        )
+        if is_last:
+            self._close_leaf()
+        return True
+
+    def _read_starts(self, matched: int) -> None:
+        """Open what starts on this line: containers first, then one leaf, or go on with the paragraph."""
+        text = self.text
+        while True:
+            at, width = self._indent()
+            paragraph = self.leaf
+            if at == self.stop:
+                if paragraph or matched < len(self.containers):
+                    self._close(matched)
+                return
+            if width >= 4:
+                if paragraph is None:
+                    self._close(matched)
+                    self._open(_Leaf(self.line, self.start, at, self.stop))
+                    return
+                break
+            continues = paragraph is not None and matched == len(self.containers)
+            first = text[at]
+            if first == ">" and len(self.containers) < DEEPEST:
+                self._close(matched)
+                self._enter_quote(at, width)
+                self._push(is_quote=True, width=0, at=at)
+            elif self._starts_leaf(at, first, matched, continues):
+                return
+            elif (marker := _MARKER.match(text, at, self.stop)) and self._may_start_item(marker, continues):
+                self._close(matched)
+                self._enter_item(marker, width)
+            else:
+                break
+            matched = len(self.containers)
+        end = self._trimmed(self.stop)
+        if self.leaf:
+            self.leaf.end = end  # the next line of the paragraph, be it a lazy one
+        else:
+            self._close(matched)
+            self._open(_Leaf(self.line, self.start, at, end, is_text=True))
+
+    def _starts_leaf(self, at: int, first: str, matched: int, continues: bool) -> bool:
+        text, stop = self.text, self.stop
+        if first == "#" and (atx := _ATX.match(text, at, stop)):
+            self._close(matched)
+            self._mark_child()
+            end = atx.end() + len(without_closing(text[atx.end() : stop]))
+            self._emit(Kind.HEADING, self.line, self.start, at, atx.end(), end, level=len(atx[1]))
+            return True
+        if first in "`~" and (fence := _FENCE.match(text, at, stop)):
+            self._close(matched)
+            self._open(_Leaf(self.line, self.start, at, stop)).fence = fence[1] or fence[2]
+            return True
+        if first == "<" and self._starts_html(at, matched):
+            return True
+        if continues and first in "=-" and _SETEXT.match(text, at, stop):
+            self._turn_into_heading(1 if first == "=" else 2)
+            self._emit(Kind.OTHER, self.line, self.start, at, at, self._trimmed(stop))
+            return True
+        if first in "*-_" and _RULE.match(text, at, stop):
+            self._close(matched)
+            self._mark_child()
+            self._emit(Kind.OTHER, self.line, self.start, at, at, self._trimmed(stop))
+            return True
+        return False
+
+    def _starts_html(self, at: int, matched: int) -> bool:
+        start = html_start(self.text, at, self.stop, in_paragraph=self.leaf is not None)
+        if start is None:
+            return False
+        self._close(matched)
+        leaf = self._open(_Leaf(self.line, self.start, at, self.stop))
+        leaf.closer, leaf.until_blank = start.closer, start.closer is None
+        if start.closer and start.closer.search(self.text, at, self.stop):
+            self._close_leaf()
+        return True
+
+    def _may_start_item(self, marker: re.Match[str], continues: bool) -> bool:
+        if len(self.containers) >= DEEPEST:
+            return False
+        if not continues:
+            return True
+        starts_at_one = marker[1] is None or int(marker[1]) == 1
+        return starts_at_one and not self._is_blank_from(marker.end())
+
+    def _enter_quote(self, at: int, width: int) -> None:
+        self.column += width + 1
+        self.at = at + 1
+        self._advance(1)
+
+    def _enter_item(self, marker: re.Match[str], width: int) -> None:
+        length = marker.end() - marker.start()
+        self.at, self.column = marker.end(), self.column + width + length
+        at, spaces = self._indent()
+        if at == self.stop or spaces > 4:
+            spaces = 1  # the item starts with a blank line or with indented code
+        self._advance(spaces)
+        self._push(is_quote=False, width=width + length + spaces, at=marker.start())
+
+    def _push(self, *, is_quote: bool, width: int, at: int) -> None:
+        depth, quoted = self._around()
+        self._mark_child()
+        index = len(self.out)
+        self._emit(Kind.OTHER if is_quote else Kind.ITEM, self.line, self.start, at, self.at, self.at)
+        inside = depth if is_quote or quoted else depth + 1
+        self.containers.append(_Container(is_quote, width, inside, quoted or is_quote, index))
+
+    def _open(self, leaf: _Leaf) -> _Leaf:
+        around = self.containers[-1] if self.containers else None
+        leaf.heads_item = leaf.is_text and around is not None and around.is_empty and not around.quoted
+        self._mark_child()
+        self.leaf = leaf
+        return leaf
+
+    def _close(self, matched: int) -> None:
+        """Close the leaf, and the containers past the first `matched`."""
+        self._close_leaf()
+        del self.containers[matched:]
+
+    def _close_leaf(self) -> None:
+        leaf, self.leaf = self.leaf, None
+        if leaf is None:
+            return
+        if not leaf.is_text:
+            self._emit(Kind.OTHER, leaf.line, leaf.start, leaf.text, leaf.text, leaf.end)
+        elif leaf.heads_item:
+            self._fill_item(leaf)
+        else:
+            self._emit(Kind.TEXT, leaf.line, leaf.start, leaf.text, leaf.text, leaf.end)
+
+    def _fill_item(self, leaf: _Leaf) -> None:
+        """The item was announced when its marker was read; now its text is known."""
+        index = self.containers[-1].index
+        item = self.out[index]
+        box = leaf.text + 1 if CHECKBOX.match(self.text, leaf.text, leaf.end) else -1
+        self.out[index] = Block(Kind.ITEM, item.depth, item.line, item.start, item.marker, leaf.text, leaf.end, box)
+
+    def _turn_into_heading(self, level: int) -> None:
+        leaf, self.leaf = self.leaf, None
+        assert leaf is not None
+        if leaf.heads_item:
+            self._fill_item(leaf)
+        self._emit(Kind.HEADING, leaf.line, leaf.start, leaf.text, leaf.text, leaf.end, level=level)
+
+    def _emit(self, kind: Kind, line: int, start: int, marker: int, text: int, end: int, level: int = 0) -> None:
+        depth, quoted = self._around()
+        box = -1
+        if quoted:
+            kind, level = Kind.OTHER, 0
+        elif kind is Kind.HEADING and CHECKBOX.match(self.text, text, end):
+            box = text + 1
+        self.out.append(Block(kind, depth, line, start, marker, text, end, box, level))
+
+    def _around(self) -> tuple[int, bool]:
+        if not self.containers:
+            return 0, False
+        return self.containers[-1].depth, self.containers[-1].quoted
+
+    def _mark_child(self) -> None:
+        if self.containers:
+            self.containers[-1].is_empty = False
+
+    def _indent(self) -> tuple[int, int]:
+        """Where the next character that is not white space is, and how many columns away."""
+        found = _SPACE.match(self.text, self.at, self.stop)
+        assert found is not None
+        at = found.end()
+        width = at - self.at
+        if width and self.text.find("\t", self.at, at) >= 0:
+            before = self.column % 4
+            width = len((" " * before + found[0]).expandtabs(4)) - before
+        return at, width
+
+    def _advance(self, columns: int) -> None:
+        """Skip so many columns of white space. Inside a tab `at` stays on it, and `column` knows how far."""
+        while columns > 0 and self.at < self.stop and self.text[self.at] in " \t":
+            width = 1 if self.text[self.at] == " " else 4 - self.column % 4
+            if width > columns:
+                self.column += columns
+                return
+            self.at += 1
+            self.column += width
+            columns -= width
+
+    def _trimmed(self, end: int) -> int:
+        return self.start + len(self.text[self.start : end].rstrip(" \t"))
+
+    def _is_blank_from(self, at: int) -> bool:
+        return not self.text[at : self.stop].strip(" \t")
+
+
+def _closes(fence: str, line: str) -> bool:
+    return line.startswith(fence) and not line.lstrip(fence[0]).strip(" \t")
+
+
+def without_closing(heading: str) -> str:
+    """`Title ##` → `Title`."""
+    heading = heading.rstrip(" \t")
+    bare = heading.rstrip("#")
+    return bare.rstrip(" \t") if not bare or bare[-1] in " \t" else heading

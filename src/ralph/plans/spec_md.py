@@ -1,0 +1,233 @@
+"""`.ralph/spec.md`: a short index of steps; what a step takes is in its bead, or nested below it.
+
+    - [ ] **1.1** Title [TASK-abc]     state TODO, tracked as bead TASK-abc
+    - [x] **1.2** Title                state DONE
+    - [ ] **1.R** Review: …            a step that reviews the ones before it
+
+The other states, attempts and reviews cannot be said and are kept beside the file. Every session reads prompt, readme
+and spec, so they have a budget of tokens.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.core import problems
+from ralph.core.changes import Change
+from ralph.core.errors import IllegalChange, PlanError
+from ralph.core.names import safe_name
+from ralph.core.plan import Order, Plan, State, Story
+from ralph.core.ports import Locations, PlanRef, ProjectFacts
+from ralph.core.problems import Problem
+from ralph.core.text import estimate_tokens, one_line
+from ralph.plans import plain_plan, story_edit, story_text
+from ralph.plans.blocks import Block, Kind
+from ralph.plans.collector import collector_paused
+from ralph.plans.integrity import decode_utf8, problems_of
+from ralph.plans.markdown import scan, with_plain_line_ends
+from ralph.plans.story_place import Dialect, Place, Reading, after_item, blocks_nested
+
+NAME = "spec.md"
+TITLE = "an index of steps, with beads: .ralph/spec.md, .ralph/readme.md, prompt.md"
+SPEAKS = frozenset({"id", "title", "description", "criteria", "depends_on", "state", "notes", "verify", "ref"})
+STATES = frozenset({State.TODO, State.DONE})
+BUDGETS = {"prompt": 450, "readme": 550, "spec": 4000}
+
+_FILE = "spec.md"
+_STEP = r"[0-9]+(?:\.[0-9]+)*\.(?:[0-9]+|R[0-9]*)"
+_ID = re.compile(_STEP)
+_IDS = re.compile(rf"(?<![\w.]){_STEP}(?![\w])(?!\.\w)")
+_HEAD = re.compile(
+    rf"[ \t]*(?P<bold>\*\*|__)(?P<id>{_STEP})(?:(?P=bold)[ \t]*:?|:(?P=bold))(?![^ \t\n])[ \t]*(?P<title>[^\n]*)"
+)
+_LIKE_A_STEP = re.compile(r"[ \t]*(?:(?:\*\*|__)[0-9][^ \t\n]*|[0-9]+\.[0-9A-Za-z][^ \t\n]*)")
+_REF = re.compile(r"(?:^|[ \t]+)\[([A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+(?:\.[0-9]+)*)\]\Z")
+
+
+_PLAIN = plain_plan.shape(_STEP, r"\*\*ID\*\*[ ]", r"(?:\*\*|__)?[0-9]")
+
+
+class BudgetLine(Struct, frozen=True):
+    name: str
+    tokens: int
+    budget: int
+    over: bool
+
+
+def token_budget(prompt: str, readme: str, spec: str) -> tuple[BudgetLine, ...]:
+    """How many tokens each file takes of what it should, by estimate, and all of them together."""
+    tokens = {"prompt": estimate_tokens(prompt), "readme": estimate_tokens(readme), "spec": estimate_tokens(spec)}
+    tokens["total"] = sum(tokens.values())
+    budgets = BUDGETS | {"total": sum(BUDGETS.values())}
+    return tuple(BudgetLine(name, count, budgets[name], count > budgets[name]) for name, count in tokens.items())
+
+
+def parse(source: bytes, file: str) -> Plan:
+    text = with_plain_line_ends(decode_utf8(source, file))
+    with collector_paused():
+        name, stories = _quickly(text) or ("", [])
+    if not stories or problems_of(stories, file):
+        reading = _read(text, file)
+        name, stories = reading.name, [place.story for place in reading.places]
+    return Plan(name=name, stories=tuple(stories), order=Order.FILE)
+
+
+def edit(source: bytes, changes: Sequence[Change]) -> bytes:
+    return story_edit.edit(source, changes, _DIALECT)
+
+
+def _quickly(text: str) -> tuple[str, list[Story]] | None:
+    """Name and steps of a spec that is written in the plainest way, or None."""
+    return plain_plan.read(text, _PLAIN, _IDS, _split_title)
+
+
+def _read(text: str, file: str) -> Reading:
+    blocks = scan(text)
+    found: list[Problem] = []
+    heads: list[tuple[int, re.Match[str]]] = []
+    unclear: list[int] = []
+    match, item = _HEAD.match, Kind.ITEM
+    for index, block in enumerate(blocks):
+        if block.box < 0 or block.kind is not item:
+            continue
+        if head := match(text, block.box + 2, block.end):
+            heads.append((index, head))
+        elif _LIKE_A_STEP.match(text, block.box + 2, block.end):
+            unclear.append(index)
+    places: list[Place] = []
+    limits = [*(index for index, _ in heads[1:]), len(blocks)]
+    for number, (index, head) in enumerate(heads, 1):
+        places.append(_place(text, blocks, index, after_item(blocks, index, limits[number - 1]), head, number))
+    inside = {at for place in places if unclear for at in range(place.item, place.item_end)}
+    found += [_bad_id(text, blocks[at], file) for at in unclear if at not in inside]
+    found += problems_of([place.story for place in places], file)
+    if not places and not found:
+        found.append(_no_steps(file))
+    if found:
+        raise PlanError.of(sorted(found, key=lambda problem: problem.where.line or 0))
+    return Reading(text, blocks, places, _name(text, blocks))
+
+
+def _place(text: str, blocks: list[Block], index: int, end: int, head: re.Match[str], number: int) -> Place:
+    block = blocks[index]
+    fields = story_text.NO_FIELDS
+    if body := blocks_nested(text, blocks, index, end):
+        fields = story_text.fold(story_text.read(text, body, block.depth + 1, _IDS))
+    title, ref = _split_title(head["title"].rstrip(" \t"))
+    story = Story(
+        id=head["id"],
+        title=title,
+        description=fields.description,
+        criteria=fields.criteria,
+        priority=number,
+        depends_on=fields.depends_on,
+        state=State.TODO if text[block.box] == " " else State.DONE,
+        notes=fields.notes,
+        verify=fields.verify,
+        ref=ref,
+        is_review_step=".R" in head["id"],
+        line=block.line,
+    )
+    start = head.start("title")
+    return Place(story, index, end, -1, -1, False, ((start, start + len(title)),))
+
+
+def _split_title(title: str) -> tuple[str, str]:
+    """Title and bead: `Create the schema [TASK-abc]`."""
+    if title.endswith("]") and (found := _REF.search(title, max(title.rfind("[") - 1, 0))):
+        return title[: found.start()].rstrip(" \t"), found[1]
+    return title, ""
+
+
+def _name(text: str, blocks: list[Block]) -> str:
+    for block in blocks:
+        if block.kind is Kind.HEADING:
+            return text[block.text : block.end] if block.level == 1 and not block.depth else ""
+    return ""
+
+
+def _bad_id(text: str, block: Block, file: str) -> Problem:
+    found = _LIKE_A_STEP.match(text, block.box + 2, block.end)
+    word = one_line(found[0].strip(" \t"), 40) if found else ""
+    return Problem(
+        code="bad-id",
+        message=f"{word} is not the id of a step",
+        where=problems.Place(file=file, line=block.line),
+        hint="write it as `- [ ] **1.2** Title`, or `**1.R**` for a review",
+        story=word.strip("*_:"),
+    )
+
+
+def _no_steps(file: str) -> Problem:
+    return Problem(
+        code="no-stories",
+        message="there is no step in this spec",
+        where=problems.Place(file=file),
+        hint="a step is a line such as `- [ ] **1.1** Create the schema [TASK-abc]`",
+    )
+
+
+def _write_head(story: Story, _like: str) -> str:
+    if not _ID.fullmatch(story.id):
+        raise IllegalChange(
+            f"{one_line(story.id, 60)} cannot be the id of a step in {NAME}", hint="use e.g. 2.4, or 2.R for a review"
+        )
+    return f"**{story.id}** {story.title}" + (f" [{story.ref}]" if story.ref else "")
+
+
+_DIALECT = Dialect(NAME, SPEAKS, STATES, _IDS, _read, _write_head)
+
+
+def detect(root: Path) -> list[PlanRef]:
+    base = root / ".ralph"
+    if base.is_symlink() or not os.path.lexists(base / _FILE):
+        return []
+    return [refer(root, "")]
+
+
+def refer(root: Path, name: str) -> PlanRef:
+    """There is one spec in a workspace, so the name is only what it is called."""
+    folder = root / ".ralph"
+    return PlanRef(NAME, root, folder, folder / _FILE, safe_name(name) if name else "spec")
+
+
+def locations(ref: PlanRef) -> Locations:
+    return Locations(
+        plan=ref.path,
+        archive=ref.folder / "archive",
+        progress=ref.folder / "progress.md",
+        prompt=ref.root / "prompt.md",
+        readme=ref.folder / "readme.md",
+    )
+
+
+def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
+    verify = ", ".join(story_text.code_span(command) for command in facts.verify)
+    check = f"  - Verify: {verify}\n" if verify else ""
+    spec = f"""\
+# {facts.name}
+
+## 1. First phase
+
+- [ ] **1.1** Replace this example by your first step
+  - One thing that can be checked, such as: `app --version` prints 1.0
+{check}- [ ] **1.2** And this one by the next; a bead's id can follow the title, as in [TASK-abc] at its end
+- [ ] **1.R** Review: the checks pass, nothing is left half done
+{check}"""
+    readme = f"""\
+# {facts.name}: where to look
+
+Read only what the step at hand needs.
+
+| topic | file | look here for |
+|---|---|---|
+| the steps | `.ralph/spec.md` | what to do next: the first open step |
+| example | `docs/architecture.md` | how the parts fit together |
+"""
+    folder = ref.folder.relative_to(ref.root)
+    return {str(folder / _FILE): spec, str(folder / "readme.md"): readme}
