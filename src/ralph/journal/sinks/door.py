@@ -7,9 +7,11 @@ leaves the workspace would carry the loop's pen out of it, and one to a hook in 
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ralph.core.errors import RalphError
@@ -36,6 +38,7 @@ class Door:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._failures: dict[str, str] = {}
+        self._replaced: set[Path] = set()
         self.is_muted = False
         """While old records are told again, nothing is written."""
 
@@ -53,10 +56,16 @@ class Door:
         self._try(path, lambda: self._append(path, _encode(text), _encode(header), limit))
 
     def replace(self, path: Path, data: bytes) -> None:
+        self._replaced.add(path)
         self._try(path, lambda: self._replace(path, data))
 
     def remove(self, path: Path) -> None:
         self._try(path, lambda: self._remove(path))
+
+    def sweep(self) -> None:
+        """Remove the temporary files that a kill in the middle of `replace` left beside the real ones."""
+        for path in sorted(self._replaced):
+            self._try(path, partial(self._sweep, path))
 
     def note(self, what: str, why: str) -> None:
         """Remember a failure, the first one for each file."""
@@ -93,6 +102,11 @@ class Door:
         if stat.S_ISDIR(mode):
             raise Refused("a folder is in its place")
         path.unlink(missing_ok=True)
+
+    def _sweep(self, path: Path) -> None:
+        if self._enter(path.parent, make=False):
+            for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+                self._remove(left)
 
     def _enter(self, folder: Path, *, make: bool) -> bool:
         """Go down from the workspace step by step, through real folders only. Says whether the folder is there."""

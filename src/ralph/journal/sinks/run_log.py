@@ -119,7 +119,7 @@ def _said(said: AgentEvent) -> list[str]:
         case Text(text):
             return [f"says: {one_line(text, 200)}"]
         case ToolUse(name, summary):
-            return [f"uses {one_line(name, 40)}: {one_line(summary, 200)}".rstrip(": ")]
+            return [f"uses {one_line(summary, 200) or one_line(name, 40)}"]
         case Init(model=model) if model:
             return [f"model {one_line(model, 80)}"]
         case Limit(rejected=True):

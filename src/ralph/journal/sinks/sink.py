@@ -38,9 +38,6 @@ class Sinks:
 
     def __call__(self, record: Record) -> None:
         self._account.add(record)
-        self._tell(record)
-
-    def _tell(self, record: Record) -> None:
         for sink in self._sinks:
             try:
                 sink(record, self._account)
@@ -56,12 +53,11 @@ class Sinks:
         self._door.is_muted = True
         for record in records[:-1]:
             self(record)
-        for record in records[-1:]:
-            self._account.add(record)
-            self._door.is_muted = self._account.is_open
-            self._tell(record)
         self._door.is_muted = False
+        for record in records[-1:]:
+            self(record)
         self.close()
+        self._door.sweep()
 
     def close(self) -> None:
         for sink in self._sinks:
