@@ -13,7 +13,7 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 
 USAGE = """\
-usage: scripts/demo
+usage: scripts/demo --layouts
 
 Sets up .venv when needed, then starts a plan in each of the five layouts, shows it, marks a story and shows what that
 changed in the file. Everything happens in a temporary folder that is removed at the end.

@@ -149,7 +149,7 @@ def call(*command: str | Path, cwd: Path, **environment: str) -> subprocess.Comp
     )
 
 
-@pytest.mark.parametrize(("script", "runs"), [("scripts/test", "run_checks.py"), ("scripts/demo", "demo_tour.py")])
+@pytest.mark.parametrize(("script", "runs"), [("scripts/test", "run_checks.py"), ("scripts/demo", "demo_loop.py")])
 def test_a_script_works_from_anywhere(script: str, runs: str, clone: Path, tmp_path: Path) -> None:
     wanted = f"{clone.resolve()}/scripts/{runs}\n-k\na b\n"
     (tmp_path / "links").mkdir()
@@ -160,6 +160,11 @@ def test_a_script_works_from_anywhere(script: str, runs: str, clone: Path, tmp_p
         for folder in (Path("/"), clone, clone / "scripts"):
             done = call(f"./{os.path.relpath(name, folder)}", "-k", "a b", cwd=folder, CDPATH=str(tmp_path))
             assert (done.stdout, done.stderr) == (wanted, "")
+
+
+def test_the_demo_has_a_tour_of_the_layouts(clone: Path) -> None:
+    done = call("scripts/demo", "--layouts", "--help", cwd=clone)
+    assert done.stdout == f"{clone.resolve()}/scripts/demo_tour.py\n--help\n"
 
 
 def test_continuous_integration_runs_the_tests(clone: Path, tmp_path: Path) -> None:
@@ -199,7 +204,7 @@ def test_the_first_python_that_is_new_enough_is_taken(clone: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_the_demo_shows_what_it_promises_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_the_tour_shows_what_it_promises_and_leaves_nothing_behind(tmp_path: Path) -> None:
     done = call(sys.executable, SCRIPTS / "demo_tour.py", cwd=tmp_path, TMPDIR=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("and nothing else") == 5
