@@ -165,11 +165,14 @@ def test_detecting_reads_nothing_and_follows_no_link(name: str, tmp_path: Path) 
     ref.path.symlink_to(elsewhere / "nothing")
     assert form.detect(root) == [ref]
     ref.path.unlink()
-    ref.folder.rmdir()
-    elsewhere.mkdir()
-    (elsewhere / ref.path.name).write_bytes(sample(name, 1))
-    ref.folder.symlink_to(elsewhere, target_is_directory=True)
-    assert form.detect(root) == []
+    ref.path.write_bytes(sample(name, 1))
+    for folder in {ref.folder, root / ref.folder.relative_to(root).parts[0]}:
+        folder.rename(elsewhere)
+        folder.symlink_to(elsewhere, target_is_directory=True)
+        assert form.detect(root) == []
+        folder.unlink()
+        elsewhere.rename(folder)
+    assert form.detect(root) == [ref]
 
 
 @EVERY

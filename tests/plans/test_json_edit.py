@@ -185,6 +185,12 @@ def test_any_text_can_be_written(name: str) -> None:
     assert {key: getattr(read, key) for key in fields} == fields
 
 
+def test_items_that_stay_in_a_list_keep_their_spelling() -> None:
+    source = b'{"tasks": [{"id": 1, "title": "\xc3\xa9", "status": "todo", "criteria": ["\\u00e9",  "b" , "\\/c"]}]}'
+    edited = edit("steps", source, SetFields("1", {"criteria": ("é", "B", "ü", "/c")}))
+    assert edited == source.replace(b'"b" ,', '"B" , "ü" ,'.encode())
+
+
 def test_one_command_stays_one_command() -> None:
     source = b'{"tasks": [{"id": 1, "title": "", "status": "todo", "verify": "make a"}]}'
     assert edit("steps", source, SetFields("1", {"verify": ("make b",)})) == source.replace(b"make a", b"make b")

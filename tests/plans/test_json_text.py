@@ -156,6 +156,13 @@ def test_adding_and_removing_an_item_restores_the_text() -> None:
             assert array.join() == text
 
 
+@pytest.mark.parametrize(("at", "left"), [(0, b"[2,   3]"), (1, b"[1 , 3]"), (2, b"[1 , 2]")])
+def test_the_separator_after_an_item_goes_with_it(at: int, left: bytes) -> None:
+    array = Array.of(b"[1 , 2,   3]")
+    array.remove(at)
+    assert array.join() == left
+
+
 def test_repeated_keys_are_kept_as_they_are() -> None:
     text = b'{"a": [1, "]"], "b": {"c": "}"}, "a": [1, "]", 2], "b": 4}'
     pieces = Object.of(text)

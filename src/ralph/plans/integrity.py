@@ -146,8 +146,6 @@ def _never_ready(stories: Sequence[Story], first: dict[str, int]) -> dict[int, i
     waits_for: dict[int, set[int]] = {}
     waiting: dict[int, list[int]] = {}
     for index, story in enumerate(stories):
-        if first[story.id] != index:
-            continue
         needs = {first[d] for d in story.depends_on if d in first and d != story.id}
         waits_for[index] = needs
         for need in needs:

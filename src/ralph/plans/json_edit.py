@@ -179,23 +179,19 @@ def _outer_indent(pieces: Object) -> bytes:
 def _put_list(text: bytes, values: list[Any], style: Style, indent: bytes) -> bytes:
     """Change a list into another one; items that stay at its start and its end are not touched."""
     old: list[Any] = msgspec.json.decode(text)
+    if not old or not values:
+        return dump(values, style, indent)
     array = Array.of(text)
     start = _same(zip(old, values, strict=False))
     rest = min(len(old), len(values)) - start
     end = min(_same(zip(reversed(old), reversed(values), strict=False)), rest)
-    if start == 0 and end == 0:
-        return dump(values, _style_of_list(array, style), indent)
-    for _ in range(len(old) - start - end):
-        array.remove(start)
-    for at, value in enumerate(values[start : len(values) - end], start):
-        array.insert(at, dump(value, style, indent + style.unit), style, indent)
+    for at in range(start, start + rest - end):
+        array.items[at] = dump(values[at], style)
+    for _ in range(len(old) - len(values)):
+        array.remove(start + rest - end)
+    for at in range(start + rest - end, len(values) - end):
+        array.insert(at, dump(values[at], style), style)
     return array.join()
-
-
-def _style_of_list(array: Array, style: Style) -> Style:
-    if not array.items:
-        return style
-    return msgspec.structs.replace(style, flat_lists=b"\n" not in array.head)
 
 
 def _same(pairs: Iterable[tuple[Any, Any]]) -> int:
