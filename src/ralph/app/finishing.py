@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 
 from ralph.app import archive_commit
-from ralph.app.archive_summary import Dates
-from ralph.app.archiving import owns_its_folder, put_away
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.wiring import RunSpec
 from ralph.app.workspace import OpenPlan, plan_state, store_for
@@ -58,6 +56,9 @@ def _record(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
 
 
 def _archive(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
+    from ralph.app.archive_summary import Dates  # much to import for the end of a run, and not every run has it
+    from ralph.app.archiving import owns_its_folder, put_away
+
     store = store_for(spec.ref, env)
     opened = OpenPlan(spec.ref.root, spec.ref, store.layout, store.load(), store, spec.settings)
     repo = _around(spec.ref, spec.repo)

@@ -18,7 +18,7 @@ from ralph.core.plan import Plan
 from ralph.core.ports import Layout, PlanRef
 from ralph.core.text import one_line
 from ralph.host.places import home, workspace_state
-from ralph.plans.registry import LAYOUTS
+from ralph.plans.registry import LAYOUTS, layouts_in
 from ralph.plans.store import Loaded, PlanStore
 
 
@@ -84,7 +84,7 @@ def root_of(args: Namespace, env: Mapping[str, str]) -> Path:
 
 
 def find_plans(root: Path, choice: Choice) -> list[PlanRef]:
-    names = [choice.layout] if choice.layout else LAYOUTS.names()
+    names = [choice.layout] if choice.layout else layouts_in(root)
     if choice.prd:
         names = [n for n in names if n == "plan.md"]
     if choice.ralph_dir:

@@ -10,7 +10,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import ExitStack
 
-from ralph.app.dry_run import dry_run
 from ralph.app.launching import Launched, launch, prepare_spec
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import ask, emit_line, is_interactive, note, say, warn
@@ -76,6 +75,8 @@ def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
     for problem in prepared.settings.warnings:
         warn(str(problem))
     if args.dry_run:
+        from ralph.app.dry_run import dry_run
+
         for line in dry_run(prepared, os.environ):
             say(line)
         return 0

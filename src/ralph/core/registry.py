@@ -21,6 +21,9 @@ class Registry:
     def names(self) -> list[str]:
         return [*self._table, *(n for n in self._plugins() if n not in self._table)]
 
+    def built_in(self) -> list[str]:
+        return list(self._table)
+
     def get(self, name: str) -> Any:
         if target := self._table.get(name):
             return resolve(target)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from ralph.core.ports import Layout
 from ralph.core.registry import Registry
 
@@ -26,3 +29,23 @@ def layout(name: str) -> Layout:
 
 def all_layouts() -> list[Layout]:
     return [layout(name) for name in LAYOUTS.names()]
+
+
+_SIGNS = {
+    "plan.md": (".ralph/PRD-*/plan.md",),
+    "tasks.json": ("ralph/tasks.json", ".ralph/*/tasks.json"),
+    "steps": (".ralph/prd.json",),
+    "feature": (".ralph/*/prd.json",),
+    "spec.md": (".ralph/spec.md",),
+}
+"""Files without which a layout is not there. Looking for them costs less than importing a module that looks."""
+
+
+def layouts_in(root: Path) -> list[str]:
+    """The layouts that may be in a workspace. Those of others are asked when no built-in one is there."""
+    found = [name for name in LAYOUTS.built_in() if any(_exists(root, sign) for sign in _SIGNS[name])]
+    return found or [name for name in LAYOUTS.names() if name not in _SIGNS]
+
+
+def _exists(root: Path, sign: str) -> bool:
+    return any(os.path.lexists(path) for path in root.glob(sign)) if "*" in sign else os.path.lexists(root / sign)
