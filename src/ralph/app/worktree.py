@@ -17,9 +17,11 @@ from ralph.host.checkpoint import Checkpoint, take, undo_tampering
 from ralph.host.commits import agent_commits, commit_story
 from ralph.host.git import git, line, names
 from ralph.host.guarded import Tampering
+from ralph.host.heads import put_back_lost
 from ralph.host.repo import Repo, still_the_same
 from ralph.host.rescue import roll_back
 from ralph.host.shadow import shadow_of
+from ralph.host.situation import in_progress
 from ralph.host.snapshot import snapshot, snapshot_tree
 from ralph.host.trees import changes
 
@@ -44,11 +46,15 @@ class GitWorkTree:
     def inspect(self, checkpoint: dict[str, Any]) -> Inspection:
         before = _checkpoint(checkpoint)
         tampering = undo_tampering(self._repo, before, self._index)
+        lost = put_back_lost(self._repo, before, self._index)
         found = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
         self._inspected = found.tree
         changed = changes(self._repo, before.tree, found.tree) if found.tree != before.tree else ()
         committed = agent_commits(self._repo, before)
-        notices = list(_told(tampering))
+        notices = [*_told(tampering), *(f"{one_line(name, 100)} was put back as it was" for name in lost)]
+        left_open = in_progress(self._repo.git_dir)
+        if left_open and not before.in_progress:
+            notices.append(f"the agent left a {left_open} unfinished")
         if committed.is_rewritten:
             notices.append("the agent rewrote the history of the branch")
         if committed.has_switched:
@@ -57,7 +63,7 @@ class GitWorkTree:
             tree=found.tree,
             changed=tuple(change.path for change in changed),
             commits=committed.commits,
-            sound=not (committed.is_rewritten or committed.has_switched),
+            sound=not (committed.is_rewritten or committed.has_switched or (left_open and not before.in_progress)),
             notices=tuple(notices),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from ralph.host.situation import in_progress
 from ralph.host.snapshot import LARGEST_FILE, full_snapshot
 
 _BRANCHES = "refs/heads/"
+NAMED = (_BRANCHES, "refs/tags/", "refs/notes/", "refs/replace/", "refs/ralph/rescue/")
+"""Names that must not get lost, and `refs/replace/`, which makes git show one commit in the place of another."""
 _REMEMBERED = 20
 """Copies of index and branches: those of the last ten checkpoints. Only the last one is ever needed."""
 
@@ -33,7 +36,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     index: str
     """The user's index, byte for byte. Empty when there was none."""
     branches: str
-    """Every local branch and its commit."""
+    """Every local branch, tag, note and rescue, and its commit."""
     guarded: dict[str, str]
     """Configuration, attributes and hooks of the repository."""
     taken_at: float
@@ -63,12 +66,12 @@ def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoi
     still_the_same(repo)
     taken_at = time.time()
     pins, moments = _pins(index_file), moments_of(index_file)
-    refs = ("for-each-ref", "--format=%(objectname) %(refname)", _BRANCHES, pins)
+    refs = ("for-each-ref", "--format=%(objectname) %(refname)", *NAMED, pins)
     snapshot, answers = full_snapshot(repo, index_file, [Call(repo, refs)], limit=limit)
     if answers[0].code:
         raise GitFailed(refs, answers[0])
     known = parse_refs(answers[0].out)
-    branches = {ref: name for ref, name in known.items() if ref.startswith(_BRANCHES)}
+    branches = {ref: name for ref, name in known.items() if ref.startswith(NAMED)}
     branch, head = head_of(repo, branches)
     checkpoint = Checkpoint(
         head=head,
@@ -88,10 +91,27 @@ def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoi
         empty_folders=snapshot.empty_folders,
     )
     wanted = {f"{pins}/tree": snapshot.tree} | ({f"{pins}/head": head} if head else {})
-    if missing := [f"update {ref} {name}\n" for ref, name in wanted.items() if known.get(ref) != name]:
-        git(repo, "update-ref", "--stdin", stdin="".join(missing).encode())
+    _pin(repo, {ref: name for ref, name in wanted.items() if known.get(ref) != name})
     forget_oldest(moments, _REMEMBERED)
     return checkpoint
+
+
+def _pin(repo: Repo, refs: dict[str, str]) -> None:
+    """Refs of our own that keep objects. As files that is 2 ms less in every iteration than with git."""
+    if (repo.common_dir / "reftable").exists():
+        git(
+            repo,
+            "update-ref",
+            "--stdin",
+            stdin="".join(f"update {ref} {name}\n" for ref, name in refs.items()).encode(),
+        )
+        return
+    for ref, name in refs.items():
+        path = repo.common_dir / ref
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.lock")  # the name under which git would write it, too
+        temporary.write_text(f"{name}\n")
+        temporary.replace(path)
 
 
 def release(repo: Repo, index_file: Path) -> None:
@@ -122,15 +142,32 @@ def parse_refs(out: bytes) -> dict[str, str]:
     return {ref: name for name, ref in pairs}
 
 
-def head_of(repo: Repo, branches: dict[str, str]) -> tuple[str | None, str | None]:
-    """Branch and commit of HEAD. Read from its file; git is asked only where refs are not kept in files."""
-    text = line((repo.git_dir / "HEAD").read_bytes()).strip()
+def head_of(repo: Repo, branches: dict[str, str] | None = None) -> tuple[str | None, str | None]:
+    """Branch and commit of HEAD. Read from its file; git is asked only for what is not in files.
+
+    `branches` are the local branches, when they are known already.
+    """
+    try:
+        text = line((repo.git_dir / "HEAD").read_bytes()).strip()
+    except OSError:
+        return None, None
     if text == f"ref: {_BRANCHES}.invalid":
         text = f"ref: {line(git(repo, 'symbolic-ref', 'HEAD'))}"
     if not text.startswith("ref: "):
         return None, text
     ref = text.removeprefix("ref: ").strip()
-    return ref.removeprefix(_BRANCHES), branches.get(ref)
+    return ref.removeprefix(_BRANCHES), branches.get(ref) if branches is not None else _commit_of(repo, ref)
+
+
+def _commit_of(repo: Repo, ref: str) -> str | None:
+    try:
+        text = (repo.common_dir / ref).read_text("ascii").strip()
+        if re.fullmatch("[0-9a-f]{40,64}", text):
+            return text
+    except (OSError, ValueError):
+        pass
+    found = ask(repo, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}")
+    return line(found.out) if found.code == 0 else None
 
 
 def real_index(repo: Repo) -> bytes | None:

@@ -1,7 +1,7 @@
 """HEAD, branches, stash, index and half-done operations: back to what they were at a checkpoint.
 
-Only what the agent can have moved in this working tree: HEAD, the branches it has been on, and branches that are
-gone. Other branches may belong to another run in another worktree.
+Only what the agent can have moved in this working tree: HEAD, the branches it has been on, and names that are gone.
+Other branches may belong to another run in another worktree.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from ralph.core.errors import SetupError
 from ralph.host.checkpoint import (
+    NAMED,
     Checkpoint,
     branches_of,
     head_of,
@@ -35,7 +36,7 @@ _MOVES = re.compile(r"\tcheckout: moving from (\S+) to (\S+)")
 _LEFTOVERS = (
     *("MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "MERGE_RR", "AUTO_MERGE", "MERGE_AUTOSTASH", "SQUASH_MSG"),
     *("CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "rebase-merge", "rebase-apply", "sequencer"),
-    *("BISECT_LOG", "BISECT_START", "BISECT_TERMS", "BISECT_NAMES", "BISECT_EXPECTED_REV", "BISECT_RUN"),
+    *("BISECT_LOG", "BISECT_START", "BISECT_TERMS", "BISECT_NAMES", "BISECT_EXPECTED_REV", "BISECT_RUN", "refs/bisect"),
 )
 _AUTOSTASHES = ("MERGE_AUTOSTASH", "rebase-merge/autostash", "rebase-apply/autostash")
 
@@ -53,22 +54,41 @@ class Moved(Struct, frozen=True):
 
 def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
     mend_head(repo, checkpoint)
-    before = branches_of(checkpoint, index_file)
-    now = parse_refs(git(repo, "for-each-ref", "--format=%(objectname) %(refname)", _PREFIX))
+    before, now = branches_of(checkpoint, index_file), _named(repo)
     branch, head = head_of(repo, now)
     visited = {f"{_PREFIX}{name}" for name in (branch, checkpoint.branch, *_visited(repo, checkpoint)) if name}
-    undo = {ref: name for ref, name in before.items() if ref not in now}
+    undo = _lost(before, now)
     for ref in visited - _checked_out_elsewhere(repo):
         if ref in now and now[ref] != before.get(ref):
             undo[ref] = before.get(ref, "")
-    tips = [now[ref] for ref in undo if ref in now]
+    tips = [now[ref] for ref in undo if ref in now and ref.startswith(_PREFIX)]
     if head and head != checkpoint.head:
         tips.append(head)
     return Moved(head, branch, undo, tuple(dict.fromkeys(tips)))
 
 
-def mend_head(repo: Repo, checkpoint: Checkpoint) -> None:
-    """Without a valid HEAD git does not even see a repository."""
+def put_back_lost(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple[str, ...]:
+    """Put back what no accepted work can make up for: branches, tags, rescues and stashes that are gone."""
+    mended = ("HEAD",) if mend_head(repo, checkpoint) else ()
+    lost = _lost(branches_of(checkpoint, index_file), _named(repo))
+    _update(repo, lost)
+    stashes = _restore_stash(repo, checkpoint)
+    return (*mended, *lost, *(["refs/stash"] if stashes else []))
+
+
+def _named(repo: Repo) -> dict[str, str]:
+    return parse_refs(git(repo, "for-each-ref", "--format=%(objectname) %(refname)", *NAMED))
+
+
+def _lost(before: dict[str, str], now: dict[str, str]) -> dict[str, str]:
+    """Names that are gone, names that never move but did (a tag, a rescue), and new ones that replace a commit."""
+    lost = {ref: name for ref, name in before.items() if now.get(ref) != name}
+    lost = {ref: name for ref, name in lost.items() if ref not in now or not ref.startswith((_PREFIX, "refs/notes/"))}
+    return lost | {ref: "" for ref in now if ref not in before and ref.startswith("refs/replace/")}
+
+
+def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
+    """Without a valid HEAD git does not even see a repository. True when it had to be written."""
     path = repo.git_dir / "HEAD"
     try:
         text = path.read_bytes()[:4096]
@@ -79,6 +99,7 @@ def mend_head(repo: Repo, checkpoint: Checkpoint) -> None:
         remove_tree(path)
         wanted = checkpoint.head if checkpoint.branch is None else f"ref: {_PREFIX}{checkpoint.branch}"
         write_bytes(path, os.fsencode(f"{wanted}\n"))
+    return not is_valid
 
 
 def _visited(repo: Repo, checkpoint: Checkpoint) -> set[str]:
@@ -116,18 +137,22 @@ def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple
             git(repo, "symbolic-ref", "-m", "ralph: back to the checkpoint", "HEAD", f"{_PREFIX}{checkpoint.branch}")
         elif checkpoint.head:
             git(repo, "update-ref", "--no-deref", "-m", "ralph: back to the checkpoint", "HEAD", checkpoint.head)
-    # Removals first: a new branch `a` is in the way of an old `a/b`.
-    for script in (
-        [f"delete {ref}\n" for ref, name in found.undo.items() if not name],
-        [f"update {ref} {name}\n" for ref, name in found.undo.items() if name],
-    ):
-        if script:
-            git(repo, "update-ref", "--no-deref", "--stdin", stdin=os.fsencode("".join(script)))
+    _update(repo, found.undo)
     if not checkpoint.in_progress:
         end_operations(repo)
     _restore_stash(repo, checkpoint)
     restore_index(repo, checkpoint, index_file)
     return tuple(sorted(ref.removeprefix(_PREFIX) for ref in found.undo))
+
+
+def _update(repo: Repo, wanted: dict[str, str]) -> None:
+    # Removals first: a new branch `a` is in the way of an old `a/b`.
+    for script in (
+        [f"delete {ref}\n" for ref, name in wanted.items() if not name],
+        [f"update {ref} {name}\n" for ref, name in wanted.items() if name],
+    ):
+        if script:
+            git(repo, "update-ref", "--no-deref", "--stdin", stdin=os.fsencode("".join(script)))
 
 
 def end_operations(repo: Repo) -> None:
@@ -141,11 +166,14 @@ def end_operations(repo: Repo) -> None:
             remove_tree(repo.git_dir / name)
 
 
-def _restore_stash(repo: Repo, checkpoint: Checkpoint) -> None:
+def _restore_stash(repo: Repo, checkpoint: Checkpoint) -> bool:
     now = stashed(repo)
-    for name in checkpoint.stash:
-        if name not in now:
-            _stash(repo, name, "kept from before an iteration")
+    lost = [name for name in checkpoint.stash if name not in now]
+    if lost and not now:
+        ask(repo, "update-ref", "-d", "refs/stash")  # storing what it names already would leave its log empty
+    for name in lost:
+        _stash(repo, name, "kept from before an iteration")
+    return bool(lost)
 
 
 def _stash(repo: Repo, commit: str, why: str) -> None:
