@@ -54,10 +54,11 @@ def _is_within(path: Path, folder: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
-def write_bytes(path: Path, data: bytes, *, mode: int | None = None) -> None:
+def write_bytes(path: Path, data: bytes, *, mode: int | None = None, durable: bool = True) -> None:
     """Replace a file as one step: temporary file beside it, fsync, rename, fsync of the folder.
 
-    A link is followed, so that it stays a link; an existing file keeps its permissions.
+    A link is followed, so that it stays a link; an existing file keeps its permissions. Without `durable` it is one
+    step for everybody who reads it, but a power cut may leave the old file.
     """
     target = Path(os.path.realpath(path))
     if mode is None:
@@ -72,13 +73,15 @@ def write_bytes(path: Path, data: bytes, *, mode: int | None = None) -> None:
             stream.flush()
             if hasattr(os, "fchmod"):
                 os.fchmod(stream.fileno(), mode)
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         os.replace(temporary, target)  # noqa: PTH105 - one spelling for both arguments
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)  # noqa: PTH108
         raise
-    sync_folder(target.parent)
+    if durable:
+        sync_folder(target.parent)
 
 
 def write_text(path: Path, text: str, *, mode: int | None = None) -> None:

@@ -90,7 +90,7 @@ class Door:
     def _replace(self, path: Path, data: bytes) -> None:
         self._enter(path.parent, make=True)
         _refuse_unless_file(path)
-        write_bytes(path, data)
+        write_bytes(path, data, durable=False)  # the journal is; this can be made from it again
 
     def _remove(self, path: Path) -> None:
         if not self._enter(path.parent, make=False):
