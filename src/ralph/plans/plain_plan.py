@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ralph.core.plan import State, Story
-from ralph.plans.markdown import TEXT
+from ralph.plans.markdown import TEXT, with_plain_line_ends
 from ralph.plans.story_text import LABEL, LABELS, code_spans, unescape
 
 NEVER = "(?!)"
@@ -65,10 +65,11 @@ def read(
     ids: re.Pattern[str],
     split_title: Callable[[str], tuple[str, str]] | None = None,
 ) -> tuple[str, list[Story]] | None:
-    """Name and stories of a plan, or None when it has a line that is not plain. `text` has plain line ends.
+    """Name and stories of a plan, or None when it has a line that is not plain.
 
     `split_title` tells a title from the id of another tracker that may follow it.
     """
+    text = with_plain_line_ends(text.replace("\r\n", "\n"))
     is_plain = "\t" not in text and "\\" not in text
     rows: list[_Row] = []
     blocks: dict[str, _Block] = {}

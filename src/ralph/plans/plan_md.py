@@ -36,11 +36,11 @@ _FILE = "plan.md"
 
 
 def parse(source: bytes, file: str) -> Plan:
-    text = with_plain_line_ends(decode_utf8(source, file))
+    text = decode_utf8(source, file)
     with collector_paused():
         name, stories = us_stories.quickly(text) or ("", [])
     if not stories or problems_of(stories, file):
-        reading = us_stories.read(text, file)
+        reading = us_stories.read(with_plain_line_ends(text), file)
         name, stories = reading.name, [place.story for place in reading.places]
     return Plan(name=name, stories=tuple(stories), order=Order.FILE)
 

@@ -68,11 +68,11 @@ def token_budget(prompt: str, readme: str, spec: str) -> tuple[BudgetLine, ...]:
 
 
 def parse(source: bytes, file: str) -> Plan:
-    text = with_plain_line_ends(decode_utf8(source, file))
+    text = decode_utf8(source, file)
     with collector_paused():
         name, stories = _quickly(text) or ("", [])
     if not stories or problems_of(stories, file):
-        reading = _read(text, file)
+        reading = _read(with_plain_line_ends(text), file)
         name, stories = reading.name, [place.story for place in reading.places]
     return Plan(name=name, stories=tuple(stories), order=Order.FILE)
 

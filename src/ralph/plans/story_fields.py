@@ -164,7 +164,7 @@ def _ends_with_label(body: Body) -> bool:
 def _would_run_on(body: Body, at: int) -> bool:
     """The line here would become part of a list item written before it."""
     starts = any(block.start == at and block.kind in (Kind.ITEM, Kind.HEADING) for block in body.blocks)
-    return at < len(body.text) and not is_blank_line(body.text, at) and not starts
+    return at < body.end and not is_blank_line(body.text, at) and not starts
 
 
 def _criteria(values: Sequence[str], indent: str, *, in_block: bool) -> list[str]:

@@ -22,7 +22,7 @@ ID = re.compile(r"US-[0-9]+")
 IDS = re.compile(r"(?<![\w-])[Uu][Ss]-[\w-]*\w")
 """Finds ids in a line, also wrong ones: those are then said to be unknown."""
 _HEAD = re.compile(
-    r"[ \t]*(?P<bold>\*\*|__)?(?P<id>US-[0-9]+)(?![\w-])"
+    r"[ \t]*(?P<bold>\*\*|__)?(?P<id>US-[0-9]+)(?![^\W_]|-|_(?!_))"
     r"(?(bold)(?:(?P=bold)[ \t]*[:.–—-]?|[ \t]*[:.–—-][ \t]*(?P=bold)|(?P<all>[ \t]*[:.–—-]?))|[ \t]*[:.–—-]?)"
     r"[ \t]*(?P<title>[^\n]*)"
 )
