@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ralph.core.errors import SetupError
 from ralph.host.checkpoint import Checkpoint, take
+from ralph.host.repo import RepositoryReplaced
 from ralph.host.rescue import RolledBack, roll_back
 from ralph.host.restoring import restore
 from support.repositories import Project, as_nobody, listing
@@ -589,4 +593,80 @@ def test_an_agent_that_takes_away_all_rights_is_rolled_back(tmp_path: Path) -> N
         assert project.listing() == before
         assert done.rescue is not None
         assert project.in_commit(done.rescue.commit, "new/deep/f") == b"new\n"
+        project.check_health()
+
+
+def _pipe(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("name", ["HEAD", "index", "logs/HEAD", "refs/heads/main", "refs/heads/new", "logs/refs/stash"])
+def test_a_pipe_in_the_git_folder_does_not_make_the_loop_wait(tmp_path: Path, name: str) -> None:
+    project = Project(tmp_path)
+    repo, checkpoint = project.repo, take(project.repo, project.index)
+    before, head = project.listing(), project.head()
+    project.write("a.txt", "broken\n")
+    (project.root / ".git" / name).parent.mkdir(parents=True, exist_ok=True)
+    _pipe(project.root / ".git" / name)
+    begun = time.monotonic()
+    roll_back(repo, "run/1", project.index, checkpoint, "rejected")
+    assert time.monotonic() - begun < 20
+    if name.startswith("logs/"):
+        (project.root / ".git" / name).unlink()
+    assert (project.head(), project.status(), project.listing()) == (head, "", before)
+    project.check_health()
+
+
+def test_pipes_in_the_place_of_all_refs_stop_the_run(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    repo, checkpoint = project.repo, take(project.repo, project.index)
+    _pipe(project.root / ".git" / "packed-refs")
+    with pytest.raises(RepositoryReplaced, match="packed-refs is no longer a file"):
+        roll_back(repo, "run/1", project.index, checkpoint, "rejected")
+
+
+def test_a_change_in_the_same_moment_as_the_staging_is_not_forgotten(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write("a.txt", "AAA\n")
+    project.git("add", "a.txt")
+    moment = (project.root / ".git" / "index").stat().st_mtime_ns
+    project.write("a.txt", "BBB\n")
+    os.utime(project.root / "a.txt", ns=(moment, moment))
+    checkpoint = take(project.repo, project.index)
+    project.git("add", "-A")
+    project.write("new", "x")
+    _roll_back(project, checkpoint)
+    assert project.read("a.txt") == "BBB\n"
+    assert (project.root / ".git" / "index").stat().st_mtime_ns == moment
+    assert project.status().splitlines() == ["MM a.txt"]
+
+
+def test_a_full_disk_is_a_sentence_and_the_next_call_finishes(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    checkpoint, before = take(project.repo, project.index), project.listing()
+    project.write("a.txt", "broken\n")
+    project.write("big", os.urandom(200_000))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limit[1]))  # no file may be larger, ours neither
+    try:
+        with pytest.raises(SetupError):
+            roll_back(project.repo, "run/1", project.index, checkpoint, "rejected")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert len(project.read("a.txt")) == len("broken\n")
+    _roll_back(project, checkpoint)
+    assert project.listing() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user, which only root can")
+def test_an_agent_that_locks_the_git_folder_is_rolled_back(tmp_path: Path) -> None:
+    with as_nobody() as folder:
+        project = Project(folder)
+        repo, checkpoint, before = project.repo, take(project.repo, project.index), project.listing()
+        project.write("a.txt", "broken\n")
+        for name in ("objects", "refs/heads", "hooks", ""):
+            (project.root / ".git" / name).chmod(0o000)
+        roll_back(repo, "run/1", project.index, checkpoint, "rejected")
+        assert project.listing() == before
         project.check_health()

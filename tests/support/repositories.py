@@ -107,10 +107,10 @@ def killed_after(calls: int, work: Callable[[], object]) -> bool:
 def _count_down(calls: int) -> None:
     real, left = door._started, iter(range(calls))
 
-    def counted(call: door.Call, *, feeds: bool, keep_stderr: bool = True) -> AbstractContextManager[Popen[bytes]]:
+    def counted(call: door.Call, *, keep_stderr: bool = True) -> AbstractContextManager[Popen[bytes]]:
         if next(left, None) is None:
             os.kill(os.getpid(), signal.SIGKILL)
-        return real(call, feeds=feeds, keep_stderr=keep_stderr)
+        return real(call, keep_stderr=keep_stderr)
 
     door._started = counted  # type: ignore[assignment]
 

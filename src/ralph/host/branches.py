@@ -30,7 +30,7 @@ def ensure_branch(repo: Repo, name: str, *, auto_create: bool, aside: Sequence[s
     `aside` are paths whose changes do not count as work, such as the folder of the plan itself.
     """
     ref = f"refs/heads/{valid_name(repo, name)}"
-    before = head_of(repo, {})[0]
+    before = head_of(repo)[0]
     if before == name:
         return OnBranch(name)
     now = situation(repo)

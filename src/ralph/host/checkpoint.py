@@ -13,6 +13,8 @@ from msgspec import Struct
 from ralph.host.git import Call, GitFailed, ask, git, line
 from ralph.host.guarded import Tampering, guard, put_back
 from ralph.host.kept import forget_oldest, keep, kept
+from ralph.host.plain_file import disk_trouble, is_special, read_plain
+from ralph.host.removal import make_readable
 from ralph.host.repo import Repo, RepositoryReplaced, still_the_same
 from ralph.host.situation import in_progress
 from ralph.host.snapshot import LARGEST_FILE, full_snapshot
@@ -35,6 +37,8 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     """All files: tracked, staged, untracked. What is ignored is not in it."""
     index: str
     """The user's index, byte for byte. Empty when there was none."""
+    index_time: int
+    """Its time in nanoseconds: git compares it with the times of files that were changed right after staging."""
     branches: str
     """Every local branch, tag, note and rescue, and its commit."""
     guarded: dict[str, str]
@@ -61,6 +65,7 @@ def moments_of(index_file: Path) -> Path:
     return index_file.with_name(f"{index_file.name}.moments")
 
 
+@disk_trouble()
 def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoint:
     """Remember the repository as it is now. The objects it needs are protected from `git gc` until `release`."""
     still_the_same(repo)
@@ -78,6 +83,7 @@ def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoi
         branch=branch,
         tree=snapshot.tree,
         index=keep(moments, index, durable=False) if (index := real_index(repo)) is not None else "",
+        index_time=_time(repo.git_dir / "index"),
         branches=keep(moments, _listing(branches), durable=False),
         guarded=guard(repo, store_of(index_file)),
         taken_at=taken_at,
@@ -114,6 +120,7 @@ def _pin(repo: Repo, refs: dict[str, str]) -> None:
         temporary.replace(path)
 
 
+@disk_trouble()
 def release(repo: Repo, index_file: Path) -> None:
     """The run is over: nothing will go back to its last checkpoint. What the next run can use again stays."""
     pins = _pins(index_file)
@@ -122,8 +129,10 @@ def release(repo: Repo, index_file: Path) -> None:
     forget_oldest(moments_of(index_file), 0)
 
 
+@disk_trouble()
 def undo_tampering(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple[Tampering, ...]:
     """To be called first once an agent has run: after this, git can be trusted with the repository again."""
+    _require_rights(repo)
     still_the_same(repo)
     if repo.git_dir_id.inode != checkpoint.git_inode:
         raise RepositoryReplaced(
@@ -131,6 +140,13 @@ def undo_tampering(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tupl
             hint="the repository was replaced since; its unfinished iteration cannot be undone in this one",
         )
     return put_back(repo, checkpoint.guarded, store_of(index_file))
+
+
+def _require_rights(repo: Repo) -> None:
+    """An agent can take away its, and so our, right to look into the git folder."""
+    places = [repo.git_dir, *(repo.common_dir / name for name in ("", "objects", "refs", "refs/heads", "hooks"))]
+    if any(place.exists() and not os.access(place, os.R_OK | os.W_OK | os.X_OK) for place in places):
+        make_readable(repo.common_dir, frozenset())
 
 
 def branches_of(checkpoint: Checkpoint, index_file: Path) -> dict[str, str]:
@@ -147,10 +163,10 @@ def head_of(repo: Repo, branches: dict[str, str] | None = None) -> tuple[str | N
 
     `branches` are the local branches, when they are known already.
     """
-    try:
-        text = line((repo.git_dir / "HEAD").read_bytes()).strip()
-    except OSError:
+    data = read_plain(repo.git_dir / "HEAD")
+    if data is None:
         return None, None
+    text = line(data).strip()
     if text == f"ref: {_BRANCHES}.invalid":
         text = f"ref: {line(git(repo, 'symbolic-ref', 'HEAD'))}"
     if not text.startswith("ref: "):
@@ -160,31 +176,22 @@ def head_of(repo: Repo, branches: dict[str, str] | None = None) -> tuple[str | N
 
 
 def _commit_of(repo: Repo, ref: str) -> str | None:
-    try:
-        text = (repo.common_dir / ref).read_text("ascii").strip()
-        if re.fullmatch("[0-9a-f]{40,64}", text):
-            return text
-    except (OSError, ValueError):
-        pass
+    if is_special(repo.common_dir / ref):
+        return None
+    text = (read_plain(repo.common_dir / ref) or b"").decode("ascii", "replace").strip()
+    if re.fullmatch("[0-9a-f]{40,64}", text):
+        return text
     found = ask(repo, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}")
     return line(found.out) if found.code == 0 else None
 
 
 def real_index(repo: Repo) -> bytes | None:
-    try:
-        descriptor = os.open(repo.git_dir / "index", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
-        return stream.read()
+    return read_plain(repo.git_dir / "index")
 
 
 def stashed(repo: Repo) -> tuple[str, ...]:
     """The commits of the user's stash, the oldest first."""
-    try:
-        lines = (repo.common_dir / "logs" / "refs" / "stash").read_bytes().splitlines()
-    except OSError:
-        return ()
+    lines = (read_plain(repo.common_dir / "logs" / "refs" / "stash") or b"").splitlines()
     return tuple(parts[1].decode("ascii", "replace") for item in lines if len(parts := item.split(b" ", 2)) == 3)
 
 
@@ -195,6 +202,13 @@ def _listing(branches: dict[str, str]) -> bytes:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _time(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
     except OSError:
         return 0
 

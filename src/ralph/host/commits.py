@@ -11,18 +11,31 @@ from msgspec import Struct
 from ralph.core.errors import SetupError
 from ralph.host.checkpoint import Checkpoint, head_of, real_index, undo_tampering
 from ralph.host.commit_hooks import TIMEOUT, HookFailure, hook_of, hooks_in_tree, run_hook
-from ralph.host.git import Call, GitFailed, ask, ask_together, git, identity_from_environment, line
+from ralph.host.git import (
+    Call,
+    GitFailed,
+    ask,
+    ask_together,
+    git,
+    identity_from_environment,
+    line,
+    names,
+    printable,
+)
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import end_operations, put_index, restore_index
+from ralph.host.plain_file import disk_trouble
 from ralph.host.repo import SETTINGS, Repo, parse_settings
 from ralph.host.rescue import AUTHOR
 from ralph.host.snapshot import snapshot_tree
-from ralph.host.trees import DIFF, Changed, changes, index_line, parse_changes
+from ralph.host.trees import DIFF, Changed, TreeEntry, changes, index_line, parse_changes
 
 _ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
 _DROP = ("update-index", "-z", "--force-remove", "--stdin")
 _MOST_COMMITS = 1000
+_FEW = 500
+"""Paths that go on one command line."""
 
 
 class HeadMoved(SetupError):
@@ -57,8 +70,11 @@ class _Start(Struct, frozen=True):
     head: str | None
     tree: str
     todo: tuple[Changed, ...]
+    has_moved: bool
+    """Since the checkpoint, by commits of the agent."""
 
 
+@disk_trouble()
 def commit_story(
     repo: Repo,
     *,
@@ -81,7 +97,7 @@ def commit_story(
     start = _start(repo, checkpoint, tree)
     index = _story_index(repo, index_file, start)
     _stage(repo, index, start.todo)
-    new_tree = line(git(repo, "write-tree", index=index))
+    new_tree, staged = _written(repo, index, start)
     if new_tree == start.tree:
         _remember_tree(index, new_tree)
         return _made_before(repo, checkpoint, start, message)
@@ -91,16 +107,16 @@ def commit_story(
         failure, message, rewritten = hooks.run(tree, message)
         if failure:
             return Committed(failure=failure, edited_hooks=_edited_hooks(repo, start.todo), tampering=tampering)
+        # A hook may stage files of its own choice.
         new_tree = line(git(repo, "write-tree", index=index))
-    commit, is_fallback = _commit_tree(repo, new_tree, start.head, message)
-    committed = changes(repo, start.tree or _empty_tree(repo), new_tree)
-    _publish(repo, checkpoint, index_file, start, committed, commit, message)
+        staged = _between(repo, start.tree, new_tree)
+    commit, is_fallback = _publish(repo, checkpoint, index_file, start, staged, new_tree, message)
     _remember_tree(index, new_tree)
     if not checkpoint.in_progress:
         end_operations(repo)
     return Committed(
         commit=commit,
-        paths=tuple(change.path for change in committed),
+        paths=tuple(printable(path) for path in staged),
         used_fallback_identity=is_fallback,
         changed_by_hooks=tuple(change.path for change in rewritten),
         edited_hooks=_edited_hooks(repo, start.todo),
@@ -109,7 +125,7 @@ def commit_story(
 
 
 def _start(repo: Repo, checkpoint: Checkpoint, tree: str) -> _Start:
-    branch, _ = head_of(repo, {})
+    branch, _ = head_of(repo)
     if branch != checkpoint.branch:
         raise HeadMoved(
             f"HEAD is on {branch or 'no branch'}, and the work belongs on {checkpoint.branch or 'no branch'}",
@@ -132,7 +148,8 @@ def _start(repo: Repo, checkpoint: Checkpoint, tree: str) -> _Start:
     if head.code and checkpoint.head:
         raise HeadMoved(f"HEAD leads nowhere: {head.complaint}", hint="roll back")
     commit, _, head_tree = line(head.out).partition(" ") if head.code == 0 else ("", "", "")
-    return _Start(commit or None, head_tree, parse_changes(difference.out))
+    has_moved = (commit or None) != checkpoint.head
+    return _Start(commit or None, head_tree, parse_changes(difference.out), has_moved)
 
 
 def _story_index(repo: Repo, index_file: Path, start: _Start) -> Path:
@@ -211,15 +228,28 @@ def _edited_hooks(repo: Repo, todo: tuple[Changed, ...]) -> tuple[str, ...]:
     return tuple(c.path for c in todo if folder is not None and c.raw.startswith(folder + b"/"))
 
 
-def _commit_tree(repo: Repo, tree: str, parent: str | None, message: str) -> tuple[str, bool]:
-    """The commit, and whether it is by Ralph because git knows no user."""
-    settings = ("-c", "user.useConfigOnly=true", "-c", "i18n.commitEncoding=utf-8")
-    args = (*settings, "commit-tree", tree, *(("-p", parent) if parent else ()), "-F", "-")
-    text = message.encode("utf-8", "replace")
-    answer = ask(repo, *args, stdin=text, env_extra=identity_from_environment())
-    if answer.code == 0:
-        return line(answer.out), False
-    return line(git(repo, *args, stdin=text, env_extra=AUTHOR)), True
+def _written(repo: Repo, index: Path, start: _Start) -> tuple[str, dict[bytes, TreeEntry]]:
+    """The tree of the index, and what it has for the paths that changed; the zero entry for what is gone."""
+    paths = [change.raw for change in start.todo]
+    calls = [Call(repo, ("write-tree",), index)]
+    is_short = len(paths) <= _FEW and sum(map(len, paths)) <= _FEW * 200
+    if start.head and is_short and not any(change.is_submodule for change in start.todo):
+        calls.append(Call(repo, ("ls-files", "-z", "--stage", "--", *paths), index))
+    written, *listed = ask_together(calls)
+    if written.code:
+        raise GitFailed(calls[0].args, written)
+    tree = line(written.out)
+    # Commits of the agent's own have some of the paths already; what is left of them is asked for exactly.
+    if not listed or listed[0].code or start.has_moved:
+        return tree, _between(repo, start.tree, tree)
+    items = (item.partition(b"\t") for item in names(listed[0].out))
+    found = {path: TreeEntry(*head.decode().split(" ")[:2]) for head, _, path in items}
+    return tree, {path: found.get(path, TreeEntry("000000", repo.no_object)) for path in paths}
+
+
+def _between(repo: Repo, old: str, new: str) -> dict[bytes, TreeEntry]:
+    old = old or line(git(repo, "mktree"))  # the empty tree
+    return {change.raw: TreeEntry(change.new_mode, change.new_id) for change in changes(repo, old, new)}
 
 
 def _made_before(repo: Repo, checkpoint: Checkpoint, start: _Start, message: str) -> Committed | None:
@@ -233,41 +263,52 @@ def _made_before(repo: Repo, checkpoint: Checkpoint, start: _Start, message: str
     return Committed(commit=start.head, paths=tuple(change.path for change in paths))
 
 
-def _empty_tree(repo: Repo) -> str:
-    return line(git(repo, "mktree"))
-
-
 def _publish(
     repo: Repo,
     checkpoint: Checkpoint,
     index_file: Path,
     start: _Start,
-    committed: tuple[Changed, ...],
-    commit: str,
+    staged: Mapping[bytes, TreeEntry],
+    tree: str,
     message: str,
-) -> None:
-    """Index first, then HEAD: killed in between, the user finds the work staged, and nothing reverted."""
+) -> tuple[str, bool]:
+    """Make the commit, then the user's index, then HEAD: killed in between, the work is staged and nothing reverted.
+
+    Returns the commit, and whether it is by Ralph because git knows no user.
+    """
     before = real_index(repo)
     if before is not None and hashlib.sha256(before).hexdigest() != checkpoint.index:
         # What the agent staged goes; what it committed itself is in the index like the rest.
         restore_index(repo, checkpoint, index_file)
-        committed = changes(repo, checkpoint.head or _empty_tree(repo), commit)
-    lines = b"".join(index_line(c.raw, c.new_mode, c.new_id) for c in committed)
-    git(repo, "update-index", "-z", "--index-info", stdin=lines)
-    subject = message.partition("\n")[0]
-    old = start.head or repo.no_object
-    answer = ask(repo, "update-ref", "-m", f"commit: {subject}", "HEAD", commit, old)
-    if answer.code:
+        staged = _between(repo, checkpoint.head or "", tree)
+    lines = b"".join(index_line(path, entry.mode, entry.id) for path, entry in staged.items())
+    settings = ("-c", "user.useConfigOnly=true", "-c", "i18n.commitEncoding=utf-8")
+    args = (*settings, "commit-tree", tree, *(("-p", start.head) if start.head else ()), "-F", "-")
+    text = message.encode("utf-8", "replace")
+    calls = [
+        Call(repo, args, env_extra=identity_from_environment(), stdin=text),
+        Call(repo, ("update-index", "-z", "--index-info"), stdin=lines),
+    ]
+    made, indexed = ask_together(calls)
+    try:
+        if indexed.code:
+            raise GitFailed(calls[1].args, indexed)
+        is_fallback = made.code != 0
+        commit = line(git(repo, *args, stdin=text, env_extra=AUTHOR) if is_fallback else made.out)
+        subject = message.partition("\n")[0]
+        moved = ask(repo, "update-ref", "-m", f"commit: {subject}", "HEAD", commit, start.head or repo.no_object)
+        if moved.code:
+            raise HeadMoved(f"HEAD moved while the loop was committing: {moved.complaint}", hint="start again")
+    except SetupError:
         put_index(repo, before)
-        raise HeadMoved(f"HEAD moved while the loop was committing: {answer.complaint}", hint="start again")
+        raise
+    return commit, is_fallback
 
 
 def agent_commits(repo: Repo, checkpoint: Checkpoint) -> AgentCommits:
     """What the agent committed itself since the checkpoint."""
-    branch, _ = head_of(repo, {})
+    branch, head = head_of(repo)
     has_switched = branch != checkpoint.branch
-    found = ask(repo, "rev-parse", "--verify", "-q", "HEAD^{commit}")
-    head = line(found.out) if found.code == 0 else None
     if head == checkpoint.head:
         return AgentCommits(has_switched=has_switched)
     if head is None:

@@ -16,6 +16,7 @@ from ralph.core.text import one_line
 
 TIMEOUT = 600.0
 """Seconds. A git that takes longer hangs, on a lock or a dead network drive."""
+_GRACE = 2.0
 
 # Whatever can make git start another program, or change its answers. A `-c` wins over every file.
 _PLAIN = (
@@ -84,6 +85,7 @@ class Call(Struct, frozen=True):
     args: tuple[str | bytes, ...]
     index: Path | None = None
     env_extra: Mapping[str, str] = {}
+    stdin: bytes = b""
 
 
 def git(
@@ -110,22 +112,23 @@ def ask(
     timeout: float = TIMEOUT,
 ) -> Answer:
     """Like `git`, for commands whose exit code is an answer. `where` as a path is a folder to look from."""
-    with _started(Call(where, args, index, env_extra or {}), feeds=bool(stdin)) as process:
-        return _answer(args, process, stdin, timeout)
+    call = Call(where, args, index, env_extra or {}, stdin)
+    with _started(call) as process:
+        return _answer(call, process, timeout)
 
 
 def ask_together(calls: Sequence[Call]) -> list[Answer]:
     """The answers of commands that do not depend on each other, run at the same time."""
     if not calls:
         return []
-    with _started(calls[0], feeds=False) as process:
+    with _started(calls[0]) as process:
         rest = ask_together(calls[1:])
-        return [_answer(calls[0].args, process, b"", TIMEOUT), *rest]
+        return [_answer(calls[0], process, TIMEOUT), *rest]
 
 
 def head_of_output(where: Located | Path, *args: str | bytes, limit: int) -> tuple[bytes, bool]:
     """The first `limit` bytes a command prints, and whether there was more. The rest is never read."""
-    with _started(Call(where, args), feeds=False, keep_stderr=False) as process:
+    with _started(Call(where, args), keep_stderr=False) as process:
         assert process.stdout is not None
         data = process.stdout.read(limit + 1)
         process.kill()
@@ -165,7 +168,7 @@ def identity_from_environment() -> dict[str, str]:
 
 
 @contextmanager
-def _started(call: Call, *, feeds: bool, keep_stderr: bool = True) -> Iterator[subprocess.Popen[bytes]]:
+def _started(call: Call, *, keep_stderr: bool = True) -> Iterator[subprocess.Popen[bytes]]:
     env = environment()
     argv: list[str | bytes] = ["git", "--no-pager"]
     if isinstance(call.where, Path):
@@ -184,7 +187,7 @@ def _started(call: Call, *, feeds: bool, keep_stderr: bool = True) -> Iterator[s
             [*argv, *call.args],
             cwd=folder,
             env=env,
-            stdin=subprocess.PIPE if feeds else subprocess.DEVNULL,
+            stdin=subprocess.PIPE if call.stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if keep_stderr else subprocess.DEVNULL,
             process_group=0,  # a Ctrl-C is for the loop; git finishes what it is writing
@@ -199,15 +202,23 @@ def _started(call: Call, *, feeds: bool, keep_stderr: bool = True) -> Iterator[s
         try:
             yield process
         except BaseException:
-            process.kill()
+            _end(process)
             raise
 
 
-def _answer(args: Sequence[str | bytes], process: subprocess.Popen[bytes], stdin: bytes, timeout: float) -> Answer:
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """TERM first: then git removes its lock files itself."""
+    process.terminate()
     try:
-        out, err = process.communicate(stdin or None, timeout)
+        process.wait(_GRACE)
     except subprocess.TimeoutExpired:
         process.kill()
-        out, err = process.communicate()
-        raise GitFailed(args, Answer(-9, out, f"did not finish within {timeout:g} seconds".encode())) from None
+
+
+def _answer(call: Call, process: subprocess.Popen[bytes], timeout: float) -> Answer:
+    try:
+        out, err = process.communicate(call.stdin or None, timeout)
+    except subprocess.TimeoutExpired:
+        _end(process)
+        raise GitFailed(call.args, Answer(-9, b"", f"did not finish within {timeout:g} seconds".encode())) from None
     return Answer(process.returncode, out, err)

@@ -28,6 +28,7 @@ from ralph.host.files import write_bytes
 from ralph.host.git import ask, git, line
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.kept import kept
+from ralph.host.plain_file import is_special, read_plain
 from ralph.host.removal import remove_tree
 from ralph.host.repo import Repo
 
@@ -49,7 +50,7 @@ class Moved(Struct, frozen=True):
     undo: dict[str, str]
     """Branch → the commit it goes back to; an empty one means that it is removed."""
     tips: tuple[str, ...]
-    """Commits that only these branches, or HEAD, lead to."""
+    """Commits that only these branches, HEAD or the stash lead to."""
 
 
 def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
@@ -64,6 +65,7 @@ def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
     tips = [now[ref] for ref in undo if ref in now and ref.startswith(_PREFIX)]
     if head and head != checkpoint.head:
         tips.append(head)
+    tips += _stashed_since(repo, checkpoint).values()
     return Moved(head, branch, undo, tuple(dict.fromkeys(tips)))
 
 
@@ -89,12 +91,11 @@ def _lost(before: dict[str, str], now: dict[str, str]) -> dict[str, str]:
 
 def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
     """Without a valid HEAD git does not even see a repository. True when it had to be written."""
+    for place in (repo.common_dir / "refs").rglob("*"):
+        if is_special(place):  # git would wait for a pipe
+            place.unlink()
     path = repo.git_dir / "HEAD"
-    try:
-        text = path.read_bytes()[:4096]
-        is_valid = bool(re.fullmatch(rb"ref: refs/[^\0\n]+\n?|[0-9a-f]{40,64}\n?", text))
-    except OSError:
-        is_valid = False
+    is_valid = bool(re.fullmatch(rb"ref: refs/[^\0\n]+\n?|[0-9a-f]{40,64}\n?", read_plain(path) or b""))
     if not is_valid:
         remove_tree(path)
         wanted = checkpoint.head if checkpoint.branch is None else f"ref: {_PREFIX}{checkpoint.branch}"
@@ -104,16 +105,9 @@ def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
 
 def _visited(repo: Repo, checkpoint: Checkpoint) -> set[str]:
     """Names that HEAD was on since the checkpoint, by its log."""
-    try:
-        with (repo.git_dir / "logs" / "HEAD").open("rb") as log:
-            if log.seek(0, os.SEEK_END) >= checkpoint.history_size:
-                log.seek(checkpoint.history_size)
-            else:
-                log.seek(0)  # somebody rewrote it
-            text = os.fsdecode(log.read())
-    except OSError:
-        return set()
-    return {name for move in _MOVES.findall(text) for name in move}
+    log = read_plain(repo.git_dir / "logs" / "HEAD") or b""
+    new = log[checkpoint.history_size :] if len(log) >= checkpoint.history_size else log  # it may be rewritten
+    return {name for move in _MOVES.findall(os.fsdecode(new)) for name in move}
 
 
 def _checked_out_elsewhere(repo: Repo) -> set[str]:
@@ -140,6 +134,8 @@ def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple
     _update(repo, found.undo)
     if not checkpoint.in_progress:
         end_operations(repo)
+    for number in sorted(_stashed_since(repo, checkpoint), reverse=True):
+        git(repo, "stash", "drop", "--quiet", f"stash@{{{number}}}")
     _restore_stash(repo, checkpoint)
     restore_index(repo, checkpoint, index_file)
     return tuple(sorted(ref.removeprefix(_PREFIX) for ref in found.undo))
@@ -176,6 +172,19 @@ def _restore_stash(repo: Repo, checkpoint: Checkpoint) -> bool:
     return bool(lost)
 
 
+def _stashed_since(repo: Repo, checkpoint: Checkpoint) -> dict[int, str]:
+    """What was stashed on the checkpoint's branch since: its place on the stash, and the commit.
+
+    The stash belongs to all worktrees, but a branch only to one: an entry of another branch is somebody else's.
+    """
+    if stashed(repo) == checkpoint.stash:
+        return {}
+    subjects = line(git(repo, "stash", "list", "--format=%H %s")).split("\n")
+    ours = tuple(f"{word} {checkpoint.branch or '(no branch)'}: " for word in ("WIP on", "On"))
+    entries = enumerate(subject.partition(" ")[::2] for subject in subjects)
+    return {n: commit for n, (commit, said) in entries if commit not in checkpoint.stash and said.startswith(ours)}
+
+
 def _stash(repo: Repo, commit: str, why: str) -> None:
     if re.fullmatch("[0-9a-f]{40,64}", commit):
         ask(repo, "stash", "store", "-m", why, commit)
@@ -183,21 +192,24 @@ def _stash(repo: Repo, commit: str, why: str) -> None:
 
 def restore_index(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> bool:
     """The user's index as it was, byte for byte. False when it still is."""
-    return put_index(repo, kept(moments_of(index_file), checkpoint.index) if checkpoint.index else None)
+    wanted = kept(moments_of(index_file), checkpoint.index) if checkpoint.index else None
+    return put_index(repo, wanted, checkpoint.index_time)
 
 
-def put_index(repo: Repo, wanted: bytes | None) -> bool:
+def put_index(repo: Repo, wanted: bytes | None, time_ns: int = 0) -> bool:
     if real_index(repo) == wanted:
         return False
     path = repo.git_dir / "index"
     if wanted is None:
         remove_tree(path)
         return True
-    if path.is_symlink() or path.is_dir():
+    if path.is_symlink() or not path.is_file():
         remove_tree(path)
     lock = _lock_index(repo)
     with lock.open("wb") as stream:
         stream.write(wanted)
+    if time_ns:
+        os.utime(lock, ns=(time_ns, time_ns))
     lock.replace(path)
     return True
 

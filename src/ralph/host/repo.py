@@ -13,6 +13,7 @@ from msgspec import Struct
 from ralph.core.errors import NotARepository, NotTrusted, SetupError
 from ralph.core.text import one_line
 from ralph.host.git import Answer, ask, git, line, names
+from ralph.host.plain_file import is_special, read_plain
 
 OLDEST_GIT = (2, 30)
 SETTINGS = ("config", "-z", "--show-scope", "--list")
@@ -151,9 +152,7 @@ def still_the_same(repo: Repo) -> None:
     _require(repo.common_dir, repo.common_dir_id, "the git folder")
     dot_git = repo.root / ".git"
     try:
-        mode = dot_git.lstat().st_mode
-        same = dot_git.read_bytes() == repo.link if repo.link else stat.S_ISDIR(mode)
-        same = same and not stat.S_ISLNK(mode)
+        same = read_plain(dot_git) == repo.link if repo.link else stat.S_ISDIR(dot_git.lstat().st_mode)
     except OSError:
         same = False
     if not same and (repo.link or repo.git_dir == dot_git):
@@ -161,6 +160,8 @@ def still_the_same(repo: Repo) -> None:
     for name in ("objects", "refs"):
         if not (repo.common_dir / name).is_dir():
             raise _replaced(repo.common_dir / name, "is gone")
+    if is_special(repo.common_dir / "packed-refs"):
+        raise _replaced(repo.common_dir / "packed-refs", "is no longer a file")
 
 
 def _require(path: Path, known: FileId, what: str) -> None:

@@ -18,6 +18,7 @@ from ralph.host.checkpoint import Checkpoint, real_index, undo_tampering
 from ralph.host.git import ask, git, line, printable
 from ralph.host.heads import moved
 from ralph.host.nested import add_files, all_files_below, files_of, new_repositories
+from ralph.host.plain_file import disk_trouble
 from ralph.host.removal import is_file, remove_file
 from ralph.host.repo import Repo
 from ralph.host.restoring import Restored, restore, write_files
@@ -80,6 +81,7 @@ def roll_back(
     return RolledBack(rescue, restored if not tampering else replace(restored, tampering=tampering))
 
 
+@disk_trouble()
 def save(
     repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str, *, limit: int = LARGEST_FILE
 ) -> Rescue | None:
@@ -230,6 +232,7 @@ def show(repo: Repo, name: str, *, limit: int = 200_000) -> Shown:
     return Shown(rescue, changes(repo, rescue.base, rescue.commit), diff, is_cut)
 
 
+@disk_trouble()
 def reapply(repo: Repo, name: str, index_file: Path) -> tuple[str, ...]:
     """Put the saved work into the working tree, on top of what is there. Nothing is staged or committed.
 

@@ -15,6 +15,7 @@ from ralph.host.git import ask, git, names, printable
 from ralph.host.guarded import Tampering
 from ralph.host.heads import restore_heads
 from ralph.host.nested import SAVED_GIT, all_files_below, files_of, new_repositories
+from ralph.host.plain_file import disk_trouble
 from ralph.host.removal import (
     is_file,
     make_folders,
@@ -50,6 +51,7 @@ class Restored(Struct, frozen=True, kw_only=True):
         return not self.unsaved and not self.left
 
 
+@disk_trouble()
 def restore(
     repo: Repo, checkpoint: Checkpoint, index_file: Path, saved: str | None, *, limit: int = LARGEST_FILE
 ) -> Restored:
@@ -183,7 +185,7 @@ def write_files(shadow: Shadow, wanted: Iterable[Changed], unreadable: Iterable[
     paths = b"".join(change.raw + b"\0" for change in wanted)
     if ask(shadow, *checkout, stdin=paths).code:
         make_readable(shadow.root, frozenset((*unreadable, b".git")))
-        git(shadow, *checkout, stdin=paths)
+        ask(shadow, *checkout, stdin=paths)  # what still cannot be written shows as a difference
     for path, mode in modes.items():
         if mode is not None:
             set_permissions(shadow.root, path, mode)

@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.host.git import Answer, Call, GitFailed, ask, ask_together, git, line, names
+from ralph.host.plain_file import disk_trouble, is_special
 from ralph.host.removal import make_readable
 from ralph.host.repo import Repo
 from ralph.host.shadow import Shadow, shadow_of
@@ -26,9 +27,11 @@ _IGNORED = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
 _ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
 _DROP = ("update-index", "-z", "--force-remove", "--stdin")
 _CLOSED = re.compile(rb"could not open directory '(.*?)/?': Permission denied", re.DOTALL)
-_FEW = 500
+_FEW = 100
 """Paths that go on one command line."""
 _ROUNDS = 5
+
+Signature = tuple[int, int, int, int]
 
 
 class Snapshot(Struct, frozen=True):
@@ -41,6 +44,20 @@ class Snapshot(Struct, frozen=True):
     unreadable: tuple[bytes, ...] = ()
     empty_folders: tuple[bytes, ...] = ()
     """Only when asked for."""
+
+
+class _Known(Struct):
+    """What this process knows without asking. Not written down: between two runs a `git gc` may remove objects."""
+
+    index: Signature | None = None
+    """The private index as it was when `tree` was made of it."""
+    tree: str = ""
+    real_index: Signature | None = None
+    tracked: frozenset[bytes] = frozenset()
+    """What the user's index has although a rule ignores it."""
+
+
+_KNOWN: dict[Path, _Known] = {}
 
 
 class _Seen(Struct):
@@ -63,6 +80,7 @@ def snapshot_tree(repo: Repo, index_file: Path) -> str:
     return snapshot(repo, index_file).tree
 
 
+@disk_trouble()
 def snapshot(
     repo: Repo,
     index_file: Path,
@@ -92,28 +110,66 @@ def full_snapshot(
     `also` are other questions, asked at the same time; their answers come second.
     """
     shadow = shadow_of(repo, index_file, refresh=True)
-    calls = [Call(shadow, (*_LOOK, "--directory")), _tracked(repo, shadow), Call(shadow, _IGNORED)]
-    looked, tracked, ignored, *answers = ask_together([*calls, *also])
+    calls = [Call(shadow, (*_LOOK, "--directory")), Call(shadow, _IGNORED), *_question(repo, shadow)]
+    looked, ignored, *others = ask_together([*calls, *also])
+    answers = others[len(others) - len(also) :]
     if looked.code or ignored.code:
         seen = _look(repo, shadow, limit)
-        listed = ask(shadow, *_LOOK, "--directory")
-        seen.empty_folders = _empty_folders(repo.root, listed.out)[0]
+        looked = ask(shadow, *_LOOK, "--directory")
+        seen.empty_folders = _empty_folders(repo.root, looked.out)[0]
     else:
         empty, is_all = _empty_folders(repo.root, looked.out)
         listing = looked.out if is_all else git(shadow, *_LOOK)
-        seen = _sort(repo, shadow, listing, tracked, set(names(ignored.out)), limit)
-        seen.unreadable += _CLOSED.findall(looked.err)
+        now_ignored = set(names(ignored.out))
+        tracked = _tracked(repo, shadow, others[: len(calls) - 2], rules_changed=bool(now_ignored))
+        seen = _sort(repo, shadow, listing, tracked, now_ignored, limit)
         seen.empty_folders = empty
+    seen.unreadable += _CLOSED.findall(looked.err)
     return _recorded(repo, shadow, seen, limit), answers
 
 
-def _tracked(repo: Repo, shadow: Shadow) -> Call:
-    """What the user's index has although a rule ignores it. Asked in the shadow: no other configuration is read."""
-    return Call(shadow, _IGNORED, repo.git_dir / "index")
+def _question(repo: Repo, shadow: Shadow) -> list[Call]:
+    """What the user's index has although a rule ignores it; nothing to ask while the index is the same.
+
+    Asked in the shadow: no configuration is read, and the rules are those of the checkpoint.
+    """
+    index = _real_index(repo, shadow)
+    known = _KNOWN.get(shadow.index)
+    if known and known.real_index is not None and known.real_index == _signature(index):
+        return []
+    return [Call(shadow, _IGNORED, index)]
+
+
+def _tracked(repo: Repo, shadow: Shadow, answers: Sequence[Answer], *, rules_changed: bool) -> frozenset[bytes]:
+    """The answer to `_question`, or what was known when there was none to ask."""
+    known = _KNOWN.setdefault(shadow.index, _Known())
+    if not answers and not rules_changed:
+        return known.tracked
+    index = _real_index(repo, shadow)
+    signature = _signature(index)
+    answer = answers[0] if answers else ask(shadow, *_IGNORED, index=index)
+    if answer.code:  # a split index has its other half in the git folder, where only git itself finds it
+        answer = ask(repo, *_IGNORED)
+    known.real_index, known.tracked = signature, frozenset(names(answer.out))
+    return known.tracked
+
+
+def _real_index(repo: Repo, shadow: Shadow) -> Path:
+    """The user's index; for a pipe in its place, which git would wait for, one that does not exist."""
+    path = repo.git_dir / "index"
+    return shadow.git_dir / "no-index" if is_special(path) else path
+
+
+def _signature(path: Path) -> Signature | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _look(repo: Repo, shadow: Shadow, limit: int, rules_changed: bool = False) -> _Seen:
-    looked, tracked = ask_together([Call(shadow, _LOOK), _tracked(repo, shadow)])
+    looked, *others = ask_together([Call(shadow, _LOOK), *_question(repo, shadow)])
     if looked.code:  # a damaged index; it is only a cache
         shadow.index.unlink(missing_ok=True)
         looked = ask(shadow, *_LOOK)
@@ -121,16 +177,16 @@ def _look(repo: Repo, shadow: Shadow, limit: int, rules_changed: bool = False) -
         raise GitFailed(_LOOK, looked)
     rules_changed = rules_changed or b".gitignore\0" in looked.out
     ignored = set(names(git(shadow, *_IGNORED))) if rules_changed else set()
+    tracked = _tracked(repo, shadow, others, rules_changed=rules_changed)
     seen = _sort(repo, shadow, looked.out, tracked, ignored, limit)
     seen.unreadable += _CLOSED.findall(looked.err)
     seen.troubled = bool(seen.unreadable)
     return seen
 
 
-def _sort(repo: Repo, shadow: Shadow, listing: bytes, tracked: Answer, ignored: set[bytes], limit: int) -> _Seen:
-    if tracked.code:  # a split index has its other half in the git folder, where only git itself finds it
-        tracked = ask(repo, *_IGNORED)
-    tracked_anyway = set(names(tracked.out))
+def _sort(
+    repo: Repo, shadow: Shadow, listing: bytes, tracked_anyway: frozenset[bytes], ignored: set[bytes], limit: int
+) -> _Seen:
     paths = {item[2:] for item in names(listing)}
     seen = _Seen(drop=list(ignored - tracked_anyway))
     folders, large = [], []
@@ -182,7 +238,7 @@ def _sort_by_index(repo: Repo, shadow: Shadow, seen: _Seen, folders: Sequence[by
     asked = [*folders, *large]
     for start in range(0, len(asked), _FEW):
         question: tuple[str | bytes, ...] = ("ls-files", "-z", "--stage", "--", *asked[start : start + _FEW])
-        answer = ask(shadow, *question, index=repo.git_dir / "index")
+        answer = ask(shadow, *question, index=_real_index(repo, shadow))
         out = answer.out if answer.code == 0 else git(repo, *question)
         modes |= {item.partition(b"\t")[2]: item.partition(b" ")[0] for item in names(out)}
     for path in large:
@@ -230,7 +286,17 @@ def _record(shadow: Shadow, seen: _Seen) -> str:
         git(shadow, *_ADD, stdin=_joined(seen.add))
     for path in seen.submodules:
         ask(shadow, *_ADD, stdin=_joined([path]))  # one without a commit is left out
-    return line(git(shadow, "write-tree"))
+    known = _KNOWN.setdefault(shadow.index, _Known())
+    if known.index is not None and known.index == _signature(shadow.index) and _exists(shadow, known.tree):
+        return known.tree
+    known.tree = line(git(shadow, "write-tree"))
+    known.index = _signature(shadow.index)
+    return known.tree
+
+
+def _exists(shadow: Shadow, name: str) -> bool:
+    """Most trees that were made a moment ago are files of their own."""
+    return (shadow.objects / name[:2] / name[2:]).exists() or ask(shadow, "cat-file", "-e", name).code == 0
 
 
 def _joined(paths: Iterable[bytes]) -> bytes:

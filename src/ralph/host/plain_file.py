@@ -1,0 +1,42 @@
+"""Files that should be plain ones, in places where an agent could have put something else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from ralph.core.errors import SetupError
+
+
+def read_plain(path: Path) -> bytes | None:
+    """The content of a regular file; None for anything else. A pipe does not make us wait, a link is not followed."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
+        return stream.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+
+
+def is_special(path: Path) -> bool:
+    """Whether there is something that is neither a file nor a folder nor a link, such as a pipe."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
+
+
+@contextlib.contextmanager
+def disk_trouble() -> Iterator[None]:
+    """Say a full disk, or a right that is missing, in a sentence. Also a decorator."""
+    try:
+        yield
+    except OSError as error:
+        what = f"{error.filename}: " if error.filename else ""
+        raise SetupError(
+            f"{what}{error.strerror or error}", hint="make room or give the right to write there, then start again"
+        ) from error
