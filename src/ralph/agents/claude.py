@@ -13,6 +13,7 @@ from ralph.core.ports import Launch, Reader, Session
 
 NAME = "claude"
 TITLE = "Claude Code"
+HOOKS = True
 ENV = (
     "ANTHROPIC_*",
     "API_TIMEOUT_MS",
@@ -74,6 +75,8 @@ def launch(session: Session, program: str) -> Launch:
     """Each process is a fresh session, free of the user's own hooks, plugins and MCP servers."""
     argv = [program, *session.command[1:], "-p", "--output-format", "stream-json", "--verbose"]
     argv += ["--no-session-persistence", "--setting-sources", "project", "--strict-mcp-config"]
+    if session.hooks is not None:
+        argv += ["--settings", str(session.hooks.settings)]
     if session.model:
         argv += ["--model", argument(session.model)]
     if session.system:
@@ -94,6 +97,8 @@ def _environment(session: Session) -> dict[str, str]:
     }
     if Path(_SHELL).exists():
         env["SHELL"] = _SHELL  # else it takes whichever shell it finds
+    if session.hooks is not None:
+        env |= session.hooks.env
     if session.is_root and session.skip_permissions:
         env["IS_SANDBOX"] = "1"  # as root it refuses to start otherwise
     return env

@@ -16,6 +16,7 @@ from ralph.core.ports import Launch, Reader, Session
 
 NAME = "command"
 TITLE = "any command line"
+HOOKS = False
 ENV = ()
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")

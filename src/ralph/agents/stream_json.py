@@ -12,7 +12,7 @@ from typing import Any
 from ralph.agents.tool_words import summarise
 from ralph.agents.trouble import Failure, classify
 from ralph.agents.untyped import count, decode, items, members, number, text
-from ralph.core.agent import AgentEvent, Init, Limit, Result, Retry, Text, Tokens, ToolResult, ToolUse, Trouble
+from ralph.core.agent import AgentEvent, Init, Limit, Result, Retry, Text, Tokens, ToolResult, ToolUse, Trouble, Usage
 from ralph.core.text import one_line
 
 _CHANGING = frozenset({"Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"})
@@ -20,6 +20,12 @@ _MOST_OPEN = 256
 _DETAIL = 300
 _FURTHEST = 1e11
 """Seconds since the epoch; a time of reset beyond is none."""
+
+
+def _context(usage: dict[str, Any]) -> int:
+    """What the model has read for this message. That is known from its first event on, unlike what it wrote."""
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return sum(count(usage.get(name)) for name in names)
 
 
 class StreamJson:
@@ -39,6 +45,7 @@ class StreamJson:
         self._changed = False
         self._cost = 0.0
         self._tokens = Tokens()
+        self._context = 0
 
     def __call__(self, line: bytes) -> Iterable[AgentEvent]:
         event = decode(line)
@@ -83,6 +90,9 @@ class StreamJson:
             if not self._limited:
                 yield from self._limit(info)
             return
+        if is_main and (read := _context(members(message.get("usage")))) not in (0, self._context):
+            self._context = read
+            yield Usage(read)
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
         for block in blocks:

@@ -19,6 +19,8 @@ class Trouble(StrEnum):
     PERMISSION = "permission"
     BUDGET = "budget"
     CONTEXT = "context"
+    UNGUARDED = "unguarded"
+    """The client was at work without Ralph's hooks, and was ended."""
     OTHER = "other"
 
 
@@ -61,6 +63,12 @@ class ToolResult(Struct, frozen=True, tag="tool_result"):
     ok: bool = True
 
 
+class Usage(Struct, frozen=True, tag="usage"):
+    """How much the model has just read: the size of the context, not what it cost."""
+
+    context: int
+
+
 class Limit(Struct, frozen=True, tag="limit"):
     """`allowed` is news about how much is left; only `rejected` stops work."""
 
@@ -87,7 +95,7 @@ class Result(Struct, frozen=True, tag="result"):
     models: tuple[str, ...] = ()
 
 
-AgentEvent = Init | Text | ToolUse | ToolResult | Limit | Retry | Result
+AgentEvent = Init | Text | ToolUse | ToolResult | Usage | Limit | Retry | Result
 
 
 class Outcome(Struct, frozen=True):

@@ -113,6 +113,19 @@ class AgentEnded(Event, frozen=True, kw_only=True):
     raw: str = ""
 
 
+class HookAnswered(Event, frozen=True, kw_only=True):
+    """What a hook said to the agent while it was at work."""
+
+    iteration: int
+    hook: str
+    tool: str = ""
+    subject: str = ""
+    answer: str = ""
+    category: str = ""
+    reason: str = ""
+    error: str = ""
+
+
 class StepEnded(Event, frozen=True, kw_only=True):
     iteration: int
     step: str
@@ -242,6 +255,7 @@ AnyEvent = (
     | AgentStarted
     | AgentSaid
     | AgentEnded
+    | HookAnswered
     | StepEnded
     | CheckEnded
     | Judged

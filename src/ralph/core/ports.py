@@ -95,6 +95,18 @@ class Layout(Protocol):
         ...
 
 
+class HookFiles(Struct, frozen=True):
+    """What ties one client process to Ralph's hooks. All of it is outside of the workspace."""
+
+    settings: Path
+    """The client's settings with the hooks in them."""
+    env: dict[str, str]
+    records: Path
+    """Where hooks write what they answered; also the canary."""
+    state: Path
+    """A folder for what one session has to remember."""
+
+
 class Session(Struct, frozen=True, kw_only=True):
     """One agent process to come: everything an adapter needs to build its command line."""
 
@@ -122,6 +134,8 @@ class Session(Struct, frozen=True, kw_only=True):
     """Where the agent may leave a request: a claim, a question."""
     is_root: bool = False
     """The loop runs as root."""
+    hooks: HookFiles | None = None
+    """For clients that have hooks."""
 
 
 class Launch(Struct, frozen=True):
@@ -147,6 +161,11 @@ class Agent(Protocol):
     @property
     def ENV(self) -> tuple[str, ...]:
         """Names of environment variables the client needs passed through."""
+        ...
+
+    @property
+    def HOOKS(self) -> bool:
+        """The client runs hooks that are given to it."""
         ...
 
     def find(self, session: Session, path: str) -> str:
@@ -233,6 +252,10 @@ class PlanBook(Protocol[R]):
 
     def planned(self, reading: R, changes: Sequence[Change], why: dict[str, str]) -> R:
         """What `reading` becomes with these changes. Writes nothing. `why`: a sentence per failed or blocked story."""
+        ...
+
+    def misplaced(self, reading: R) -> str:
+        """What stands in the place of the plan's folder since it was read; nothing when all is well."""
         ...
 
     def write(self, reading: R) -> None:

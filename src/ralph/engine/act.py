@@ -53,6 +53,9 @@ def _evidence(
     inspection: Inspection,
     step_checks: tuple[CheckResult, ...],
 ) -> Evidence:
+    trouble = list(() if inspection.sound else inspection.notices)
+    if misplaced := ground.book.misplaced(attempt.reading):
+        trouble.append(misplaced)
     request = ground.desk.take()
     edits, problem = _plan_edits(ground, attempt)
     changed = tuple(path for path in inspection.changed if not ground.is_bookkeeping(path))
@@ -71,7 +74,7 @@ def _evidence(
         ended=ended,
         outcome=outcome,
         changed=changed,
-        repository_trouble="" if inspection.sound else "; ".join(inspection.notices),
+        repository_trouble="; ".join(trouble),
         delta=edits,
         plan_problem=problem,
         claim=claim,

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
-from ralph.core.agent import AgentEvent, Init, Limit, Outcome, Result, Retry, Text, ToolUse, add
+from ralph.core.agent import AgentEvent, Init, Limit, Outcome, Result, Retry, Text, ToolUse, Trouble, add
 from ralph.core.environment import child_environment
 from ralph.core.events import AgentEnded, AgentSaid, AgentStarted
 from ralph.core.evidence import Ended, How
 from ralph.core.ports import Agent, Reader, Session
 from ralph.core.text import clean, one_line
+from ralph.engine.hook_watch import HookWatch, Unguarded
 from ralph.host import supervise as host
 from ralph.host.rawlog import RawLog
 from ralph.host.signals import StopSignal
@@ -51,7 +53,9 @@ class AgentRunner:
         env: Mapping[str, str],
         wanted_env: tuple[str, ...],
         promise: str,
+        canary: str = "off",
     ) -> None:
+        self._canary = canary
         self._agent = agent
         self._journal = journal
         self._stop = stop
@@ -64,7 +68,8 @@ class AgentRunner:
     def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
         program = self._agent.find(session, self._env.get("PATH", ""))
         launch = self._agent.launch(session, program)
-        listener = _Listener(self._agent.reader(), self._journal.write, session.iteration, self._promise)
+        watch = HookWatch(session.hooks, self._canary) if session.hooks else None
+        listener = _Listener(self._agent.reader(), self._journal.write, session.iteration, self._promise, watch)
         started: list[ProcessId] = []
 
         def on_start(process: ProcessId) -> None:
@@ -82,18 +87,26 @@ class AgentRunner:
 
         raw_path = self._raw_folder / f"{session.iteration:04}-{step}.log"
         with RawLog(raw_path) as raw, RawLog(raw_path.with_suffix(".err.log")) as raw_err:
-            ending = host.supervise(
-                host.Command(launch.argv, session.cwd, self._environment(session) | launch.env, launch.stdin),
-                host.Limits(patience.total, patience.idle, patience.grace, patience.linger),
-                on_line=listener.line,
-                raw=raw,
-                raw_err=raw_err,
-                is_final=lambda _: listener.is_final,
-                resumes=lambda _: not listener.is_final,
-                stop=self._stop,
-                signs_of_life=lambda: cpu_seconds(started[0]) if started else 0.0,
-                on_start=on_start,
-            )
+            try:
+                ending = host.supervise(
+                    host.Command(launch.argv, session.cwd, self._environment(session) | launch.env, launch.stdin),
+                    host.Limits(patience.total, patience.idle, patience.grace, patience.linger),
+                    on_line=listener.line,
+                    raw=raw,
+                    raw_err=raw_err,
+                    is_final=lambda _: listener.is_final,
+                    resumes=lambda _: not listener.is_final,
+                    stop=self._stop,
+                    signs_of_life=lambda: cpu_seconds(started[0]) if started else 0.0,
+                    on_start=on_start,
+                )
+            except Unguarded as error:
+                ending = host.Ending(how=host.How.STOPPED, message=str(error))
+                listener.outcome = msgspec.structs.replace(
+                    listener.outcome, trouble=Trouble.UNGUARDED, detail=str(error)
+                )
+        for answered in watch.answers(session.iteration) if watch else ():
+            self._journal.write(answered)
         ended = _ended(ending)
         self._journal.write(
             AgentEnded(
@@ -130,7 +143,9 @@ class _Listener:
         write: Callable[[AgentSaid], object],
         iteration: int,
         promise: str,
+        watch: HookWatch | None = None,
     ) -> None:
+        self._watch = watch
         self._read = read
         self._write = write
         self._iteration = iteration
@@ -147,6 +162,8 @@ class _Listener:
 
     def _add(self, event: AgentEvent) -> None:
         self.outcome = add(self.outcome, event, self._promise)
+        if self._watch is not None:
+            self._watch.see(event)
         if isinstance(event, Result):
             self.is_final = True
         elif isinstance(event, Init):

@@ -1,0 +1,91 @@
+"""Watches one client's hooks from outside: that they are at work at all, and what they answered."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ralph.core.agent import AgentEvent, Text, ToolUse, Usage
+from ralph.core.events import HookAnswered
+from ralph.core.ports import HookFiles
+from ralph.core.text import clean
+
+_MOST = 500
+_LIMIT = 8 * 1024 * 1024
+
+
+class Unguarded(Exception):
+    """The client works without Ralph's hooks. Whatever it would do next, nothing would look at it before."""
+
+
+class HookWatch:
+    def __init__(self, files: HookFiles, canary: str) -> None:
+        self._files = files
+        self._canary = canary
+        self.is_silent = False
+        """The client was at work, and no hook had been called."""
+
+    def see(self, event: AgentEvent) -> None:
+        """A client calls the hook of a session's start before it asks the model anything.
+
+        So once the model has answered, at least one record is there, or the hooks are not at work.
+        """
+        if isinstance(event, Usage):
+            self._tell_context(event.context)
+        if isinstance(event, (Text, ToolUse)) and not self.is_silent and not self._has_sung():
+            self.is_silent = True
+            if self._canary == "stop":
+                raise Unguarded("the client works without Ralph's hooks: none was called when its session began")
+
+    def _has_sung(self) -> bool:
+        try:
+            return self._files.records.stat().st_size > 0
+        except OSError:
+            return False
+
+    def _tell_context(self, tokens: int) -> None:
+        """For the hook that warns when the context fills up: a session that is not kept has no transcript to read."""
+        with contextlib.suppress(OSError):
+            (self._files.state / "context-tokens").write_text(str(tokens))
+
+    def answers(self, iteration: int) -> Iterator[HookAnswered]:
+        """What hooks said to the agent, and their errors, in order."""
+        try:
+            with self._files.records.open("rb") as stream:
+                lines = stream.read(_LIMIT).splitlines()
+        except OSError:
+            lines = []
+        told = 0
+        if self.is_silent:
+            yield HookAnswered(iteration=iteration, hook="canary", error="no hook was called when the session began")
+        for record in map(_decode, lines):
+            if told < _MOST and (record.get("answer") or record.get("error") or record.get("event") == "rollback"):
+                told += 1
+                yield _answered(record, iteration)
+
+
+def _decode(line: bytes) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _answered(record: dict[str, Any], iteration: int) -> HookAnswered:
+    def text(name: str) -> str:
+        return clean(str(record.get(name) or ""))[:500]
+
+    return HookAnswered(
+        iteration=iteration,
+        hook=text("event"),
+        tool=text("tool"),
+        subject=text("subject"),
+        answer=text("answer"),
+        category=text("category"),
+        reason=text("reason"),
+        error=text("error"),
+    )

@@ -1,0 +1,82 @@
+"""One hook call: what the client sent, in its current form or in an older one, and the answers it understands."""
+
+from ralph.hooks.policy import Policy, Values
+from ralph.hooks.quick_json import dumps
+
+
+class Call:
+    def __init__(self, event: str, values: Values, policy: Policy | None) -> None:
+        self.event = event
+        self.values = values
+        self.policy = policy
+        self.is_old_form = "hook_event_name" not in values
+        """Without the name of the event in it, somebody calls by hand, or with the older form of the protocol."""
+
+    @property
+    def session(self) -> str:
+        return self.text("session_id") or "by-hand"
+
+    @property
+    def tool(self) -> str:
+        return self.text("tool_name")
+
+    @property
+    def cwd(self) -> str:
+        return self.text("cwd") or (self.policy.workspace if self.policy else "")
+
+    def text(self, name: str) -> str:
+        value = self.values.get(name)
+        return value if isinstance(value, str) else ""
+
+    def input(self, name: str) -> str:
+        given = self.values.get("tool_input")
+        value = given.get(name) if isinstance(given, dict) else None
+        return value if isinstance(value, str) else ""
+
+
+class Answer:
+    """What a hook decided. `kind`: allow, deny, block, context, or nothing."""
+
+    def __init__(self, kind: str = "", reason: str = "", category: str = "") -> None:
+        self.kind = kind
+        self.reason = reason
+        self.category = category
+
+    def __bool__(self) -> bool:
+        return bool(self.kind)
+
+
+NOTHING = Answer()
+
+
+def deny(reason: str, category: str) -> Answer:
+    return Answer("deny", reason, category)
+
+
+def block(reason: str, category: str) -> Answer:
+    """Do not stop yet."""
+    return Answer("block", reason, category)
+
+
+def context(text: str, category: str) -> Answer:
+    return Answer("context", text, category)
+
+
+def written(call: Call, answer: Answer) -> str:
+    """The answer as the caller expects it. Nothing to say is nothing written."""
+    if call.is_old_form:
+        return _old_form(call, answer)
+    if answer.kind == "deny":
+        decision = {"permissionDecision": "deny", "permissionDecisionReason": answer.reason}
+        return dumps({"hookSpecificOutput": {"hookEventName": call.event, **decision}})
+    if answer.kind == "block":
+        return dumps({"decision": "block", "reason": answer.reason})
+    if answer.kind == "context":
+        return dumps({"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": answer.reason}})
+    return ""
+
+
+def _old_form(call: Call, answer: Answer) -> str:
+    if answer.kind in ("deny", "block"):
+        return dumps({"decision": "block", "message": answer.reason})
+    return dumps({"decision": "allow"}) if call.event == "PreToolUse" else ""

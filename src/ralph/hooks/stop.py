@@ -1,0 +1,71 @@
+"""The agent wants to stop: is the plan sound, are the review fields legal, is everything committed?
+
+The rules are the loop's own, so they are asked of `ralph`, in a process of its own: stopping is rare, and this module
+stays as light as the others. What is let through here is looked at again when the agent has ended.
+"""
+
+from ralph.hooks.call import NOTHING, Answer, Call, block
+from ralph.hooks.quick_json import loads
+
+_TIME = 20.0
+_MOST_BLOCKS = 7
+"""The client overrides the ninth block in a row. Giving in before that keeps its last words."""
+
+
+def answer(call: Call) -> Answer:
+    policy = call.policy
+    if policy is None:
+        return NOTHING
+    command = policy.texts("stop_command")
+    if not command or _blocks_so_far(call) >= _MOST_BLOCKS:
+        return NOTHING
+    problems = _ask(command, policy.workspace)
+    if not problems:
+        return NOTHING
+    _count_block(call)
+    listed = "\n".join(f"- {problem}" for problem in problems[:10])
+    return block(f"Not yet. Put this right, then end your turn:\n{listed}", "stop")
+
+
+def _ask(command: list[str], cwd: str) -> list[str]:
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            command, cwd=cwd or None, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIME, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    try:
+        found = loads(done.stdout.decode("utf-8", "replace"))
+    except ValueError:
+        return []
+    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+
+
+def _state(call: Call) -> str:
+    import os
+
+    name = "".join(c for c in call.session if c.isalnum() or c in "-_")[:80]
+    return os.path.join(call.policy.state, f"stops-{name}") if call.policy and call.policy.state else ""
+
+
+def _blocks_so_far(call: Call) -> int:
+    """Counted anew once the agent has stopped well; `stop_hook_active` stays true for the rest of a session."""
+    if not (path := _state(call)) or call.values.get("stop_hook_active") is not True:
+        return 0
+    try:
+        with open(path, encoding="ascii") as stream:
+            return len(stream.read())
+    except OSError:
+        return 0
+
+
+def _count_block(call: Call) -> None:
+    if not (path := _state(call)):
+        return
+    try:
+        with open(path, "a" if call.values.get("stop_hook_active") is True else "w", encoding="ascii") as stream:
+            stream.write("x")
+    except OSError:
+        pass
