@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 import msgspec
@@ -31,7 +32,7 @@ class WorkspaceDesk:
 
     def clear(self) -> None:
         for path in (self.request, self._complete):
-            _remove(path)
+            self._remove(path)
 
     def take(self) -> Request:
         text = self._read(self.request)
@@ -53,7 +54,7 @@ class WorkspaceDesk:
 
     def answered(self) -> None:
         """A person has answered: the run may go on."""
-        _remove(self._waiting)
+        self._remove(self._waiting)
 
     def complete(self) -> None:
         make_folder(self._complete.parent)
@@ -65,7 +66,8 @@ class WorkspaceDesk:
         except BadData:
             return ""
 
-
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.unlink()
+    def _remove(self, path: Path) -> None:
+        """An agent may have put a link in the place of a folder: what is behind it is not ours to remove."""
+        if Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(self._root)):
+            with contextlib.suppress(OSError):
+                path.unlink()

@@ -29,6 +29,8 @@ class Loaded(Struct, frozen=True):
     source: bytes
     sidecar: Sidecar
     notices: tuple[str, ...] = ()
+    home: str = ""
+    """Where the file really was: a link of the user's may be on the way."""
 
     @property
     def digest(self) -> str:
@@ -45,7 +47,9 @@ class PlanStore:
         source = self._read()
         in_file = self._parse(source)
         sidecar, notice = beside.read(self._sidecar_path)
-        return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, (notice,) if notice else ())
+        notices = (notice,) if notice else ()
+        home = os.path.realpath(self.ref.path)
+        return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, notices, home)
 
     def save(self, loaded: Loaded, changes: Sequence[Change], why: dict[str, str] | None = None) -> Loaded:
         """Make the changes on disk, unless somebody else changed the plan in the meantime."""
@@ -72,21 +76,29 @@ class PlanStore:
         source = self.layout.edit(reading.source, in_file) if in_file else reading.source
         after = self._parse(source) if in_file else reading.in_file
         self._must_mean(apply(reading.in_file, in_file), after)
-        return Loaded(beside.merge(after, sidecar), after, source, sidecar)
+        return Loaded(beside.merge(after, sidecar), after, source, sidecar, home=reading.home)
+
+    def misplaced(self, reading: Loaded) -> str:
+        """What stands in the place of the plan's folder since it was read, as a sentence; nothing when all is well."""
+        path = _obstacle(self.ref.path, self.ref.root, reading.home)
+        if path is None:
+            return ""
+        what = "a link" if path.is_symlink() else "no folder"
+        return f"{path.relative_to(self.ref.root)} has become {what}"
 
     def write(self, reading: Loaded) -> None:
         """Make the disk say exactly this, whatever an agent has put in its place."""
-        _clear_the_way(self.ref.path, self.ref.root)
+        _clear_the_way(self.ref.path, self.ref.root, reading.home)
         write_bytes(self.ref.path, reading.source)
         beside.write(self._sidecar_path, reading.sidecar)
 
     def dump(self, reading: Loaded) -> bytes:
-        return msgspec.msgpack.encode((reading.source, reading.sidecar))
+        return msgspec.msgpack.encode((reading.source, reading.sidecar, reading.home))
 
     def undump(self, data: bytes) -> Loaded:
-        source, sidecar = msgspec.msgpack.decode(data, type=tuple[bytes, Sidecar])
+        source, sidecar, home = msgspec.msgpack.decode(data, type=tuple[bytes, Sidecar, str])
         in_file = self._parse(source)
-        return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar)
+        return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, home=home)
 
     def _read(self) -> bytes:
         try:
@@ -106,16 +118,37 @@ class PlanStore:
             )
 
 
-def _clear_the_way(path: Path, root: Path) -> None:
-    """Remove what is no regular file, or a link out of the workspace, from where a plan belongs."""
-    make_folder(path.parent)
-    if path.is_symlink():
-        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
-            path.unlink()
-    elif path.is_dir():
-        path.rename(path.with_name(f"{path.name}.moved-{time.time_ns()}"))
-    elif path.exists() and not path.is_file():
+def _clear_the_way(path: Path, root: Path, home: str) -> None:
+    """Make room where a plan belongs. What was there when it was read stays, a link of the user's too."""
+    while (obstacle := _obstacle(path, root, home)) is not None:
+        _remove(obstacle)
+    if path.is_symlink() and os.path.realpath(path) != home:
         path.unlink()
+    make_folder(path.parent)
+    if path.exists() and not path.is_file():
+        _remove(path)
+
+
+def _obstacle(path: Path, root: Path, home: str) -> Path | None:
+    """The first of the folders from the workspace down to `path` that is none, or a link to another one than before."""
+    above = [folder for folder in path.parents if folder != root and folder.is_relative_to(root)]
+    for folder in reversed(above):
+        if folder.is_symlink() and os.path.realpath(path) != home:
+            return folder
+        if os.path.lexists(folder) and not folder.is_dir():
+            return folder
+    return None
+
+
+def _remove(path: Path) -> None:
+    """Out of the way: what holds nothing goes, files and folders are put aside."""
+    if path.is_symlink() or not (path.is_dir() or path.is_file()):
+        path.unlink()
+        return
+    try:
+        path.rmdir()
+    except OSError:
+        path.rename(path.with_name(f"{path.name}.moved-{time.time_ns()}"))
 
 
 def _values(story: Story, names: list[str]) -> list[Any]:
