@@ -1,0 +1,85 @@
+"""Compare a spec with its beads: a step is ticked if and only if the bead it names is closed.
+
+Beads are read with `br` or `bd`, whichever is on PATH. Exits with 0 when the two agree, with 1 when they do not. A
+step that names no bead is listed, and is no disagreement."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+
+from ralph.app.workspace import OpenPlan, open_plan
+from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.output import emit_json, note, paint, say_raw
+from ralph.core.errors import SetupError, UsageError
+from ralph.core.exit_codes import ExitCode
+from ralph.core.text import one_line
+from ralph.plans.beads import TOOLS, find
+from ralph.plans.sync import Difference, Kind, compare
+
+EXAMPLES = """
+ralph verify-sync            which steps and beads disagree
+ralph verify-sync --json     for scripts
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("--tool", choices=TOOLS, help="the program that reads the beads (default: the first there is)")
+    add_json(parser)
+    add_workspace(parser)
+
+
+def run(args: Namespace) -> int:
+    opened = open_plan(args)
+    if opened.ref.layout != "spec.md":
+        raise UsageError(
+            f"the steps of a {opened.ref.layout} plan name no beads", hint="this is for plans of the layout spec.md"
+        )
+    beads = find(os.environ, opened.root, args.tool or "")
+    if beads is None:
+        missing = args.tool or " nor ".join(TOOLS)
+        raise SetupError(
+            f"{'no' if args.tool else 'neither'} {missing} is on PATH, so the spec stands alone",
+            hint="a run works from the spec alone too; to track beads, install br (beads_rust) or bd, then `br init`",
+        )
+    statuses = beads.statuses(story.ref for story in opened.plan.stories if story.ref)
+    found = compare(opened.plan, statuses)
+    wrong = [difference for difference in found if difference.is_contradiction]
+    if args.json:
+        emit_json(_document(opened, beads.name, found))
+    else:
+        _print(found, len(opened.plan.stories), len(wrong))
+    return ExitCode.UNFINISHED if wrong else ExitCode.COMPLETE
+
+
+def _document(opened: OpenPlan, tool: str, found: list[Difference]) -> dict[str, object]:
+    return {
+        "plan": opened.ref.path,
+        "tool": tool,
+        "agree": not any(difference.is_contradiction for difference in found),
+        "differences": [difference for difference in found if difference.is_contradiction],
+        "untracked": [difference.step for difference in found if not difference.is_contradiction],
+    }
+
+
+def _print(found: list[Difference], steps: int, wrong: int) -> None:
+    wide = max((len(difference.step) for difference in found), default=0)
+    for difference in found:
+        step = one_line(difference.step)
+        style = "yellow" if difference.kind is Kind.UNTRACKED else "red"
+        say_raw(f"{paint(f'{step:<{wide}}', style)}  {_sentence(difference)}")
+    untracked = len(found) - wrong
+    rest = f", {untracked} without a bead" if untracked else ""
+    note(f"{steps} steps, {wrong} of them disagree with their beads{rest}")
+
+
+def _sentence(difference: Difference) -> str:
+    ref, status = one_line(difference.ref), one_line(difference.beads, 20)
+    match difference.kind:
+        case Kind.UNTRACKED:
+            return f"{difference.spec} in the spec, names no bead"
+        case Kind.UNKNOWN:
+            gone = "was deleted" if status else "does not exist"
+            return f"{difference.spec} in the spec, but the bead {ref} {gone}"
+        case _:
+            return f"{difference.spec} in the spec, but the bead {ref} is {status}"

@@ -1,0 +1,166 @@
+"""Beads, the issue tracker that a spec's steps may name: `br`, or its older form `bd`, when one is on PATH."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.errors import BadData, SetupError, UsageError
+from ralph.core.text import one_line
+from ralph.host import proc
+
+TOOLS = ("br", "bd")
+STATUSES = ("open", "in_progress", "blocked", "deferred", "closed")
+_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+(?:\.[0-9]+)*")
+_AT_ONCE = 50
+
+
+class NoSuchBead(BadData):
+    pass
+
+
+class Bead(Struct, frozen=True):
+    """One issue. Nearly every field of the tool's answer may be missing or null."""
+
+    id: str
+    title: str = ""
+    status: str = ""
+    description: str = ""
+    design: str = ""
+    acceptance_criteria: str = ""
+    notes: str = ""
+
+
+class _Wire(Struct):
+    id: str
+    title: str | None = None
+    status: str | None = None
+    description: str | None = None
+    design: str | None = None
+    acceptance_criteria: str | None = None
+    notes: str | None = None
+
+
+class _Failure(Struct):
+    code: str | None = None
+    message: str | None = None
+    hint: str | None = None
+
+
+class _Failed(Struct):
+    error: _Failure
+
+
+def find(env: Mapping[str, str], root: Path, tool: str = "") -> Beads | None:
+    """The tracker of this workspace, by the tool named or else the first that is there."""
+    for name in (tool,) if tool else TOOLS:
+        if program := shutil.which(name, path=env.get("PATH", "")):
+            return Beads(program, root, env)
+    return None
+
+
+class Beads:
+    def __init__(self, program: str, root: Path, env: Mapping[str, str], timeout: float = 30) -> None:
+        self._program = program
+        self._root = root
+        self._env = dict(env)
+        self._timeout = timeout
+
+    @property
+    def name(self) -> str:
+        return Path(self._program).stem
+
+    def show(self, bead_id: str) -> Bead:
+        found = self._show([bead_id])
+        if not found:
+            raise NoSuchBead(f"{self.name} knows no bead {bead_id}", hint=f"`{self.name} list` shows those it knows")
+        return found[0]
+
+    def statuses(self, ids: Iterable[str]) -> dict[str, str]:
+        """The status of each bead that exists. One call for many; a bead that is missing makes them single ones."""
+        wanted = list(dict.fromkeys(ids))
+        statuses: dict[str, str] = {}
+        for start in range(0, len(wanted), _AT_ONCE):
+            some = wanted[start : start + _AT_ONCE]
+            with contextlib.suppress(NoSuchBead):
+                statuses |= {bead.id: bead.status for bead in self._show(some)}
+            for bead_id in some:
+                if bead_id not in statuses and (bead := self._show_if_there(bead_id)):
+                    statuses[bead_id] = bead.status
+        return {bead_id: statuses[bead_id] for bead_id in wanted if bead_id in statuses}
+
+    def close(self, bead_id: str, reason: str) -> None:
+        self._run("close", _checked(bead_id), f"--reason={one_line(reason)}")
+
+    def set_status(self, bead_id: str, status: str) -> None:
+        if status not in STATUSES:
+            raise UsageError(f"{one_line(status, 40)!r} is not a status of a bead", hint=f"use {', '.join(STATUSES)}")
+        self._run("update", _checked(bead_id), f"--status={status}")
+
+    def _show_if_there(self, bead_id: str) -> Bead | None:
+        try:
+            return self.show(bead_id)
+        except NoSuchBead:
+            return None
+
+    def _show(self, ids: list[str]) -> list[Bead]:
+        """`show` answers with a list, or with the one bead it was asked for."""
+        out = self._run("show", *(_checked(bead_id) for bead_id in ids))
+        try:
+            answer = msgspec.json.decode(out, type=list[_Wire] | _Wire)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            said = one_line(out.decode(errors="replace"), 80)
+            raise BadData(
+                f"{self.name} did not answer with beads as JSON ({error}): {said!r}",
+                hint=f"try `{self.name} show {ids[0]} --json` by hand",
+            ) from None
+        return [_bead(wire) for wire in (answer if isinstance(answer, list) else [answer])]
+
+    def _run(self, *words: str) -> bytes:
+        done = proc.run([self._program, *words, "--json"], cwd=self._root, env=self._env, timeout=self._timeout)
+        if done.timed_out:
+            raise SetupError(
+                f"{self.name} gave no answer within {self._timeout:g} seconds",
+                hint=f"try `{self.name} {' '.join(words[:2])}` by hand; another program may hold its database",
+            )
+        if done.code != 0:
+            raise self._failed(done.code, done.err, done.out)
+        return done.out
+
+    def _failed(self, code: int, err: bytes, out: bytes) -> BadData | SetupError:
+        failure = _failure(err) or _failure(out)
+        if failure is None:
+            said = one_line((err or out).decode(errors="replace"), 200)
+            return SetupError(f"{self.name} failed with exit code {code}" + (f": {said}" if said else ""))
+        message = f"{self.name}: {one_line(failure.message or failure.code or 'failed', 200)}"
+        error = NoSuchBead if failure.code == "ISSUE_NOT_FOUND" else SetupError
+        return error(message, hint=one_line(failure.hint or "", 200))
+
+
+def _checked(bead_id: str) -> str:
+    """An id that no program can take for an option."""
+    if not _ID.fullmatch(bead_id):
+        raise UsageError(f"{one_line(repr(bead_id), 60)} is not the id of a bead", hint="use an id such as proj-a1b2")
+    return bead_id
+
+
+def _bead(wire: _Wire) -> Bead:
+    fields: dict[str, Any] = {name: value for name, value in msgspec.structs.asdict(wire).items() if value is not None}
+    return Bead(**fields)
+
+
+def _failure(text: bytes) -> _Failure | None:
+    """The error as JSON, in the whole text or in its last line that is one: log lines may come before it."""
+    for part in (text, *reversed(text.splitlines())):
+        try:
+            return msgspec.json.decode(part, type=_Failed).error
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+    return None

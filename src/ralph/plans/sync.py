@@ -1,0 +1,46 @@
+"""Whether a spec and its beads say the same: a step is ticked if and only if its bead is closed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from ralph.core.plan import Plan
+
+
+class Kind(StrEnum):
+    DIFFERS = "differs"
+    UNKNOWN = "unknown-bead"
+    UNTRACKED = "untracked"
+    """The step names no bead. That is no contradiction."""
+
+
+class Difference(Struct, frozen=True):
+    step: str
+    ref: str
+    kind: Kind
+    spec: str
+    """What the spec says: `done` or `open`."""
+    beads: str
+    """The status of the bead; empty when there is none."""
+
+    @property
+    def is_contradiction(self) -> bool:
+        return self.kind is not Kind.UNTRACKED
+
+
+def compare(plan: Plan, beads: Mapping[str, str]) -> list[Difference]:
+    """What the two do not agree on, in the order of the spec. `beads`: id → status."""
+    found = []
+    for story in plan.stories:
+        says = "done" if story.is_done else "open"
+        status = beads.get(story.ref, "")
+        if not story.ref:
+            found.append(Difference(story.id, "", Kind.UNTRACKED, says, ""))
+        elif status in ("", "tombstone"):  # a deleted bead leaves a tombstone
+            found.append(Difference(story.id, story.ref, Kind.UNKNOWN, says, status))
+        elif (status == "closed") != story.is_done:
+            found.append(Difference(story.id, story.ref, Kind.DIFFERS, says, status))
+    return found
