@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
@@ -15,6 +16,7 @@ from ralph.app.bookkeeping import bookkeeping
 from ralph.app.briefing import brief
 from ralph.app.checking import Checks
 from ralph.app.desk import WorkspaceDesk
+from ralph.app.hooking import prepare_hooks
 from ralph.app.steps import plan_steps
 from ralph.app.workspace import plan_state, store_for
 from ralph.app.worktree import GitWorkTree
@@ -96,6 +98,7 @@ def make_ground(
         env=env,
         wanted_env=config.agent.env,
         promise=config.completion.promise,
+        canary=config.canary,
     )
 
     def pipeline(planned: tuple[Any, ...]) -> Pipeline:
@@ -105,7 +108,11 @@ def make_ground(
         return bool(steps.markers) and not all(marker.exists() for marker in steps.markers)
 
     def make_session(attempt: Attempt, step: dict[str, Any], feedback: str) -> Session:
-        return session_for(spec, attempt, step, feedback, desk.request, env)
+        session = session_for(spec, attempt, step, feedback, desk.request, env)
+        if not find_agent(config.agent.name).HOOKS:
+            return session
+        hooks = prepare_hooks(ref, where, config, attempt, spec.run, folder, env)
+        return msgspec.structs.replace(session, hooks=hooks)
 
     return Ground(
         run=spec.run,

@@ -48,6 +48,8 @@ KEYS = (
     "review.cap",
     "archive.on_complete",
     "push",
+    "canary",
+    "rollback",
 )
 
 

@@ -33,6 +33,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Set-up": {
         "config": Entry("ralph.cli.config", "show, read and change settings, with their origin"),
         "trust": Entry("ralph.cli.trust", "allow the commands that a workspace names"),
+        "hooks": Entry("ralph.cli.hooks", "Ralph's hooks in a Claude Code client"),
         "doctor": Entry("ralph.cli.doctor", "check this machine and say what to fix"),
         "paths": Entry("ralph.cli.paths", "print every location Ralph uses"),
         "completion": Entry("ralph.cli.completion", "print a completion script for bash, zsh or fish"),

@@ -124,6 +124,20 @@ class Step(Section, frozen=True):
     config: Annotated[dict[str, Any], Meta(description="What the step itself understands.")] = {}
 
 
+class GuardRule(Section, frozen=True):
+    """Commands by program and arguments; `*` stands for anything."""
+
+    program: Annotated[str, Meta(description="The program's name, e.g. git.", min_length=1)]
+    args: Annotated[str, Meta(description="Its arguments, e.g. push origin *.")] = "*"
+    category: Annotated[str, Meta(description="Only for this category of the guard; empty: for all.")] = ""
+
+
+class Guard(Section, frozen=True):
+    enabled: Annotated[bool, key("Look at each shell command of the agent before it runs.")] = True
+    allow: Annotated[tuple[GuardRule, ...], key("Commands that are allowed although the guard would deny them.")] = ()
+    deny: Annotated[tuple[GuardRule, ...], key("Commands that are denied although the guard would allow them.")] = ()
+
+
 class Config(Section, frozen=True):
     name: Annotated[str, key("What this configuration is called.")] = ""
     description: Annotated[str, key("What this configuration is for.")] = ""
@@ -159,6 +173,17 @@ class Config(Section, frozen=True):
     beads: Annotated[
         Literal["auto", "br", "bd", "off"], key("The beads tool to use with spec.md.", "--beads", metavar="TOOL")
     ] = "auto"
+    canary: Annotated[
+        Literal["stop", "warn", "off"],
+        key("What to do with a client that works without Ralph's hooks.", "--canary", metavar="WHAT"),
+    ] = "stop"
+    rollback: Annotated[
+        Literal["end", "immediate"],
+        key("When failing tests undo the work: at the end of the iteration, or at once.", "--rollback", metavar="WHEN"),
+    ] = "end"
+    read_before_edit: Annotated[bool, key("Let the agent edit only files that it has read in its session.")] = True
+    require_commit: Annotated[bool, key("Let the agent stop only when it has committed its work itself.")] = False
+    protected: Annotated[Words, key("Further files and folders that the agent does not edit.")] = ()
     checks: Annotated[tuple[Check, ...], key("Commands the loop runs to prove a story.")] = ()
     quality_checks: Annotated[dict[str, str], key("More checks, as name and command.")] = {}
     steps: Annotated[tuple[Step, ...], key("The steps of an iteration, in order.")] = ()
@@ -168,6 +193,7 @@ class Config(Section, frozen=True):
     completion: Completion = Completion()
     branch: Branch = Branch()
     archive: Archive = Archive()
+    guard: Guard = Guard()
 
 
 def all_checks(config: Config) -> tuple[Check, ...]:

@@ -97,7 +97,7 @@ def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
     for key, harmless in _PERMISSIONS.items():
         value = written.get(key, harmless)
         if value != harmless:
-            text = ", ".join(value) if isinstance(value, tuple) else str(value).lower()
+            text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
             yield NamedCommand(source, key, text)
 
 
@@ -107,6 +107,9 @@ _PERMISSIONS: dict[str, Any] = {
     "agent.env": (),
     "agent.allowed_tools": (),
     "agent.dangerously_skip_permissions": False,
+    "canary": "stop",
+    "guard.enabled": True,
+    "guard.allow": (),
 }
 """Keys that run a program or widen what the agent may do, with the value that does neither."""
 

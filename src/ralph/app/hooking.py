@@ -1,0 +1,122 @@
+"""Compiles what one session's hooks have to know, and the client settings that call them. Outside of the workspace."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ralph.config.schema import Config
+from ralph.core.ports import HookFiles, Locations, PlanRef
+from ralph.engine.ground import Attempt
+from ralph.host.files import make_folder, write_bytes
+
+EVENTS = (
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "Stop",
+    "UserPromptSubmit",
+    "SessionStart",
+    "SessionEnd",
+)
+_TIMEOUTS = {"Stop": 30, "SessionEnd": 5}
+_TIMEOUT = 15
+_TOOLS = "*"
+BEFORE = "plan.before"
+"""The plan as it was when the session began, for the rules about transitions."""
+
+PROTECTED = (
+    ".ralph/config.yaml",
+    ".ralph/config.yml",
+    ".ralph/configs",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+)
+"""Files in the workspace that say what is run and what is allowed."""
+
+
+def prepare_hooks(
+    ref: PlanRef, where: Locations, config: Config, attempt: Attempt, run: str, folder: Path, env: Mapping[str, str]
+) -> HookFiles:
+    """Write policy and settings for one client process. `folder` is the run's own, in the state folder."""
+    state = make_folder(folder / "hooks" / f"{attempt.number:04}", private=True)
+    nonce = secrets.token_hex(16)
+    records = state / "records.jsonl"
+    policy_path = state / "policy.json"
+    records.unlink(missing_ok=True)
+    policy = {
+        "nonce": nonce,
+        "pid": os.getpid(),
+        "run": run,
+        "story": attempt.work.story,
+        "mode": attempt.mode.value,
+        "iteration": attempt.number,
+        "workspace": str(ref.root),
+        "state": str(state),
+        "records": str(records),
+        "writable": writable_places(env),
+        "protected": protected_places(ref, where, config),
+        "read_before_edit": config.read_before_edit,
+        "rollback": config.rollback,
+        "guard": guard_section(config),
+        "stop_command": stop_command(),
+        "layout": ref.layout,
+        "plan": str(ref.path),
+        "review": config.review.enabled,
+        "review_cap": config.review.cap,
+        "require_commit": config.require_commit,
+    }
+    write_bytes(state / BEFORE, attempt.reading.source, mode=0o600, durable=False)
+    write_bytes(policy_path, msgspec.json.encode(policy), mode=0o600, durable=False)
+    settings_path = state / "settings.json"
+    write_bytes(settings_path, msgspec.json.encode(client_settings()), mode=0o600, durable=False)
+    return HookFiles(settings_path, {"RALPH_POLICY": str(policy_path), "RALPH_NONCE": nonce}, records, state)
+
+
+def client_settings(command: str = "") -> dict[str, Any]:
+    """The hooks in the client's own form. The interpreter is this one, by its full path."""
+    return {"hooks": {event: [hook_entry(event, command)] for event in EVENTS}}
+
+
+def hook_entry(event: str, command: str = "") -> dict[str, Any]:
+    call = f"{command or hook_command()} {event}"
+    entry: dict[str, Any] = {"hooks": [{"type": "command", "command": call, "timeout": _TIMEOUTS.get(event, _TIMEOUT)}]}
+    if event.endswith(("ToolUse", "ToolUseFailure")):
+        entry = {"matcher": _TOOLS} | entry
+    return entry
+
+
+def hook_command() -> str:
+    return f"{shlex.quote(sys.executable)} -I -m ralph.hooks"
+
+
+def writable_places(env: Mapping[str, str]) -> list[str]:
+    """Folders outside of the workspace where an agent may leave files."""
+    return sorted({env.get("TMPDIR") or tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/null"})
+
+
+def protected_places(ref: PlanRef, where: Locations, config: Config) -> list[str]:
+    requirements = [os.path.relpath(where.requirements, ref.root)] if where.requirements else []
+    return [*PROTECTED, *requirements, *config.protected]
+
+
+def guard_section(config: Config) -> dict[str, Any]:
+    guard = config.guard
+    return {
+        "enabled": guard.enabled,
+        "allow": [msgspec.to_builtins(rule) for rule in guard.allow],
+        "deny": [msgspec.to_builtins(rule) for rule in guard.deny],
+    }
+
+
+def stop_command() -> list[str]:
+    """What the Stop hook asks: the loop's own rules, in a process of its own."""
+    return [sys.executable, "-I", "-m", "ralph", "hooks", "at-stop"]

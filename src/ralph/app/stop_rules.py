@@ -1,0 +1,87 @@
+"""What stands in the way when an agent wants to stop: the loop's own rules, told while the agent can still act.
+
+Whatever is let through here is looked at again when the agent has ended, from the loop's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ralph.core.errors import BadData, PlanError, SetupError
+from ralph.core.plan import Mode, Plan
+from ralph.core.transitions import broken_invariants, illegal_transitions
+from ralph.host.files import read_bytes
+from ralph.host.repo import identify
+from ralph.host.situation import situation
+from ralph.plans.registry import layout
+
+_MOST = 10
+
+
+class StopPolicy(msgspec.Struct, frozen=True):
+    """The part of a session's policy that these rules need."""
+
+    workspace: str
+    layout: str
+    plan: str
+    state: str
+    mode: Mode
+    review: bool = False
+    review_cap: int = 5
+    require_commit: bool = False
+
+
+def read_policy(env: Mapping[str, str]) -> StopPolicy | None:
+    """None: no run is asking."""
+    path = env.get("RALPH_POLICY")
+    if not path:
+        return None
+    try:
+        return msgspec.json.decode(Path(path).read_bytes(), type=StopPolicy)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def problems_at_stop(policy: StopPolicy) -> list[str]:
+    """Sentences for the agent: the exact field, old → new, and what to do. Empty: it may stop."""
+    found = layout(policy.layout)
+    try:
+        now = found.parse(read_bytes(Path(policy.plan), within=Path(policy.workspace)), policy.plan)
+    except BadData as error:
+        problems = error.problems if isinstance(error, PlanError) else ()
+        return [str(p) + (f" ({p.hint})" if p.hint else "") for p in problems[:_MOST]] or [str(error)]
+    listed = _review_rules(policy, _before(policy, found), now) if now.reviewed and policy.review else []
+    if policy.require_commit:
+        listed += _uncommitted(policy)
+    return listed[:_MOST]
+
+
+def _before(policy: StopPolicy, found: Any) -> Plan | None:
+    """Without the snapshot only the invariants can be checked; the loop checks the transitions afterwards."""
+    try:
+        plan: Plan = found.parse((Path(policy.state) / "plan.before").read_bytes(), policy.plan)
+    except (OSError, PlanError):
+        return None
+    return plan
+
+
+def _review_rules(policy: StopPolicy, before: Plan | None, now: Plan) -> list[str]:
+    violations = broken_invariants(now, policy.review_cap)
+    if before is not None:
+        violations += illegal_transitions(before, now, policy.mode)
+    return [str(violation) for violation in violations]
+
+
+def _uncommitted(policy: StopPolicy) -> list[str]:
+    try:
+        dirty = situation(identify(Path(policy.workspace))).dirty
+    except SetupError:
+        return []
+    if not dirty:
+        return []
+    some = ", ".join(entry.path for entry in dirty[:5])
+    return [f"there are uncommitted changes ({some}): add a progress entry and commit everything"]
