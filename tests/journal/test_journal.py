@@ -9,7 +9,7 @@ from ralph.core.errors import BadData, UsageError
 from ralph.core.events import Noted, Record, RunStarted
 from ralph.journal.reading import Follower, cut_torn_tail, read
 from ralph.journal.runs import find_run, journal_path, list_runs, new_run_id
-from ralph.journal.writing import Journal
+from ralph.journal.writing import Journal, JournalFailed
 
 
 @pytest.fixture
@@ -65,11 +65,27 @@ def test_a_write_that_fails_in_the_middle_leaves_no_half_line(path: Path, monkey
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full_disk)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(JournalFailed, match="No space"):
             journal.write(Noted("two"))
     journal.write(Noted("three"))
     journal.close()
     assert [(r.seq, r.event) for r in read(path)] == [(1, Noted("one")), (2, Noted("three"))]
+
+
+def test_a_view_whose_terminal_is_gone_does_not_end_the_run(path: Path) -> None:
+    journal = Journal(path, clock=lambda: 0.0)
+    told: list[int] = []
+
+    def view(record: Record) -> None:
+        told.append(record.seq)
+        raise OSError(5, "Input/output error")
+
+    journal.listen(view)
+    journal.listen(lambda record: told.append(-record.seq))
+    journal.write(Noted("one"))
+    journal.write(Noted("two"))
+    journal.close()
+    assert told == [1, -1, -2]
 
 
 def test_listeners_are_told_after_the_line_is_on_disk(path: Path) -> None:

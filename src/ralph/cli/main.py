@@ -91,6 +91,8 @@ def _guarded(argv: list[str]) -> int:
         raise  # for `entry`
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        return _report_trouble(error)
     except Exception:  # noqa: BLE001 - the one boundary: a traceback never reaches a user
         return _report_bug()
 
@@ -138,6 +140,19 @@ def _report(error: "RalphError") -> int:
     elif len(problems) > _MOST_PROBLEMS:
         fail(f"and {len(problems) - _MOST_PROBLEMS} more problems")
     return int(error.exit_code)
+
+
+def _report_trouble(error: OSError) -> int:
+    """A full or failing disk, or too many open files, are nobody's bug."""
+    import errno
+
+    from ralph.core.errors import SetupError
+
+    trouble = ("ENOSPC", "EDQUOT", "EIO", "EROFS", "EMFILE", "ENFILE", "ENOMEM", "ESTALE")
+    if error.errno not in {getattr(errno, name, None) for name in trouble}:
+        return _report_bug()
+    where = f": {error.filename}" if error.filename else ""
+    return _report(SetupError(f"{error.strerror}{where}", hint="set this right, then run the same command again"))
 
 
 def _report_bug() -> int:

@@ -90,8 +90,10 @@ def _execute(planned: PlannedStep, context: StepContext) -> StepReport:
         return planned.step.execute(context, planned.config)
     except RalphError:
         raise
-    except Exception as error:  # noqa: BLE001 - a third-party step must not end the run
-        return StepReport(False, f"{type(error).__name__}: {error}")
+    except Exception as error:
+        if planned.kind == "agent":  # what fails there is the loop itself, and no attempt is to blame for it
+            raise
+        return StepReport(False, f"{type(error).__name__}: {error}")  # a third-party step must not end the run
 
 
 def _ended(

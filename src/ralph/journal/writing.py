@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from ralph.core.errors import SetupError
 from ralph.core.events import (
     AgentStarted,
     AnyEvent,
@@ -40,8 +43,22 @@ _DURABLE = (
 Listener = Callable[[Record], None]
 
 
+class JournalFailed(SetupError):
+    """What cannot be recorded must not be done: the run ends here, and the next one finishes or undoes the rest."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(
+            f"the journal {path} cannot be written: {error.strerror}",
+            hint="make room or repair the disk; then `ralph run` goes on where this one stopped",
+        )
+
+
 class Journal:
-    """One run's record. Listeners (views, sinks) are told after a line is written."""
+    """One run's record. Listeners (views, sinks) are told after a line is written.
+
+    A listener that fails to write somewhere else, on a terminal that is gone or into a closed pipe, is told no more:
+    a view must not end a run.
+    """
 
     def __init__(self, path: Path, clock: Callable[[], float], seq: int = 0) -> None:
         make_folder(path.parent, private=True)
@@ -51,7 +68,10 @@ class Journal:
         self._encoder = msgspec.json.Encoder()
         self._listeners: list[Listener] = []
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-        self._descriptor = os.open(path, flags, 0o600)
+        try:
+            self._descriptor = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise JournalFailed(path, error) from error
         sync_folder(path.parent)
 
     def listen(self, listener: Listener) -> None:
@@ -59,12 +79,18 @@ class Journal:
 
     def write(self, event: AnyEvent) -> Record:
         record = Record(self._seq + 1, round(self._clock(), 3), event)
-        self._append(self._encoder.encode(record) + b"\n")
-        self._seq += 1
-        if isinstance(event, _DURABLE):
-            os.fsync(self._descriptor)
-        for listener in self._listeners:
-            listener(record)
+        try:
+            self._append(self._encoder.encode(record) + b"\n")
+            self._seq += 1
+            if isinstance(event, _DURABLE):
+                os.fsync(self._descriptor)
+        except OSError as error:
+            raise JournalFailed(self.path, error) from error
+        for listener in tuple(self._listeners):
+            try:
+                listener(record)
+            except OSError:
+                self._listeners.remove(listener)
         return record
 
     def _append(self, line: bytes) -> None:
@@ -75,9 +101,10 @@ class Journal:
             if written != len(line):
                 written += os.write(self._descriptor, line[written:])
             if written != len(line):
-                raise OSError(28, "no space left for a line of the journal")
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError:
-            os.ftruncate(self._descriptor, size)
+            with contextlib.suppress(OSError):  # what stays is a torn last line, and those are known
+                os.ftruncate(self._descriptor, size)
             raise
 
     def close(self) -> None:
