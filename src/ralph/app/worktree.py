@@ -15,17 +15,18 @@ from ralph.engine.ground import Commit, Inspection, RolledBack
 from ralph.host import commit_message
 from ralph.host.checkpoint import Checkpoint, take, undo_tampering
 from ralph.host.commits import agent_commits, commit_story
-from ralph.host.git import git, line, names
+from ralph.host.git import git, line, names, printable
 from ralph.host.guarded import Tampering
 from ralph.host.heads import put_back_lost
 from ralph.host.repo import Repo, still_the_same
 from ralph.host.rescue import roll_back
 from ralph.host.shadow import shadow_of
 from ralph.host.situation import in_progress
-from ralph.host.snapshot import snapshot, snapshot_tree
+from ralph.host.snapshot import LARGEST_FILE, snapshot, snapshot_tree
 from ralph.host.trees import changes
 
 _RECENT = 50
+_TOO_LARGE = f"is over {LARGEST_FILE >> 20} MB: it is neither committed nor removed, and stays where it is"
 
 
 class GitWorkTree:
@@ -52,6 +53,8 @@ class GitWorkTree:
         changed = changes(self._repo, before.tree, found.tree) if found.tree != before.tree else ()
         committed = agent_commits(self._repo, before)
         notices = [*_told(tampering), *(f"{one_line(name, 100)} was put back as it was" for name in lost)]
+        large = [path for path in found.large if path not in before.large]
+        notices += [f"{one_line(printable(path), 100)} {_TOO_LARGE}" for path in large]
         left_open = in_progress(self._repo.git_dir)
         if left_open and not before.in_progress:
             notices.append(f"the agent left a {left_open} unfinished")

@@ -73,6 +73,7 @@ def restore(
         todo = changes(repo, current.tree, checkpoint.tree)
     work.apply(todo)
     work.remove_repositories(current)
+    work.remove_pipes()
     work.restore_empty_folders()
     rest = changes(repo, work.look().tree, checkpoint.tree)
     unsaved = {printable(path) for path in work.unsaved}
@@ -156,6 +157,16 @@ class _Work:
             for name in sorted(files, reverse=True):
                 remove_empty_folders(self.repo.root, name.rpartition(b"/")[0], self._stays)
             remove_empty_folders(self.repo.root, folder, self._stays)
+
+    def remove_pipes(self) -> None:
+        """Pipes and sockets made since: git does not see them, they hold nothing, and who reads one waits for ever."""
+        for folder in (b"", *self.kept_folders):
+            with contextlib.suppress(OSError), os.scandir(os.fsencode(self.repo.root) + b"/" + folder) as found:
+                for item in found:
+                    if item.is_symlink() or item.is_file() or item.is_dir():
+                        continue
+                    if item.stat(follow_symlinks=False).st_ctime >= self.checkpoint.taken_at - _SLACK:
+                        remove_file(self.repo.root, folder + b"/" + item.name if folder else item.name)
 
     def restore_empty_folders(self) -> None:
         """Remove folders that are empty and were made, or emptied, since the checkpoint; make those that were there."""
