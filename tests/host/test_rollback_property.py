@@ -2,100 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings
 
 from ralph.host.checkpoint import take
 from ralph.host.rescue import roll_back
+from support.agent_doings import by_a_user, by_an_agent, do
 from support.repositories import Project
-
-NAMES = [
-    "a.txt",
-    "src/b.py",
-    "src/deep/c.py",
-    "new.py",
-    "x.log",
-    "build/out.o",
-    ".gitignore",
-    "src",
-    "odd\nname",
-    '"q"',
-]
-NAMES += ["dir/ü.txt", "dir/deep/er/f", "  spaces ", "-dash", os.fsdecode(b"\xff\xfe"), "dir", "src/.gitignore", "e/m"]
-names = st.sampled_from(NAMES)
-texts = st.sampled_from(["", "one\n", "two\n", "print(1)\n", "a\r\nb\r\n", "*.py\n", "!*.log\n", "dir/\n", "\0bin"])
-
-before = st.lists(st.tuples(st.sampled_from(["write", "stage", "folder", "link", "program"]), names, texts), max_size=6)
-doings = st.lists(
-    st.one_of(
-        st.tuples(st.sampled_from(["write", "program", "stage", "link", "append"]), names, texts),
-        st.tuples(st.sampled_from(["delete", "folder", "chmod", "gone"]), names, st.just("")),
-        st.tuples(st.just("rename"), names, names),
-        st.tuples(
-            st.sampled_from(["commit", "amend", "switch", "detach", "back", "reset", "stash", "add all", "init"]),
-            names,
-            st.just(""),
-        ),
-    ),
-    min_size=1,
-    max_size=8,
-)
-
-
-def do(project: Project, what: str, name: str, other: str) -> None:
-    path = project.root / name
-    with contextlib.suppress(OSError):
-        match what:
-            case "write" | "program" | "stage":
-                if path.is_symlink():
-                    path.unlink()
-                project.write(name, other, 0o755 if what == "program" else None)
-                if what == "stage":
-                    project.git("add", "-f", "--", name, check=False)
-            case "append":
-                with path.open("a") as stream:
-                    stream.write("more\n")
-            case "delete":
-                path.unlink()
-            case "gone":
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-            case "folder":
-                path.mkdir(parents=True)
-            case "chmod":
-                path.chmod(path.stat().st_mode ^ 0o111)
-            case "link":
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.symlink_to("/etc" if other else "a.txt")
-            case "rename":
-                target = project.root / other
-                target.parent.mkdir(parents=True, exist_ok=True)
-                path.rename(target)
-            case "init":
-                if path.is_dir() and not path.is_symlink():
-                    project.git("init", "-q", cwd=path)
-            case _:
-                git_command(project, what)
-
-
-def git_command(project: Project, what: str) -> None:
-    commands: dict[str, list[tuple[str, ...]]] = {
-        "commit": [("add", "-A"), ("commit", "-qm", "agent")],
-        "amend": [("commit", "--amend", "-qam", "amended")],
-        "switch": [("switch", "-q", "-c", "side"), ("commit", "-q", "--allow-empty", "-m", "on side")],
-        "detach": [("checkout", "-q", "--detach"), ("commit", "-q", "--allow-empty", "-m", "nowhere")],
-        "back": [("switch", "-q", "main")],
-        "reset": [("reset", "-q", "--hard", "HEAD~1")],
-        "stash": [("stash", "-q", "-u")],
-        "add all": [("add", "-A")],
-    }
-    for command in commands[what]:
-        project.git(*command, check=False)
 
 
 def visible(project: Project) -> set[str]:
@@ -106,8 +21,10 @@ def visible(project: Project) -> set[str]:
     return {name for name in out.split("\0") if name} | shown
 
 
-@settings(max_examples=60)
-@given(before, doings)
+@settings(max_examples=30)
+@example([("folder", "src/deep/c.py", "")], [("rename", "src/deep/c.py", "new.py")])
+@example([("write", "x.log", "mine\n")], [("write", ".gitignore", "!*.log\n"), ("write", "new.py", "two\n")])
+@given(by_a_user, by_an_agent)
 def test_all_an_agent_did_is_saved_and_undone(
     prepared: list[tuple[str, str, str]], done: list[tuple[str, str, str]]
 ) -> None:

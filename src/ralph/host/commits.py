@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -97,7 +97,7 @@ def commit_story(
     start = _start(repo, checkpoint, tree)
     index = _story_index(repo, index_file, start)
     _stage(repo, index, start.todo)
-    new_tree, staged = _written(repo, index, start)
+    new_tree, staged = _written(repo, index, start.todo)
     if new_tree == start.tree:
         _remember_tree(index, new_tree)
         return _made_before(repo, checkpoint, start, message)
@@ -107,16 +107,17 @@ def commit_story(
         failure, message, rewritten = hooks.run(tree, message)
         if failure:
             return Committed(failure=failure, edited_hooks=_edited_hooks(repo, start.todo), tampering=tampering)
-        # A hook may stage files of its own choice.
-        new_tree = line(git(repo, "write-tree", index=index))
-        staged = _between(repo, start.tree, new_tree)
+        new_tree, staged = _written(repo, index, (*start.todo, *rewritten))
+        staged |= _between(repo, start.tree, new_tree)  # a hook may stage files of its own choice
+    # Commits of the agent's own have some of the paths already.
+    paths = _between(repo, start.tree, new_tree) if start.has_moved else staged
     commit, is_fallback = _publish(repo, checkpoint, index_file, start, staged, new_tree, message)
     _remember_tree(index, new_tree)
     if not checkpoint.in_progress:
         end_operations(repo)
     return Committed(
         commit=commit,
-        paths=tuple(printable(path) for path in staged),
+        paths=tuple(printable(path) for path in paths),
         used_fallback_identity=is_fallback,
         changed_by_hooks=tuple(change.path for change in rewritten),
         edited_hooks=_edited_hooks(repo, start.todo),
@@ -228,23 +229,19 @@ def _edited_hooks(repo: Repo, todo: tuple[Changed, ...]) -> tuple[str, ...]:
     return tuple(c.path for c in todo if folder is not None and c.raw.startswith(folder + b"/"))
 
 
-def _written(repo: Repo, index: Path, start: _Start) -> tuple[str, dict[bytes, TreeEntry]]:
+def _written(repo: Repo, index: Path, todo: Sequence[Changed]) -> tuple[str, dict[bytes, TreeEntry]]:
     """The tree of the index, and what it has for the paths that changed; the zero entry for what is gone."""
-    paths = [change.raw for change in start.todo]
-    calls = [Call(repo, ("write-tree",), index)]
+    paths = [change.raw for change in todo]
     is_short = len(paths) <= _FEW and sum(map(len, paths)) <= _FEW * 200
-    if start.head and is_short and not any(change.is_submodule for change in start.todo):
-        calls.append(Call(repo, ("ls-files", "-z", "--stage", "--", *paths), index))
-    written, *listed = ask_together(calls)
-    if written.code:
-        raise GitFailed(calls[0].args, written)
-    tree = line(written.out)
-    # Commits of the agent's own have some of the paths already; what is left of them is asked for exactly.
-    if not listed or listed[0].code or start.has_moved:
-        return tree, _between(repo, start.tree, tree)
-    items = (item.partition(b"\t") for item in names(listed[0].out))
+    some: tuple[str | bytes, ...] = ("--", *paths) if is_short else ()
+    calls = [Call(repo, ("write-tree",), index), Call(repo, ("ls-files", "-z", "--stage", *some), index)]
+    written, listed = ask_together(calls)
+    for call, answer in zip(calls, (written, listed), strict=True):
+        if answer.code:
+            raise GitFailed(call.args, answer)
+    items = (item.partition(b"\t") for item in names(listed.out))
     found = {path: TreeEntry(*head.decode().split(" ")[:2]) for head, _, path in items}
-    return tree, {path: found.get(path, TreeEntry("000000", repo.no_object)) for path in paths}
+    return line(written.out), {path: found.get(path, TreeEntry("000000", repo.no_object)) for path in paths}
 
 
 def _between(repo: Repo, old: str, new: str) -> dict[bytes, TreeEntry]:
@@ -268,7 +265,7 @@ def _publish(
     checkpoint: Checkpoint,
     index_file: Path,
     start: _Start,
-    staged: Mapping[bytes, TreeEntry],
+    staged: dict[bytes, TreeEntry],
     tree: str,
     message: str,
 ) -> tuple[str, bool]:
@@ -280,7 +277,7 @@ def _publish(
     if before is not None and hashlib.sha256(before).hexdigest() != checkpoint.index:
         # What the agent staged goes; what it committed itself is in the index like the rest.
         restore_index(repo, checkpoint, index_file)
-        staged = _between(repo, checkpoint.head or "", tree)
+        staged = _between(repo, checkpoint.head or "", tree) | staged
     lines = b"".join(index_line(path, entry.mode, entry.id) for path, entry in staged.items())
     settings = ("-c", "user.useConfigOnly=true", "-c", "i18n.commitEncoding=utf-8")
     args = (*settings, "commit-tree", tree, *(("-p", start.head) if start.head else ()), "-F", "-")

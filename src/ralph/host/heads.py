@@ -28,7 +28,7 @@ from ralph.host.files import write_bytes
 from ralph.host.git import ask, git, line
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.kept import kept
-from ralph.host.plain_file import is_special, read_plain
+from ralph.host.plain_file import read_plain, special_below
 from ralph.host.removal import remove_tree
 from ralph.host.repo import Repo
 
@@ -91,9 +91,8 @@ def _lost(before: dict[str, str], now: dict[str, str]) -> dict[str, str]:
 
 def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
     """Without a valid HEAD git does not even see a repository. True when it had to be written."""
-    for place in (repo.common_dir / "refs").rglob("*"):
-        if is_special(place):  # git would wait for a pipe
-            place.unlink()
+    for pipe in special_below(repo.common_dir / "refs"):  # git would wait for it
+        pipe.unlink()
     path = repo.git_dir / "HEAD"
     is_valid = bool(re.fullmatch(rb"ref: refs/[^\0\n]+\n?|[0-9a-f]{40,64}\n?", read_plain(path) or b""))
     if not is_valid:
