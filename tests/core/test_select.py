@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.core.plan import Order, Plan, State, Story
-from ralph.core.select import next_story, why_nothing_is_ready
+from ralph.core.plan import Mode, Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.select import next_story, next_work, why_nothing_is_ready
 
 
 def make(*stories: Story, order: Order = Order.PRIORITY) -> Plan:
@@ -76,3 +76,31 @@ def test_the_next_story_is_open_ready_and_the_best(plan: Plan) -> None:
         assert found is ready[0]
     else:
         assert found is min(ready, key=lambda s: s.priority)
+
+
+def under_review(name: str, status: ReviewStatus, state: State = State.TODO) -> Story:
+    return Story(id=name, title="", review=Review(status), state=state)
+
+
+def test_what_is_under_review_goes_before_new_work() -> None:
+    new = Story(id="A", title="", priority=-1)
+    waiting, sent_back = (
+        under_review("B", ReviewStatus.NEEDS_REVIEW),
+        under_review("C", ReviewStatus.CHANGES_REQUESTED),
+    )
+    assert next_work(make(new, waiting, sent_back), review=True) == (sent_back, Mode.FIX)
+    assert next_work(make(new, waiting), review=True) == (waiting, Mode.REVIEW)
+    assert next_work(make(new, waiting), review=False) == (new, Mode.IMPLEMENT)
+    assert next_work(make(new, waiting), review=True, skip={"B"}) == (new, Mode.IMPLEMENT)
+
+
+def test_a_story_that_is_stuck_is_not_reviewed() -> None:
+    assert next_work(make(under_review("A", ReviewStatus.NEEDS_REVIEW, State.FAILED)), review=True) is None
+
+
+def test_a_long_list_of_reasons_is_cut() -> None:
+    first = Story(id="A", title="", state=State.FAILED)
+    others = [Story(id=f"S{n}", title="", state=State.BLOCKED) for n in range(20)]
+    last = Story(id="Z", title="", depends_on=tuple(s.id for s in others))
+    assert why_nothing_is_ready(make(first, *others)).endswith("S3 is blocked; and 16 more")
+    assert "Z waits for S0, S1, S2, S3, S4, and 15 more" in why_nothing_is_ready(make(*others[:4], last))

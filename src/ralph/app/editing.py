@@ -1,46 +1,98 @@
-"""Changes that people and agents make to a plan by command: legal ones only."""
+"""Changes that people and agents make to a plan by command: legal ones only. Pure.
+
+What the loop would put back after an iteration is refused right away when an agent asks for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
-from ralph.core.changes import SetFields, position
-from ralph.core.errors import IllegalChange
-from ralph.core.ids import next_id
-from ralph.core.plan import NO_REVIEW, Plan, Review, ReviewStatus, State, Story
+from msgspec import Struct
+
+from ralph.core.changes import Change, SetFields, apply
+from ralph.core.errors import IllegalChange, UsageError
+from ralph.core.plan import NO_REVIEW, Mode, Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.text import one_line
 from ralph.core.transitions import check_move
+from ralph.plans.integrity import problems_of
+
+_FREE_FOR_AGENTS = frozenset({"notes", "priority"})
+_STUCK = (State.FAILED, State.BLOCKED)
+
+
+class Editor(Struct, frozen=True):
+    """Who makes the change. What an agent inside a loop says is a claim."""
+
+    is_agent: bool = False
+    story: str = ""
+    """The one story an agent works on; empty when that is not known."""
+    mode: str = ""
+
+    @classmethod
+    def of(cls, env: Mapping[str, str]) -> Editor:
+        if not is_agent(env):
+            return cls()
+        return cls(True, env.get("RALPH_STORY", ""), env.get("RALPH_MODE", ""))
+
+    def refuse_to(self, what: str, hint: str = "write into the notes what should be done; a person decides") -> None:
+        if self.is_agent:
+            raise IllegalChange(f"an agent in a loop cannot {what}", hint=hint)
+
+
+PERSON = Editor()
 
 
 def is_agent(env: Mapping[str, str]) -> bool:
-    """The command was called by an agent inside a loop: what it says is a claim."""
+    """The command was called by an agent inside a loop."""
     return env.get("RALPH_LOOP") == "1"
 
 
 def find_story(plan: Plan, story_id: str) -> Story:
-    return plan.stories[position(plan.stories, story_id)]
+    if story := plan.story(story_id):
+        return story
+    if close := _close_ids(plan, story_id):
+        hint = f"did you mean {' or '.join(close)}?"
+    else:
+        hint = "`ralph task list` shows the ids"
+    raise UsageError(f"there is no story {one_line(repr(story_id), 60)} in the plan", hint=hint)
 
 
-def finish(plan: Plan, story_id: str, note: str, *, agent: bool, force: bool = False) -> SetFields:
+def _close_ids(plan: Plan, wanted: str) -> list[str]:
+    """Ids that differ in case, punctuation or leading zeros only, else those that look alike."""
+    same = {story.id: _loose(story.id) for story in plan.stories}
+    if exact := [name for name, loose in same.items() if loose == _loose(wanted)]:
+        return exact[:3]
+    return get_close_matches(wanted, same, 3, 0.7) if len(wanted) <= 100 else []
+
+
+def _loose(story_id: str) -> str:
+    head = story_id.rstrip("0123456789")
+    return "".join(filter(str.isalnum, head.casefold())) + story_id[len(head) :].lstrip("0")
+
+
+def finish(plan: Plan, story_id: str, note: str = "", *, editor: Editor = PERSON, force: bool = False) -> SetFields:
     """Mark a story done. In a reviewed plan an agent submits it for review; a person approves it."""
     story = find_story(plan, story_id)
+    if editor.is_agent:
+        _refuse_other_story(story, editor)
+        if force:
+            editor.refuse_to("use --force")
     check_move(story, State.DONE)
     waiting = [d for d in story.depends_on if (other := plan.story(d)) is not None and not other.is_done]
-    if waiting and not force:
+    if waiting and not story.is_done and not force:
         raise IllegalChange(
-            f"story {story_id} depends on {', '.join(waiting)}, not done yet",
-            hint="finish that first, or use --force",
+            f"story {story_id} depends on {', '.join(waiting[:5])}{' …' if waiting[5:] else ''}, not done yet",
+            hint="finish that first" + ("" if editor.is_agent else ", or use --force"),
         )
     fields: dict[str, Any] = {}
     if note:
         fields["notes"] = f"{story.notes}\n{note}".strip()
     if not plan.reviewed:
         return SetFields(story_id, fields | {"state": State.DONE})
-    if agent:
-        status = story.review.status
-        if status not in (None, ReviewStatus.CHANGES_REQUESTED):
-            raise IllegalChange(f"story {story_id} is already {status.value.replace('_', ' ') if status else ''}")
-        return SetFields(story_id, fields | {"review": Review(ReviewStatus.NEEDS_REVIEW, story.review.count)})
+    if editor.is_agent:
+        return SetFields(story_id, fields | {"review": _submitted(story, editor)})
     if not (note or story.notes.strip()):
         raise IllegalChange(
             f"story {story_id} needs a note on what was done",
@@ -50,28 +102,81 @@ def finish(plan: Plan, story_id: str, note: str, *, agent: bool, force: bool = F
     return SetFields(story_id, fields | {"state": State.DONE, "review": approved})
 
 
-def reopen(plan: Plan, story_id: str, *, agent: bool) -> SetFields:
+def _refuse_other_story(story: Story, editor: Editor) -> None:
+    if editor.story and story.id != editor.story:
+        raise IllegalChange(
+            f"one story per iteration: this one is about {editor.story}, not {story.id}",
+            hint="a later iteration does the other one",
+        )
+
+
+def _submitted(story: Story, editor: Editor) -> Review:
+    status = story.review.status
+    if editor.mode == Mode.REVIEW:
+        raise IllegalChange(
+            "a review does not submit a story, it approves it or requests changes",
+            hint='set its reviewStatus to "approved", or to "changes_requested" with reviewFeedback',
+        )
+    if status is ReviewStatus.APPROVED:
+        raise IllegalChange(
+            f"story {story.id} is already approved", hint="there is nothing more to do for it in this iteration"
+        )
+    return Review(ReviewStatus.NEEDS_REVIEW, story.review.count)
+
+
+def reopen(plan: Plan, story_id: str, *, editor: Editor = PERSON) -> SetFields:
+    """To be done again from the start: attempts and review are forgotten, but not how many reviews there were."""
     story = find_story(plan, story_id)
-    if agent:
-        raise IllegalChange("an agent cannot reopen a story", hint="write down why it should be; a person decides")
+    editor.refuse_to("reopen a story")
     fields: dict[str, Any] = {"state": State.TODO, "attempts": 0}
     if story.review != NO_REVIEW:
         fields["review"] = Review(None, story.review.count)
     return SetFields(story_id, fields)
 
 
-def change_state(plan: Plan, story_id: str, state: State, *, agent: bool, note: str, force: bool) -> SetFields:
+def change_state(
+    plan: Plan, story_id: str, state: State, *, editor: Editor = PERSON, sayable: Iterable[State], force: bool = False
+) -> SetFields:
+    """`sayable`: the states that the plan's file can tell apart. An agent cannot write anywhere else."""
     if state is State.DONE:
-        return finish(plan, story_id, note, agent=agent, force=force)
+        return finish(plan, story_id, editor=editor, force=force)
     story = find_story(plan, story_id)
+    if state in _STUCK or state is State.TODO or state not in sayable:
+        editor.refuse_to(f"set a story to {state.value}")
+    if editor.is_agent:
+        _refuse_other_story(story, editor)
     check_move(story, state)
-    if state is State.TODO:
-        return reopen(plan, story_id, agent=agent) if not story.is_open else SetFields(story_id, {"state": state})
+    if state is State.TODO and not story.is_open:
+        return reopen(plan, story_id, editor=editor)
     return SetFields(story_id, {"state": state})
 
 
-def new_story(plan: Plan, title: str, story_id: str = "", **fields: Any) -> Story:
-    """A story with a fresh id, after the others in priority."""
-    taken = [s.id for s in plan.stories if not s.is_review_step]
-    fields.setdefault("priority", max((s.priority for s in plan.stories), default=1))
-    return Story(id=story_id or next_id(taken), title=title, **fields)
+def change_fields(plan: Plan, story_id: str, fields: Mapping[str, Any], *, editor: Editor = PERSON) -> SetFields:
+    find_story(plan, story_id)
+    if wrong := sorted(set(fields) - _FREE_FOR_AGENTS):
+        editor.refuse_to(f"change the {wrong[0].replace('_', ' ')} of a story")
+    return SetFields(story_id, dict(fields))
+
+
+def refuse_broken(plan: Plan, changes: Sequence[Change]) -> None:
+    """Nothing that would make the plan unreadable: ids twice, dependencies on nothing, circles."""
+    after = apply(plan, changes)
+    if problems := problems_of(after.stories, ""):
+        raise IllegalChange(f"the plan would be broken: {problems[0].message}", hint=problems[0].hint)
+
+
+def reasons(changes: Sequence[Change], why: str) -> dict[str, str]:
+    """The sentence that is kept beside a failed or blocked story; empty for one that no longer is."""
+    told = {}
+    for change in changes:
+        if isinstance(change, SetFields) and ("state" in change.fields or "review" in change.fields):
+            told[change.story] = why if change.fields.get("state") in _STUCK else ""
+    return told
+
+
+def waits_for_later(plan: Plan, story_id: str) -> list[str]:
+    """Open stories that this one depends on, although their turn comes after it."""
+    by_priority = plan.order is Order.PRIORITY
+    turn = {s.id: (s.priority if by_priority else 0, number) for number, s in enumerate(plan.stories)}
+    open_ones = {s.id for s in plan.stories if not s.is_done}
+    return [d for d in find_story(plan, story_id).depends_on if d in open_ones and turn[d] > turn[story_id]]

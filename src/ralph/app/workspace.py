@@ -133,6 +133,8 @@ def _branch_of(ref: PlanRef) -> str:
 def _how_to_choose(ref: PlanRef) -> str:
     if ref.layout == "plan.md":
         return f"--prd {ref.name.removeprefix('PRD-')}"
+    if ref.layout == "tasks.json" and ref.folder.parent == ref.root:
+        return f"--ralph-dir {ref.folder.name}"
     if ref.layout in ("feature", "tasks.json") and ref.folder.parent.name == ".ralph":
         return f"-f {ref.name}" + (" --layout " + ref.layout)
     return f"--layout {ref.layout}"
@@ -151,7 +153,7 @@ def plan_state(ref: PlanRef, env: Mapping[str, str]) -> Path:
     """The folder in the state folder that belongs to this plan."""
     relative = os.path.relpath(ref.path, ref.root)
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{ref.layout}-{ref.name}")[:60].strip("-")
-    return workspace_state(ref.root, env) / "plans" / f"{slug}-{hashlib.sha256(relative.encode()).hexdigest()[:8]}"
+    return workspace_state(ref.root, env) / "plans" / f"{slug}-{hashlib.sha256(os.fsencode(relative)).hexdigest()[:8]}"
 
 
 def store_for(ref: PlanRef, env: Mapping[str, str]) -> PlanStore:

@@ -26,6 +26,15 @@ def wants_colour(stream: TextIO) -> bool:
     return stream.isatty()
 
 
+def can_say(text: str) -> bool:
+    """Whether stdout has these characters; one that has not gets escapes in their place."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
 def paint(text: str, style: str, stream: TextIO | None = None) -> str:
     if not wants_colour(stream or sys.stdout):
         return text
@@ -62,20 +71,27 @@ def fail(text: str, hint: str = "") -> None:
 
 def emit_json(value: Any) -> None:
     """One JSON document on stdout; msgspec structs, enums, paths and tuples are fine."""
-    import msgspec
-
-    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2)
     sys.stdout.flush()
-    sys.stdout.buffer.write(text + b"\n")
+    sys.stdout.buffer.write(_encoded(value, indent=2) + b"\n")
     sys.stdout.buffer.flush()
 
 
 def emit_line(value: Any) -> None:
     """One JSON document on a line of its own, at once."""
+    sys.stdout.buffer.write(_encoded(value) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _encoded(value: Any, indent: int | None = None) -> bytes:
     import msgspec
 
-    sys.stdout.buffer.write(msgspec.json.encode(value, enc_hook=str) + b"\n")
-    sys.stdout.buffer.flush()
+    try:
+        text = msgspec.json.encode(value, enc_hook=str)
+    except UnicodeEncodeError:  # a path with bytes that are not UTF-8: escaped, so that a reader gets them back
+        import json
+
+        return json.dumps(msgspec.to_builtins(value, enc_hook=str), indent=indent).encode()
+    return text if indent is None else msgspec.json.format(text, indent=indent)
 
 
 def is_interactive() -> bool:

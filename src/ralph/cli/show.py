@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from ralph.cli.output import paint
-from ralph.core.plan import Plan, State, Story
-from ralph.core.text import one_line
+import sys
+import unicodedata
+from collections.abc import Iterator
+
+from ralph.cli.arguments import width
+from ralph.cli.output import can_say, paint
+from ralph.core.plan import Mode, Order, Plan, State, Story
+from ralph.core.text import clean, one_line
 
 MARKS = {
     State.TODO: ("·", "dim"),
@@ -13,7 +18,50 @@ MARKS = {
     State.FAILED: ("✗", "red"),
     State.BLOCKED: ("?", "yellow"),
 }
+_PLAIN_MARKS = {State.TODO: ".", State.IN_PROGRESS: ">", State.DONE: "x", State.FAILED: "!", State.BLOCKED: "?"}
 BAR = 20
+_WIDEST_ID = 16
+
+
+def line_width() -> int | None:
+    """How wide a line may be: as the terminal, or as it likes when something else reads it."""
+    return width() if sys.stdout.isatty() else None
+
+
+def cells(text: str) -> int:
+    """How many columns a text takes: none for what combines, two for East Asian characters and most emoji."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_cells_of, text))
+
+
+def _cells_of(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
+
+
+def fit(text: str, room: int | None) -> str:
+    """On one line, cut to this many columns with an ellipsis."""
+    text = one_line(text)
+    if room is None or cells(text) <= room:
+        return text
+    ellipsis = "…" if can_say("…") else "..."
+    left = room - len(ellipsis)
+    if left < 0:
+        return ""
+    kept = ""
+    for char in text:
+        left -= _cells_of(char)
+        if left < 0:
+            break
+        kept += char
+    return kept.rstrip() + ellipsis
+
+
+def pad(text: str, room: int) -> str:
+    text = fit(text, room)
+    return text + " " * (room - cells(text))
 
 
 def progress_bar(done: int, total: int, width: int = BAR) -> str:
@@ -21,15 +69,31 @@ def progress_bar(done: int, total: int, width: int = BAR) -> str:
     filled = width * done // total if total else 0
     if done > 0 and filled == 0:
         filled = 1
-    return f"[{'█' * filled}{'░' * (width - filled)}] {done}/{total}"
+    full, empty = ("█", "░") if can_say("█░") else ("#", "-")
+    return f"[{full * filled}{empty * (width - filled)}] {done}/{total}"
 
 
-def story_line(story: Story, width: int, id_width: int = 8) -> str:
-    mark, style = MARKS[story.state]
+def mark(state: State) -> str:
+    sign, style = MARKS[state]
+    return paint(sign if can_say(sign) else _PLAIN_MARKS[state], style)
+
+
+def story_lines(story: Story, width: int | None, id_width: int, why: str = "") -> Iterator[str]:
+    """The line of a story, and one with the reason when it is stuck."""
+    yield story_line(story, width, id_width)
+    if why and story.state in (State.FAILED, State.BLOCKED):
+        room = None if width is None else max(width - id_width - 3, 8)
+        yield " " * (id_width + 3) + paint(fit(why, room), MARKS[story.state][1])
+
+
+def story_line(story: Story, width: int | None, id_width: int = 8) -> str:
     tail = _tail(story)
-    room = max(width - id_width - 5 - (len(tail) + 2 if tail else 0), 20)
-    text = f"{paint(mark, style)} {one_line(story.id):<{id_width}} {one_line(story.title, room)}"
-    return f"{text}  {paint(tail, 'dim')}" if tail else text
+    room = None if width is None else max(width - id_width - 3, 8)
+    if room is not None and tail:
+        tail = fit(tail, max(room // 2, room - cells(one_line(story.title)) - 2))
+        room -= cells(tail) + 2
+    text = f"{mark(story.state)} {pad(story.id, id_width)} {fit(story.title, room)}"
+    return f"{text}  {paint(tail, 'dim')}" if tail else text.rstrip()
 
 
 def _tail(story: Story) -> str:
@@ -43,17 +107,49 @@ def _tail(story: Story) -> str:
     if story.attempts and not story.is_done:
         parts.append(f"{story.attempts} attempt{'s' if story.attempts > 1 else ''}")
     if story.depends_on and not story.is_done:
-        parts.append("after " + ", ".join(one_line(d, 20) for d in story.depends_on[:3]))
+        more = " …" if story.depends_on[3:] else ""
+        parts.append("after " + ", ".join(fit(d, 20) for d in story.depends_on[:3]) + more)
     return ", ".join(parts)
 
 
 def id_width(plan: Plan) -> int:
-    return min(max((len(story.id) for story in plan.stories), default=4), 16)
+    return min(max((cells(one_line(story.id)) for story in plan.stories), default=4), _WIDEST_ID)
 
 
-def as_json(story: Story) -> dict[str, object]:
+def story_card(story: Story, plan: Plan, why: str = "", mode: Mode | None = None) -> Iterator[str]:
+    """Everything about one story. `mode`: what a run would do with it."""
+    yield paint(f"{one_line(story.id)}  {one_line(story.title)}", "bold")
+    is_stuck = story.state in (State.FAILED, State.BLOCKED)
+    facts = {
+        "state": story.state.value + (f": {why}" if why and is_stuck else ""),
+        "mode": mode.value if mode else "",
+        "priority": f"{story.priority:g}" if plan.order is Order.PRIORITY else "",
+        "after": ", ".join(story.depends_on),
+        "review": f"{story.review.status.value.replace('_', ' ')}" if story.review.status else "",
+        "reviews": str(story.review.count or ""),
+        "attempts": str(story.attempts or ""),
+        "tracker": story.ref,
+    }
+    for name, value in facts.items():
+        if value:
+            yield f"{name:<10} {one_line(value)}"
+    yield from _section("description", clean(story.description).strip().splitlines())
+    yield from _section("criteria", [f"- {one_line(item)}" for item in story.criteria])
+    yield from _section("verify", [f"- {one_line(item)}" for item in story.verify])
+    yield from _section("notes", clean(story.notes).strip().splitlines())
+    yield from _section("feedback", clean(story.review.feedback).strip().splitlines())
+
+
+def _section(title: str, lines: list[str]) -> Iterator[str]:
+    if lines:
+        yield ""
+        yield f"{title}:"
+        yield from (f"  {line}" for line in lines)
+
+
+def as_json(story: Story, why: str = "") -> dict[str, object]:
     import msgspec
 
     value = msgspec.structs.asdict(story)
     value["review"] = msgspec.structs.asdict(story.review)
-    return value
+    return value | {"why": why if story.state in (State.FAILED, State.BLOCKED) else ""}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import time
 from argparse import ArgumentParser, Namespace
 
+from ralph.app.last_run import LastRun, Standing, last_run
 from ralph.app.workspace import OpenPlan, open_plan
-from ralph.cli.arguments import add_json, add_workspace, width
+from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, paint, say, say_raw, warn
-from ralph.cli.show import as_json, id_width, progress_bar, story_line
-from ralph.core.plan import State
-from ralph.core.select import next_story, why_nothing_is_ready
+from ralph.cli.show import as_json, cells, fit, id_width, line_width, progress_bar, story_lines
+from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.text import one_line
 
 EXAMPLES = """
@@ -18,10 +21,12 @@ ralph status -f user-login   one of several
 ralph status --json          for scripts
 """
 _MOST = 40
+_DONE_BEFORE = 3
+"""So many done stories are left to see before the first open one, when the list is cut."""
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("-a", "--all", action="store_true", help=f"every story, also past the first {_MOST}")
+    parser.add_argument("-a", "--all", action="store_true", help=f"every story, also when there are more than {_MOST}")
     add_json(parser)
     add_workspace(parser)
 
@@ -30,16 +35,25 @@ def run(args: Namespace) -> int:
     opened = open_plan(args)
     for notice in opened.loaded.notices:
         warn(notice)
+    last = last_run(opened.ref, os.environ)
     if args.json:
-        emit_json(_document(opened))
+        emit_json(_document(opened, last))
     else:
-        _print(opened, everything=args.all)
+        _print(opened, last, everything=args.all)
     return 0
 
 
-def _document(opened: OpenPlan) -> dict[str, object]:
+def _next(opened: OpenPlan) -> tuple[Story, Mode] | None:
+    return next_work(opened.plan, review=opened.settings.config.review.enabled)
+
+
+def _why(opened: OpenPlan, story: Story) -> str:
+    return opened.loaded.sidecar.get(story.id).why or ""
+
+
+def _document(opened: OpenPlan, last: LastRun | None) -> dict[str, object]:
     plan = opened.plan
-    following = next_story(plan)
+    following = _next(opened)
     return {
         "workspace": opened.root,
         "layout": opened.ref.layout,
@@ -49,31 +63,100 @@ def _document(opened: OpenPlan) -> dict[str, object]:
         "total": len(plan.stories),
         "counts": {state.value: plan.count(state) for state in State},
         "finished": plan.is_finished,
-        "next": following.id if following else None,
-        "stories": [as_json(story) for story in plan.stories],
+        "next": following[0].id if following else None,
+        "next_mode": following[1] if following else None,
+        "last_run": _last_run_document(last),
+        "stories": [as_json(story, _why(opened, story)) for story in plan.stories],
     }
 
 
-def _print(opened: OpenPlan, everything: bool) -> None:
-    plan = opened.plan
-    done = plan.count(State.DONE)
-    following = next_story(plan)
-    name = one_line(plan.name or opened.ref.name, 60)
-    say_raw(f"{paint(name, 'bold')}  {paint(str(opened.ref.path.relative_to(opened.root)), 'dim')}")
-    bar = progress_bar(done, len(plan.stories))
-    say_raw(
-        f"{paint(bar, 'green' if plan.is_finished else 'cyan')} {one_line(following.title, 60) if following else ''}"
-    )
+def _last_run_document(last: LastRun | None) -> dict[str, object] | None:
+    if last is None:
+        return None
+    return {
+        "run": last.run,
+        "state": last.standing,
+        "started": _iso(last.started),
+        "ended": _iso(last.seen) if last.standing is Standing.ENDED else None,
+        "reason": last.reason or None,
+        "detail": last.detail,
+    }
+
+
+def _iso(t: float | None) -> str | None:
+    return None if t is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(t))
+
+
+def _print(opened: OpenPlan, last: LastRun | None, everything: bool) -> None:
+    plan, room = opened.plan, line_width()
+    following = _next(opened)
+    name = fit(plan.name or opened.ref.name or opened.root.name, 60)
+    where = one_line(str(opened.ref.path.relative_to(opened.root)))
+    say_raw(f"{paint(name, 'bold')}  {paint(where, 'dim')}")
+    bar = progress_bar(plan.count(State.DONE), len(plan.stories))
+    left = None if room is None else max(room - cells(bar) - 1, 0)
+    title = fit(following[0].title, left) if following else ""
+    say_raw(f"{paint(bar, 'green' if plan.is_finished else 'cyan')} {title}".rstrip())
     say()
-    shown = plan.stories if everything else plan.stories[:_MOST]
-    for story in shown:
-        say_raw(story_line(story, width(), id_width(plan)))
-    if len(shown) < len(plan.stories):
-        say(f"… and {len(plan.stories) - len(shown)} more (`ralph status --all`)", "dim")
+    _print_stories(opened, room, everything)
     say()
+    if not plan.is_finished:
+        say(_counts(plan))
+    _print_next(plan, following)
+    if last is not None:
+        say_raw(fit(f"Last run: {last.run}, {_in_words(last)}", room))
+
+
+def _print_stories(opened: OpenPlan, room: int | None, everything: bool) -> None:
+    stories = opened.plan.stories
+    start, end = (0, len(stories)) if everything else _window(stories)
+    if start:
+        say(f"… {start} done", "dim")
+    indent = id_width(opened.plan)
+    for story in stories[start:end]:
+        for line in story_lines(story, room, indent, _why(opened, story)):
+            say_raw(line)
+    if end < len(stories):
+        say(f"… and {len(stories) - end} more (`ralph status --all`)", "dim")
+
+
+def _window(stories: tuple[Story, ...]) -> tuple[int, int]:
+    """Which part of a long list to show: from shortly before the first story that is not done."""
+    if len(stories) <= _MOST:
+        return 0, len(stories)
+    is_open = (number for number, story in enumerate(stories) if not story.is_done)
+    first = max(next(is_open, 0) - _DONE_BEFORE, 0)
+    start = min(first, len(stories) - _MOST)
+    return start, start + _MOST
+
+
+def _counts(plan: Plan) -> str:
+    order = sorted(State, key=lambda state: state is not State.DONE)
+    counts = [(plan.count(state), state.value.replace("_", " ")) for state in order]
+    return ", ".join(f"{count} {word}" for count, word in counts if count)
+
+
+def _print_next(plan: Plan, following: tuple[Story, Mode] | None) -> None:
     if plan.is_finished:
         say("Every story is done.", "green")
     elif following:
-        say(f"Next: {following.id}")
+        story, mode = following
+        say(f"Next: {one_line(story.id)}" + ("" if mode is Mode.IMPLEMENT else f" ({mode.value})"))
     else:
         say(f"Nothing is ready: {why_nothing_is_ready(plan)}", "yellow")
+
+
+def _in_words(last: LastRun) -> str:
+    match last.standing:
+        case Standing.RUNNING:
+            return f"running{_clock(' since ', last.started)}"
+        case Standing.UNFINISHED:
+            return f"killed{_clock(' after ', last.seen)}; `ralph run` goes on from there"
+        case Standing.UNREADABLE:
+            return last.detail
+    how = last.reason if last.reason == "complete" else f"stopped: {last.reason.replace('-', ' ')}"
+    return f"{how}{_clock(', ', last.seen)}" + (f" ({last.detail})" if last.detail else "")
+
+
+def _clock(word: str, t: float | None) -> str:
+    return "" if t is None else word + time.strftime("%Y-%m-%d %H:%M", time.localtime(t))

@@ -7,28 +7,45 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, cast
 
-from ralph.app.editing import change_state, find_story, finish, is_agent, new_story, reopen
-from ralph.app.workspace import OpenPlan, open_plan
-from ralph.cli.arguments import Parser, add_json, add_workspace, width
-from ralph.cli.output import emit_json, paint, say, say_raw, warn
-from ralph.cli.show import as_json, id_width, story_line
-from ralph.core.changes import AddStory, Change, SetFields
+from ralph.app import given
+from ralph.app.editing import (
+    Editor,
+    change_fields,
+    change_state,
+    find_story,
+    finish,
+    reasons,
+    refuse_broken,
+    reopen,
+    waits_for_later,
+)
+from ralph.app.last_run import is_at_work
+from ralph.app.turns import turn
+from ralph.app.workspace import OpenPlan, open_ref, plan_state, store_for
+from ralph.cli.arguments import Parser, add_json, add_workspace
+from ralph.cli.output import emit_json, note, say, say_raw, warn
+from ralph.cli.show import as_json, id_width, line_width, story_card, story_lines
+from ralph.core.changes import AddStory, Change, MoveStory, SetFields, apply
 from ralph.core.errors import UsageError
 from ralph.core.exit_codes import ExitCode
-from ralph.core.plan import State, Story
-from ralph.core.select import next_story, why_nothing_is_ready
-from ralph.core.surgery import move, split
-from ralph.core.text import clean, one_line
+from ralph.core.plan import Mode, Order, State, Story
+from ralph.core.select import next_work, why_nothing_is_ready
+from ralph.core.surgery import insert, move, move_first, split
+from ralph.core.text import one_line
 
 EXAMPLES = """
 ralph task list --state todo
 ralph task show US-003
 ralph task add "Log in with a passkey" --criterion "POST /passkey answers 201" --after US-003
 ralph task done US-003 --note "passkeys work, see tests/test_passkey.py"
+ralph task set US-004 --state blocked --why "waits for the API key"
 """
+
+_NEED_CRITERIA = ("tasks.json", "feature")
+"""Layouts whose stories must have criteria."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -46,7 +63,7 @@ def configure(parser: ArgumentParser) -> None:
 
     one = _command(commands, "add", "a new story with a fresh id", 'ralph task add "Log in" --criterion "GET / is 200"')
     one.add_argument("title", metavar="TITLE")
-    one.add_argument("--id", dest="new_id", metavar="ID", default="", help="the id (default: the next free one)")
+    one.add_argument("--id", dest="new_id", metavar="ID", help="the id (default: the next free one)")
     one.add_argument("--after", metavar="ID", help="put it after this story (default: at the end)")
     _fields(one)
 
@@ -54,16 +71,17 @@ def configure(parser: ArgumentParser) -> None:
     one.add_argument("id", metavar="ID")
     one.add_argument("--title", metavar="TEXT")
     one.add_argument("--state", choices=states)
-    one.add_argument("--notes", metavar="TEXT")
+    one.add_argument("--why", metavar="TEXT", help="the reason, for the states failed and blocked")
+    one.add_argument("--notes", metavar="TEXT", help="what is known about it; replaces the notes it has")
     one.add_argument("--force", action="store_true", help="even if it depends on open stories")
     _fields(one)
 
     one = _command(commands, "done", "mark a story done", 'ralph task done US-001 --note "what was done"')
     one.add_argument("id", metavar="ID")
-    one.add_argument("--note", metavar="TEXT", default="", help="what was done, kept in the story's notes")
+    one.add_argument("--note", metavar="TEXT", default="", help="what was done, added to the story's notes")
     one.add_argument("--force", action="store_true", help="even if it depends on open stories")
 
-    one = _command(commands, "reopen", "a done or failed story is to be done again", "ralph task reopen US-001")
+    one = _command(commands, "reopen", "start a story over: done, failed or blocked", "ralph task reopen US-001")
     one.add_argument("id", metavar="ID")
 
     one = _command(commands, "split", "cut a story into parts", 'ralph task split US-003 "The API" "The page"')
@@ -88,139 +106,187 @@ def _command(commands: Any, name: str, summary: str, example: str) -> ArgumentPa
 
 def _fields(parser: ArgumentParser) -> None:
     parser.add_argument("--description", metavar="TEXT")
-    parser.add_argument("--criterion", dest="criteria", action="append", metavar="TEXT", help="repeat for several")
+    parser.add_argument(
+        "--criterion", dest="criteria", action="append", metavar="TEXT", help="repeat for several, '' for none"
+    )
     parser.add_argument("--priority", type=float, metavar="N", help="1 is the highest")
-    parser.add_argument("--depends-on", action="append", metavar="ID", help="repeat for several")
-    parser.add_argument("--verify", action="append", metavar="COMMAND", help="a command that proves the story")
+    parser.add_argument("--depends-on", action="append", metavar="ID", help="repeat for several, '' for none")
+    parser.add_argument(
+        "--verify", action="append", metavar="COMMAND", help="a command that proves the story; repeat, or '' for none"
+    )
 
 
 def run(args: Namespace) -> int:
-    opened = open_plan(args)
-    for notice in opened.loaded.notices:
-        warn(notice)
+    ref, settings = open_ref(args)
+    store = store_for(ref, os.environ)
+
+    def read() -> OpenPlan:
+        opened = OpenPlan(ref.root, ref, store.layout, store.load(), store, settings)
+        for notice in opened.loaded.notices:
+            warn(notice)
+        return opened
+
     shows = {"list": _list, "show": _show, "next": _next}
     if args.action in shows:
-        return shows[args.action](opened, args)
+        return shows[args.action](read(), args)
     makes = {"add": _add, "set": _set, "done": _done, "reopen": _reopen, "split": _split, "move": _move}
-    changes = makes[args.action](opened, args)
-    _save(opened, changes, args)
+    editor = Editor.of(os.environ)
+    if not editor.is_agent and is_at_work(plan_state(ref, os.environ)):
+        warn("a run is at work on this plan: a change made now is judged like its agent's, and may be put back")
+    with turn(ref, os.environ, agent=editor.is_agent):
+        opened = read()
+        _save(opened, makes[args.action](opened, args, editor), args)
     return 0
 
 
 def _list(opened: OpenPlan, args: Namespace) -> int:
     stories = [s for s in opened.plan.stories if args.state in (None, s.state.value)]
     if args.json:
-        emit_json([as_json(story) for story in stories])
+        emit_json([story.id for story in stories] if args.ids else [as_json(s, _why(opened, s)) for s in stories])
         return 0
-    for story in stories:
-        say_raw(one_line(story.id) if args.ids else story_line(story, width(), id_width(opened.plan)))
+    if args.ids:
+        for story in stories:
+            say_raw(one_line(story.id))
+    else:
+        _say_stories(opened, stories)
     return 0
+
+
+def _say_stories(opened: OpenPlan, stories: Iterable[Story]) -> None:
+    room, indent = line_width(), id_width(opened.plan)
+    for story in stories:
+        for line in story_lines(story, room, indent, _why(opened, story)):
+            say_raw(line)
+
+
+def _why(opened: OpenPlan, story: Story) -> str:
+    return opened.loaded.sidecar.get(story.id).why or ""
 
 
 def _show(opened: OpenPlan, args: Namespace) -> int:
     story = find_story(opened.plan, args.id)
-    why = opened.loaded.sidecar.get(story.id).why or ""
     if args.json:
-        emit_json(as_json(story) | {"why": why})
+        emit_json(as_json(story, _why(opened, story)))
     else:
-        _print(story, why)
+        _say_card(opened, story)
     return 0
 
 
+def _say_card(opened: OpenPlan, story: Story, mode: Mode | None = None) -> None:
+    for line in story_card(story, opened.plan, _why(opened, story), mode):
+        say_raw(line)
+
+
 def _next(opened: OpenPlan, args: Namespace) -> int:
-    story = next_story(opened.plan)
+    found = next_work(opened.plan, review=opened.settings.config.review.enabled)
     if args.json:
-        emit_json(as_json(story) if story else None)
-    elif story:
-        _print(story, "")
+        emit_json(as_json(found[0]) | {"mode": found[1]} if found else None)
+    elif found:
+        _say_card(opened, *found)
     elif opened.plan.is_finished:
         say("Every story is done.")
     else:
         say(f"Nothing is ready: {why_nothing_is_ready(opened.plan)}")
-    return ExitCode.COMPLETE if story or opened.plan.is_finished else ExitCode.UNFINISHED
+    return ExitCode.COMPLETE if found or opened.plan.is_finished else ExitCode.UNFINISHED
 
 
-def _print(story: Story, why: str) -> None:
-    say_raw(paint(f"{one_line(story.id)}  {one_line(story.title)}", "bold"))
-    lines = {
-        "state": story.state.value + (f" ({why})" if why else ""),
-        "priority": f"{story.priority:g}",
-        "after": ", ".join(story.depends_on),
-        "review": f"{story.review.status.value}, {story.review.count} so far" if story.review.status else "",
-        "attempts": str(story.attempts or ""),
-        "tracker": story.ref,
-    }
-    for name, value in lines.items():
-        if value:
-            say(f"{name:<10} {one_line(value)}")
-    texts = {"description": story.description, "notes": story.notes, "feedback": story.review.feedback}
-    for title, text in texts.items():
-        if text.strip():
-            say(f"\n{title}:")
-            say("\n".join(f"  {line}" for line in clean(text).strip().splitlines()))
-    for title, items in (("criteria", story.criteria), ("verify", story.verify)):
-        if items:
-            say(f"\n{title}:")
-            for item in items:
-                say(f"  - {one_line(item)}")
+def _given(opened: OpenPlan, args: Namespace) -> dict[str, Any]:
+    """The fields that the command line has values for, checked."""
+    fields: dict[str, Any] = {}
+    for name in ("description", "notes"):
+        if (text := getattr(args, name, None)) is not None:
+            fields[name] = given.prose(f"--{name}", text)
+    for name, flag in (("criteria", "--criterion"), ("verify", "--verify")):
+        if (texts := getattr(args, name)) is not None:
+            fields[name] = given.lines(flag, texts)
+    if args.depends_on is not None:
+        wanted = given.lines("--depends-on", args.depends_on)
+        fields["depends_on"] = tuple(dict.fromkeys(find_story(opened.plan, story_id).id for story_id in wanted))
+    if args.priority is not None:
+        if opened.plan.order is Order.FILE:
+            raise UsageError(
+                f"{opened.ref.layout} goes by the order in the file and has no priorities",
+                hint="`ralph task move ID --before OTHER` changes the order",
+            )
+        fields["priority"] = given.priority(args.priority)
+    return fields
 
 
-def _given(args: Namespace, names: Sequence[str]) -> dict[str, Any]:
-    values = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+def _add(opened: OpenPlan, args: Namespace, _editor: Editor) -> list[Change]:
+    fields = _given(opened, args)
+    if opened.ref.layout in _NEED_CRITERIA and not fields.get("criteria"):
+        raise UsageError(
+            f"a story in {opened.ref.layout} needs a criterion",
+            hint="say how one sees that it is met: --criterion 'GET /health answers 200'",
+        )
+    new_id = given.new_id(args.new_id) if args.new_id is not None else ""
+    after = find_story(opened.plan, args.after).id if args.after is not None else None
+    story = Story(id=new_id, title=given.line("the title", args.title), **fields)
+    return [insert(opened.plan, story, after)]
 
 
-_SHARED = ("description", "criteria", "priority", "depends_on", "verify")
-
-
-def _add(opened: OpenPlan, args: Namespace) -> list[Change]:
-    story = new_story(opened.plan, args.title, args.new_id, **_given(args, _SHARED))
-    return [AddStory(story, args.after)]
-
-
-def _set(opened: OpenPlan, args: Namespace) -> list[Change]:
-    fields = _given(args, (*_SHARED, "title", "notes"))
+def _set(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
+    fields = _given(opened, args)
+    if args.title is not None:
+        fields["title"] = given.line("--title", args.title)
     if not fields and args.state is None:
         raise UsageError("nothing to set", hint="`ralph task set --help` lists the fields")
+    if args.why is not None and args.state not in (State.FAILED, State.BLOCKED):
+        raise UsageError("--why belongs to --state failed or --state blocked", hint="--notes is for everything else")
     find_story(opened.plan, args.id)
-    changes: list[Change] = [SetFields(args.id, fields)] if fields else []
-    if args.state is not None:
-        agent = is_agent(os.environ)
-        note = args.notes or ""
-        changes.append(change_state(opened.plan, args.id, State(args.state), agent=agent, note=note, force=args.force))
-    return changes
+    changes: list[Change] = [change_fields(opened.plan, args.id, fields, editor=editor)] if fields else []
+    if args.state is None:
+        return changes
+    plan, sayable = apply(opened.plan, changes), opened.layout.STATES
+    state = change_state(plan, args.id, State(args.state), editor=editor, sayable=sayable, force=args.force)
+    return [*changes, state]
 
 
-def _done(opened: OpenPlan, args: Namespace) -> list[Change]:
-    return [finish(opened.plan, args.id, args.note, agent=is_agent(os.environ), force=args.force)]
+def _done(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
+    return [finish(opened.plan, args.id, given.prose("--note", args.note), editor=editor, force=args.force)]
 
 
-def _reopen(opened: OpenPlan, args: Namespace) -> list[Change]:
-    return [reopen(opened.plan, args.id, agent=is_agent(os.environ))]
+def _reopen(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
+    return [reopen(opened.plan, args.id, editor=editor)]
 
 
-def _split(opened: OpenPlan, args: Namespace) -> list[Change]:
-    return split(opened.plan, args.id, args.titles)
+def _split(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
+    editor.refuse_to("split a story")
+    story = find_story(opened.plan, args.id)
+    return split(opened.plan, story.id, [given.line("a title", title) for title in args.titles])
 
 
-def _move(opened: OpenPlan, args: Namespace) -> list[Change]:
-    ids = [story.id for story in opened.plan.stories if story.id != args.id]
-    find_story(opened.plan, args.before or args.after or args.id)
-    before = args.before
+def _move(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
+    editor.refuse_to("change the order of the stories")
+    story = find_story(opened.plan, args.id)
     if args.first:
-        before = ids[0] if ids else None
-    elif args.after:
-        following = ids.index(args.after) + 1 if args.after in ids else len(ids)
-        before = ids[following] if following < len(ids) else None
-    return move(opened.plan, args.id, before)
+        return move_first(opened.plan, story.id)
+    neighbour = args.before if args.before is not None else args.after
+    if neighbour is not None:
+        find_story(opened.plan, neighbour)
+    return move(opened.plan, story.id, args.before, after=args.after)
 
 
 def _save(opened: OpenPlan, changes: list[Change], args: Namespace) -> None:
-    after = opened.store.save(opened.loaded, changes).plan
-    touched = {c.story.id if isinstance(c, AddStory) else c.story for c in changes}
-    stories = [story for story in after.stories if story.id in touched]
+    refuse_broken(opened.plan, changes)
+    why = given.prose("--why", getattr(args, "why", None) or "")
+    loaded = opened.store.save(opened.loaded, changes, reasons(changes, why))
+    after = OpenPlan(opened.root, opened.ref, opened.layout, loaded, opened.store, opened.settings)
+    touched = {c.story.id if isinstance(c, AddStory) else c.story for c in changes} or {args.id}
+    stories = [story for story in after.plan.stories if story.id in touched]
     if args.json:
-        emit_json([as_json(story) for story in stories])
-        return
-    for story in stories:
-        say_raw(story_line(story, width(), id_width(after)))
+        emit_json([as_json(story, _why(after, story)) for story in stories])
+    else:
+        _say_stories(after, stories)
+    if loaded.source == opened.source and loaded.sidecar == opened.loaded.sidecar:
+        note("nothing had to be changed")
+    for story_id in sorted(_reordered(changes)):
+        if later := waits_for_later(after.plan, story_id):
+            warn(f"{story_id} still waits for {', '.join(later)}, whose turn comes later")
+
+
+def _reordered(changes: list[Change]) -> set[str]:
+    """Stories whose turn, or what they wait for, is another than before."""
+    moved = {c.story for c in changes if isinstance(c, MoveStory)}
+    moved |= {c.story for c in changes if isinstance(c, SetFields) and {"priority", "depends_on"} & set(c.fields)}
+    return moved | {c.story.id for c in changes if isinstance(c, AddStory)}

@@ -20,12 +20,21 @@ def insert(plan: Plan, story: Story, after: str | None = None) -> AddStory:
     """
     neighbour = plan.stories[position(plan.stories, after)] if after is not None else _last_before_review(plan)
     if not story.id:
-        taken = [s.id for s in plan.stories if not s.is_review_step]
-        story = msgspec.structs.replace(story, id=next_id(taken, like=neighbour.id if neighbour else ""))
+        story = msgspec.structs.replace(story, id=_fresh_id(plan, neighbour))
     if plan.order is Order.PRIORITY and not story.priority:
         lowest = max((s.priority for s in plan.stories), default=1)
         story = msgspec.structs.replace(story, priority=neighbour.priority if after and neighbour else lowest)
     return AddStory(story, neighbour.id if neighbour else None)
+
+
+def _fresh_id(plan: Plan, neighbour: Story | None) -> str:
+    """Reviews have ids of their own kind, so a story behind one is called like the story before it."""
+    like = ""
+    for story in plan.stories:
+        like = like if story.is_review_step else story.id
+        if story is neighbour:
+            break
+    return next_id([s.id for s in plan.stories if not s.is_review_step], like=like)
 
 
 def _last_before_review(plan: Plan) -> Story | None:

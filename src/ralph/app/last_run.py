@@ -1,0 +1,92 @@
+"""The last run of a plan: how it ended, or that it is at work. Whatever its journal looks like, this does not fail."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ralph.app.active_runs import LOCK
+from ralph.app.workspace import plan_state
+from ralph.core.events import Record, RunEnded
+from ralph.core.ports import PlanRef
+from ralph.host.locks import Lock
+from ralph.host.places import workspace_state
+from ralph.journal.runs import journal_path
+
+_NAME = "last-run"
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_LONGEST_LINE = 16 * 1024 * 1024
+_DECODER = msgspec.json.Decoder(Record)
+
+
+class Standing(StrEnum):
+    RUNNING = "running"
+    ENDED = "ended"
+    UNFINISHED = "unfinished"
+    """It was killed; the next run finishes or undoes what it left open."""
+    UNREADABLE = "unreadable"
+
+
+class LastRun(Struct, frozen=True):
+    run: str
+    standing: Standing
+    started: float | None = None
+    seen: float | None = None
+    """When the last record was written: the end, if it has ended."""
+    reason: str = ""
+    detail: str = ""
+
+
+def last_run(ref: PlanRef, env: Mapping[str, str]) -> LastRun | None:
+    state = plan_state(ref, env)
+    try:
+        run = (state / _NAME).read_text(errors="replace")[:200].strip()
+    except OSError:
+        return None
+    if not _RUN.fullmatch(run):
+        return None
+    standing = Standing.RUNNING if is_at_work(state, run) else Standing.UNFINISHED
+    try:
+        ends = _ends(journal_path(workspace_state(ref.root, env), run))
+    except (OSError, msgspec.DecodeError) as error:
+        return LastRun(run, Standing.UNREADABLE, detail=f"its journal cannot be read: {error}")
+    if ends is None:
+        return LastRun(run, standing)
+    first, last = ends
+    if isinstance(last.event, RunEnded):
+        return LastRun(run, Standing.ENDED, first.t, last.t, last.event.reason.value, last.event.detail)
+    return LastRun(run, standing, first.t, last.t)
+
+
+def is_at_work(state: Path, run: str = "") -> bool:
+    """A run has this plan now; this one, if it is named."""
+    lock = Lock(state / LOCK)
+    if not lock.is_held():
+        return False
+    owner = lock.owner()
+    return not run or owner is None or owner.run == run
+
+
+def _ends(path: Path) -> tuple[Record, Record] | None:
+    """The first and the last whole record. A long journal is not read for it."""
+    if not path.is_file():
+        raise FileNotFoundError("there is no such file")
+    with path.open("rb") as stream:
+        first = stream.readline(_LONGEST_LINE)
+        size = stream.seek(0, os.SEEK_END)
+        span = 65536
+        while True:
+            start = max(size - span, 0)
+            stream.seek(start)
+            data = stream.read(size - start)
+            lines = data[: data.rfind(b"\n") + 1].splitlines()  # a torn last line is no record
+            if start == 0 or len(lines) > 1 or span > _LONGEST_LINE:
+                break
+            span *= 8
+    return (_DECODER.decode(first), _DECODER.decode(lines[-1])) if lines else None
