@@ -16,6 +16,7 @@ from ralph.core.ports import Agent, Reader, Session
 from ralph.core.text import clean, one_line
 from ralph.engine.hook_watch import HookWatch, Unguarded
 from ralph.host import supervise as host
+from ralph.host.files import make_folder
 from ralph.host.rawlog import RawLog
 from ralph.host.signals import StopSignal
 from ralph.host.tree import ProcessId, cpu_seconds
@@ -85,6 +86,7 @@ class AgentRunner:
                 )
             )
 
+        make_folder(self._raw_folder, private=True)
         raw_path = self._raw_folder / f"{session.iteration:04}-{step}.log"
         with RawLog(raw_path) as raw, RawLog(raw_path.with_suffix(".err.log")) as raw_err:
             try:
