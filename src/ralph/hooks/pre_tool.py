@@ -5,6 +5,7 @@ import os
 from ralph.hooks import reads
 from ralph.hooks.call import NOTHING, Answer, Call, deny
 from ralph.hooks.places import why_protected
+from ralph.hooks.records import keep
 
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 
@@ -46,10 +47,14 @@ def _command(call: Call) -> Answer:
     command = call.input("command")
     if not command.strip():
         return NOTHING
-    from ralph.hooks.guard import judge_command
-
     section = call.policy.section("guard") if call.policy else {}
     if section.get("enabled") is False:
         return NOTHING
-    decision = judge_command(command, call.cwd, section)
+    try:
+        from ralph.hooks.guard.decide import judge_command
+
+        decision = judge_command(command, call.cwd, section)
+    except Exception as error:  # noqa: BLE001 - nobody has looked at the command, so it does not run
+        keep(call, NOTHING, f"{type(error).__name__}: {error}")
+        return deny("The command guard could not look at this command. Say it in a simpler way.", "guard-failed")
     return deny(decision.reason, decision.category) if decision.denied else NOTHING
