@@ -40,6 +40,7 @@ class WorkspaceDesk:
         complete = self._complete.is_file()
         waiting = self.waiting()
         self.clear()
+        self._remove(self._waiting)
         return msgspec.structs.replace(request, complete=complete, waiting=waiting)
 
     def waiting(self) -> str:

@@ -94,7 +94,7 @@ class GitWorkTree:
         made = commit_story(
             self._repo,
             checkpoint=_checkpoint(checkpoint),
-            tree=self._tree_with(tree, extra),
+            tree=self._tree_with(tree, extra, checkpoint["tree"]),
             message=commit_message.message(message, trailers),
             index_file=self._index,
             hook_env=self._hook_env,
@@ -118,9 +118,9 @@ class GitWorkTree:
             )
         return Commit(made.commit, made.paths, refused, tuple(notices))
 
-    def _tree_with(self, tree: str, extra: Sequence[Path]) -> str:
+    def _tree_with(self, tree: str, extra: Sequence[Path], before: str) -> str:
         """`tree` with these files as they are on disk now. What git does not see is not added."""
-        paths = self._seen_by_git(tree, extra)
+        paths = self._seen_by_git((tree, before), extra)
         if not paths:
             return tree
         shadow = shadow_of(self._repo, self._index)
@@ -133,11 +133,13 @@ class GitWorkTree:
         git(shadow, "update-index", "-z", "--add", "--stdin", index=index, stdin=b"".join(p + b"\0" for p in paths))
         return line(git(shadow, "write-tree", index=index))
 
-    def _seen_by_git(self, tree: str, extra: Sequence[Path]) -> list[bytes]:
+    def _seen_by_git(self, trees: Sequence[str], extra: Sequence[Path]) -> list[bytes]:
+        """Those that are in one of the trees: an agent may have removed the plan itself."""
         inside = [os.path.relpath(path, self._repo.root) for path in extra]
         wanted = [path for path in inside if not path.startswith("..")]
         if unknown := [path for path in wanted if path not in self._known]:
-            listed = names(git(self._repo, "ls-tree", "-r", "-z", "--name-only", "--full-tree", tree, "--", *unknown))
+            look = ("ls-tree", "-r", "-z", "--name-only", "--full-tree")
+            listed = {name for tree in trees for name in names(git(self._repo, *look, tree, "--", *unknown))}
             self._known |= {path: os.fsencode(path) in listed for path in unknown}
         return [os.fsencode(path) for path in wanted if self._known[path]]
 

@@ -32,8 +32,6 @@ def settle(
     if not verdict.kind.keeps_work:
         _announce(ground, attempt, target, keep=False)
         undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
-        if evidence.waiting:
-            ground.desk.keep_waiting(evidence.waiting)
         return finish(ground, attempt, evidence, verdict, inspection, target, rescue=undone.ref)
     message = message_for(attempt, verdict)
     _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit)
@@ -177,6 +175,8 @@ def finish(
     commit: str = "",
     rescue: str = "",
 ) -> IterationEnded:
+    if evidence.waiting:
+        ground.desk.keep_waiting(evidence.waiting)
     story = target.plan.story(attempt.work.story) if attempt.work.story else None
     outcome = evidence.outcome
     ended = IterationEnded(
