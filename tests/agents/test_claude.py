@@ -31,7 +31,8 @@ def argv(cwd: Path, **fields: Any) -> list[str]:
 def test_the_client_streams_a_fresh_session_without_the_users_own_settings(tmp_path: Path) -> None:
     assert argv(tmp_path) == [
         *("/opt/claude", "-p", "--output-format", "stream-json", "--verbose"),
-        *("--no-session-persistence", "--setting-sources", "project", "--strict-mcp-config"),
+        *("--setting-sources", "project", "--strict-mcp-config", "--no-session-persistence"),
+        "--disallowedTools=AskUserQuestion,EnterPlanMode,ExitPlanMode",
     ]
 
 
@@ -46,6 +47,13 @@ def test_options_appear_when_they_are_set(tmp_path: Path) -> None:
     assert words[words.index("--model") + 1] == "opus"
     assert words[words.index("--append-system-prompt") + 1] == "Know this.\n- really"
     assert "--allowedTools=Bash(git *),Edit" in words
+    assert "--no-session-persistence" not in argv(tmp_path, keep=True)
+    assert "--disallowedTools=AskUserQuestion,EnterPlanMode,ExitPlanMode,WebFetch" in argv(
+        tmp_path, disallowed_tools="WebFetch"
+    )
+    more = argv(tmp_path, fallback_model="sonnet", budget_usd=1.5)
+    assert more[more.index("--fallback-model") + 1] == "sonnet"
+    assert more[more.index("--max-budget-usd") + 1] == "1.5"
     assert "--dangerously-skip-permissions" not in words
     assert "--dangerously-skip-permissions" in argv(tmp_path, skip_permissions=True)
 

@@ -43,6 +43,8 @@ passed only when the settings say so (agent.env); CLAUDECODE never is: the clien
 _RETRIES = 6
 """About half a minute. The client's own ten take three minutes, also for a key that is wrong; the loop tries again."""
 _SHELL = "/bin/bash"
+_NOBODY_ANSWERS = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
+"""Tools that wait for a person. Nobody is there; a question goes into the request file."""
 
 
 def find(session: Session, path: str) -> str:
@@ -74,7 +76,9 @@ def _bundled() -> str | None:
 def launch(session: Session, program: str) -> Launch:
     """Each process is a fresh session, free of the user's own hooks, plugins and MCP servers."""
     argv = [program, *session.command[1:], "-p", "--output-format", "stream-json", "--verbose"]
-    argv += ["--no-session-persistence", "--setting-sources", "project", "--strict-mcp-config"]
+    argv += ["--setting-sources", "project", "--strict-mcp-config"]
+    if not session.keep:
+        argv.append("--no-session-persistence")
     if session.hooks is not None:
         argv += ["--settings", str(session.hooks.settings)]
     if session.model:
@@ -84,6 +88,11 @@ def launch(session: Session, program: str) -> Launch:
     if session.allowed_tools:
         # One word with `=`: the option takes all words that follow, and a rule such as `Bash(git *)` has spaces.
         argv.append(f"--allowedTools={argument(session.allowed_tools)}")
+    argv.append(f"--disallowedTools={argument(','.join(filter(None, (*_NOBODY_ANSWERS, session.disallowed_tools))))}")
+    if session.fallback_model:
+        argv += ["--fallback-model", argument(session.fallback_model)]
+    if session.budget_usd:
+        argv += ["--max-budget-usd", f"{session.budget_usd:g}"]
     if session.skip_permissions:
         argv.append("--dangerously-skip-permissions")
     return Launch(tuple(argv), session.prompt.encode("utf-8", "replace"), _environment(session))

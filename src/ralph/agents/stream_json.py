@@ -46,6 +46,8 @@ class StreamJson:
         self._cost = 0.0
         self._tokens = Tokens()
         self._context = 0
+        self._overridden = False
+        """The client ended the session although a Stop hook kept saying no."""
 
     def __call__(self, line: bytes) -> Iterable[AgentEvent]:
         event = decode(line)
@@ -71,6 +73,8 @@ class StreamJson:
             case "api_retry":
                 status = count(event.get("error_status")) or None
                 return [Retry(count(event.get("attempt")), status, text(event.get("error")))]
+            case "notification" if event.get("key") == "stop-hook-block-cap":
+                self._overridden = True
             case "permission_denied":
                 # Only what needs somebody to say yes; a hook that denies a call does not come this way.
                 name = text(event.get("tool_name"))
@@ -158,6 +162,7 @@ class StreamJson:
             tokens=self._new_tokens(event),
             turns=count(event.get("num_turns")),
             models=_by_cost(members(event.get("modelUsage"))),
+            note="the client overrode the Stop hook, which kept saying no" if self._overridden else "",
         )
 
     def _trouble(self, event: dict[str, Any], said: str) -> Trouble | None:

@@ -49,6 +49,14 @@ class Agent(Section, frozen=True):
     allowed_tools: Annotated[
         Words, key("Tools the agent may use without being asked.", "--allowed-tools", metavar="TOOLS")
     ] = ()
+    disallowed_tools: Annotated[Words, key("Tools the agent may not use.", "--disallowed-tools", metavar="TOOLS")] = ()
+    fallback_model: Annotated[
+        str, key("The model to use while the first one is overloaded.", "--fallback-model", metavar="MODEL")
+    ] = ""
+    budget_usd: Annotated[
+        float, key("Most money for one session of the agent, in dollars; 0: no limit.", "--budget", metavar="USD", ge=0)
+    ] = 0.0
+    keep_sessions: Annotated[bool, key("Let the client keep transcripts of its sessions in its own folder.")] = False
     dangerously_skip_permissions: Annotated[
         bool,
         key(

@@ -93,6 +93,8 @@ class Result(Struct, frozen=True, tag="result"):
     tokens: Tokens = Tokens()
     turns: int = 0
     models: tuple[str, ...] = ()
+    note: str = ""
+    """Something about the way it ended that is worth knowing."""
 
 
 AgentEvent = Init | Text | ToolUse | ToolResult | Usage | Limit | Retry | Result
@@ -116,6 +118,7 @@ class Outcome(Struct, frozen=True):
     cost_usd: float | None = None
     turns: int = 0
     tools: int = 0
+    note: str = ""
 
 
 _KEPT = 4000
@@ -154,6 +157,7 @@ def _finish(outcome: Outcome, event: Result, promise: str) -> Outcome:
         tokens=outcome.tokens + event.tokens,
         cost_usd=sum(costs) if costs else None,
         turns=outcome.turns + event.turns,
+        note=event.note or outcome.note,
     )
 
 

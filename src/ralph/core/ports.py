@@ -117,6 +117,11 @@ class Session(Struct, frozen=True, kw_only=True):
     cwd: Path
     model: str = ""
     allowed_tools: str = ""
+    disallowed_tools: str = ""
+    fallback_model: str = ""
+    budget_usd: float = 0
+    keep: bool = False
+    """The client may keep a transcript of the session."""
     skip_permissions: bool = False
     command: tuple[str, ...] = ()
     """For the `command` agent, and to name another binary for the others."""

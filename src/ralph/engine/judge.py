@@ -139,7 +139,7 @@ def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
     if evidence.delta is None:
         return [], [f"the plan could not be read and was put back as it was: {evidence.plan_problem}"]
     changes: list[Change] = []
-    notices: list[str] = []
+    notices = [evidence.outcome.note] if evidence.outcome.note else []
     for edited in evidence.delta.edited:
         legal = {n: getattr(edited.new, n) for n in _FREE_TO_EDIT if getattr(edited.new, n) != getattr(edited.old, n)}
         if legal:
