@@ -13,6 +13,7 @@ from ralph.core.environment import child_environment
 from ralph.core.events import CheckEnded
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Plan, Story
+from ralph.host.signals import StopSignal
 
 
 class Checks:
@@ -24,13 +25,15 @@ class Checks:
         root: Path,
         env: Mapping[str, str],
         tell: Callable[[CheckEnded], object],
-        is_stopped: Callable[[], bool],
+        stop: StopSignal,
+        run: str,
     ) -> None:
         self._config = config
         self._root = root
-        self._env = child_environment(env, config.agent.env)
+        # The mark by which a later run finds what this one left behind, should it be killed.
+        self._env = child_environment(env, config.agent.env, {"RALPH_RUN": run})
         self._tell = tell
-        self._is_stopped = is_stopped
+        self._stop = stop
 
     def __call__(
         self, plan: Plan, story: Story | None, when: str, iteration: int, tree: str
@@ -49,10 +52,16 @@ class Checks:
                 timeout=check.timeout,
                 cwd=check.cwd,
                 required=check.required,
+                stop=self._stop,
             )
+            if self._is_stopped() and not result.passed:  # it was ended, and says nothing about the work
+                break
             self._tell(CheckEnded(iteration=iteration, tree=tree, check_set=identity, result=result))
             results.append(result)
         return tuple(results)
 
+    def _is_stopped(self) -> bool:
+        return self._stop.requested
+
     def run_command(self, name: str, command: str, *, timeout: float | None, cwd: str = "") -> CheckResult:
-        return run_check(name, command, root=self._root, env=self._env, timeout=timeout, cwd=cwd)
+        return run_check(name, command, root=self._root, env=self._env, timeout=timeout, cwd=cwd, stop=self._stop)

@@ -88,7 +88,8 @@ def make_ground(
     books = bookkeeping(ref, where, spec.repo.root)
     desk = WorkspaceDesk(ref.root, ref.folder)
     steps = plan_steps(config, ref.root)
-    checks = Checks(config, ref.root, env, journal.write, lambda: stop.requested)
+    hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run})
+    checks = Checks(config, ref.root, env, journal.write, stop, spec.run)
     runner = AgentRunner(
         find_agent(config.agent.name),
         journal,
@@ -102,7 +103,7 @@ def make_ground(
     )
 
     def pipeline(planned: tuple[Any, ...]) -> Pipeline:
-        return Pipeline(planned, journal.write, stop.wait)
+        return Pipeline(planned, journal.write, stop.wait, lambda: stop.requested)
 
     def needs_setup() -> bool:
         return bool(steps.markers) and not all(marker.exists() for marker in steps.markers)
@@ -121,7 +122,7 @@ def make_ground(
         folder=folder,
         journal=journal,
         book=store,
-        tree=GitWorkTree(spec.repo, plan_state(ref, env) / "index", child_environment(env, config.agent.env)),
+        tree=GitWorkTree(spec.repo, plan_state(ref, env) / "index", hook_env),
         desk=desk,
         stop=stop,
         clock=clock,

@@ -11,6 +11,7 @@ from ralph.core.errors import ConfigError
 from ralph.core.evidence import CheckResult
 from ralph.core.text import clean
 from ralph.host.proc import CannotStart, run_shell
+from ralph.host.signals import StopSignal
 
 _KEPT = 200_000
 _TAIL_LINES = 100
@@ -25,13 +26,14 @@ def run_check(
     timeout: float | None,
     cwd: str = "",
     required: bool = True,
+    stop: StopSignal | None = None,
 ) -> CheckResult:
     """Run one command. It never raises for what the command does; that is its result."""
     folder = Path(os.path.realpath(root / cwd)) if cwd else root
     if not folder.is_relative_to(os.path.realpath(root)):
         raise ConfigError(f"check {name!r} would run in {cwd}, outside of the workspace")
     try:
-        finished = run_shell(command, cwd=folder, env=env, timeout=timeout, limit=_KEPT)
+        finished = run_shell(command, cwd=folder, env=env, timeout=timeout, limit=_KEPT, stop=stop)
     except CannotStart as error:
         return CheckResult(name=name, command=command, passed=False, code=127, tail=str(error), required=required)
     output = finished.out + finished.err

@@ -44,10 +44,17 @@ class Passed(Struct, frozen=True):
 class Pipeline:
     """Holds the circuits of a run; everything else is given anew for each iteration."""
 
-    def __init__(self, steps: Sequence[PlannedStep], tell: Callable[[StepEnded], object], pause: Pause) -> None:
+    def __init__(
+        self,
+        steps: Sequence[PlannedStep],
+        tell: Callable[[StepEnded], object],
+        pause: Pause,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._steps = tuple(steps)
         self._tell = tell
         self._pause = pause
+        self._is_stopped = is_stopped
         self._circuits = {number: step.circuit for number, step in enumerate(steps) if step.circuit}
 
     def run(self, make_context: Callable[[float | None], StepContext], iteration: int) -> Passed:
@@ -55,6 +62,8 @@ class Pipeline:
         checks: list[CheckResult] = []
         commit = False
         for number, planned in enumerate(self._steps):
+            if self._is_stopped():
+                break
             report = self._one(number, planned, make_context, iteration)
             if report is None:
                 continue

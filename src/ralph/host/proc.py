@@ -22,6 +22,7 @@ from ralph.host.adopt import HOUSEHOLD
 from ralph.host.excerpt import Excerpt
 from ralph.host.ptable import require_process_control
 from ralph.host.pump import Pump
+from ralph.host.signals import StopSignal
 from ralph.host.tree import Tree
 
 _SWEEP_GRACE = 0.5
@@ -60,10 +61,12 @@ def run(
     limit: int = 1_000_000,
     grace: float = 2.0,
     sweep: bool = True,
+    stop: StopSignal | None = None,
 ) -> Finished:
     """Run a command to its end. Over `timeout` its whole tree is ended. Of each output at most `limit` bytes are kept.
 
     Raises CannotStart, a SetupError, when there is no such program. With `sweep` nothing it started outlives it.
+    A request to `stop` ends it like a timeout; an urgent one without grace.
     """
     out, err = Excerpt(limit), Excerpt(limit)
     begun = time.monotonic()
@@ -72,14 +75,21 @@ def run(
     timed_out = False
     swept = 0
     try:
-        with contextlib.closing(Pump(process, stdin, out.feed, err.feed)) as pump:
+        with contextlib.closing(Pump(process, stdin, out.feed, err.feed, stop.fileno() if stop else None)) as pump:
+
+            def turn(seconds: float) -> bool:
+                if pump.turn(seconds) and stop:
+                    stop.drain()
+                return stop is not None and stop.urgent
+
             while process.poll() is None:
                 left = 3600.0 if timeout is None else begun + timeout - time.monotonic()
-                if left <= 0:
-                    timed_out = True
-                    tree.end(grace=grace, meanwhile=lambda seconds: pump.turn(seconds) and False)
+                stopped = stop is not None and stop.requested
+                if stopped or left <= 0:
+                    timed_out = not stopped
+                    tree.end(grace=0 if stop and stop.urgent else grace, meanwhile=turn)
                     break
-                pump.turn(left)
+                turn(left)
             pump.drain()
             if sweep:
                 swept = tree.end(grace=min(grace, _SWEEP_GRACE)).found
@@ -105,10 +115,11 @@ def run_shell(
     limit: int = 1_000_000,
     grace: float = 2.0,
     sweep: bool = True,
+    stop: StopSignal | None = None,
 ) -> Finished:
     """`run` for a line of shell, as people write checks."""
     shell = ["/bin/sh", "-c", command]
-    return run(shell, cwd=cwd, env=env, stdin=stdin, timeout=timeout, limit=limit, grace=grace, sweep=sweep)
+    return run(shell, cwd=cwd, env=env, stdin=stdin, timeout=timeout, limit=limit, grace=grace, sweep=sweep, stop=stop)
 
 
 def start(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None, stdin: bool) -> Popen[bytes]:
