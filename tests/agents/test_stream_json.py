@@ -25,6 +25,7 @@ from ralph.core.agent import (
     ToolResult,
     ToolUse,
     Trouble,
+    Usage,
     add,
 )
 
@@ -63,6 +64,7 @@ def failure(status: int | None = None, **fields: Any) -> bytes:
 def test_a_session_with_tools_reads_as_what_happened() -> None:
     assert [_short(event) for event in read(SAMPLES["ok_tools"])] == [
         "Init claude-opus-5-5",
+        "Usage 100",
         "Text I will run a command.",
         "ToolUse Bash echo hi > a.txt; cat a.txt",
         "ToolResult True",
@@ -90,6 +92,8 @@ def _short(event: AgentEvent) -> str:
             what = summary
         case ToolResult(ok=ok):
             what = ok
+        case Usage(context):
+            what = context
         case _:
             what = event
     return f"{type(event).__name__} {what}"
