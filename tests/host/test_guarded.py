@@ -25,7 +25,7 @@ def _prepared(tmp_path: Path) -> Project:
 
 def _files(project: Project) -> dict[str, tuple[int, bytes]]:
     found = {}
-    for name in ("config", "config.worktree", "commondir", "info", "hooks"):
+    for name in ("config", "config.worktree", "commondir", "shallow", "objects/info", "info", "hooks"):
         path = project.root / ".git" / name
         inner = [path, *path.rglob("*")] if path.is_dir() and not path.is_symlink() else [path]
         for item in inner:
@@ -107,7 +107,17 @@ def _no_attributes(git: Path) -> None:
     (git / "info" / "attributes").unlink()
 
 
+def _cut_the_history(git: Path) -> None:
+    (git / "shallow").write_text("0" * 40 + "\n")
+
+
+def _borrow_objects(git: Path) -> None:
+    (git / "objects" / "info" / "alternates").write_text("/elsewhere\n")
+
+
 ATTACKS = [
+    _cut_the_history,
+    _borrow_objects,
     _edit_config,
     _break_config,
     _config_is_a_folder,

@@ -670,3 +670,26 @@ def test_an_agent_that_locks_the_git_folder_is_rolled_back(tmp_path: Path) -> No
         roll_back(repo, "run/1", project.index, checkpoint, "rejected")
         assert project.listing() == before
         project.check_health()
+
+
+def test_new_pipes_are_removed_and_old_ones_stay(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    os.mkfifo(project.root / "mine")
+    os.utime(project.root / "mine", (1, 1))
+    time.sleep(0.2)
+    checkpoint, before = take(project.repo, project.index), project.listing()
+    for name in ("pipe", "src/pipe", "new/deep/pipe"):
+        (project.root / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(project.root / name)
+    project.write("x.log", "ignored")
+    _roll_back(project, checkpoint)
+    assert project.listing() == before | {"x.log": ("file", b"ignored")}
+
+
+@pytest.mark.parametrize("text", ["ref: refs/heads/../x\n", "ref: refs/heads/a..b\n", "ref: refs/heads/x.lock\n", "\n"])
+def test_a_head_that_git_would_not_take_is_mended(tmp_path: Path, text: str) -> None:
+    project = Project(tmp_path)
+    repo, checkpoint, head = project.repo, take(project.repo, project.index), project.head()
+    project.write(".git/HEAD", text)
+    roll_back(repo, "run/1", project.index, checkpoint, "rejected")
+    assert (project.head(), project.git("symbolic-ref", "HEAD")) == (head, "refs/heads/main")

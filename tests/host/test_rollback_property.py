@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from ralph.host.checkpoint import take
 from ralph.host.rescue import roll_back
 from support.agent_doings import by_a_user, by_an_agent, do
-from support.repositories import Project
+from support.repositories import Project, listing
 
 
 def visible(project: Project) -> set[str]:
@@ -19,6 +19,12 @@ def visible(project: Project) -> set[str]:
     empty = [name for name in project.listing() if name.endswith("/")]
     shown = {name for name in empty if not project.git("check-ignore", "--no-index", "--", name, check=False)}
     return {name for name in out.split("\0") if name} | shown
+
+
+def _outside(project: Project) -> dict[str, dict[str, tuple[str, bytes]]]:
+    return {
+        folder.name: listing(folder) for folder in project.root.parent.iterdir() if folder.name[:3] in ("out", "mov")
+    }
 
 
 @settings(max_examples=30)
@@ -44,16 +50,17 @@ def test_all_an_agent_did_is_saved_and_undone(
             for name, item in project.listing().items()
             if item[0] in ("file", "program", "link") and files.get(name) != item
         }
-        tip, left_by_agent = project.head(), project.listing()
+        tip, left_by_agent, outside = project.head(), project.listing(), _outside(project)
 
         rolled = roll_back(project.repo, "run/1", project.index, checkpoint, "rejected")
 
         assert rolled.restored.is_complete, rolled.restored
+        assert _outside(project) == outside
         now = project.listing()
         for name in files:
             if name in seen:
                 assert now.get(name) == files[name], name
-            elif not name.endswith("/") and not any(f"{other}/" in f"{name}/" for other in seen):
+            elif not name.endswith("/") and not any(f"{name}/".startswith(f"{other}/") for other in seen):
                 assert now.get(name) == left_by_agent.get(name), f"ignored, but touched: {name}"
         ignored_then = {name for name in now if name not in files}
         left = {name for name in ignored_then if name in visible(project)}

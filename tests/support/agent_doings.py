@@ -42,6 +42,9 @@ by_an_agent = st.lists(st.one_of(to_files, with_git), min_size=1, max_size=8)
 
 
 def do(project: Project, what: str, name: str, other: str) -> None:
+    """Do one thing, if it is possible. Links lead to a folder beside the project: nothing else is ever touched."""
+    outside = project.root.parent / "outside"
+    outside.mkdir(exist_ok=True)
     path = project.root / name
     with contextlib.suppress(OSError):
         match what:
@@ -61,10 +64,11 @@ def do(project: Project, what: str, name: str, other: str) -> None:
             case "folder":
                 path.mkdir(parents=True)
             case "chmod":
-                path.chmod(path.stat().st_mode ^ 0o111)
+                if path.is_file():
+                    path.chmod(path.stat().st_mode ^ 0o111)
             case "link":
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.symlink_to("/etc" if other else "a.txt")
+                path.symlink_to(project.root.parent / "outside" if other else "a.txt")
             case "swap":  # the thing goes elsewhere, and a link to it takes its place
                 elsewhere = project.root.parent / f"moved-{len(list(project.root.parent.iterdir()))}"
                 path.rename(elsewhere)

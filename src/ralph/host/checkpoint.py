@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ralph.core.errors import SetupError
 from ralph.host.git import Call, GitFailed, ask, git, line
 from ralph.host.guarded import Tampering, guard, put_back
 from ralph.host.kept import forget_oldest, keep, kept
@@ -78,6 +79,8 @@ def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoi
     known = parse_refs(answers[0].out)
     branches = {ref: name for ref, name in known.items() if ref.startswith(NAMED)}
     branch, head = head_of(repo, branches)
+    if branch is not None and not branch.isprintable():  # the journal holds text
+        raise SetupError(f"the name of the branch {branch!r} is not text", hint="rename it: git branch -m NAME")
     checkpoint = Checkpoint(
         head=head,
         branch=branch,

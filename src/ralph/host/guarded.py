@@ -17,8 +17,9 @@ from ralph.host.kept import keep, kept
 from ralph.host.removal import remove_tree
 from ralph.host.repo import Repo
 
-# `commondir` makes git read another configuration; `info/grafts` makes it see another history.
-_SHARED = ("config", "info/attributes", "info/exclude", "info/grafts", "hooks")
+# `commondir` makes git read another configuration; grafts and `shallow` make it see another history, and without its
+# alternates a shared clone has no objects.
+_SHARED = ("config", "info/attributes", "info/exclude", "info/grafts", "shallow", "objects/info/alternates", "hooks")
 _OWN = ("config.worktree", "commondir", "gitdir", "info/sparse-checkout")
 
 

@@ -28,12 +28,17 @@ from ralph.host.files import write_bytes
 from ralph.host.git import ask, git, line
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.kept import kept
-from ralph.host.plain_file import read_plain, special_below
+from ralph.host.plain_file import read_plain, special_in
 from ralph.host.removal import remove_tree
 from ralph.host.repo import Repo
 
 _PREFIX = "refs/heads/"
 _MOVES = re.compile(r"\tcheckout: moving from (\S+) to (\S+)")
+# A commit, or a branch whose name git takes: otherwise git says that this is no repository.
+_HEAD = re.compile(
+    rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\n?"
+    rb"|ref: refs/(?!.*(?:\.\.|//|/\.|\.lock(?:/|\n?\Z)|@\{|[/.]\n?\Z))[^\0-\x20~^:?*\[\\\x7f]+\n?"
+)
 _LEFTOVERS = (
     *("MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "MERGE_RR", "AUTO_MERGE", "MERGE_AUTOSTASH", "SQUASH_MSG"),
     *("CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "rebase-merge", "rebase-apply", "sequencer"),
@@ -91,10 +96,10 @@ def _lost(before: dict[str, str], now: dict[str, str]) -> dict[str, str]:
 
 def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
     """Without a valid HEAD git does not even see a repository. True when it had to be written."""
-    for pipe in special_below(repo.common_dir / "refs"):  # git would wait for it
+    for pipe in special_in(repo.common_dir / "refs", deep=True):  # git would wait for it
         pipe.unlink()
     path = repo.git_dir / "HEAD"
-    is_valid = bool(re.fullmatch(rb"ref: refs/[^\0\n]+\n?|[0-9a-f]{40,64}\n?", read_plain(path) or b""))
+    is_valid = bool(_HEAD.fullmatch(read_plain(path) or b""))
     if not is_valid:
         remove_tree(path)
         wanted = checkpoint.head if checkpoint.branch is None else f"ref: {_PREFIX}{checkpoint.branch}"

@@ -30,14 +30,16 @@ def is_special(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
 
 
-def special_below(folder: Path) -> Iterator[Path]:
+def special_in(folder: Path, *, deep: bool = False) -> list[Path]:
     """Everything of that kind in a folder. Looks at names only, so thousands of refs cost next to nothing."""
+    found: list[Path] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                yield from special_below(Path(entry.path))
+                found += special_in(Path(entry.path), deep=True) if deep else []
             elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
-                yield Path(entry.path)
+                found.append(Path(entry.path))
+    return found
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from ralph.host.git import ask, git, names, printable
 from ralph.host.guarded import Tampering
 from ralph.host.heads import restore_heads
 from ralph.host.nested import SAVED_GIT, all_files_below, files_of, new_repositories
-from ralph.host.plain_file import disk_trouble
+from ralph.host.plain_file import disk_trouble, special_in
 from ralph.host.removal import (
     is_file,
     make_folders,
@@ -159,27 +159,30 @@ class _Work:
             remove_empty_folders(self.repo.root, folder, self._stays)
 
     def remove_pipes(self) -> None:
-        """Pipes and sockets made since: git does not see them, they hold nothing, and who reads one waits for ever."""
-        for folder in (b"", *self.kept_folders):
-            with contextlib.suppress(OSError), os.scandir(os.fsencode(self.repo.root) + b"/" + folder) as found:
-                for item in found:
-                    if item.is_symlink() or item.is_file() or item.is_dir():
-                        continue
-                    if item.stat(follow_symlinks=False).st_ctime >= self.checkpoint.taken_at - _SLACK:
-                        remove_file(self.repo.root, folder + b"/" + item.name if folder else item.name)
+        """Pipes and sockets made since the checkpoint: they hold nothing, but a test that opens one waits for ever."""
+        for folder in {b"", *self.kept_folders, *self._untracked_folders()}:
+            place = self.repo.root / os.fsdecode(folder)
+            for path in special_in(place) if not place.is_symlink() else ():
+                if path.lstat().st_ctime >= self.checkpoint.taken_at - _SLACK:
+                    name = os.path.relpath(os.fsencode(path), os.fsencode(self.repo.root))
+                    self.removed += [name] if remove_file(self.repo.root, name) else []
 
-    def restore_empty_folders(self) -> None:
-        """Remove folders that are empty and were made, or emptied, since the checkpoint; make those that were there."""
+    def _untracked_folders(self) -> Iterator[bytes]:
         listing = ask(self.shadow, "ls-files", "-z", "--others", "--directory", "--exclude-standard").out
         root = os.fsencode(self.repo.root)
         for item in names(listing):
             for where, _, _ in os.walk(root + b"/" + item[:-1] if item.endswith(b"/") else b"", topdown=False):
                 folder = os.path.relpath(where, root)
-                if b".git" in folder.split(b"/"):
-                    continue
-                with contextlib.suppress(OSError):
-                    if os.lstat(where).st_mtime >= self.checkpoint.taken_at - _SLACK:
-                        remove_empty_folders(self.repo.root, folder, self._stays)
+                if b".git" not in folder.split(b"/"):
+                    yield folder
+
+    def restore_empty_folders(self) -> None:
+        """Remove folders that are empty and were made, or emptied, since the checkpoint; make those that were there."""
+        for folder in list(self._untracked_folders()):
+            with contextlib.suppress(OSError):
+                changed_at = (self.repo.root / os.fsdecode(folder)).lstat().st_mtime
+                if changed_at >= self.checkpoint.taken_at - _SLACK:
+                    remove_empty_folders(self.repo.root, folder, self._stays)
         for folder in self.checkpoint.empty_folders:
             make_folders(self.repo.root, folder)
 
