@@ -68,7 +68,7 @@ def _write_head(story: Story, like: str) -> str:
     return f"{name}: {story.title}"
 
 
-_DIALECT = Dialect(NAME, SPEAKS, STATES, us_stories.IDS, us_stories.read, _write_head)
+_DIALECT = Dialect(NAME, SPEAKS, STATES, us_stories.IDS, us_stories.SHAPE, us_stories.read, _write_head)
 
 
 def detect(root: Path) -> list[PlanRef]:
@@ -101,7 +101,7 @@ def locations(ref: PlanRef) -> Locations:
 def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
     verify = ", ".join(story_text.code_span(command) for command in facts.verify)
     plan = f"""\
-# {facts.name}
+# {one_line(facts.name)}
 
 ## Stories
 
@@ -122,5 +122,5 @@ As a user, I want … so that …
     folder = ref.folder.relative_to(ref.root)
     return {
         str(folder / _FILE): plan,
-        str(folder / "progress.md"): f"# Progress: {facts.name}\n\nStarted: {facts.date}\n",
+        str(folder / "progress.md"): f"# Progress: {one_line(facts.name)}\n\nStarted: {facts.date}\n",
     }

@@ -49,7 +49,7 @@ _LIKE_A_STEP = re.compile(r"[ \t]*(?:(?:\*\*|__)[0-9][^ \t\n]*|[0-9]+\.[0-9A-Za-
 _REF = re.compile(r"(?:^|[ \t]+)\[([A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+(?:\.[0-9]+)*)\]\Z")
 
 
-_PLAIN = plain_plan.shape(_STEP, r"\*\*ID\*\*[ ]", r"(?:\*\*|__)?[0-9]")
+_SHAPE = plain_plan.shape(_STEP, r"\*\*ID\*\*[ ]", r"(?:\*\*|__)?[0-9]")
 
 
 class BudgetLine(Struct, frozen=True):
@@ -83,7 +83,7 @@ def edit(source: bytes, changes: Sequence[Change]) -> bytes:
 
 def _quickly(text: str) -> tuple[str, list[Story]] | None:
     """Name and steps of a spec that is written in the plainest way, or None."""
-    return plain_plan.read(text, _PLAIN, _IDS, _split_title)
+    return plain_plan.read(text, _SHAPE, _IDS, _split_title)
 
 
 def _read(text: str, file: str) -> Reading:
@@ -180,7 +180,7 @@ def _write_head(story: Story, _like: str) -> str:
     return f"**{story.id}** {story.title}" + (f" [{story.ref}]" if story.ref else "")
 
 
-_DIALECT = Dialect(NAME, SPEAKS, STATES, _IDS, _read, _write_head)
+_DIALECT = Dialect(NAME, SPEAKS, STATES, _IDS, _SHAPE, _read, _write_head)
 
 
 def detect(root: Path) -> list[PlanRef]:
@@ -210,7 +210,7 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
     verify = ", ".join(story_text.code_span(command) for command in facts.verify)
     check = f"  - Verify: {verify}\n" if verify else ""
     spec = f"""\
-# {facts.name}
+# {one_line(facts.name)}
 
 ## 1. First phase
 
@@ -220,7 +220,7 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
 - [ ] **1.R** Review: the checks pass, nothing is left half done
 {check}"""
     readme = f"""\
-# {facts.name}: where to look
+# {one_line(facts.name)}: where to look
 
 Read only what the step at hand needs.
 

@@ -16,6 +16,7 @@ from ralph.core.plan import Plan, State, Story
 from ralph.core.text import one_line
 from ralph.plans.blocks import Block
 from ralph.plans.markdown import newline_of, with_plain_line_ends
+from ralph.plans.plain_plan import find_boxes
 from ralph.plans.story_fields import joined, set_field, write_body
 from ralph.plans.story_place import (
     Dialect,
@@ -31,26 +32,43 @@ from ralph.plans.story_place import (
     line_end,
     removal,
 )
+from ralph.plans.story_text import FIELDS
 
-_BODY = ("description", "criteria", "verify", "depends_on", "notes")
+_FEW = 10
 _NUMBERED = re.compile(r"([0-9]+)(?=[.)])")
 
 
 def edit(source: bytes, changes: Sequence[Change], dialect: Dialect) -> bytes:
     """The same bytes with just these changes. `source` is a plan that was read before."""
     checked = [_checked(change, dialect) for change in changes]
+    marks = {c.story: c.fields["state"] for c in checked if isinstance(c, SetFields) and c.fields.keys() == {"state"}}
+    is_marking = len(marks) == len(checked)
+    if is_marking and len(marks) <= _FEW and (marked := _marked(source.decode(), marks, dialect)) is not None:
+        return marked.encode()
     draft = _Draft(source.decode(), dialect)
     before = draft.reading()
     for change in checked:
         draft.apply(change)
     text = draft.finish()
-    if all(isinstance(change, SetFields) and set(change.fields) <= {"state"} for change in checked):
+    if is_marking:
         return text.encode()
     _must_mean(apply(Plan(name="", stories=tuple(place.story for place in before.places)), checked), text, dialect)
     try:
         return text.encode()
     except UnicodeEncodeError:
         raise IllegalChange("the text of this change is not Unicode") from None
+
+
+def _marked(text: str, states: dict[str, State], dialect: Dialect) -> str | None:
+    """What a loop does most: tick the box of one story. None when the plan needs a thorough look."""
+    boxes = find_boxes(text, dialect.shape, dialect.ids, states)
+    if boxes is None:
+        return None
+    for story_id, box in boxes.items():
+        is_done = states[story_id] is State.DONE
+        if (text[box] != " ") != is_done:
+            text = f"{text[:box]}{'x' if is_done else ' '}{text[box + 1 :]}"
+    return text
 
 
 def _checked(change: Change, dialect: Dialect) -> Change:
@@ -174,7 +192,7 @@ class _Draft:
             self._mark(place, is_done=fields["state"] is State.DONE)
         if fields.get("title", place.story.title) != place.story.title:
             self._splice(self._retitled(place, fields["title"]))
-        for name in _BODY:
+        for name in FIELDS:
             if name in fields:
                 body = body_of(self.reading(), self._find(story_id), self._dialect.ids)
                 self._splice(set_field(self._text, body, name, fields[name], self._newline))
@@ -290,7 +308,7 @@ def _box(story: Story) -> str:
 
 
 def _body_values(story: Story) -> dict[str, Any]:
-    return {name: getattr(story, name) for name in _BODY}
+    return {name: getattr(story, name) for name in FIELDS}
 
 
 def _parts(reading: Reading, place: Place) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from ralph.core.plan import State, Story
 from ralph.plans import story_text
 from ralph.plans.blocks import Block, Kind
+from ralph.plans.plain_plan import Shape
 from ralph.plans.story_text import Piece
 
 
@@ -73,6 +74,8 @@ class Dialect(Struct, frozen=True):
     states: frozenset[State]
     ids: re.Pattern[str]
     """Finds the ids in a `Depends on:`."""
+    shape: Shape
+    """What plans look like that can be read the quick way."""
     read: Callable[[str, str], Reading]
     """Text and file name. Raises PlanError."""
     write_head: Callable[[Story, str], str]

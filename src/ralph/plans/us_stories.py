@@ -23,12 +23,12 @@ IDS = re.compile(r"(?<![\w-])[Uu][Ss]-[\w-]*\w")
 """Finds ids in a line, also wrong ones: those are then said to be unknown."""
 _HEAD = re.compile(
     r"[ \t]*(?P<bold>\*\*|__)?(?P<id>US-[0-9]+)(?![^\W_]|-|_(?!_))"
-    r"(?(bold)(?:(?P=bold)[ \t]*[:.–—-]?|[ \t]*[:.–—-][ \t]*(?P=bold)|(?P<all>[ \t]*[:.–—-]?))|[ \t]*[:.–—-]?)"
+    r"(?(bold)(?:(?P=bold)[ \t]*[:.–—-]?|[ \t]*[:.–—-](?P=bold)|(?P<all>[ \t]*[:.–—-]?))|[ \t]*[:.–—-]?)"
     r"[ \t]*(?P<title>[^\n]*)"
 )
 _LIKE_A_STORY = re.compile(r"[ \t]*(?:\*\*|__)?US-[^ \t\n]*", re.IGNORECASE)
 _LIKE = r"(?:\*\*|__)?[Uu][Ss]-"
-_PLAIN = plain_plan.shape("US-[0-9]+", "ID:[ ]", _LIKE, r"ID:[ ][^\s]", _LIKE)
+SHAPE = plain_plan.shape("US-[0-9]+", "ID:[ ]", _LIKE, r"ID:[ ][^\s]", _LIKE)
 
 
 class _Mark(Struct, frozen=True, gc=False):
@@ -41,7 +41,7 @@ class _Mark(Struct, frozen=True, gc=False):
 
 def quickly(text: str) -> tuple[str, list[Story]] | None:
     """Name and stories of a plan that is written in the plainest way, or None."""
-    return plain_plan.read(text, _PLAIN, IDS)
+    return plain_plan.read(text, SHAPE, IDS)
 
 
 def read(text: str, file: str) -> Reading:
