@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -58,11 +59,14 @@ def _isolation(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Co
     watch = pytestconfig.stash[_watch]
     folder = Path.cwd()
     running = isolation.children()
+    home = tmp_path_factory.getbasetemp() / "homes" / str(next(_numbers))
     with pytest.MonkeyPatch.context() as patch:
-        _move_in(tmp_path_factory.getbasetemp() / "homes" / str(next(_numbers)), patch)
+        _move_in(home, patch)
         watch.is_on = True
         yield
         watch.is_on = False
+    with contextlib.suppress(OSError):
+        home.rmdir()  # most are still empty; what a test left there may help to understand it
 
     problems = [f"touched the real home: {what}" for what in watch.take()]
     if _gone_from(folder):
