@@ -19,7 +19,7 @@ from ralph.app.workspace import open_ref, store_for
 from ralph.app.worktrees import open_worktree
 from ralph.config.layers import Settings
 from ralph.config.trust import Verdict
-from ralph.core.errors import SetupError
+from ralph.core.errors import RalphError, SetupError
 from ralph.core.limits import Limits
 from ralph.core.moves import Stop
 from ralph.core.plan import Plan
@@ -94,8 +94,13 @@ def launch(
         tell(f"working in {ref.root} on branch {branch}; `git merge {branch}` takes it over")
     spec = RunSpec(run=run, ref=ref, settings=settings, repo=repo, once=prepared.once)
 
-    def ready(found: Situation) -> str:
-        return make_ready(spec, prepared, found, env, tell)
+    def ready(found: Situation, recovered: str) -> str:
+        try:
+            return make_ready(spec, prepared, found, env, tell)
+        except RalphError:
+            if recovered:  # no journal of this run will say it
+                tell(f"recovered: {recovered}")
+            raise
 
     def after(ended: Stop) -> None:
         finish_run(spec, ended, env, tell)

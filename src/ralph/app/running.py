@@ -22,7 +22,7 @@ from ralph.core.plan import Plan, State
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.engine.loop import Loop
-from ralph.engine.recover import recover
+from ralph.engine.recover import find_open, recover
 from ralph.host.files import make_folder, write_text
 from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
@@ -42,22 +42,23 @@ def execute(
     env: Mapping[str, str],
     stop: StopSignal,
     listeners: Sequence[Listener],
-    ready: Callable[[Situation], str],
+    ready: Callable[[Situation, str], str],
     after: Callable[[Stop], None],
     sinks_for: Callable[[], Sinks],
     clock: Callable[[], float] = time.time,
 ) -> Stop:
     """Run the loop while the plan is locked.
 
-    `ready` prepares the repository (branch, stash) once nothing else can be in the way, and names the branch;
-    `after` tidies up. `sinks_for` makes the sinks of one run; a killed one that is closed here gets its own.
+    `ready` prepares the repository (branch, stash) once nothing else can be in the way, and names the branch; it is
+    told what was recovered. `after` tidies up. `sinks_for` makes the sinks of one run; a killed one that is closed
+    here gets its own.
     """
     state = plan_state(spec.ref, env)
     make_folder(state, private=True)
     become_subreaper()
     with Lock(state / "run.lock").held_by(Owner.here(spec.run)):
         recovered, history = _recover_last(spec, state, env, stop, sinks_for(), clock)
-        branch = ready(situation(spec.repo))
+        branch = ready(situation(spec.repo), recovered.what if recovered else "")
         plan = store_for(spec.ref, env).load().plan
         write_text(state / _LAST, spec.run + "\n")
         journal = Journal(journal_path(workspace_state(spec.ref.root, env), spec.run), clock)
@@ -117,7 +118,8 @@ def _recover_last(
     for record in records:
         history = fold(history, record.event, record.t)
     carried = History(feedback=history.feedback)
-    if any(isinstance(record.event, RunEnded) for record in records):
+    is_over = any(isinstance(record.event, RunEnded) for record in records)
+    if is_over and find_open(record.event for record in records) is None:
         return None, carried
     journal = Journal(path, clock, seq=records[-1].seq if records else 0)
     told: list[AnyEvent] = []

@@ -15,10 +15,10 @@ from ralph.engine.ground import Commit, Inspection, RolledBack
 from ralph.host import commit_message
 from ralph.host.checkpoint import Checkpoint, take, undo_tampering
 from ralph.host.commits import agent_commits, commit_story
-from ralph.host.git import git, line, names, printable
+from ralph.host.git import ask, git, line, names, printable
 from ralph.host.guarded import Tampering
 from ralph.host.heads import put_back_lost
-from ralph.host.repo import Repo, still_the_same
+from ralph.host.repo import Repo, is_in_place, still_the_same
 from ralph.host.rescue import roll_back
 from ralph.host.shadow import shadow_of
 from ralph.host.situation import in_progress
@@ -43,6 +43,12 @@ class GitWorkTree:
         self._inspected = ""
         found: dict[str, Any] = msgspec.to_builtins(take(self._repo, self._index))
         return found
+
+    def is_in_place(self) -> bool:
+        return is_in_place(self._repo)
+
+    def knows(self, checkpoint: dict[str, Any]) -> bool:
+        return ask(self._repo, "cat-file", "-e", f"{_checkpoint(checkpoint).tree}^{{tree}}").code == 0
 
     def inspect(self, checkpoint: dict[str, Any]) -> Inspection:
         before = _checkpoint(checkpoint)

@@ -58,6 +58,14 @@ class WorkTree(Protocol):
 
     def checkpoint(self) -> dict[str, Any]: ...
 
+    def is_in_place(self) -> bool:
+        """Whether its folder is still the very one it was, whatever became of the repository in it."""
+        ...
+
+    def knows(self, checkpoint: dict[str, Any]) -> bool:
+        """Whether it can go back to this checkpoint: another repository cannot."""
+        ...
+
     def inspect(self, checkpoint: dict[str, Any]) -> Inspection: ...
 
     def tree(self) -> str:

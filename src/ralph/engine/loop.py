@@ -25,6 +25,8 @@ class Loop:
         self._ground = ground
         self._history = history
         self._seen = Seen()
+        self._before: Reading | None = None
+        """The plan before the iteration that is under way."""
         ground.journal.listen(self._remember)
 
     def run(self) -> Stop:
@@ -32,7 +34,7 @@ class Loop:
         try:
             stop = self._until_stopped()
         except RepositoryReplaced as error:
-            stop = Stop(Reason.REPOSITORY, f"{error}; {error.hint}")
+            stop = Stop(Reason.REPOSITORY, "; ".join(filter(None, (str(error), self._put_plan_back(), error.hint))))
         self._ground.journal.write(RunEnded(stop.reason, stop.detail))
         return stop
 
@@ -75,11 +77,20 @@ class Loop:
 
     def _iterate(self, work: Work, reading: Reading) -> None:
         ground = self._ground
+        self._before = reading
         attempt = prepare(ground, work, reading, self._history.number + 1, self._history.free.get(work.story, 0))
         evidence, inspection, wants_commit = act(ground, attempt, self._history.feedback.get(work.story, ""))
         verdict = judge(evidence)
         ground.journal.write(Judged(attempt.number, evidence, verdict))
         settle(ground, attempt, evidence, verdict, inspection, commit=ground.commits or wants_commit)
+        self._before = None
+
+    def _put_plan_back(self) -> str:
+        """The iteration stays open; but what the agent wrote into the plan must not pass for a person's."""
+        if self._before is None or not self._ground.tree.is_in_place():
+            return ""
+        self._ground.book.write(self._before)
+        return "the plan is as it was before this iteration"
 
     def _wait(self, wait: Wait) -> None:
         ground = self._ground

@@ -30,6 +30,7 @@ from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER, BEFORE
 from ralph.engine.settle import finish, keep, trailers_for, undo
+from ralph.host.repo import RepositoryReplaced
 from ralph.host.tree import ProcessId, end_left_behind
 
 _GRACE = 5.0
@@ -79,13 +80,33 @@ def recover(ground: Ground, records: list[Record]) -> str:
     ended = end_left_behind(agent, ("RALPH_RUN", ground.run), _GRACE)
     what = f"ended {ended} process{'' if ended == 1 else 'es'} of run {ground.run}" if ended else ""
     if found is not None:
-        done = _close(ground, found)
+        try:
+            done = _close(ground, found)
+        except RepositoryReplaced as error:
+            done = _give_up(ground, found, error)
         what = f"{what}; {done}" if what else done
-    ground.journal.write(RunEnded(Reason.INTERRUPTED, "killed; closed by the next run"))
+    if not any(isinstance(record.event, RunEnded) for record in records):
+        ground.journal.write(RunEnded(Reason.INTERRUPTED, "killed; closed by the next run"))
     return what
 
 
 def _close(ground: Ground, found: Open) -> str:
+    attempt, name = _attempt(ground, found)
+    before = attempt.reading
+    if not ground.tree.knows(attempt.checkpoint):
+        raise RepositoryReplaced(f"the repository in {ground.repo} has not got the files of its checkpoint")
+    if found.settling is None or found.judged is None:
+        evidence = _interrupted(attempt)
+        return _undo(ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was cut short")
+    target: Reading = ground.book.undump((ground.folder / AFTER).read_bytes())
+    evidence, verdict = found.judged.evidence, found.judged.verdict
+    if not found.settling.keep:
+        return _undo(ground, attempt, evidence, verdict, target, f"finished undoing {name}")
+    return _keep(ground, attempt, found, target, f"finished keeping {name}")
+
+
+def _attempt(ground: Ground, found: Open) -> tuple[Attempt, str]:
+    """The iteration as it was begun, and what to call it."""
     started = found.started
     before: Reading = ground.book.undump((ground.folder / BEFORE).read_bytes())
     attempt = Attempt(
@@ -97,15 +118,16 @@ def _close(ground: Ground, found: Open) -> str:
         checkpoint=started.checkpoint,
         begun=ground.clock(),
     )
-    name = f"iteration {started.iteration} ({started.story or started.mode.value})"
-    if found.settling is None or found.judged is None:
-        evidence = _interrupted(attempt)
-        return _undo(ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was cut short")
-    target: Reading = ground.book.undump((ground.folder / AFTER).read_bytes())
-    evidence, verdict = found.judged.evidence, found.judged.verdict
-    if not found.settling.keep:
-        return _undo(ground, attempt, evidence, verdict, target, f"finished undoing {name}")
-    return _keep(ground, attempt, found, target, f"finished keeping {name}")
+    return attempt, f"iteration {started.iteration} ({started.story or started.mode.value})"
+
+
+def _give_up(ground: Ground, found: Open, error: RepositoryReplaced) -> str:
+    """Another repository is in the place of the one that was worked in: only the plan can be put back."""
+    attempt, name = _attempt(ground, found)
+    ground.book.write(attempt.reading)
+    evidence = _interrupted(attempt)
+    finish(ground, attempt, evidence, judge(evidence), Inspection(""), attempt.reading)
+    return f"{name} cannot be undone, only the plan is as it was before it: {error}"
 
 
 def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, what: str) -> str:

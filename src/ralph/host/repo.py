@@ -164,6 +164,15 @@ def still_the_same(repo: Repo) -> None:
         raise _replaced(repo.common_dir / "packed-refs", "is no longer a file")
 
 
+def is_in_place(repo: Repo) -> bool:
+    """Whether the folder around `.git` is the very one that was identified."""
+    try:
+        _require(repo.root, repo.root_id, "")
+    except RepositoryReplaced:
+        return False
+    return True
+
+
 def _require(path: Path, known: FileId, what: str) -> None:
     try:
         found = path.lstat()
@@ -180,7 +189,7 @@ def _require(path: Path, known: FileId, what: str) -> None:
 def _replaced(path: Path, how: str, what: str = "") -> RepositoryReplaced:
     return RepositoryReplaced(
         f"{what + ' ' if what else ''}{path} {how}",
-        hint="look at what the agent did before starting again; Ralph has touched nothing since",
+        hint="look at what the agent did before starting again; nothing else has been touched since",
     )
 
 
