@@ -29,6 +29,7 @@ def test_saving_keeps_all_work_and_changes_nothing(tmp_path: Path) -> None:
     assert project.git("rev-parse", rescue.ref) == rescue.commit
     assert project.git("ls-tree", "-r", "--name-only", rescue.ref).split() == [".gitignore", "a.txt", "mine", "new"]
     assert (rescue.subject, rescue.left) == ("a check failed", ())
+    assert find(project.repo, "run/1") == rescue
     project.check_health()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -23,8 +23,8 @@ _SLACK = 0.1
 def new_repositories(
     root: Path,
     checkpoint: Checkpoint,
-    before: dict[bytes, TreeEntry],
-    now: dict[bytes, TreeEntry],
+    before: Mapping[bytes, TreeEntry],
+    now: Mapping[bytes, TreeEntry],
     seen: Iterable[bytes],
 ) -> list[bytes]:
     """Folders that became repositories since the checkpoint, among them new submodules and folders of the project."""

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -104,12 +105,11 @@ def save(
         return None
     base = known.base if known else _base(repo, shadow, checkpoint)
     parents = [base, *parents, *([known.commit] if known else [])]
-    commit = _commit(shadow, tree, parents, message)
+    now = int(time.time())
+    commit = _commit(shadow, tree, parents, message, now)
     git(repo, "update-ref", "-m", "ralph: rescue", ref, commit, known.commit if known else repo.no_object)
-    saved = find(repo, name)
-    if saved is None:
-        raise SetupError(f"the work could not be saved under {ref}", hint="nothing was rolled back")
-    return replace(saved, left=left)
+    subject = " ".join(_text(message).partition("\n\n")[0].split("\n"))
+    return Rescue(name=name, commit=commit, tree=tree, base=base, saved_at=now, subject=subject, left=left)
 
 
 def checked_name(name: str) -> str:
@@ -192,12 +192,16 @@ def _tree_of(repo: Repo, commit: str | None) -> str:
     return line(git(repo, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}")) if commit else ""
 
 
-def _commit(shadow: Shadow, tree: str, parents: Sequence[str], message: str, at: float | None = None) -> str:
-    """`at` makes the same commit each time it is asked for."""
-    dates = {} if at is None else {f"GIT_{who}_DATE": f"{int(at)} +0000" for who in ("AUTHOR", "COMMITTER")}
+def _commit(shadow: Shadow, tree: str, parents: Sequence[str], message: str, at: float) -> str:
+    """With the same `at` it is the same commit each time."""
+    dates = {f"GIT_{who}_DATE": f"{int(at)} +0000" for who in ("AUTHOR", "COMMITTER")}
     flags = [part for parent in dict.fromkeys(parents) for part in ("-p", parent)]
-    text = (clean(message).strip() or "saved by Ralph").encode()
+    text = _text(message).encode("utf-8", "replace")
     return line(git(shadow, "commit-tree", tree, *flags, "-F", "-", stdin=text, env_extra=AUTHOR | dates))
+
+
+def _text(message: str) -> str:
+    return clean(message).strip() or "saved by Ralph"
 
 
 def _reaches(repo: Repo, known: Rescue, commits: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -91,7 +91,7 @@ class _Work:
     """One restore under way."""
 
     def __init__(
-        self, repo: Repo, shadow: Shadow, checkpoint: Checkpoint, saved: dict[bytes, TreeEntry], limit: int
+        self, repo: Repo, shadow: Shadow, checkpoint: Checkpoint, saved: Mapping[bytes, TreeEntry], limit: int
     ) -> None:
         self.repo = repo
         self.shadow = shadow

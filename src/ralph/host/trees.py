@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -12,6 +13,10 @@ from ralph.host.repo import Repo
 SUBMODULE = "160000"
 _NO_MODE = "000000"
 DIFF = ("--no-ext-diff", "--no-textconv", "--no-renames")
+
+
+_SMALL = 20_000
+_REMEMBERED = 3
 
 
 class Changed(Struct, frozen=True):
@@ -36,6 +41,9 @@ class TreeEntry(Struct, frozen=True):
     id: str
 
 
+_RECENT: dict[tuple[Path, str], dict[bytes, TreeEntry]] = {}
+
+
 def changes(repo: Repo, old: str, new: str) -> tuple[Changed, ...]:
     """Every path that differs between two trees or commits. A rename is a deletion and an addition."""
     if old == new:
@@ -58,17 +66,24 @@ def diff_text(repo: Repo, old: str, new: str, paths: Sequence[bytes] = (), *, li
     return shown.decode("utf-8", "replace"), cut
 
 
-def entries(repo: Repo, tree: str) -> dict[bytes, TreeEntry]:
-    """Every file of a tree."""
+def entries(repo: Repo, tree: str) -> Mapping[bytes, TreeEntry]:
+    """Every file of a tree or commit, given by its id. A rollback asks for the same few several times."""
+    key = (repo.common_dir, tree)
+    if (known := _RECENT.get(key)) is not None:
+        return known
     found = {}
     for item in names(git(repo, "ls-tree", "-r", "-z", "--full-tree", tree)):
         head, _, path = item.partition(b"\t")
         mode, _, name = head.decode().split(" ")
         found[path] = TreeEntry(mode, name)
+    if len(found) <= _SMALL:
+        _RECENT[key] = found
+        for old in list(_RECENT)[:-_REMEMBERED]:
+            del _RECENT[old]
     return found
 
 
-def folders(paths: Sequence[bytes] | dict[bytes, TreeEntry]) -> set[bytes]:
+def folders(paths: Iterable[bytes]) -> set[bytes]:
     """Every folder that holds one of these, directly or not."""
     found: set[bytes] = set()
     for path in paths:
