@@ -5,12 +5,14 @@ A run that announced it would keep the work keeps it; any other open iteration i
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 
 import msgspec
 from msgspec import Struct
 
 from ralph.core.agent import Outcome
+from ralph.core.errors import PlanError, RalphError
 from ralph.core.events import (
     AgentStarted,
     AnyEvent,
@@ -25,11 +27,12 @@ from ralph.core.events import (
 from ralph.core.evidence import Ended, Evidence, How
 from ralph.core.moves import Reason, Work
 from ralph.core.ports import Reading
-from ralph.core.verdict import Verdict
+from ralph.core.verdict import Kind, Verdict
 from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER, BEFORE
-from ralph.engine.settle import finish, keep, trailers_for, undo
+from ralph.engine.settle import finish, keep, mark_setup, settle_refused, trailers_for, undo
+from ralph.host.kept import CopyLost
 from ralph.host.repo import RepositoryReplaced
 from ralph.host.tree import ProcessId, end_left_behind
 
@@ -64,7 +67,8 @@ def _further(found: Open, event: AnyEvent) -> Open:
         case AgentStarted():
             return change(found, agent=event)
         case Judged():
-            return change(found, judged=event)
+            # Judged again: a hook refused what was about to be kept, so that is not to be kept any more.
+            return change(found, judged=event, settling=None, committed=None)
         case Settling():
             return change(found, settling=event, committed=None)
         case Committed():
@@ -82,7 +86,7 @@ def recover(ground: Ground, records: list[Record]) -> str:
     if found is not None:
         try:
             done = _close(ground, found)
-        except RepositoryReplaced as error:
+        except (RepositoryReplaced, CopyLost) as error:
             done = _give_up(ground, found, error)
         what = f"{what}; {done}" if what else done
     if not any(isinstance(record.event, RunEnded) for record in records):
@@ -98,17 +102,17 @@ def _close(ground: Ground, found: Open) -> str:
     if found.settling is None or found.judged is None:
         evidence = _interrupted(attempt)
         return _undo(ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was cut short")
-    target: Reading = ground.book.undump((ground.folder / AFTER).read_bytes())
+    target = _reading(ground, AFTER)
     evidence, verdict = found.judged.evidence, found.judged.verdict
     if not found.settling.keep:
         return _undo(ground, attempt, evidence, verdict, target, f"finished undoing {name}")
-    return _keep(ground, attempt, found, target, f"finished keeping {name}")
+    return _keep(ground, attempt, found, target, name)
 
 
 def _attempt(ground: Ground, found: Open) -> tuple[Attempt, str]:
     """The iteration as it was begun, and what to call it."""
     started = found.started
-    before: Reading = ground.book.undump((ground.folder / BEFORE).read_bytes())
+    before = _reading(ground, BEFORE)
     attempt = Attempt(
         number=started.iteration,
         work=Work(started.story, started.mode),
@@ -121,16 +125,36 @@ def _attempt(ground: Ground, found: Open) -> tuple[Attempt, str]:
     return attempt, f"iteration {started.iteration} ({started.story or started.mode.value})"
 
 
-def _give_up(ground: Ground, found: Open, error: RepositoryReplaced) -> str:
-    """Another repository is in the place of the one that was worked in: only the plan can be put back."""
-    attempt, name = _attempt(ground, found)
-    ground.book.write(attempt.reading)
-    evidence = _interrupted(attempt)
-    finish(ground, attempt, evidence, judge(evidence), Inspection(""), attempt.reading)
-    return f"{name} cannot be undone, only the plan is as it was before it: {error}"
+def _reading(ground: Ground, name: str) -> Reading:
+    path = ground.folder / name
+    try:
+        return ground.book.undump(path.read_bytes())  # type: ignore[no-any-return]
+    except (OSError, msgspec.DecodeError, PlanError) as error:
+        raise CopyLost(f"the copy {path} of the plan cannot be read: {error}") from None
 
 
-def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, what: str) -> str:
+def _give_up(ground: Ground, found: Open, error: RalphError) -> str:
+    """There is no way back: another repository is in the place of the old one, or what was remembered of it is gone."""
+    started = found.started
+    plan = "the plan stays as it is, too"
+    with contextlib.suppress(CopyLost):
+        ground.book.write(_reading(ground, BEFORE))
+        plan = "only the plan is as it was before it"
+    what = f"iteration {started.iteration} ({started.story or started.mode.value}) cannot be undone"
+    ground.journal.write(
+        IterationEnded(
+            iteration=started.iteration,
+            story=started.story,
+            title=started.title,
+            mode=started.mode,
+            kind=Kind.INTERRUPTED,
+            headline=what,
+        )
+    )
+    return f"{what}, {plan}: {error}"
+
+
+def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, name: str) -> str:
     assert found.settling is not None
     assert found.judged is not None
     evidence, verdict = found.judged.evidence, found.judged.verdict
@@ -141,19 +165,22 @@ def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, what: 
     if not commit and found.settling.commit:
         made = keep(ground, attempt, inspection, found.settling.message)
         if made is not None and made.refused is not None:
-            evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, made.refused))
-            verdict = judge(evidence)
-            ground.journal.write(Judged(attempt.number, evidence, verdict))
-            return _undo(ground, attempt, evidence, verdict, attempt.reading, f"undid what a hook refused: {what}")
+            ended = settle_refused(ground, attempt, evidence, made.refused, inspection)
+            return _with_rescue(f"undid {name}, which a hook refused", ended.rescue)
         commit = made.commit if made else ""
+    mark_setup(ground, attempt)
     finish(ground, attempt, evidence, verdict, inspection, target, commit=commit)
-    return what
+    return f"finished keeping {name}"
 
 
 def _undo(ground: Ground, attempt: Attempt, evidence: Evidence, verdict: Verdict, target: Reading, what: str) -> str:
     undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
     finish(ground, attempt, evidence, verdict, Inspection(""), target, rescue=undone.ref)
-    return f"{what}; the work is in {undone.ref}" if undone.ref else what
+    return _with_rescue(what, undone.ref)
+
+
+def _with_rescue(what: str, ref: str) -> str:
+    return f"{what}; the work is in {ref}" if ref else what
 
 
 def _interrupted(attempt: Attempt) -> Evidence:

@@ -13,7 +13,7 @@ import msgspec
 from ralph.core import events
 from ralph.core.changes import Change, SetFields
 from ralph.core.events import Committed, IterationEnded, Judged, Noted, RescueSaved, Settling
-from ralph.core.evidence import Evidence
+from ralph.core.evidence import CheckResult, Evidence
 from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
 from ralph.core.ports import Reading
 from ralph.core.text import one_line
@@ -36,19 +36,30 @@ def settle(
     message = message_for(attempt, verdict)
     _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit)
     ground.book.write(target)
+    made = keep(ground, attempt, inspection, message) if commit else None
+    if made is not None and made.refused is not None:
+        return settle_refused(ground, attempt, evidence, made.refused, inspection)
+    mark_setup(ground, attempt)
+    last = inspection.commits[-1] if inspection.commits else ""
+    return finish(ground, attempt, evidence, verdict, inspection, target, commit=made.commit if made else last)
+
+
+def settle_refused(
+    ground: Ground, attempt: Attempt, evidence: Evidence, refused: CheckResult, inspection: Inspection
+) -> IterationEnded:
+    """The project's own pre-commit hook is a check like any other: judge again with its result."""
+    evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, refused))
+    verdict = judge(evidence)
+    ground.journal.write(Judged(attempt.number, evidence, verdict))
+    return settle(ground, attempt, evidence, verdict, inspection, commit=False)
+
+
+def mark_setup(ground: Ground, attempt: Attempt) -> None:
+    """Setting up is done once."""
     if attempt.mode is Mode.SETUP:
         for marker in ground.setup_markers:
             make_folder(marker.parent)
             write_bytes(marker, b"")
-    made = keep(ground, attempt, inspection, message) if commit else None
-    if made is not None and made.refused is not None:
-        # The project's own pre-commit hook is a check like any other: judge again with its result.
-        evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, made.refused))
-        verdict = judge(evidence)
-        ground.journal.write(Judged(attempt.number, evidence, verdict))
-        return settle(ground, attempt, evidence, verdict, inspection, commit=False)
-    last = inspection.commits[-1] if inspection.commits else ""
-    return finish(ground, attempt, evidence, verdict, inspection, target, commit=made.commit if made else last)
 
 
 def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
