@@ -3,34 +3,135 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ralph.app.workspace import store_for
-from ralph.config.layers import Settings
-from ralph.core.errors import BadData, PlanError
+from msgspec import Struct
+
+from ralph.app.workspace import Choice, choose_plan, find_plans, find_root, root_of, store_for
+from ralph.config.flags import flags_of
+from ralph.config.layers import Settings, load
+from ralph.config.schema import Config, all_checks
+from ralph.core.errors import BadData, PlanError, UsageError
 from ralph.core.ports import Locations, PlanRef
 from ralph.core.problems import Place, Problem, Severity
+from ralph.core.text import one_line
 from ralph.host.files import read_bytes
 from ralph.plans.lint import lint
+from ralph.plans.places import Places
+
+Flags = Mapping[str, object]
 
 
-def lint_plan(ref: PlanRef, settings: Settings, env: Mapping[str, str] | None = None) -> list[Problem]:
+class Report(Struct, frozen=True):
+    """What was found in a workspace: in its settings, and in each plan that was looked at."""
+
+    root: Path
+    settings: tuple[Problem, ...]
+    plans: tuple[tuple[PlanRef, tuple[Problem, ...]], ...]
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self.settings + tuple(problem for _, found in self.plans for problem in found)
+
+
+def check(args: Namespace, env: Mapping[str, str] | None = None) -> Report:
+    """Look at the plan that is named, or at every plan of the workspace. Broken settings do not hide a broken plan."""
+    env = os.environ if env is None else env
+    root, path = _start(args, env)
+    flags = flags_of(args)
+    settings, trouble = _load(root, "", env, flags)
+    plans = []
+    for ref in _refs(root, path, flags, settings):
+        settings, found = _load(root, ref.layout, env, flags)
+        trouble += found
+        plans.append((ref, tuple(lint_plan(ref, settings, env))))
+    return Report(root, tuple(dict.fromkeys(trouble)), tuple(plans))
+
+
+def _start(args: Namespace, env: Mapping[str, str]) -> tuple[Path, Path | None]:
+    """The workspace, and the path in it that was named."""
+    if (given := args.path) is None:
+        return root_of(args, env), None
+    if args.project_dir is not None:
+        raise UsageError("PATH and -d both say where to look", hint="give one of them")
+    shown = one_line(repr(given), 80)
+    path = Path(os.path.abspath(given))  # noqa: PTH100 - a link in place of a plan is for the reader to refuse
+    if not given or not os.path.lexists(path):
+        raise UsageError(f"{shown} does not exist", hint="give a workspace, or a plan in it")
+    start = path if path.is_dir() else path.parent
+    root = find_root(start, env)
+    if root is None:
+        raise UsageError(f"{shown} is not in a workspace", hint="`ralph init` starts one")
+    return root, Path(os.path.realpath(start)) / path.name if start != path else Path(os.path.realpath(path))
+
+
+def _refs(root: Path, path: Path | None, flags: Flags, settings: Settings | None) -> list[PlanRef]:
+    """The plan that `path` names, else all those that the command line and the settings leave."""
+    if path is not None:
+        found = find_plans(root, _choice(flags, None))
+        # `.ralph` itself is the folder of some plans, and holds the folders of others.
+        if path != root / ".ralph" and (named := [ref for ref in found if path in (ref.path, ref.folder)]):
+            return named
+        if not path.is_dir():
+            return [_elsewhere(root, path, found)]
+    choice = _choice(flags, settings)
+    return find_plans(root, choice) or [choose_plan(root, choice)]
+
+
+def _choice(flags: Flags, settings: Settings | None) -> Choice:
+    config = settings.config if settings else Config()
+    says = {key: flags.get(key) or getattr(config, key) for key in ("layout", "feature", "prd", "ralph_dir")}
+    return Choice(**{key: str(value) for key, value in says.items() if value and value != "auto"})
+
+
+def _elsewhere(root: Path, path: Path, found: Iterable[PlanRef]) -> PlanRef:
+    """`tasks.json` may be in any folder of the workspace (`--ralph-dir`)."""
+    if path.name == "tasks.json":
+        return find_plans(root, Choice(ralph_dir=str(path.parent.relative_to(root))))[0]
+    listed = ", ".join(str(ref.path.relative_to(root)) for ref in found)
+    raise UsageError(
+        f"{path} is not a plan", hint=f"the plans of this workspace: {listed}" if listed else "`ralph init` starts one"
+    )
+
+
+def _load(root: Path, layout: str, env: Mapping[str, str], flags: Flags) -> tuple[Settings | None, list[Problem]]:
+    try:
+        settings = load(root=root, layout=layout, name=None, env=env, flags=flags)
+    except BadData as error:  # a ConfigError, or a file that is none
+        return None, _problems_of(error)
+    return settings, list(settings.warnings)
+
+
+def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | None = None) -> list[Problem]:
+    """Without settings nothing is said about checks: they may be in what could not be read."""
     store = store_for(ref, os.environ if env is None else env)
     try:
         loaded = store.load()
     except PlanError as error:
-        return list(error.problems) or [Problem("unreadable", error.message, error.where or Place(), error.hint)]
-    config = settings.config
-    found = lint(
+        return _problems_of(error, str(ref.path))
+    config = settings.config if settings else Config()
+    found = [Problem("beside", notice, Place(str(ref.path)), severity=Severity.WARNING) for notice in loaded.notices]
+    found += lint(
         loaded.in_file,
-        str(ref.path),
-        has_checks=bool(config.checks or config.quality_checks),
+        Places(loaded.in_file, loaded.source, str(ref.path)),
+        has_checks=settings is None or has_checks(config),
         review_cap=config.review.cap,
     )
     if ref.layout == "spec.md":
         found += _over_budget(store.layout.locations(ref), loaded.source.decode(), ref.root)
     return found
+
+
+def _problems_of(error: BadData, file: str = "") -> list[Problem]:
+    return list(error.problems) or [Problem("unreadable", error.message, error.where or Place(file), error.hint)]
+
+
+def has_checks(config: Config) -> bool:
+    """Something would fail when a story is not done: a check that counts, or a step that runs a command."""
+    steps = any(step.enabled and step.type == "command" and not step.continue_on_error for step in config.steps)
+    return steps or any(not check.allow_failure for check in all_checks(config))
 
 
 def _over_budget(where: Locations, spec: str, root: Path) -> list[Problem]:

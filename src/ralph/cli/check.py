@@ -1,79 +1,89 @@
 """Lint a plan before any money is spent: everything that would stop a run, and what would waste one.
 
-Errors are what the loop would refuse: a file that cannot be read strictly, ids, dependencies, review fields.
-Warnings are what costs iterations: vague criteria, stories too large, no check that could prove anything."""
+Errors are what the loop would refuse: a file that cannot be read strictly, ids, dependencies, review fields, settings.
+Warnings are what costs iterations: vague criteria, stories too large, no check that could prove anything.
+Without a PATH that names one plan, every plan of the workspace is looked at."""
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from pathlib import Path
 
-from ralph.app.linting import lint_plan
-from ralph.app.workspace import open_ref
+from ralph.app.linting import Report, check
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw
-from ralph.core.errors import UsageError
+from ralph.cli.words import plural
 from ralph.core.exit_codes import ExitCode
 from ralph.core.problems import Problem, Severity
-from ralph.core.text import clean
+from ralph.core.text import one_line
 
 EXAMPLES = """
-ralph check                  the plan of this workspace
-ralph check path/to/project  the plan of another one
-ralph check --strict         warnings count as errors
+ralph check                                   every plan of this workspace
+ralph check path/to/project                   those of another one
+ralph check .ralph/user-login/tasks.json      just this one
+ralph check --strict                          warnings count as errors
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("path", nargs="?", metavar="PATH", help="a workspace, or a file or folder in it")
+    parser.add_argument("path", nargs="?", metavar="PATH", help="a workspace, a plan's folder, or a plan")
     parser.add_argument("--strict", action="store_true", help="exit 65 on warnings too")
     add_json(parser)
     add_workspace(parser)
 
 
 def run(args: Namespace) -> int:
-    if args.path:
-        _point_at(args)
-    ref, settings = open_ref(args)
-    problems = lint_plan(ref, settings)
-    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    report = check(args)
+    errors, warnings = _count(report.problems)
     if args.json:
-        emit_json({"plan": ref.path, "layout": ref.layout, "errors": errors, "problems": problems})
+        emit_json(_document(report))
     else:
-        _print(problems, ref.root)
-        note(f"{ref.path}: {errors} errors, {len(problems) - errors} warnings" if problems else f"{ref.path}: fine")
-    return ExitCode.BAD_DATA if errors or (args.strict and problems) else ExitCode.COMPLETE
+        _print(report)
+    return ExitCode.BAD_DATA if errors or (args.strict and warnings) else ExitCode.COMPLETE
 
 
-def _point_at(args: Namespace) -> None:
-    """A path may name a workspace, a plan's folder or the plan file itself."""
-    from os import environ
-
-    from ralph.app.workspace import Choice, find_plans, find_root
-
-    path = Path(args.path)
-    if not path.exists():
-        raise UsageError(f"{args.path} does not exist", hint="give a workspace, or a file or folder in it")
-    path = path.resolve() if path.is_dir() else path.parent.resolve() / path.name
-    start = path if path.is_dir() else path.parent
-    root = find_root(start, environ)
-    if root is None:
-        raise UsageError(f"{args.path} is not in a workspace", hint="`ralph init` starts one")
-    args.project_dir = str(root)
-    for ref in find_plans(root, Choice()):
-        if path in (ref.path, ref.folder) and path != root:
-            args.layout = ref.layout
-            if ref.layout == "plan.md":
-                args.prd = ref.name.removeprefix("PRD-")
-            elif ref.folder.parent.name == ".ralph":
-                args.feature = ref.name
-            return
+def _count(problems: Iterable[Problem]) -> tuple[int, int]:
+    """Errors and warnings."""
+    severities = [problem.severity for problem in problems]
+    return severities.count(Severity.ERROR), severities.count(Severity.WARNING)
 
 
-def _print(problems: list[Problem], root: Path) -> None:
-    for problem in problems:
+def _document(report: Report) -> dict[str, object]:
+    errors, warnings = _count(report.problems)
+    plans = []
+    for ref, found in report.plans:
+        own = _count(found)
+        plans.append({"plan": ref.path, "layout": ref.layout, "errors": own[0], "warnings": own[1]})
+    return {
+        "workspace": report.root,
+        "errors": errors,
+        "warnings": warnings,
+        "plans": plans,
+        "problems": report.problems,
+    }
+
+
+def _print(report: Report) -> None:
+    for problem in report.problems:
         style = "red" if problem.severity is Severity.ERROR else "yellow"
-        where = clean(str(problem.where)).removeprefix(f"{root}/")
-        say_raw(f"{where}: {paint(problem.severity.value, style)}[{problem.code}]: {clean(problem.message)}")
+        where = _near(str(problem.where))
+        word = f"{paint(problem.severity.value, style)}[{problem.code}]"
+        say_raw(f"{where}: {word}: {one_line(problem.message)}" if where else f"{word}: {one_line(problem.message)}")
         if problem.hint:
-            say(f"    {problem.hint}", "dim")
+            say(f"    {one_line(problem.hint)}", "dim")
+    if report.settings:
+        note(f"settings: {_tally(report.settings)}")
+    for ref, found in report.plans:
+        note(f"{_near(str(ref.path))}: {_tally(found) if found else 'fine'}")
+
+
+def _near(where: str) -> str:
+    """Relative to where the user is, so that it can be clicked on or pasted."""
+    return one_line(where.removeprefix(f"{Path.cwd()}{os.sep}"))
+
+
+def _tally(problems: Iterable[Problem]) -> str:
+    errors, warnings = _count(problems)
+    return ", ".join(plural(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count)

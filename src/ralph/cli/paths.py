@@ -1,4 +1,4 @@
-"""Print every location Ralph uses: in the workspace, in the state folder, for the user."""
+"""Print every location Ralph uses: for the user, in the workspace, in the state folder, for the plan."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from pathlib import Path
 
 import msgspec
 
+from ralph.app.trusting import trust_file
 from ralph.app.workspace import find_root, open_ref, plan_state, root_of
 from ralph.cli.arguments import add_json, add_workspace
-from ralph.cli.output import emit_json, paint, say_raw
+from ralph.cli.output import emit_json, note, paint, say_raw
+from ralph.config.sources import project_config
 from ralph.core.errors import RalphError
 from ralph.core.text import one_line
 from ralph.host.places import state_home, user_config, workspace_state
+from ralph.journal.runs import runs_folder
+from ralph.plans.registry import layout
 
 EXAMPLES = """
 ralph paths              all of them
@@ -27,13 +31,17 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    places = {"user config": user_config(os.environ), "state home": state_home(os.environ)}
-    root = root_of(args, os.environ) if args.project_dir else find_root(Path.cwd(), os.environ)
+    env = os.environ
+    places = {"user_config": user_config(env), "state_home": state_home(env), "error_logs": state_home(env) / "logs"}
+    root = root_of(args, env) if args.project_dir is not None else find_root(Path.cwd(), env)
     if root is not None:
         places |= {
             "workspace": root,
-            "project config": root / ".ralph" / "config.yaml",
-            "state": workspace_state(root, os.environ),
+            "project_config": project_config(root),
+            "named_configs": root / ".ralph" / "configs",
+            "state": workspace_state(root, env),
+            "trust": trust_file(root, env),
+            "runs": runs_folder(workspace_state(root, env)),
         }
         places |= _of_plan(args)
     if args.json:
@@ -41,16 +49,18 @@ def run(args: Namespace) -> int:
         return 0
     for name, path in places.items():
         missing = "" if os.path.lexists(path) else paint("  (not there yet)", "dim")
-        say_raw(f"{name:<16} {one_line(str(path))}{missing}")
+        say_raw(f"{name.replace('_', ' '):<16} {one_line(str(path))}{missing}")
     return 0
 
 
 def _of_plan(args: Namespace) -> dict[str, Path]:
-    from ralph.plans.registry import layout
-
+    """Nothing, and why, when it is not clear which plan is meant: the other locations are still worth knowing."""
     try:
         ref, _ = open_ref(args)
-    except RalphError:
+    except RalphError as error:
+        note(f"no plan is shown: {error}")
+        if error.hint:
+            note(f"  hint: {error.hint}")
         return {}
     locations = msgspec.structs.asdict(layout(ref.layout).locations(ref))
-    return {name: path for name, path in locations.items() if path} | {"plan state": plan_state(ref, os.environ)}
+    return {name: path for name, path in locations.items() if path} | {"plan_state": plan_state(ref, os.environ)}

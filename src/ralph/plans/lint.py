@@ -2,116 +2,104 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 from collections.abc import Iterator
 
 from ralph.core.plan import Plan, Story
 from ralph.core.problems import Place, Problem, Severity
+from ralph.core.text import one_line
 from ralph.core.transitions import broken_invariants
+from ralph.plans.places import Places
+from ralph.plans.prose import count_sentences, vague_words
 
 MOST_CRITERIA = 8
 MOST_SENTENCES = 3
-_VAGUE = re.compile(
-    r"\b(works? (correctly|properly|well|fine|as (expected|intended))"
-    r"|as (expected|intended|appropriate|needed|required)"
-    r"|(properly|correctly|appropriately|nicely|cleanly) (handled|implemented|working|formatted)"
-    r"|handles? (all )?(errors?|edge cases?)( (properly|correctly|gracefully))?[.!]?$"
-    r"|(user|developer)[- ]friendly|intuitive|high[- ]quality|production[- ]ready|best practices?"
-    r"|looks? (good|nice|right)"
-    r"|is (good|fast|robust|clean|easy|secure|performant|complete|done|implemented|working)[.!]?$"
-    r"|and so on|etc\.?$|tbd|todo|fixme|\?\?\?)",
-    re.IGNORECASE,
-)
-_SENTENCE_END = re.compile(r"[.!?](?:\s|$)")
 
 
-def lint(plan: Plan, file: str, *, has_checks: bool, review_cap: int = 5) -> list[Problem]:
-    """Warnings, in the order of the file; `has_checks`: settings name checks besides the plan's own."""
-    found = list(_about_checks(plan, file, has_checks))
+def lint(plan: Plan, places: Places, *, has_checks: bool, review_cap: int = 5) -> list[Problem]:
+    """Problems, in the order of the file; `has_checks`: settings name checks besides the plan's own."""
+    found = list(_about_checks(plan, places, has_checks))
     if plan.reviewed:
-        lines = {story.id: story.line for story in plan.stories}
-        for broken in broken_invariants(plan, review_cap):
-            place = _place(file, lines.get(broken.story, 0), broken.field)
-            found.append(Problem("review-fields", str(broken), place, severity=Severity.ERROR, story=broken.story))
-    for story in plan.stories:
-        found += _about_story(story, file)
+        found += _about_reviews(plan, places, review_cap)
+    for index, story in enumerate(plan.stories):
+        if not story.is_done:
+            found += _about_text(index, story, places)
+            found += _about_size(index, story, places)
     return found
 
 
-def _about_checks(plan: Plan, file: str, has_checks: bool) -> Iterator[Problem]:
+def _about_checks(plan: Plan, places: Places, has_checks: bool) -> Iterator[Problem]:
     if plan.reviewed and not plan.verify:
         yield _warning(
             "no-verify-commands",
             "verifyCommands is empty or missing, so the agent is not told what to run before it stops",
-            Place(file, path="verifyCommands"),
+            places.whole("verifyCommands"),
             'list the project\'s test, lint and type commands, e.g. "verifyCommands": ["pytest -q"]',
         )
     if has_checks or plan.verify:
         return
-    unproven = [story.id for story in plan.stories if not story.verify]
+    unproven = [one_line(story.id, 40) for story in plan.stories if not story.verify]
     if not unproven:
         return
     if len(unproven) == len(plan.stories):
         yield _warning(
             "no-checks",
             "no checks are configured, so `done` cannot be proven for any story",
-            Place(file),
+            places.whole(),
             "name the project's test command under `checks:` in .ralph/config.yaml",
         )
     else:
         yield _warning(
             "no-checks",
             f"no check would prove {', '.join(unproven[:5])}{' …' if len(unproven) > 5 else ''}",
-            Place(file),
+            places.whole(),
             "give them a `verify` of their own, or add `checks:` to .ralph/config.yaml",
         )
 
 
-def _about_story(story: Story, file: str) -> Iterator[Problem]:
-    here = _place(file, story.line, story.id)
-    if story.is_done:
-        return
+def _about_reviews(plan: Plan, places: Places, review_cap: int) -> Iterator[Problem]:
+    broken = broken_invariants(plan, review_cap)
+    index = {story.id: number for number, story in enumerate(plan.stories)} if broken else {}
+    for violation in broken:
+        where = places.story(index[violation.story], violation.field)
+        message = f"story {violation.story}: {violation.field} is {violation.new}, but {violation.message}"
+        yield Problem("review-fields", message, where, story=violation.story)
+
+
+def _about_text(index: int, story: Story, places: Places) -> Iterator[Problem]:
+    name = f"story {one_line(story.id, 60)}"
     if not story.title.strip():
-        yield _warning("no-title", f"story {story.id} has no title", here, "say in a few words what it gives", story)
+        where = places.story(index, "title")
+        yield _warning("no-title", f"{name} has no title", where, "say in a few words what it gives", story)
     if not story.criteria and not story.ref and not story.is_review_step:
         yield _warning(
             "no-criteria",
-            f"story {story.id} has no acceptance criteria",
-            here,
+            f"{name} has no acceptance criteria",
+            places.story(index, "criteria"),
             "add what can be checked, e.g. 'GET /health answers 200 with {\"ok\": true}'",
             story,
         )
-    for criterion in story.criteria:
-        if vague := _VAGUE.search(criterion):
+    for number, criterion in enumerate(story.criteria):
+        if vague := vague_words(criterion):
             yield _warning(
                 "vague-criterion",
-                f"story {story.id}: {criterion.strip()[:80]!r} cannot be checked ({vague.group(0).strip()!r})",
-                here,
+                f"{name}: {one_line(criterion, 80)!r} cannot be checked ({vague!r})",
+                places.story(index, "criteria", number),
                 "say what is seen when it is met, e.g. 'the filter has the options All, Active, Done'",
                 story,
             )
-    if len(story.criteria) > MOST_CRITERIA:
-        yield _warning(
-            "too-large",
-            f"story {story.id} has {len(story.criteria)} criteria, more than {MOST_CRITERIA}",
-            here,
-            f"split it: `ralph task split {story.id} 'first part' 'second part'`",
-            story,
-        )
-    sentences = len(_SENTENCE_END.findall(story.description.strip()))
-    if sentences > MOST_SENTENCES:
-        yield _warning(
-            "too-large",
-            f"story {story.id} takes {sentences} sentences to describe, more than {MOST_SENTENCES}",
-            here,
-            f"split it: `ralph task split {story.id} 'first part' 'second part'`",
-            story,
-        )
+
+
+def _about_size(index: int, story: Story, places: Places) -> Iterator[Problem]:
+    name = f"story {one_line(story.id, 60)}"
+    hint = f"split it: `ralph task split {shlex.quote(one_line(story.id, 60))} 'first part' 'second part'`"
+    if (count := len(story.criteria)) > MOST_CRITERIA:
+        where = places.story(index, "criteria")
+        yield _warning("too-large", f"{name} has {count} criteria, more than {MOST_CRITERIA}", where, hint, story)
+    if (count := count_sentences(story.description)) > MOST_SENTENCES:
+        message = f"{name} takes {count} sentences to describe, more than {MOST_SENTENCES}"
+        yield _warning("too-large", message, places.story(index, "description"), hint, story)
 
 
 def _warning(code: str, message: str, where: Place, hint: str, story: Story | None = None) -> Problem:
     return Problem(code, message, where, hint, Severity.WARNING, story.id if story else "")
-
-
-def _place(file: str, line: int, path: str) -> Place:
-    return Place(file, line or None, path="" if line else path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from glob import glob
 from pathlib import Path
 
 from ralph.core.ports import Layout
@@ -48,4 +49,6 @@ def layouts_in(root: Path) -> list[str]:
 
 
 def _exists(root: Path, sign: str) -> bool:
-    return any(os.path.lexists(path) for path in root.glob(sign)) if "*" in sign else os.path.lexists(root / sign)
+    if "*" in sign:
+        return bool(glob(sign, root_dir=root))  # noqa: PTH207 - Path.glob passes over broken links
+    return os.path.lexists(root / sign)
