@@ -1,0 +1,253 @@
+"""The real Claude Code client, offline, driven by a scripted model on loopback. What it does here, it does for people.
+
+No command in these scripts would do harm if a hook let it through.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from support.clients import CLIENT, Project, Ran, claim, say, use, write
+
+pytestmark = [
+    pytest.mark.client,
+    pytest.mark.skipif(
+        not CLIENT.exists(),
+        reason="THE REAL CLIENT IS NOT TESTED: claude-agent-sdk could not be installed into .venv/client",
+    ),
+]
+
+
+def sound(ran: Ran) -> None:
+    """What holds after every run, whatever happened in it."""
+    assert "Traceback" not in ran.out
+    assert ran.leftovers() == []
+    assert ran.of("RunEnded"), ran.out
+
+
+def strays() -> set[Path]:
+    """Where the client would leave files if it were not told another place."""
+    return {path for pattern in ("*claude*", "fswatch-probe*", "cc-socks*") for path in Path("/tmp").glob(pattern)}
+
+
+def test_three_stories_from_start_to_end(tmp_path: Path) -> None:
+    project = Project(tmp_path, stories=3)
+    turns = [turn for n in (1, 2, 3) for turn in (write(project, f"s{n}.txt"), claim(project), say())]
+    ran = project.run(turns)
+    sound(ran)
+    assert ran.code == 0, ran.out
+    assert ran.done() == [True, True, True]
+    assert ran.verdicts() == [("S-1", "accepted"), ("S-2", "accepted"), ("S-3", "accepted")]
+    [first, *_] = ran.of("AgentEnded")
+    assert first["outcome"]["tokens"]["input"] > 0
+    assert first["outcome"]["cost_usd"] > 0
+    assert first["outcome"]["model"]
+
+
+def test_a_file_is_read_before_it_is_edited_and_a_new_one_is_free(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    old = str(project.root / "old.txt")
+    turns = [
+        use("Edit", file_path=old, old_string="old", new_string="new"),
+        use("Write", file_path=old, content="overwritten\n"),
+        use("Read", file_path=old),
+        use("Edit", file_path=old, old_string="old", new_string="new"),
+        write(project, "s1.txt"),
+        use("Edit", file_path=str(project.root / "s1.txt"), old_string="x", new_string="y"),
+        claim(project),
+        say(),
+    ]
+    ran = project.run(turns)
+    sound(ran)
+    assert ran.code == 0, ran.out
+    assert (project.root / "old.txt").read_text() == "new\n"
+    assert (project.root / "s1.txt").read_text() == "y\n"
+    denied = [e for e in ran.of("HookAnswered") if e["category"] == "read-before-edit"]
+    assert [e["tool"] for e in denied] == ["Edit", "Write"]
+    assert "has not been read in this session" in ran.told()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (use("Bash", command="git push origin main"), "push"),
+        (use("Bash", command="cd .. && rm -rf precious"), "outside"),
+        (use("Write", file_path="{root}/.git/hooks/pre-commit", content="exit 0\n"), "belongs to git"),
+        (use("Write", file_path="{root}/.ralph/config.yaml", content="{}\n"), "stays as it is"),
+        (use("Write", file_path="{outside}/note.txt", content="x\n"), "outside of the workspace"),
+    ],
+)
+def test_what_is_denied_does_not_happen_and_the_model_is_told_why(
+    tmp_path: Path, call: dict[str, object], words: str
+) -> None:
+    project = Project(tmp_path)
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("mine")
+    outside = Path("/var/lib") / f"ralph-test-{os.getpid()}"
+    text = json.dumps(call).replace("{root}", str(project.root)).replace("{outside}", str(outside))
+    before = (project.root / ".ralph/config.yaml").read_text()
+    ran = project.run([json.loads(text), write(project, "s1.txt"), claim(project), say()])
+    sound(ran)
+    assert ran.code == 0, ran.out
+    assert [e for e in ran.of("HookAnswered") if e["answer"] == "deny"], ran.out
+    assert words in ran.told()
+    assert (precious / "file").read_text() == "mine"
+    assert (project.root / ".ralph/config.yaml").read_text() == before
+    assert not (project.root / ".git/hooks/pre-commit").exists()
+    assert not outside.exists()
+
+
+def test_the_stop_hook_says_no_until_the_plan_can_be_read(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    plan = project.root / ".ralph/work/prd.json"
+    good = plan.read_text()
+    turns = [
+        write(project, "s1.txt"),
+        use("Read", file_path=str(plan)),
+        use("Write", file_path=str(plan), content="{broken"),
+        say("Finished!"),
+        say("Really."),
+        use("Write", file_path=str(plan), content=good),
+        claim(project),
+        say(),
+    ]
+    ran = project.run(turns)
+    sound(ran)
+    assert ran.code == 0, ran.out
+    blocks = [e for e in ran.of("HookAnswered") if e["answer"] == "block"]
+    assert len(blocks) == 2
+    assert "Stop hook feedback" in ran.told()
+
+
+def test_a_client_that_overrides_the_stop_hook_does_not_get_past_the_loop(tmp_path: Path) -> None:
+    project = Project(tmp_path, max_loops_per_task=1)
+    plan = project.root / ".ralph/work/prd.json"
+    turns = [
+        use("Read", file_path=str(plan)),
+        use("Write", file_path=str(plan), content="{broken"),
+        {"say": "Finished! <promise>COMPLETE</promise>", "times": 0},
+    ]
+    ran = project.run(turns, CLAUDE_CODE_STOP_HOOK_BLOCK_CAP="2")
+    sound(ran)
+    assert ran.code == 1, ran.out
+    assert ran.done() == [False]
+    assert "could not be read and was put back" in ran.out
+
+
+def test_the_model_is_warned_when_its_context_fills_up(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    full = {"usage": {"input_tokens": 150_000}}
+    turns = [
+        use("Read", file_path=str(project.root / "old.txt")) | full,
+        use("Glob", pattern="*.txt") | full,
+        write(project, "s1.txt"),
+        claim(project),
+        say(),
+    ]
+    ran = project.run(turns)
+    sound(ran)
+    assert ran.code == 0, ran.out
+    warned = [e for e in ran.of("HookAnswered") if e["category"] == "context"]
+    assert len(warned) == 1, "each threshold is told once"
+    assert "WARNING: about 75% of the context is used" in ran.told()
+
+
+def test_a_usage_limit_is_waited_for_and_costs_no_attempt(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    reset = int(time.time()) + 12
+    limited = {
+        "anthropic-ratelimit-unified-status": "rejected",
+        "anthropic-ratelimit-unified-reset": str(reset),
+        "anthropic-ratelimit-unified-representative-claim": "five_hour",
+    }
+    turns = [{"error": 429, "headers": limited}, write(project, "s1.txt"), claim(project), say()]
+    ran = project.run(turns, CLAUDE_CODE_OAUTH_TOKEN="any", ANTHROPIC_API_KEY="")
+    sound(ran)
+    assert ran.code == 0, ran.out
+    assert ran.verdicts() == [("S-1", "limit"), ("S-1", "accepted")]
+    assert [e["attempt"] for e in ran.of("IterationStarted")] == [1, 1]
+    assert ran.of("WaitStarted")[0]["until"] == reset
+
+
+def test_a_wrong_key_stops_at_once_with_the_fix(tmp_path: Path) -> None:
+    project = Project(tmp_path, stories=2)
+    ran = project.run([{"error": 401, "times": 0}], CLAUDE_CODE_MAX_RETRIES="0")
+    sound(ran)
+    assert ran.code == 78, ran.out
+    assert ran.verdicts() == [("S-1", "misconfigured")]
+    assert "log the agent in" in ran.out
+
+
+def test_an_overloaded_model_is_tried_again(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    ran = project.run([{"error": 529, "times": 2}, write(project, "s1.txt"), claim(project), say()])
+    sound(ran)
+    assert ran.code == 0, ran.out
+    assert "S-1" in ran.verdicts()[-1]
+
+
+def test_an_empty_answer_is_no_answer(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    ran = project.run([{"nothing": True, "times": 2}, write(project, "s1.txt"), claim(project), say()])
+    sound(ran)
+    assert ran.code == 0, ran.out
+    assert ran.verdicts() == [("S-1", "transport"), ("S-1", "accepted")]
+
+
+def test_finished_work_is_kept_when_the_time_is_up(tmp_path: Path) -> None:
+    project = Project(tmp_path, timeout="12s")
+    ran = project.run([write(project, "s1.txt"), claim(project), say() | {"wait": 60}])
+    sound(ran)
+    assert ran.code == 0, ran.out
+    assert ran.of("AgentEnded")[0]["ended"]["how"] == "timed-out"
+    assert ran.verdicts() == [("S-1", "accepted")]
+
+
+def test_sigterm_leaves_nothing_alive_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    slow = use("Bash", command="python3 -c 'import time; time.sleep(300)'")
+    process = project.start([slow])
+    project.wait_for('"tool_use"', process)
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    ran = Ran(project, process.returncode, out.decode())
+    sound(ran)
+    assert ran.code == 143, ran.out
+    assert ran.verdicts() == [("S-1", "interrupted")]
+    again = project.run([write(project, "s1.txt"), claim(project), say()])
+    assert again.code == 0, again.out
+
+
+@pytest.mark.parametrize("how", ["bare", "disabled"])
+def test_a_client_without_our_hooks_is_ended_before_it_does_harm(tmp_path: Path, how: str) -> None:
+    agent = {"dangerously_skip_permissions": True, "command": [str(CLIENT), *(["--bare"] if how == "bare" else [])]}
+    project = Project(tmp_path, agent=agent)
+    if how == "disabled":
+        (project.root / ".claude").mkdir()
+        (project.root / ".claude/settings.json").write_text('{"disableAllHooks": true}')
+        for command in ("git add -A", "git commit -qm settings"):
+            os.spawnvpe(os.P_WAIT, "git", ["git", "-C", str(project.root), *command.split()[1:]], project.environment())
+    ran = project.run([use("Bash", command="sleep 2; touch harm.txt"), write(project, "s1.txt"), claim(project), say()])
+    sound(ran)
+    assert ran.code == 78, ran.out
+    assert "without Ralph's hooks" in ran.out
+    assert not (project.root / "harm.txt").exists()
+
+
+def test_many_sessions_leave_no_file_outside_their_places(tmp_path: Path) -> None:
+    project = Project(tmp_path, stories=5)
+    before = strays()
+    turns = [turn for n in range(1, 6) for turn in (write(project, f"s{n}.txt"), claim(project), say())]
+    ran = project.run(turns)
+    sound(ran)
+    assert ran.code == 0, ran.out
+    assert strays() == before
+    assert not list((project.home / ".claude").glob("projects/**/*.jsonl")), "sessions are not kept"
