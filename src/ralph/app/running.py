@@ -14,7 +14,7 @@ from ralph.app.bookkeeping import Bookkeeping, bookkeeping
 from ralph.app.wiring import RunSpec, limits_of, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
 from ralph.checks.choosing import choose
-from ralph.core.errors import SetupError
+from ralph.core.errors import BadData, SetupError
 from ralph.core.events import AnyEvent, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
 from ralph.core.moves import Stop
@@ -23,7 +23,7 @@ from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.engine.loop import Loop
 from ralph.engine.recover import find_open, recover
-from ralph.host.files import make_folder, write_text
+from ralph.host.files import keep_aside, make_folder, write_text
 from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
 from ralph.host.signals import StopSignal
@@ -113,7 +113,14 @@ def _recover_last(
     if path is None or not path.is_file():
         return None, History()
     cut_torn_tail(path)
-    records = list(read(path))
+    try:
+        records = list(read(path))
+    except BadData as error:
+        # Lines before the damage may tell of an iteration that was settled after it: nothing is undone by those.
+        aside = keep_aside(path)
+        return Recovered(
+            last, 0, f"{error}; it is kept as {aside.name}, and what it left open stays as it is"
+        ), History()
     history = History()
     for record in records:
         history = fold(history, record.event, record.t)

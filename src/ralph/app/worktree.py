@@ -26,6 +26,7 @@ from ralph.host.snapshot import LARGEST_FILE, snapshot, snapshot_tree
 from ralph.host.trees import changes
 
 _RECENT = 50
+_UNDONE = {"changed": "put back", "removed": "put back", "added": "taken away"}
 _TOO_LARGE = f"is over {LARGEST_FILE >> 20} MB: it is neither committed nor removed, and stays where it is"
 
 
@@ -164,4 +165,5 @@ def _checkpoint(data: dict[str, Any]) -> Checkpoint:
 
 
 def _told(tampering: Sequence[Tampering]) -> list[str]:
-    return [f"{one_line(item.file, 100)} in the git folder was {item.what} and put back" for item in tampering]
+    said = [(one_line(item.file, 100), item.what) for item in tampering]
+    return [f"{file} in the git folder was {what}, and {_UNDONE[what]}" for file, what in said]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ralph.core.errors import PlanError
+import contextlib
+
+from ralph.core.errors import PlanError, RalphError
 from ralph.core.events import Decided, Judged, Noted, Proved, Record, RunEnded, WaitEnded, WaitStarted
 from ralph.core.history import History, fold
 from ralph.core.moves import Move, Prove, Reason, Stop, Wait, Work
@@ -35,6 +37,10 @@ class Loop:
             stop = self._until_stopped()
         except RepositoryReplaced as error:
             stop = Stop(Reason.REPOSITORY, "; ".join(filter(None, (str(error), self._put_plan_back(), error.hint))))
+        except (RalphError, OSError):
+            with contextlib.suppress(RalphError, OSError):
+                self._put_plan_back()
+            raise
         self._ground.journal.write(RunEnded(stop.reason, stop.detail))
         return stop
 
