@@ -27,9 +27,7 @@ Ralph believes none of it. It runs the tests itself.
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
-    parser.add_argument(
-        "--layouts", action="store_true", help="show the five layouts instead"
-    )
+    parser.add_argument("--layouts", action="store_true", help="show the five layouts instead")
     parser.add_argument("--plain", action="store_true", help="lines instead of the live view")
     parser.add_argument("--keep", action="store_true", help="keep the folder, and say where it is")
     args = parser.parse_args()

@@ -56,6 +56,8 @@ def main(arguments: list[str]) -> int:
 
     started = time.monotonic()
     with environment_in_use(), scratch_folder() as scratch:
+        if "--only-lint" not in own:
+            subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_client.py")], check=False)
         results = [(title, run(title, command, scratch)) for title, command in steps]
     failed = [title for title, code in results if code != 0]
     took = time.monotonic() - started
