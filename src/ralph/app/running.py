@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from glob import escape
 from pathlib import Path
 
 from ralph import __version__
@@ -128,6 +130,7 @@ def _recover_last(
     is_over = any(isinstance(record.event, RunEnded) for record in records)
     if is_over and find_open(record.event for record in records) is None:
         return None, carried
+    _remove_scraps(spec.repo.root, ours(spec, env))
     journal = Journal(path, clock, seq=records[-1].seq if records else 0)
     told: list[AnyEvent] = []
     journal.listen(lambda record: told.append(record.event))
@@ -143,6 +146,15 @@ def _recover_last(
         history = fold(history, event, clock())
     carried = History(feedback=history.feedback)
     return (Recovered(last, 0, what) if what else None), carried
+
+
+def _remove_scraps(repo: Path, own: Bookkeeping) -> None:
+    """Of files that were being replaced when the run was killed: they would lie in the user's tree for good."""
+    for name in own.files:
+        path = repo / name
+        for scrap in path.parent.glob(f".{escape(path.name)}.????????.tmp"):
+            with contextlib.suppress(OSError):
+                scrap.unlink()
 
 
 def last_run(state: Path) -> str:
