@@ -15,6 +15,7 @@ from ralph.agents.registry import agent as find_agent
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.briefing import brief
 from ralph.app.checking import Checks
+from ralph.app.config_watch import ConfigWatch
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.hooking import prepare_hooks
 from ralph.app.steps import plan_steps
@@ -140,6 +141,7 @@ def make_ground(
         review=config.review.enabled,
         claim_is_implied=ref.layout in IMPLIED_CLAIMS,
         commits=steps.commits,
+        changed_settings=ConfigWatch(spec.settings, ref.root),
         is_bookkeeping=books.covers,
         bookkeeping=(where.plan,),
     )

@@ -7,6 +7,7 @@ from typing import Any
 from ralph.core.agent import Outcome
 from ralph.core.delta import Delta, delta
 from ralph.core.errors import PlanError
+from ralph.core.events import Noted
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, ReviewStatus, Story
 from ralph.core.ports import StepContext
@@ -42,6 +43,8 @@ def act(ground: Ground, attempt: Attempt, feedback: str) -> tuple[Evidence, Insp
     passed = steps.run(context, attempt.number)
     ended, outcome = ran[-1] if ran else (Ended(How.NOT_RUN, code=0), Outcome())
     inspection = ground.tree.inspect(attempt.checkpoint)
+    for name in ground.changed_settings():
+        ground.journal.write(Noted(f"{name} was changed; this run keeps the settings it started with", warning=True))
     return _evidence(ground, attempt, ended, outcome, inspection, passed.checks), inspection, passed.commit
 
 

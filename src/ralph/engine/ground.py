@@ -156,6 +156,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     review: bool
     claim_is_implied: bool
     commits: bool
+    changed_settings: Callable[[], tuple[str, ...]]
+    """Files with settings that are not what they were. The run keeps those it started with."""
     is_bookkeeping: Callable[[str], bool]
     bookkeeping: tuple[Path, ...]
     """Files of the layout that the loop writes itself."""
