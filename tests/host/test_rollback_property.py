@@ -30,6 +30,8 @@ def _outside(project: Project) -> dict[str, dict[str, tuple[str, bytes]]]:
 @settings(max_examples=30)
 @example([("folder", "src/deep/c.py", "")], [("rename", "src/deep/c.py", "new.py")])
 @example([("write", "x.log", "mine\n")], [("write", ".gitignore", "!*.log\n"), ("write", "new.py", "two\n")])
+@example([], [("swap", "src", ""), ("delete", "src", ""), ("folder", "src/b.py", ""), ("init", "src", "")])
+@example([("write", "src/.gitignore", "")], [("delete", "src/b.py", ""), ("commit", "", ""), ("init", "src", "")])
 @given(by_a_user, by_an_agent)
 def test_all_an_agent_did_is_saved_and_undone(
     prepared: list[tuple[str, str, str]], done: list[tuple[str, str, str]]

@@ -147,7 +147,7 @@ class _Work:
         for folder in new_repositories(self.repo.root, self.checkpoint, self.before, now, current.nested):
             own_git = folder + b"/" + SAVED_GIT
             files = files_of(self.shadow, folder, _EVERYTHING)
-            if any(name not in self.saved for name in files):
+            if any(name not in self.saved and name not in self.before for name in files):
                 self.unsaved |= {folder}
                 continue
             for name in files:

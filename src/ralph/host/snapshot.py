@@ -30,6 +30,7 @@ _CLOSED = re.compile(rb"could not open directory '(.*?)/?': Permission denied", 
 _FEW = 100
 """Paths that go on one command line."""
 _ROUNDS = 5
+_NO_LIMIT = 1 << 62
 
 Signature = tuple[int, int, int, int]
 
@@ -247,15 +248,11 @@ def _sort_by_index(repo: Repo, shadow: Shadow, seen: _Seen, folders: Sequence[by
     for folder in folders:
         if modes.get(folder) == b"160000":
             seen.submodules.append(folder)
-        elif inner := [path for path in modes if path.startswith(folder + b"/") and os.path.lexists(_at(repo, path))]:
+        elif inner := [p for p in modes if p.startswith(folder + b"/") and _kind(repo.root, p, _NO_LIMIT) == "add"]:
             seen.add += inner  # somebody ran `git init` inside of a project; its files are still the project's
             seen.again = True
         else:
             seen.nested.append(folder)
-
-
-def _at(repo: Repo, path: bytes) -> bytes:
-    return os.fsencode(repo.root) + b"/" + path
 
 
 def _recorded(repo: Repo, shadow: Shadow, seen: _Seen, limit: int) -> Snapshot:
