@@ -297,7 +297,7 @@ def test_sentinels_are_written(theatre: Theatre) -> None:
 def test_a_mark_by_command_is_a_claim_as_an_agent_makes_it(planned: Theatre) -> None:
     played = planned.perform({"mark": {"note": "did it"}})
     assert played.ok
-    assert played.tools == ["Bash ralph task done US-001 --force --feature demo --note did it"]
+    assert played.tools == ["Bash ralph task done US-001 --feature demo --note did it"]
     assert (story_of(planned)["reviewStatus"], story_of(planned)["passes"]) == ("needs_review", False)
     assert story_of(planned, 2)["reviewStatus"] is None
 

@@ -50,7 +50,7 @@ class Mark(Action, frozen=True):
             _mark_by_hand(stage.plan, story)
             stage.end(call)
             return
-        words = ["ralph", "task", "done", story, "--force", *_which_plan(stage)]
+        words = ["ralph", "task", "done", story, *_which_plan(stage)]
         if self.note:
             words += ["--note", self.note]
         stage.command([sys.executable, "-I", "-m", *words], " ".join(words), {**os.environ, "RALPH_LOOP": "1"})
