@@ -26,6 +26,8 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{self.prog}: {message}", hint=self._hint(message))
 
     def _hint(self, message: str) -> str:
+        if flag := re.search(r"argument (?:\S+/)?(--\S+): expected one argument", message):
+            return f"a value that begins with a dash is written as {flag[1]}=-VALUE"
         if match := re.search(r"invalid choice: '?([^' ]+)", message):
             known = [str(choice) for action in self._actions for choice in action.choices or ()]
         elif match := re.search(r"unrecognized arguments: (\S+)", message):
