@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -568,6 +570,22 @@ def test_a_plan_that_cannot_be_read_is_not_written(ref: PlanRef) -> None:
         assert (done.code, done.out) == (ExitCode.BAD_DATA, "")
         assert str(ref.path) in done.err
     assert ref.path.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="files cannot be limited here")
+def test_a_disk_that_is_full_is_told_and_leaves_the_plan_whole(ref: PlanRef) -> None:
+    before = workspace(ref.root, ref.layout, 40).path.read_bytes()
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old_handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, old[1]))  # the lock fits, the plan does not
+    try:
+        done = task(ref, "reopen", sid(ref, 4))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, old_handler)
+    refused(done, ExitCode.ENVIRONMENT, f"{ref.path} cannot be written: File too large")
+    assert ref.path.read_bytes() == before
+    assert [path.name for path in ref.folder.iterdir()] == [ref.path.name]
 
 
 def test_a_damaged_sidecar_is_reported_and_kept(ref: PlanRef) -> None:

@@ -29,7 +29,7 @@ from ralph.cli.arguments import Parser, add_json, add_workspace
 from ralph.cli.output import emit_json, note, say, say_raw, warn
 from ralph.cli.show import as_json, id_width, line_width, story_card, story_lines
 from ralph.core.changes import AddStory, Change, MoveStory, SetFields, apply
-from ralph.core.errors import UsageError
+from ralph.core.errors import SetupError, UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import Mode, Order, State, Story
 from ralph.core.select import next_work, why_nothing_is_ready
@@ -270,7 +270,13 @@ def _move(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
 def _save(opened: OpenPlan, changes: list[Change], args: Namespace) -> None:
     refuse_broken(opened.plan, changes)
     why = given.prose("--why", getattr(args, "why", None) or "")
-    loaded = opened.store.save(opened.loaded, changes, reasons(changes, why))
+    try:
+        loaded = opened.store.save(opened.loaded, changes, reasons(changes, why))
+    except OSError as error:
+        raise SetupError(
+            f"{opened.ref.path} cannot be written: {error.strerror}",
+            hint="look at the disk and at the permissions of its folder, then do it again",
+        ) from None
     after = OpenPlan(opened.root, opened.ref, opened.layout, loaded, opened.store, opened.settings)
     touched = {c.story.id if isinstance(c, AddStory) else c.story for c in changes} or {args.id}
     stories = [story for story in after.plan.stories if story.id in touched]
