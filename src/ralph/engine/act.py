@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from ralph.core.agent import Outcome
@@ -12,6 +14,7 @@ from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, ReviewStatus, Story
 from ralph.core.ports import StepContext
 from ralph.core.requests import Request
+from ralph.core.text import one_line
 from ralph.engine.agent_run import Patience
 from ralph.engine.ground import Attempt, Ground, Inspection
 
@@ -68,7 +71,12 @@ def _evidence(
     if not interrupted and (changed or claim is Claim.ALREADY or attempt.mode is Mode.REVIEW):
         when = "review" if attempt.mode is Mode.REVIEW else "story"
         plan = attempt.reading.plan  # as it was before: an agent does not choose its own checks
+        before = _stamps(ground.repo, changed)
         checks += ground.check(plan, attempt.story, when, attempt.number, inspection.tree)
+        if rewritten := sorted(path for path, stamp in _stamps(ground.repo, changed).items() if stamp != before[path]):
+            some = ", ".join(one_line(path, 60) for path in rewritten[:3])
+            told = f"{some} changed while the checks ran: what is committed is not what they saw"
+            ground.journal.write(Noted(told, warning=True))
         interrupted = ground.stop.requested
     required = [check.passed for check in checks if check.required]
     return Evidence(
@@ -89,6 +97,18 @@ def _evidence(
         claim_is_implied=ground.claim_is_implied,
         interrupted=interrupted,
     )
+
+
+def _stamps(repo: Path, paths: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """What tells one version of a file from the next, without reading it."""
+    found: dict[str, tuple[int, ...]] = {}
+    for path in paths:
+        try:
+            now = (repo / path).lstat()
+            found[path] = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+        except OSError:
+            found[path] = ()
+    return found
 
 
 def _plan_edits(ground: Ground, attempt: Attempt) -> tuple[Delta | None, str]:
