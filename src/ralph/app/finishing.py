@@ -8,17 +8,21 @@ from collections.abc import Callable, Mapping
 
 from ralph.app import archive_commit
 from ralph.app.desk import WorkspaceDesk
+from ralph.app.verifying import pin
 from ralph.app.wiring import RunSpec
 from ralph.app.workspace import OpenPlan, plan_state, store_for
 from ralph.core.environment import child_environment
 from ralph.core.errors import RalphError
-from ralph.core.events import IterationEnded, Record
+from ralph.core.events import IterationEnded, Proved, Record
 from ralph.core.moves import Reason, Stop
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.checkpoint import release
+from ralph.host.places import workspace_state
 from ralph.host.proc import run
 from ralph.host.repo import Repo, RepositoryReplaced
+from ralph.journal.reading import read
+from ralph.journal.runs import journal_path
 
 Tell = Callable[[str], None]
 _PUSH_TIME = 120.0
@@ -39,11 +43,21 @@ def _finish(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> No
         return
     release(spec.repo, plan_state(spec.ref, env) / "index")
     complete = stop.reason is Reason.COMPLETE
+    if complete:
+        _keep_proven_tree(spec, env)
     if complete and spec.ref.layout == "spec.md":
         WorkspaceDesk(spec.ref.root, spec.ref.folder).complete()
     _record(spec, env, tell)
     if complete and spec.config.archive.on_complete:
         _archive(spec, env, tell)
+
+
+def _keep_proven_tree(spec: RunSpec, env: Mapping[str, str]) -> None:
+    """For `ralph audit`, which compares the tree of the last full pass with the one it finds."""
+    path = journal_path(workspace_state(spec.ref.root, env), spec.run)
+    proved = [record.event.tree for record in read(path) if isinstance(record.event, Proved)]
+    if proved:
+        pin(spec.repo, spec.ref, proved[-1])
 
 
 def _record(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:

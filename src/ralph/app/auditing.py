@@ -1,0 +1,105 @@
+"""Derives every story's `done` anew from proofs and commits, and says which of it still holds on the tree as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from ralph.app.bookkeeping import bookkeeping
+from ralph.app.proving import Proof, Proofs, gather
+from ralph.app.verifying import current_tree, differs, read_pass
+from ralph.app.workspace import OpenPlan
+from ralph.checks.choosing import choose, set_id
+from ralph.core.plan import Story
+from ralph.host.git import ask, line
+from ralph.host.places import workspace_state
+from ralph.host.repo import Repo
+
+
+class Standing(StrEnum):
+    HOLDS = "holds"
+    """Proven, committed, and every check has passed on this very tree."""
+    LAPSED = "lapsed"
+    """Proven and committed, but tree or checks have changed since the last full pass."""
+    UNPROVEN = "unproven"
+    """Accepted by a run without any check."""
+    BY_HAND = "by hand"
+    """Marked by a person: no run has accepted it."""
+    LOST = "lost"
+    """Proven, but its commit is not part of this branch."""
+
+
+class Audited(Struct, frozen=True):
+    story: str
+    standing: Standing
+    detail: str = ""
+    run: str = ""
+    commit: str = ""
+
+
+class Audit(Struct, frozen=True):
+    stories: tuple[Audited, ...]
+    last_pass: float | None
+    changed_since: tuple[str, ...]
+    """Files that differ from the tree of the last full pass."""
+    damaged: tuple[str, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        return all(one.standing is Standing.HOLDS for one in self.stories)
+
+
+def audit(opened: OpenPlan, repo: Repo, env: Mapping[str, str]) -> Audit:
+    found = gather(workspace_state(opened.root, env), opened.ref.path, read_pass(opened.ref, env))
+    why, changed = _why_lapsed(opened, repo, found, env)
+    stories = tuple(
+        _stand(story, found.stories.get(story.id), repo, why) for story in opened.plan.stories if story.is_done
+    )
+    return Audit(stories, found.last_pass.at if found.last_pass else None, changed, found.damaged)
+
+
+def _why_lapsed(opened: OpenPlan, repo: Repo, found: Proofs, env: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Empty: the last full pass is of this tree and of these checks."""
+    last = found.last_pass
+    if last is None:
+        return "there has been no full pass of all checks", ()
+    if not last.passed:
+        return "the last full pass failed", ()
+    where = opened.layout.locations(opened.ref)
+    own = bookkeeping(opened.ref, where, repo.root)
+    changed = differs(repo, last.tree, current_tree(repo, opened.ref, env), own.covers)
+    if changed is None:
+        return "the tree of the last full pass is no longer known", ()
+    if changed:
+        some = ", ".join(changed[:3]) + (" …" if len(changed) > 3 else "")
+        return f"changed since the last full pass: {some}", changed
+    chosen = choose(opened.settings.config, opened.plan, None, "final")
+    if last.check_set and last.check_set != set_id(chosen):
+        return "other checks are configured than at the last full pass", ()
+    return "", ()
+
+
+def _stand(story: Story, proof: Proof | None, repo: Repo, why: str) -> Audited:
+    if proof is None:
+        return Audited(story.id, Standing.BY_HAND, "no run has accepted it")
+    if not proof.is_proven:
+        return Audited(story.id, Standing.UNPROVEN, "no check was run for it", proof.run, proof.commit)
+    if proof.commit and not _is_here(repo, proof.commit) and not _has_trailer(repo, story.id, proof):
+        detail = f"commit {proof.commit[:9]} is not part of this branch"
+        return Audited(story.id, Standing.LOST, detail, proof.run, proof.commit)
+    if why:
+        return Audited(story.id, Standing.LAPSED, why, proof.run, proof.commit)
+    return Audited(story.id, Standing.HOLDS, "", proof.run, proof.commit)
+
+
+def _is_here(repo: Repo, commit: str) -> bool:
+    return ask(repo, "merge-base", "--is-ancestor", commit, "HEAD").code == 0
+
+
+def _has_trailer(repo: Repo, story: str, proof: Proof) -> bool:
+    """A rebase or a squash changes a commit's name, and keeps what it says."""
+    wanted = f"Ralph-Run: {proof.run}\nRalph-Iteration: {proof.iteration}\n"
+    found = ask(repo, "log", "--format=%B", "--fixed-strings", f"--grep=Ralph-Story: {story}", "HEAD")
+    return found.code == 0 and wanted.strip().splitlines()[0] in line(found.out)

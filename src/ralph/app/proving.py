@@ -1,0 +1,101 @@
+"""Proofs, read from the journals: which checks said that a story is done, on which tree, and what still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.core.errors import BadData
+from ralph.core.events import CheckEnded, IterationEnded, Proved, Record, RunStarted
+from ralph.core.evidence import CheckResult
+from ralph.journal.reading import read
+from ralph.journal.runs import journal_path, list_runs
+
+
+class Proof(Struct, frozen=True, kw_only=True):
+    """A story was accepted: these checks, each with its exit code and a digest of its output, on this tree."""
+
+    story: str
+    run: str
+    iteration: int
+    at: float
+    tree: str
+    check_set: str
+    commit: str = ""
+    checks: tuple[CheckResult, ...] = ()
+
+    @property
+    def is_proven(self) -> bool:
+        return any(check.required and check.passed for check in self.checks)
+
+
+class Pass(Struct, frozen=True, kw_only=True):
+    """Every check once, on one tree."""
+
+    at: float
+    tree: str
+    check_set: str
+    passed: bool
+    run: str = ""
+    """Empty: by hand, with `ralph verify --final`."""
+    checks: tuple[CheckResult, ...] = ()
+
+
+class Proofs(Struct, frozen=True):
+    stories: dict[str, Proof] = {}
+    """The latest proof of each story."""
+    last_pass: Pass | None = None
+    damaged: tuple[str, ...] = ()
+
+
+def gather(workspace_state: Path, plan: Path, by_hand: Pass | None = None) -> Proofs:
+    """From all runs of one plan, oldest first. A damaged journal counts up to its damage, and is named."""
+    stories: dict[str, Proof] = {}
+    passes: list[Pass] = [by_hand] if by_hand else []
+    damaged: list[str] = []
+    for run in list_runs(workspace_state):
+        records: list[Record] = []
+        try:
+            for record in read(journal_path(workspace_state, run)):
+                records.append(record)
+        except BadData as error:
+            damaged.append(str(error))
+        if not any(isinstance(r.event, RunStarted) and r.event.plan == str(plan) for r in records[:3]):
+            continue
+        for found in from_records(run, records):
+            if isinstance(found, Proof):
+                stories[found.story] = found
+            else:
+                passes.append(found)
+    last = max(passes, key=lambda one: one.at, default=None)
+    return Proofs(stories, last, tuple(damaged))
+
+
+def from_records(run: str, records: Iterable[Record]) -> Iterator[Proof | Pass]:
+    """A check belongs to the next iteration that ends, or to the pass at the end of the run."""
+    checks: list[CheckEnded] = []
+    for record in records:
+        match record.event:
+            case CheckEnded() as check:
+                checks.append(check)
+            case IterationEnded(completes=True) as ended:
+                own = [check for check in checks if check.iteration == ended.iteration]
+                yield Proof(
+                    story=ended.story,
+                    run=run,
+                    iteration=ended.iteration,
+                    at=record.t,
+                    tree=own[-1].tree if own else "",
+                    check_set=own[-1].check_set if own else "",
+                    commit=ended.commit,
+                    checks=tuple(check.result for check in own),
+                )
+                checks = []
+            case IterationEnded():
+                checks = []
+            case Proved(tree=tree, passed=passed, results=results):
+                identity = next((check.check_set for check in reversed(checks) if check.tree == tree), "")
+                yield Pass(at=record.t, tree=tree, check_set=identity, passed=passed, run=run, checks=results)
+                checks = []

@@ -1,0 +1,96 @@
+"""Runs checks by hand, as the loop would, and keeps a full pass for `ralph audit`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ralph.app.proving import Pass
+from ralph.app.workspace import plan_state
+from ralph.checks.choosing import ChosenCheck, When, choose, set_id
+from ralph.checks.running import run_check
+from ralph.config.schema import Config
+from ralph.core.environment import child_environment
+from ralph.core.evidence import CheckResult
+from ralph.core.plan import Plan, Story
+from ralph.core.ports import PlanRef
+from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
+from ralph.host.git import git
+from ralph.host.repo import Repo
+from ralph.host.snapshot import snapshot_tree
+from ralph.host.trees import changes
+
+_FILE = "verified.json"
+
+
+def run_checks(
+    chosen: tuple[ChosenCheck, ...],
+    config: Config,
+    root: Path,
+    env: Mapping[str, str],
+    tell: Callable[[CheckResult], None],
+) -> tuple[CheckResult, ...]:
+    clean = child_environment(env, config.agent.env)
+    results = []
+    for check in chosen:
+        result = run_check(
+            check.name,
+            check.command,
+            root=root,
+            env=clean,
+            timeout=check.timeout,
+            cwd=check.cwd,
+            required=check.required,
+        )
+        tell(result)
+        results.append(result)
+    return tuple(results)
+
+
+def chosen_for(config: Config, plan: Plan, story: Story | None, when: When) -> tuple[ChosenCheck, ...]:
+    return choose(config, plan, story, when)
+
+
+def current_tree(repo: Repo, ref: PlanRef, env: Mapping[str, str]) -> str:
+    """The identity of the working tree, by an index that no run uses."""
+    return snapshot_tree(repo, make_folder(plan_state(ref, env), private=True) / "audit-index")
+
+
+def pin(repo: Repo, ref: PlanRef, tree: str) -> None:
+    """Keep the tree of the last full pass, so that it can be compared with later ones."""
+    git(repo, "update-ref", f"refs/ralph/proved/{ref.layout.replace('.', '-')}-{ref.name.replace('/', '-')}", tree)
+
+
+def differs(repo: Repo, old: str, new: str, is_bookkeeping: Callable[[str], bool]) -> tuple[str, ...] | None:
+    """What changed between two trees besides bookkeeping. None: the old one is no longer known."""
+    if old == new:
+        return ()
+    try:
+        found = changes(repo, old, new)
+    except Exception:  # noqa: BLE001 - git removed the tree, or it never was in this repository
+        return None
+    return tuple(change.path for change in found if not is_bookkeeping(change.path))
+
+
+def keep_pass(
+    ref: PlanRef, chosen: tuple[ChosenCheck, ...], tree: str, results: tuple[CheckResult, ...], env: Mapping[str, str]
+) -> Pass:
+    passed = all(result.passed for result in results if result.required)
+    made = Pass(at=time.time(), tree=tree, check_set=set_id(chosen), passed=passed, checks=results)
+    path = make_folder(plan_state(ref, env), private=True) / _FILE
+    write_bytes(path, msgspec.json.encode(made), mode=0o600)
+    return made
+
+
+def read_pass(ref: PlanRef, env: Mapping[str, str]) -> Pass | None:
+    path = plan_state(ref, env) / _FILE
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(read_bytes(path), type=Pass)
+    except msgspec.DecodeError:
+        keep_aside(path)
+        return None

@@ -1,0 +1,54 @@
+"""Derive every `done` of the plan anew, from proofs and commits, and say which still hold on the tree as it is.
+
+Exit code 0 when all of them hold, 1 otherwise. `ralph verify --final` proves the tree again."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+
+from ralph.app.auditing import Standing, audit
+from ralph.app.launching import find_repo
+from ralph.app.workspace import open_plan
+from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.output import emit_json, paint, say, say_raw, warn
+from ralph.cli.words import moment
+from ralph.core.exit_codes import ExitCode
+from ralph.core.text import one_line
+
+EXAMPLES = """
+ralph audit              every story that counts as done
+ralph audit --json       for scripts and CI
+"""
+_STYLES = {
+    Standing.HOLDS: ("✓", "green"),
+    Standing.LAPSED: ("~", "yellow"),
+    Standing.UNPROVEN: ("?", "yellow"),
+    Standing.BY_HAND: ("?", "yellow"),
+    Standing.LOST: ("✗", "red"),
+}
+
+
+def configure(parser: ArgumentParser) -> None:
+    add_json(parser)
+    add_workspace(parser)
+
+
+def run(args: Namespace) -> int:
+    opened = open_plan(args)
+    found = audit(opened, find_repo(opened.ref, opened.settings, os.environ), os.environ)
+    for problem in found.damaged:
+        warn(problem)
+    if args.json:
+        emit_json(found)
+        return ExitCode.COMPLETE if found.is_clean else ExitCode.UNFINISHED
+    for one in found.stories:
+        mark, style = _STYLES[one.standing]
+        detail = f"  {one_line(one.detail, 100)}" if one.detail else ""
+        say_raw(f"{paint(mark, style)} {one_line(one.story):<8} {paint(f'{one.standing.value:<9}', style)}{detail}")
+    if not found.stories:
+        say("No story counts as done.")
+    say(f"last full pass: {moment(found.last_pass) if found.last_pass else 'never'}", "dim")
+    if not found.is_clean:
+        say("`ralph verify --final` runs every check on the tree as it is", "dim")
+    return ExitCode.COMPLETE if found.is_clean else ExitCode.UNFINISHED

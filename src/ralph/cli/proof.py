@@ -1,0 +1,54 @@
+"""Show why a story counts as done: the checks that passed, on which tree, in which run, and the commit."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+
+from ralph.app.editing import find_story
+from ralph.app.proving import gather
+from ralph.app.workspace import open_plan
+from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.output import emit_json, say, warn
+from ralph.cli.words import duration, moment
+from ralph.core.exit_codes import ExitCode
+from ralph.core.text import one_line
+from ralph.host.places import workspace_state
+
+EXAMPLES = """
+ralph proof US-003           the evidence for one story
+ralph proof US-003 --json    with digests, for an archive
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("story", metavar="STORY", help="the story's id")
+    add_json(parser)
+    add_workspace(parser)
+
+
+def run(args: Namespace) -> int:
+    opened = open_plan(args)
+    story = find_story(opened.plan, args.story)
+    found = gather(workspace_state(opened.root, os.environ), opened.ref.path)
+    for problem in found.damaged:
+        warn(problem)
+    proof = found.stories.get(story.id)
+    if args.json:
+        emit_json(proof)
+        return ExitCode.COMPLETE if proof and proof.is_proven else ExitCode.UNFINISHED
+    if proof is None:
+        how = "it is done by a person's word" if story.is_done else f"it is {story.state.value}"
+        say(f"{story.id}: no run has accepted it; {how}")
+        return ExitCode.UNFINISHED
+    say(f"{story.id} {one_line(story.title, 70)}", "bold")
+    say(f"accepted   {moment(proof.at)}, run {proof.run}, iteration {proof.iteration}")
+    say(f"commit     {proof.commit or 'none: nothing was left to commit'}")
+    say(f"tree       {proof.tree}")
+    say(f"check set  {proof.check_set}")
+    for check in proof.checks:
+        word = "passed" if check.passed else "failed"
+        say(f"  {word} {check.code} {duration(check.seconds):>6} {check.digest[:12]}  {one_line(check.command, 80)}")
+    if not proof.is_proven:
+        say("unproven: no check was run for it", "yellow")
+    return ExitCode.COMPLETE if proof.is_proven else ExitCode.UNFINISHED
