@@ -21,13 +21,23 @@ class ChosenCheck(Struct, frozen=True):
     timeout: float | None = 600.0
     cwd: str = ""
     required: bool = True
+    story: str = ""
+    """The story it belongs to; empty: it is about the whole."""
 
 
 def choose(config: Config, plan: Plan, story: Story | None, when: When) -> tuple[ChosenCheck, ...]:
-    """The plan's commands, the story's own, then those of the settings. The final pass takes every story's."""
+    """The plan's commands, the story's own, those of the stories that are done, then those of the settings.
+
+    What proved an earlier story has to go on passing: a change that breaks it is a regression, and the check's name
+    says of which story. The final pass takes every story's.
+    """
     chosen = [ChosenCheck(command, command) for command in plan.verify]
-    owners = plan.stories if when == "final" else [story] if story is not None else []
-    chosen += [ChosenCheck(f"{owner.id}: {command}", command) for owner in owners for command in owner.verify]
+    own = [story] if story is not None else []
+    earlier = [other for other in plan.stories if other.is_done and (story is None or other.id != story.id)]
+    owners = plan.stories if when == "final" else [*own, *earlier] if own else []
+    chosen += [
+        ChosenCheck(f"{owner.id}: {command}", command, story=owner.id) for owner in owners for command in owner.verify
+    ]
     chosen += [
         ChosenCheck(check.name, check.command, check.timeout or None, check.cwd, not check.allow_failure)
         for check in all_checks(config)
