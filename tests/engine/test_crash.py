@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 from collections.abc import Iterable, Iterator, Sequence
@@ -240,3 +241,23 @@ def test_what_a_killed_run_left_is_shown_by_every_view(shorter: Reference) -> No
             done = run_ralph(project)
             assert done.code == 0
             assert "which was cut short; the work is in refs/ralph/rescue/" in done.out
+
+
+def test_a_branch_that_people_went_on_with_after_the_kill_is_left_to_them(shorter: Reference) -> None:
+    project = shorter.template.copy(shorter.folder / "people")
+    run_driven(project, "kill", shorter.numbers("journalled AgentEnded")[0], project.folder / "points")
+    (journal,) = project.journals()
+    hours_ago = re.sub(r'"t":(\d+)', lambda found: f'"t":{int(found[1]) - 7200}', journal.read_text())
+    journal.write_text(hours_ago)
+    project.git("reset", "-q", "--", "src")
+    project.git("checkout", "-q", "--", "src")
+    project.git("clean", "-qfd", "src", "extra")
+    project.write("src/person.txt", "by hand\n")
+    project.git("add", "src")
+    project.git("commit", "-q", "-m", "by hand", "--", "src")
+    done = run_ralph(project)
+    assert (done.code, done.err) == (0, "")
+    assert "is left as it is: the repository has been worked in since" in done.out
+    subjects = project.git("log", "--format=%s").splitlines()
+    assert subjects.index("by hand") > subjects.index("feat(US-001): Say it all")
+    assert list(problems_of(project)) == []

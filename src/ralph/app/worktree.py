@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
 from ralph.engine.ground import Commit, Inspection, RolledBack
 from ralph.host import commit_message
-from ralph.host.checkpoint import Checkpoint, take, undo_tampering
+from ralph.host.checkpoint import Checkpoint, head_of, take, undo_tampering
 from ralph.host.commits import agent_commits, commit_story
 from ralph.host.git import ask, git, line, names, printable
 from ralph.host.guarded import Tampering
@@ -26,6 +27,8 @@ from ralph.host.snapshot import LARGEST_FILE, snapshot, snapshot_tree
 from ralph.host.trees import changes
 
 _RECENT = 50
+_MOVED = re.compile(rb"> (\d+) [+-]\d{4}(?:\t|$)", re.MULTILINE)
+_END_OF_LOG = 10_000
 _UNDONE = {"changed": "put back", "removed": "put back", "added": "taken away"}
 _TOO_LARGE = f"is over {LARGEST_FILE >> 20} MB: it is neither committed nor removed, and stays where it is"
 
@@ -50,6 +53,19 @@ class GitWorkTree:
 
     def knows(self, checkpoint: dict[str, Any]) -> bool:
         return ask(self._repo, "cat-file", "-e", f"{_checkpoint(checkpoint).tree}^{{tree}}").code == 0
+
+    def left_at(self, checkpoint: dict[str, Any]) -> float:
+        before = _checkpoint(checkpoint)
+        branch, _ = head_of(self._repo, {})
+        head = ask(self._repo, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        if branch == before.branch and line(head.out) == (before.head or ""):
+            return 0
+        try:
+            log = (self._repo.git_dir / "logs" / "HEAD").read_bytes()
+        except OSError:
+            return 0
+        moves = _MOVED.findall(log[-_END_OF_LOG:])
+        return float(moves[-1]) if moves else 0
 
     def inspect(self, checkpoint: dict[str, Any]) -> Inspection:
         before = _checkpoint(checkpoint)

@@ -66,6 +66,10 @@ class WorkTree(Protocol):
         """Whether it can go back to this checkpoint: another repository cannot."""
         ...
 
+    def left_at(self, checkpoint: dict[str, Any]) -> float:
+        """When HEAD was moved to where it is, if that is not where the checkpoint has it. 0: it is, or nobody knows."""
+        ...
+
     def inspect(self, checkpoint: dict[str, Any]) -> Inspection: ...
 
     def tree(self) -> str:

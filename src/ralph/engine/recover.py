@@ -1,6 +1,7 @@
 """Recover: finish or undo what a killed run left open, from its journal and nothing else.
 
-A run that announced it would keep the work keeps it; any other open iteration is undone, with the work saved.
+A run that announced it would keep the work keeps it; any other open iteration is undone, with the work saved. A
+repository in which people have gone on working since is left to them.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ from ralph.host.repo import RepositoryReplaced
 from ralph.host.tree import ProcessId, end_left_behind
 
 _GRACE = 5.0
+_LONGEST_AGENT = 3600.0
+"""Seconds, where the settings have no limit."""
+_SKEW = 60.0
 
 
 class Open(Struct, frozen=True):
@@ -85,7 +89,7 @@ def recover(ground: Ground, records: list[Record]) -> str:
     what = f"ended {ended} process{'' if ended == 1 else 'es'} of run {ground.run}" if ended else ""
     if found is not None:
         try:
-            done = _close(ground, found)
+            done = _close(ground, found, records[-1].t if not ended else None)
         except (RepositoryReplaced, CopyLost) as error:
             done = _give_up(ground, found, error)
         what = f"{what}; {done}" if what else done
@@ -94,11 +98,18 @@ def recover(ground: Ground, records: list[Record]) -> str:
     return what
 
 
-def _close(ground: Ground, found: Open) -> str:
+def _close(ground: Ground, found: Open, killed_at: float | None) -> str:
+    """`killed_at`: None when the agent was at work until now."""
     attempt, name = _attempt(ground, found)
     before = attempt.reading
     if not ground.tree.knows(attempt.checkpoint):
         raise RepositoryReplaced(f"the repository in {ground.repo} has not got the files of its checkpoint")
+    if commit := _commit_made(ground, found):
+        return _finish_kept(ground, attempt, found, _reading(ground, AFTER), commit, name)
+    if killed_at is not None and _was_worked_in(ground, attempt, killed_at):
+        evidence = _interrupted(attempt)
+        finish(ground, attempt, evidence, judge(evidence), Inspection(""), before)
+        return f"{name} was cut short and is left as it is: the repository has been worked in since"
     if found.settling is None or found.judged is None:
         evidence = _interrupted(attempt)
         return _undo(ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was cut short")
@@ -157,20 +168,43 @@ def _give_up(ground: Ground, found: Open, error: RalphError) -> str:
 def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, name: str) -> str:
     assert found.settling is not None
     assert found.judged is not None
-    evidence, verdict = found.judged.evidence, found.judged.verdict
+    evidence = found.judged.evidence
     inspection = Inspection(found.settling.tree)
     ground.book.write(target)
-    commit = found.committed.commit if found.committed else ""
-    commit = commit or ground.tree.find_commit(trailers_for(ground.run, attempt.number, attempt.work.story))
-    if not commit and found.settling.commit:
-        made = keep(ground, attempt, inspection, found.settling.message)
-        if made is not None and made.refused is not None:
-            ended = settle_refused(ground, attempt, evidence, made.refused, inspection)
-            return _with_rescue(f"undid {name}, which a hook refused", ended.rescue)
-        commit = made.commit if made else ""
+    made = keep(ground, attempt, inspection, found.settling.message) if found.settling.commit else None
+    if made is not None and made.refused is not None:
+        ended = settle_refused(ground, attempt, evidence, made.refused, inspection)
+        return _with_rescue(f"undid {name}, which a hook refused", ended.rescue)
+    return _finish_kept(ground, attempt, found, target, made.commit if made else "", name)
+
+
+def _finish_kept(ground: Ground, attempt: Attempt, found: Open, target: Reading, commit: str, name: str) -> str:
+    assert found.settling is not None
+    assert found.judged is not None
     mark_setup(ground, attempt)
-    finish(ground, attempt, evidence, verdict, inspection, target, commit=commit)
+    evidence, verdict = found.judged.evidence, found.judged.verdict
+    finish(ground, attempt, evidence, verdict, Inspection(found.settling.tree), target, commit=commit)
     return f"finished keeping {name}"
+
+
+def _commit_made(ground: Ground, found: Open) -> str:
+    """The commit by which the work was kept, if it came to that. The plan is in it, so nothing is left to write."""
+    if found.settling is None or found.judged is None or not found.settling.commit:
+        return ""
+    if found.committed is not None:
+        return found.committed.commit
+    started = found.started
+    return ground.tree.find_commit(trailers_for(ground.run, started.iteration, started.story))
+
+
+def _was_worked_in(ground: Ground, attempt: Attempt, killed_at: float) -> bool:
+    """Whether somebody has committed or switched branches since. Going back would take that off the branch.
+
+    An agent can outlive its loop, but hardly for longer than it would have been allowed to work. A time to come is
+    one that somebody has made up.
+    """
+    last = killed_at + (ground.patience.total or _LONGEST_AGENT)
+    return last < ground.tree.left_at(attempt.checkpoint) <= ground.clock() + _SKEW
 
 
 def _undo(ground: Ground, attempt: Attempt, evidence: Evidence, verdict: Verdict, target: Reading, what: str) -> str:
