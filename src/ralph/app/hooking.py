@@ -8,6 +8,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,28 @@ def hook_entry(event: str, command: str = "") -> dict[str, Any]:
 
 
 def hook_command() -> str:
-    return f"{shlex.quote(sys.executable)} -I -m ralph.hooks"
+    """`python -I -m ralph.hooks`, twice as fast: without `site` and `runpy`, and with its folders named instead.
+
+    When Ralph is gone this ends with code 1, which a client passes over. A script that is gone would end with 2, and
+    that denies every tool.
+    """
+    folders = ", ".join(map(_literal, _folders()))
+    code = f"import sys; sys.path += [{folders}]; from ralph.hooks.entry import main; main()"
+    return f"{shlex.quote(sys.executable)} -I -S -c {shlex.quote(code)}"
+
+
+def _folders() -> list[str]:
+    """Where Ralph is, and where the command guard finds its parser; the same folder unless this is a clone."""
+    found = [Path(__file__).resolve().parents[2]]
+    spec = find_spec("tree_sitter")
+    if spec and spec.origin:
+        found.append(Path(spec.origin).parents[1])
+    return list(dict.fromkeys(map(str, found)))
+
+
+def _literal(text: str) -> str:
+    """In double quotes where that is possible: the whole stands in single ones."""
+    return repr(text) if set(text) & set("\"'\\") or not text.isprintable() else f'"{text}"'
 
 
 def writable_places(env: Mapping[str, str]) -> list[str]:

@@ -71,12 +71,16 @@ def written(call: Call, answer: Answer) -> str:
         return dumps({"hookSpecificOutput": {"hookEventName": call.event, **decision}})
     if answer.kind == "block":
         return dumps({"decision": "block", "reason": answer.reason})
-    if answer.kind == "context":
-        return dumps({"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": answer.reason}})
-    return ""
+    return _added(call, answer) if answer.kind == "context" else ""
 
 
 def _old_form(call: Call, answer: Answer) -> str:
     if answer.kind in ("deny", "block"):
         return dumps({"decision": "block", "message": answer.reason})
+    if answer.kind == "context":
+        return _added(call, answer)
     return dumps({"decision": "allow"}) if call.event == "PreToolUse" else ""
+
+
+def _added(call: Call, answer: Answer) -> str:
+    return dumps({"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": answer.reason}})

@@ -5,9 +5,16 @@ import os
 from ralph.hooks.call import NOTHING, Answer, Call, context
 from ralph.hooks.quick_json import loads
 
+TYPE_CHECKING = False  # `typing` is not imported for it
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
 THRESHOLDS = (50, 60, 70, 80, 90)
 _WINDOW = 200_000
-_TAIL = 256 * 1024
+_LARGE_WINDOW = 1_000_000
+_PIECE = 256 * 1024
+_MOST = 32 * 1024 * 1024
 _BYTES_PER_TOKEN = 4
 
 _NOTICE = (
@@ -28,8 +35,8 @@ _MEANING = {50: _NOTICE, 60: _NOTICE, 70: _WARNING, 80: _WARNING, 90: _CRITICAL}
 
 def answer(call: Call) -> Answer:
     """The highest threshold that is reached and was not told yet; lower ones are then passed over."""
-    window = int(call.policy.number("context_window", _WINDOW)) if call.policy else _window_by_hand()
-    used = _counted_by_the_loop(call) or _used(call.text("transcript_path"))
+    used = _told_by_the_loop(call, _TOKENS) or _used(call.text("transcript_path"))
+    window = _window(call, used)
     if not used or window <= 0:
         return NOTHING
     percent = 100 * used // window
@@ -46,43 +53,71 @@ def answer(call: Call) -> Answer:
 
 
 def forget(call: Call) -> None:
-    """A new session, or a compacted one: every threshold counts again."""
-    if path := _state(call):
+    """A new session, or a compacted one: every threshold counts again, and so does the context."""
+    gone = [_state(call)]
+    if call.policy and call.policy.state and call.text("source") == "compact":
+        gone.append(os.path.join(call.policy.state, _TOKENS))
+    for path in gone:
         try:
             os.unlink(path)
         except OSError:
             pass
 
 
-def _counted_by_the_loop(call: Call) -> int:
-    """The loop reads the client's stream, also where the session is not kept and there is no transcript."""
+_TOKENS, _SIZE = "context-tokens", "context-window"
+"""Files in the session's folder. The loop reads the client's stream, also where no transcript is kept."""
+
+
+def _told_by_the_loop(call: Call, name: str) -> int:
     if call.policy is None or not call.policy.state:
         return 0
     try:
-        with open(os.path.join(call.policy.state, "context-tokens"), encoding="ascii") as stream:
+        with open(os.path.join(call.policy.state, name), encoding="ascii") as stream:
             return int(stream.read() or 0)
     except (OSError, ValueError):
         return 0
 
 
+def _window(call: Call, used: int) -> int:
+    """What the loop knows of the model, or what somebody said by hand; what is in use already fits in any case."""
+    if call.policy is None:
+        given = os.environ.get("CLAUDE_CONTEXT_WINDOW", "")
+        window = int(given) if given.isdecimal() else _WINDOW
+    else:
+        window = _told_by_the_loop(call, _SIZE) or int(call.policy.number("context_window", _WINDOW))
+    return _LARGE_WINDOW if _WINDOW == window < used else window
+
+
 def _used(path: str) -> int:
-    """Tokens in the last usage record after the last compaction, else an estimate by size."""
+    """Tokens in the last usage record after the last compaction, else an estimate by the size of what follows it."""
     try:
-        size = os.stat(path).st_size
         with open(path, "rb") as stream:
-            stream.seek(max(0, size - _TAIL))
-            lines = stream.read().split(b"\n")
-    except OSError:
+            size = stream.seek(0, os.SEEK_END)
+            passed = 0
+            for line in _from_the_end(stream, size):
+                if b'"usage"' in line or b"compact_boundary" in line:
+                    record = _record(line)
+                    if record.get("subtype") == "compact_boundary":
+                        return passed // _BYTES_PER_TOKEN
+                    if (count := _count(record)) is not None:
+                        return count
+                passed += len(line) + 1
+    except (OSError, ValueError):
         return 0
-    for line in reversed(lines):
-        if b'"usage"' not in line and b"compact_boundary" not in line:
-            continue
-        record = _record(line)
-        if record.get("subtype") == "compact_boundary":
-            return 0
-        if (count := _count(record)) is not None:
-            return count
     return size // _BYTES_PER_TOKEN
+
+
+def _from_the_end(stream: "BinaryIO", at: int) -> "Iterator[bytes]":
+    """The last lines of a file, last one first. What is asked for is most often near the end of a long transcript."""
+    rest, piece, until = b"", _PIECE, max(0, at - _MOST)
+    while at > until:
+        step = min(piece, at)
+        at -= step
+        stream.seek(at)
+        rest, *lines = (stream.read(step) + rest).split(b"\n")
+        yield from reversed(lines)
+        piece *= 2  # a line may be as long as the file; it is not put together in small steps
+    yield rest
 
 
 def _record(line: bytes) -> dict[str, object]:
@@ -106,15 +141,11 @@ def _count(record: dict[str, object]) -> int | None:
     return sum(counts) if counts else None
 
 
-def _window_by_hand() -> int:
-    given = os.environ.get("CLAUDE_CONTEXT_WINDOW", "")
-    return int(given) if given.isdigit() else _WINDOW
-
-
 def _state(call: Call) -> str:
-    folder = call.policy.state if call.policy and call.policy.state else os.environ.get("TMPDIR", "/tmp")
     name = "".join(c for c in call.session if c.isalnum() or c in "-_")[:80]
-    return os.path.join(folder, f"ralph-context-{name}")
+    if call.policy and call.policy.state:
+        return os.path.join(call.policy.state, f"context-told-{name}")
+    return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"ralph-context-{os.getuid()}-{name}")
 
 
 def _told(call: Call) -> int:
@@ -126,8 +157,14 @@ def _told(call: Call) -> int:
 
 
 def _tell(call: Call, mark: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        with open(_state(call), "w", encoding="ascii") as stream:
-            stream.write(str(mark))
+        descriptor = os.open(_state(call), flags, 0o600)  # by hand it is in a folder where others may put links
+    except OSError:
+        return
+    try:
+        os.write(descriptor, str(mark).encode())
     except OSError:
         pass
+    finally:
+        os.close(descriptor)

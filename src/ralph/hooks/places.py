@@ -1,7 +1,6 @@
 """Files that an agent does not edit: the git folder, Ralph's own settings, what the checks are made of, elsewhere."""
 
 import os
-from fnmatch import fnmatchcase
 
 from ralph.hooks.call import Call
 from ralph.hooks.reads import real
@@ -17,15 +16,24 @@ def why_protected(call: Call, path: str) -> str:
         if any(_is_below(target, os.path.realpath(folder)) for folder in policy.texts("writable")):
             return ""
         return f"{path} is outside of the workspace {root}. Work on files in it, or use the temporary folder."
-    inside = os.path.relpath(target, root)
+    inside = os.path.relpath(target, root).lower()  # where case does not count, `.GIT` is `.git`
     if ".git" in inside.split(os.sep):
         return f"{path} belongs to git. Use git commands, and leave its folder alone."
-    for pattern in policy.texts("protected"):
-        if fnmatchcase(inside, pattern) or inside.startswith(pattern.rstrip("/") + "/"):
-            return (
-                f"{path} is Ralph's, or part of the checks, and stays as it is. Say in your notes what should change."
-            )
+    if any(_matches(inside, pattern.lower()) for pattern in policy.texts("protected")):
+        return f"{path} is Ralph's, or part of the checks, and stays as it is. Say in your notes what should change."
     return ""
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """A file, a folder with all that is in it, or a glob."""
+    pattern = pattern.removeprefix("./").rstrip("/")
+    if path == pattern or path.startswith(pattern + "/"):
+        return True
+    if not any(sign in pattern for sign in "*?["):
+        return False
+    from fnmatch import fnmatchcase  # brings `re` along, which takes longer than a whole hook
+
+    return fnmatchcase(path, pattern) or fnmatchcase(path, pattern + "/*")
 
 
 def _is_below(path: str, folder: str) -> bool:

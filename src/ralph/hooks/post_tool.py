@@ -1,8 +1,8 @@
 """After a tool was used: what the tests said, what was written by itself, and how full the context is."""
 
 from ralph.hooks import context_use, reads
-from ralph.hooks.call import Answer, Call, context
-from ralph.hooks.records import append
+from ralph.hooks.call import NOTHING, Answer, Call, context
+from ralph.hooks.records import append, keep
 
 _WRITES = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 _LINES = 100
@@ -13,11 +13,20 @@ def answer(call: Call) -> Answer:
     if call.tool in _WRITES and call.event == "PostToolUse":
         # What a session wrote itself it has seen.
         reads.remember(call, call.input("file_path") or call.input("notebook_path"))
-    failed = _tests(call) if call.tool == "Bash" else ""
+    failed = _failed_tests(call) if call.tool == "Bash" else ""
     use = context_use.answer(call)
     if failed and use:
         return context(f"{failed}\n\n{use.reason}", "tests")
     return context(failed, "tests") if failed else use
+
+
+def _failed_tests(call: Call) -> str:
+    """An error while test results are read must not keep the word about the context back."""
+    try:
+        return _tests(call)
+    except Exception as problem:  # noqa: BLE001
+        keep(call, NOTHING, f"{type(problem).__name__}: {problem}")
+        return ""
 
 
 def _tests(call: Call) -> str:

@@ -21,8 +21,8 @@ _scan = _json.make_scanner(_Settings())  # type: ignore[arg-type]
 
 
 def loads(text: str) -> object:
-    """Raises ValueError for whatever is no JSON."""
-    start = len(text) - len(text.lstrip(" \t\r\n"))
+    """Raises ValueError for whatever is no JSON, RecursionError for what is nested too deeply."""
+    start = len(text) - len(text.lstrip(" \t\r\n\ufeff"))
     try:
         value, end = _scan(text, start)
     except StopIteration:

@@ -4,7 +4,10 @@ The rules are the loop's own, so they are asked of `ralph`, in a process of its 
 stays as light as the others. What is let through here is looked at again when the agent has ended.
 """
 
+import os
+
 from ralph.hooks.call import NOTHING, Answer, Call, block
+from ralph.hooks.interactive import end_client
 from ralph.hooks.quick_json import loads
 
 _TIME = 20.0
@@ -15,6 +18,8 @@ _MOST_BLOCKS = 7
 def answer(call: Call) -> Answer:
     policy = call.policy
     if policy is None:
+        if not call.is_old_form:  # somebody who tries a hook by hand is not interrupted
+            end_client(os.environ)
         return NOTHING
     command = policy.texts("stop_command")
     if not command or _blocks_so_far(call) >= _MOST_BLOCKS:
@@ -44,8 +49,6 @@ def _ask(command: list[str], cwd: str) -> list[str]:
 
 
 def _state(call: Call) -> str:
-    import os
-
     name = "".join(c for c in call.session if c.isalnum() or c in "-_")[:80]
     return os.path.join(call.policy.state, f"stops-{name}") if call.policy and call.policy.state else ""
 
