@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from ralph.checks.choosing import When, choose, set_id
+import msgspec
+
+from ralph.checks.choosing import ChosenCheck, When, choose, set_id
 from ralph.checks.running import run_check
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
-from ralph.core.events import CheckEnded
+from ralph.core.events import Baseline, CheckEnded, IterationEnded, Noted, Record
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Plan, Story
+from ralph.core.text import one_line
+from ralph.core.verdict import Kind
+from ralph.host.files import write_bytes
 from ralph.host.signals import StopSignal
 
 
@@ -24,10 +29,15 @@ class Checks:
         config: Config,
         root: Path,
         env: Mapping[str, str],
-        tell: Callable[[CheckEnded], object],
+        tell: Callable[[CheckEnded | Baseline | Noted], object],
         stop: StopSignal,
         run: str,
+        cache: Path,
     ) -> None:
+        self._cache = cache
+        self._before: dict[tuple[str, str], bool] = {}
+        """Command and folder → whether it passed when it was last accepted, or at the start."""
+        self._last: dict[tuple[str, str], bool] = {}
         self._config = config
         self._root = root
         # The mark by which a later run finds what this one left behind, should it be killed.
@@ -44,21 +54,78 @@ class Checks:
         for check in chosen:
             if self._is_stopped():
                 break
-            result = run_check(
-                check.name,
-                check.command,
-                root=self._root,
-                env=self._env,
-                timeout=check.timeout,
-                cwd=check.cwd,
-                required=check.required,
-                stop=self._stop,
-            )
+            result = self._run_one(check)
             if self._is_stopped() and not result.passed:  # it was ended, and says nothing about the work
                 break
+            result = self._compared(check, result)
             self._tell(CheckEnded(iteration=iteration, tree=tree, check_set=identity, result=result))
             results.append(result)
+        self._last = {(check.command, check.cwd): r.passed for check, r in zip(chosen, results, strict=False)}
         return tuple(results)
+
+    def _compared(self, check: ChosenCheck, result: CheckResult) -> CheckResult:
+        """A failure that was there before is told apart; with `no-worse` it is no reason to reject."""
+        if result.passed or self._before.get((check.command, check.cwd), True):
+            return result
+        excused = self._config.baseline == "no-worse" and not check.story
+        return msgspec.structs.replace(result, failed_before=True, required=result.required and not excused)
+
+    def baseline(self, plan: Plan, tree: str) -> None:
+        chosen = [check for check in choose(self._config, plan, None, "story") if not check.story]
+        if not chosen:
+            return
+        identity = set_id(chosen)
+        results = self._known(tree, identity)
+        if results is None:
+            results = self._run_all(chosen)
+            if self._is_stopped():
+                return
+            self._remember(tree, identity, results)
+        self._before = {(check.command, check.cwd): r.passed for check, r in zip(chosen, results, strict=False)}
+        self._tell(Baseline(tree=tree, check_set=identity, results=results))
+        failing = [result.name for result in results if result.required and not result.passed]
+        if failing:
+            names = ", ".join(one_line(name, 60) for name in failing[:3])
+            advice = "" if self._config.baseline == "no-worse" else "; every story is rejected until it is mended"
+            self._tell(Noted(f"fails before anything is done: {names}{advice} (baseline)", warning=True))
+
+    def _run_all(self, chosen: Sequence[ChosenCheck]) -> tuple[CheckResult, ...]:
+        results = []
+        for check in chosen:
+            if self._is_stopped():
+                break
+            results.append(self._run_one(check))
+        return tuple(results)
+
+    def _run_one(self, check: ChosenCheck) -> CheckResult:
+        return run_check(
+            check.name,
+            check.command,
+            root=self._root,
+            env=self._env,
+            timeout=check.timeout,
+            cwd=check.cwd,
+            required=check.required,
+            stop=self._stop,
+        )
+
+    def _known(self, tree: str, identity: str) -> tuple[CheckResult, ...] | None:
+        """The last baseline, if it was of this very tree and these checks. Anything else is found out anew."""
+        try:
+            known = msgspec.json.decode(self._cache.read_bytes(), type=Baseline)
+        except (OSError, msgspec.DecodeError):
+            return None
+        return known.results if (known.tree, known.check_set) == (tree, identity) else None
+
+    def _remember(self, tree: str, identity: str, results: tuple[CheckResult, ...]) -> None:
+        known = Baseline(tree=tree, check_set=identity, results=results)
+        write_bytes(self._cache, msgspec.json.encode(known), mode=0o600, durable=False)
+
+    def listen(self, record: Record) -> None:
+        """What was accepted is what later failures are compared with."""
+        event = record.event
+        if isinstance(event, IterationEnded) and event.kind is Kind.ACCEPTED:
+            self._before |= self._last
 
     def _is_stopped(self) -> bool:
         return self._stop.requested

@@ -90,7 +90,8 @@ def make_ground(
     desk = WorkspaceDesk(ref.root, ref.folder)
     steps = plan_steps(config, ref.root)
     hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run})
-    checks = Checks(config, ref.root, env, journal.write, stop, spec.run)
+    checks = Checks(config, ref.root, env, journal.write, stop, spec.run, plan_state(ref, env) / "baseline.json")
+    journal.listen(checks.listen)
     runner = AgentRunner(
         find_agent(config.agent.name),
         journal,

@@ -8,6 +8,7 @@ from ralph.cli.words import STYLES, clock, duration, money, tokens
 from ralph.core.agent import Limit, Retry, ToolUse
 from ralph.core.events import (
     AgentSaid,
+    Baseline,
     CheckEnded,
     Committed,
     IterationEnded,
@@ -61,6 +62,9 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
                 paint("passed", "green") if result.passed else paint("failed", "red" if result.required else "yellow")
             )
             return f"  check {one_line(result.name, 60)}: {word} in {duration(result.seconds)}"
+        case Baseline(results=results):
+            failing = sum(not result.passed for result in results)
+            return paint(f"  baseline: {len(results) - failing} of {len(results)} checks pass before the start", "dim")
         case RescueSaved(ref=ref):
             return paint(f"  the work is saved: {ref}", "dim")
         case Committed(commit=commit, message=message):

@@ -51,6 +51,7 @@ KEYS = (
     "review.cap",
     "archive.on_complete",
     "push",
+    "baseline",
     "canary",
     "rollback",
 )

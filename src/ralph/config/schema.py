@@ -190,6 +190,10 @@ class Config(Section, frozen=True):
         key("When failing tests undo the work: at the end of the iteration, or at once.", "--rollback", metavar="WHEN"),
     ] = "end"
     read_before_edit: Annotated[bool, key("Let the agent edit only files that it has read in its session.")] = True
+    baseline: Annotated[
+        Literal["strict", "no-worse"],
+        key("A check that failed before the run rejects a story too, or does not.", "--baseline", metavar="POLICY"),
+    ] = "strict"
     require_commit: Annotated[bool, key("Let the agent stop only when it has committed its work itself.")] = False
     protected: Annotated[Words, key("Further files and folders that the agent does not edit.")] = ()
     checks: Annotated[tuple[Check, ...], key("Commands the loop runs to prove a story.")] = ()

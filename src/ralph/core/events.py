@@ -146,6 +146,14 @@ class CheckEnded(Event, frozen=True, kw_only=True):
     result: CheckResult
 
 
+class Baseline(Event, frozen=True, kw_only=True):
+    """Which checks pass before anything is done."""
+
+    tree: str
+    check_set: str
+    results: tuple[CheckResult, ...] = ()
+
+
 class Judged(Event, frozen=True):
     iteration: int
     evidence: Evidence
@@ -258,6 +266,7 @@ AnyEvent = (
     | HookAnswered
     | StepEnded
     | CheckEnded
+    | Baseline
     | Judged
     | Settling
     | RescueSaved

@@ -54,6 +54,8 @@ class CheckResult(Struct, frozen=True):
     digest: str = ""
     required: bool = True
     """False: allowed to fail; told, but never a reason."""
+    failed_before: bool = False
+    """It failed on the checkpoint already: not this agent's doing."""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):

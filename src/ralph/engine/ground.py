@@ -131,6 +131,10 @@ class Checker(Protocol):
         """Run the checks that apply, one journal record each."""
         ...
 
+    def baseline(self, plan: Plan, tree: str) -> None:
+        """Find out which checks pass before anything is done, unless that is known for this tree."""
+        ...
+
 
 class Ground(Struct, frozen=True, kw_only=True):
     run: str

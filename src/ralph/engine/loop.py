@@ -27,6 +27,7 @@ class Loop:
         self._ground = ground
         self._history = history
         self._seen = Seen()
+        self._has_baseline = False
         self._before: Reading | None = None
         """The plan before the iteration that is under way."""
         ground.journal.listen(self._remember)
@@ -58,6 +59,7 @@ class Loop:
                 case Prove():
                     self._prove(reading)
                 case Work():
+                    self._take_baseline(reading)
                     self._iterate(move, reading)
 
     def _decide(self, reading: Reading) -> Move:
@@ -97,6 +99,12 @@ class Loop:
             return ""
         self._ground.book.write(self._before)
         return "the plan is as it was before this iteration"
+
+    def _take_baseline(self, reading: Reading) -> None:
+        """Once a run: what is broken already is told apart from what an agent breaks."""
+        if not self._has_baseline:
+            self._ground.check.baseline(reading.plan, self._ground.tree.tree())
+            self._has_baseline = True
 
     def _wait(self, wait: Wait) -> None:
         ground = self._ground

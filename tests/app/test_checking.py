@@ -1,0 +1,78 @@
+"""The baseline: a failure that was there before is told apart from one that an agent made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralph.app.checking import Checks
+from ralph.config.schema import Check, Config
+from ralph.core.events import Baseline, CheckEnded, IterationEnded, Noted, Record
+from ralph.core.plan import Mode, Plan, Story
+from ralph.core.verdict import Kind
+from ralph.host.signals import StopSignal
+
+STORY = Story(id="A", title="", verify=("test -f a",))
+PLAN = Plan(name="p", stories=(STORY,))
+
+
+@pytest.fixture
+def stop() -> Iterator[StopSignal]:
+    with StopSignal() as signal:
+        yield signal
+
+
+def checks(root: Path, stop: StopSignal, told: list[Any], policy: str = "strict") -> Checks:
+    config = Config(
+        checks=(Check(name="old", command="echo ran >> ../runs; test -f fixed"), Check(name="good", command="true")),
+        baseline=policy,  # type: ignore[arg-type]
+    )
+    workspace = root / "ws"
+    workspace.mkdir(exist_ok=True)
+    return Checks(config, workspace, {"PATH": "/usr/bin:/bin"}, told.append, stop, "run", root / "baseline.json")
+
+
+def test_a_failure_that_was_there_before_is_marked_and_still_rejects_when_strict(
+    tmp_path: Path, stop: StopSignal
+) -> None:
+    told: list[Any] = []
+    run = checks(tmp_path, stop, told)
+    run.baseline(PLAN, "tree-1")
+    assert [type(event) for event in told] == [Baseline, Noted]
+    assert "fails before anything is done: old" in told[1].text
+    own, old, good = run(PLAN, STORY, "story", 1, "tree-2")
+    assert (own.name, own.failed_before, own.required) == ("A: test -f a", False, True)
+    assert (old.failed_before, old.required) == (True, True)
+    assert good.passed
+    assert isinstance(told[-1], CheckEnded)
+
+
+def test_with_no_worse_it_is_no_reason_but_the_storys_own_check_is(tmp_path: Path, stop: StopSignal) -> None:
+    run = checks(tmp_path, stop, [], "no-worse")
+    run.baseline(PLAN, "tree-1")
+    own, old, _ = run(PLAN, STORY, "story", 1, "tree-2")
+    assert (own.required, old.required) == (True, False)
+
+
+def test_what_was_accepted_is_what_later_failures_are_compared_with(tmp_path: Path, stop: StopSignal) -> None:
+    run = checks(tmp_path, stop, [], "no-worse")
+    run.baseline(PLAN, "tree-1")
+    fixed = tmp_path / "ws" / "fixed"
+    fixed.write_text("")
+    run(PLAN, STORY, "story", 1, "tree-2")
+    run.listen(Record(1, 0, IterationEnded(iteration=1, story="A", mode=Mode.IMPLEMENT, kind=Kind.ACCEPTED)))
+    fixed.unlink()
+    _, old, _ = run(PLAN, STORY, "story", 2, "tree-3")
+    assert (old.passed, old.failed_before, old.required) == (False, False, True)
+
+
+def test_a_baseline_is_found_out_once_for_a_tree(tmp_path: Path, stop: StopSignal) -> None:
+    for tree, runs in (("tree-1", 1), ("tree-1", 1), ("tree-2", 2)):
+        checks(tmp_path, stop, []).baseline(PLAN, tree)
+        assert len((tmp_path / "runs").read_text().splitlines()) == runs
+    (tmp_path / "baseline.json").write_text("{damaged")
+    checks(tmp_path, stop, []).baseline(PLAN, "tree-2")
+    assert len((tmp_path / "runs").read_text().splitlines()) == 3
