@@ -24,6 +24,14 @@ pytestmark = [
 ]
 
 
+FAILING = """import unittest
+
+class T(unittest.TestCase):
+    def test_it(self):
+        self.fail()
+"""
+
+
 def sound(ran: Ran) -> None:
     """What holds after every run, whatever happened in it."""
     assert "Traceback" not in ran.out
@@ -233,8 +241,7 @@ def test_a_client_without_our_hooks_is_ended_before_it_does_harm(tmp_path: Path,
     if how == "disabled":
         (project.root / ".claude").mkdir()
         (project.root / ".claude/settings.json").write_text('{"disableAllHooks": true}')
-        for command in ("git add -A", "git commit -qm settings"):
-            os.spawnvpe(os.P_WAIT, "git", ["git", "-C", str(project.root), *command.split()[1:]], project.environment())
+        project.commit()
     ran = project.run([use("Bash", command="sleep 2; touch harm.txt"), write(project, "s1.txt"), claim(project), say()])
     sound(ran)
     assert ran.code == 78, ran.out
@@ -242,10 +249,46 @@ def test_a_client_without_our_hooks_is_ended_before_it_does_harm(tmp_path: Path,
     assert not (project.root / "harm.txt").exists()
 
 
+def test_hooks_of_the_project_that_crash_or_hang_disturb_neither_client_nor_loop(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    broken = [{"type": "command", "command": "exit 3"}, {"type": "command", "command": "sleep 60", "timeout": 1}]
+    (project.root / ".claude").mkdir()
+    (project.root / ".claude/settings.json").write_text(
+        json.dumps({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": broken}]}})
+    )
+    project.commit()
+    ran = project.run([write(project, "s1.txt"), claim(project), say()])
+    sound(ran)
+    assert ran.code == 0, ran.out
+
+
+def test_failing_tests_undo_the_work_at_once_where_that_is_wanted(tmp_path: Path) -> None:
+    project = Project(tmp_path, rollback="immediate", max_loops_per_task=1)
+    (project.root / "test_it.py").write_text(FAILING)
+    project.commit()
+    turns = [write(project, "s1.txt"), use("Bash", command="python3 -m unittest -q"), say("Oh."), claim(project), say()]
+    ran = project.run(turns)
+    sound(ran)
+    assert ran.code == 1, ran.out
+    assert "undoes the iteration at once" in ran.out
+    assert not (project.root / "s1.txt").exists()
+
+
+def test_a_client_that_stays_after_its_result_is_closed(tmp_path: Path) -> None:
+    wrapper = tmp_path / "lingering"
+    wrapper.write_text(f'#!/bin/sh\n"{CLIENT}" "$@"\nexec sleep 300\n')
+    wrapper.chmod(0o755)
+    project = Project(tmp_path, agent={"dangerously_skip_permissions": True, "command": [str(wrapper)]})
+    ran = project.run([write(project, "s1.txt"), claim(project), say()])
+    sound(ran)
+    assert ran.code == 0, ran.out
+    assert ran.of("AgentEnded")[0]["ended"]["how"] == "lingered"
+
+
 def test_many_sessions_leave_no_file_outside_their_places(tmp_path: Path) -> None:
-    project = Project(tmp_path, stories=5)
+    project = Project(tmp_path, stories=20)
     before = strays()
-    turns = [turn for n in range(1, 6) for turn in (write(project, f"s{n}.txt"), claim(project), say())]
+    turns = [turn for n in range(1, 21) for turn in (write(project, f"s{n}.txt"), claim(project), say())]
     ran = project.run(turns)
     sound(ran)
     assert ran.code == 0, ran.out

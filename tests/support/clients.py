@@ -51,7 +51,11 @@ class Project:
         }
         (self.root / ".ralph/config.yaml").write_text(json.dumps(basic | config))
         (self.root / "old.txt").write_text("old\n")
-        for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "start"]):
+        subprocess.run(["git", "init", "-q", "-b", "main"], cwd=self.root, env=self.environment(), check=True)
+        self.commit()
+
+    def commit(self) -> None:
+        for command in (["add", "-A"], ["commit", "-qm", "by a person"]):
             subprocess.run(["git", *command], cwd=self.root, env=self.environment(), check=True)
 
     def environment(self, **more: str) -> dict[str, str]:

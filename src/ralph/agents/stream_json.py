@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ralph.agents.claude_version import advice
 from ralph.agents.tool_words import summarise
 from ralph.agents.trouble import Failure, classify
 from ralph.agents.untyped import count, decode, items, members, number, text
@@ -69,7 +70,9 @@ class StreamJson:
         match event.get("subtype"):
             case "init":
                 self._cwd = text(event.get("cwd"))
-                return [Init(text(event.get("model")), text(event.get("session_id")))]
+                version = text(event.get("claude_code_version"))
+                note = advice(version) if version else ""
+                return [Init(text(event.get("model")), text(event.get("session_id")), version, note)]
             case "api_retry":
                 status = count(event.get("error_status")) or None
                 return [Retry(count(event.get("attempt")), status, text(event.get("error")))]

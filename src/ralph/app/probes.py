@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from ralph.agents.claude_version import advice
 from ralph.app.doctor import Finding, Patient, at_once, fail, ok, warn
 from ralph.core.errors import SetupError
 from ralph.core.text import one_line
@@ -78,7 +79,9 @@ def clients(patient: Patient) -> Iterator[Finding]:
     versions = at_once({name: partial(version_of, found, patient.env) for name, found in here.items()}, _PATIENCE)
     for name, found in here.items():
         said = versions.get(name, _NO_ANSWER)
-        if said.startswith("("):
+        if name == "claude" and (known := advice(said)) and not said.startswith("("):
+            yield warn(f"claude {said} ({found}): {known}", "npm install -g @anthropic-ai/claude-code")
+        elif said.startswith("("):
             yield warn(f"{name} {said} ({found})", f"see what `{found} --version` says")
         else:
             yield ok(f"{name} {said} ({found})")

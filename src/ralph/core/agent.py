@@ -46,6 +46,10 @@ class Tokens(Struct, frozen=True):
 class Init(Struct, frozen=True, tag="init"):
     model: str = ""
     session: str = ""
+    version: str = ""
+    """Of the client, where it says so."""
+    note: str = ""
+    """Something about this version that is worth knowing."""
 
 
 class Text(Struct, frozen=True, tag="text"):
@@ -127,8 +131,8 @@ _KEPT = 4000
 def add(outcome: Outcome, event: AgentEvent, promise: str) -> Outcome:
     change = msgspec.structs.replace
     match event:
-        case Init(model):
-            return change(outcome, model=model or outcome.model)
+        case Init(model=model, note=note):
+            return change(outcome, model=model or outcome.model, note=note or outcome.note)
         case Text(text):
             return change(outcome, text=text[-_KEPT:], promised=outcome.promised or _has(text, promise))
         case ToolUse():

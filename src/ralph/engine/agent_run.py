@@ -14,7 +14,7 @@ from ralph.core.events import AgentEnded, AgentSaid, AgentStarted
 from ralph.core.evidence import Ended, How
 from ralph.core.ports import Agent, Reader, Session
 from ralph.core.text import clean, one_line
-from ralph.engine.hook_watch import HookWatch, Unguarded
+from ralph.engine.hook_watch import HookWatch, TestsFailed, Unguarded
 from ralph.host import supervise as host
 from ralph.host.files import make_folder
 from ralph.host.rawlog import RawLog
@@ -39,7 +39,7 @@ class Patience(Struct, frozen=True):
     total: float | None = 900
     idle: float | None = 600
     grace: float = 10
-    linger: float | None = 30
+    linger: float | None = 15
 
 
 class AgentRunner:
@@ -102,11 +102,10 @@ class AgentRunner:
                     signs_of_life=lambda: cpu_seconds(started[0]) if started else 0.0,
                     on_start=on_start,
                 )
-            except Unguarded as error:
+            except (Unguarded, TestsFailed) as error:
                 ending = host.Ending(how=host.How.STOPPED, message=str(error))
-                listener.outcome = msgspec.structs.replace(
-                    listener.outcome, trouble=Trouble.UNGUARDED, detail=str(error)
-                )
+                trouble = Trouble.UNGUARDED if isinstance(error, Unguarded) else Trouble.OTHER
+                listener.outcome = msgspec.structs.replace(listener.outcome, trouble=trouble, detail=str(error))
         for answered in watch.answers(session.iteration) if watch else ():
             self._journal.write(answered)
         ended = _ended(ending)

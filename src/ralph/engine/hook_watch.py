@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ralph.core.agent import AgentEvent, Text, ToolUse, Usage
+from ralph.core.agent import AgentEvent, Text, ToolResult, ToolUse, Usage
 from ralph.core.events import HookAnswered
 from ralph.core.ports import HookFiles
 from ralph.core.text import clean
@@ -21,8 +21,13 @@ class Unguarded(Exception):
     """The client works without Ralph's hooks. Whatever it would do next, nothing would look at it before."""
 
 
+class TestsFailed(Exception):
+    """`rollback: immediate`: tests failed, and the iteration ends here."""
+
+
 class HookWatch:
     def __init__(self, files: HookFiles, canary: str) -> None:
+        self._read = 0
         self._files = files
         self._canary = canary
         self.is_silent = False
@@ -35,10 +40,27 @@ class HookWatch:
         """
         if isinstance(event, Usage):
             self._tell_context(event.context)
+        if isinstance(event, ToolResult) and (command := self._asks_for_rollback()):
+            raise TestsFailed(f"tests failed, and that undoes the iteration at once: {command}")
         if isinstance(event, (Text, ToolUse)) and not self.is_silent and not self._has_sung():
             self.is_silent = True
             if self._canary == "stop":
                 raise Unguarded("the client works without Ralph's hooks: none was called when its session began")
+
+    def _asks_for_rollback(self) -> str:
+        """The command whose tests failed, when a hook has asked to undo the work at once."""
+        try:
+            with self._files.records.open("rb") as stream:
+                stream.seek(self._read)
+                data = stream.read(_LIMIT)
+        except OSError:
+            return ""
+        whole = data[: data.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for record in map(_decode, whole.splitlines()):
+            if record.get("event") == "rollback":
+                return clean(str(record.get("command") or "tests"))[:200]
+        return ""
 
     def _has_sung(self) -> bool:
         try:

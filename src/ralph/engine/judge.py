@@ -98,6 +98,8 @@ def _ending(ended: Ended) -> str:
             return "went silent"
         case How.LINGERED:
             return "did not end by itself"
+        case How.STOPPED:
+            return f"was stopped: {ended.detail}" if ended.detail else "was stopped"
         case _:
             return f"ended with {f'signal {ended.signal}' if ended.signal else f'exit code {ended.code}'}"
 
