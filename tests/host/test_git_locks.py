@@ -10,6 +10,18 @@ from ralph.host.git_locks import clear_stale_locks
 from support.repositories import Project
 
 
+def _git_at_work(project: Project) -> subprocess.Popen[bytes]:
+    """A git that waits for more questions; it has answered one, so it is known to be running."""
+    command = ["git", "cat-file", "--batch-check"]
+    process = subprocess.Popen(command, cwd=project.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"HEAD\n")
+    process.stdin.flush()
+    assert b"commit" in process.stdout.readline()
+    return process
+
+
 def test_locks_of_killed_processes_are_removed(tmp_path: Path) -> None:
     project = Project(tmp_path)
     locks = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "refs/heads/main.lock"]
@@ -26,7 +38,7 @@ def test_a_lock_whose_owner_is_at_work_is_respected(tmp_path: Path) -> None:
     project = Project(tmp_path)
     repo = project.repo
     lock = project.root / ".git" / "index.lock"
-    with subprocess.Popen(["git", "cat-file", "--batch"], cwd=project.root, stdin=subprocess.PIPE, stdout=-1) as alive:
+    with _git_at_work(project) as alive:
         lock.write_bytes(b"")
         with pytest.raises(SetupError, match="another git process is at work"):
             clear_stale_locks(repo, patience=0.2)
@@ -38,7 +50,7 @@ def test_a_lock_whose_owner_is_at_work_is_respected(tmp_path: Path) -> None:
 def test_git_elsewhere_is_not_our_concern(tmp_path: Path) -> None:
     project, other = Project(tmp_path / "one"), Project(tmp_path / "two")
     (project.root / ".git" / "index.lock").write_bytes(b"")
-    with subprocess.Popen(["git", "cat-file", "--batch"], cwd=other.root, stdin=subprocess.PIPE, stdout=-1) as alive:
+    with _git_at_work(other) as alive:
         assert clear_stale_locks(project.repo, patience=0.2)
         alive.communicate(b"")
 
