@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.core.evidence import Claim
+from ralph.core.plan import ReviewStatus
 from ralph.core.requests import Request, read_request
+from ralph.core.reviews import Answer, Finding
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,14 @@ from ralph.core.requests import Request, read_request
 )
 def test_requests_are_read_leniently_and_nonsense_is_no_request(data: bytes, request_: Request) -> None:
     assert read_request(data) == request_
+
+
+def test_a_review_is_read_with_its_findings() -> None:
+    findings = b'[{"place": "a.py:3", "text": "wrong"}, {"text": " "}]'
+    found = read_request(b'{"review": {"verdict": "Changes requested", "findings": ' + findings + b"}}").review
+    assert found == Answer(ReviewStatus.CHANGES_REQUESTED, "", (Finding("wrong", "a.py:3"),))
+    assert read_request(b'{"review": {"verdict": "fine by me"}}').review is None
+    assert read_request(b'{"review": "approved"}') == Request()
 
 
 @given(st.binary(max_size=200))

@@ -14,6 +14,7 @@ from ralph.core.changes import AddStory, SetFields
 from ralph.core.delta import Added, Delta, Edited
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
+from ralph.core.reviews import Answer, Finding, OnCap
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge import judge
 
@@ -269,6 +270,49 @@ def test_a_review_that_edits_code_is_rejected() -> None:
     verdict = review(ReviewStatus.APPROVED, changed=("src/login.py",))
     assert verdict.kind is Kind.REJECTED
     assert "must not change files" in verdict.headline
+
+
+def asked(count: int, policy: OnCap = OnCap.APPROVE, **fields: Any) -> Verdict:
+    story = msgspec.structs.replace(WAITING, review=Review(ReviewStatus.NEEDS_REVIEW, count))
+    delta = edited(story, review=Review(ReviewStatus.CHANGES_REQUESTED, count + 1, "off by one"))
+    basic: dict[str, Any] = {"mode": Mode.REVIEW, "story": story, "changed": (), "claim": None, "delta": delta}
+    return judge(evidence(**(basic | {"review_cap": 3, "on_cap": policy} | fields)))
+
+
+def test_below_the_cap_changes_are_requested_and_at_the_cap_the_policy_decides() -> None:
+    assert not asked(1).completes
+    approved = asked(2)
+    assert approved.completes
+    [change] = approved.changes
+    assert isinstance(change, SetFields)
+    assert change.fields["review"] == Review(ReviewStatus.APPROVED, 3, "[AUTO-APPROVED AT CAP] off by one")
+    assert asked(2, OnCap.HUMAN).kind is Kind.BLOCKED
+    [failed] = asked(2, OnCap.FAIL).changes
+    assert isinstance(failed, SetFields)
+    assert failed.fields["state"] is State.FAILED
+
+
+def test_nothing_is_approved_at_the_cap_against_failing_checks() -> None:
+    verdict = asked(2, checks=(FAIL,))
+    assert not verdict.completes
+    assert "the checks fail" in verdict.headline
+
+
+def test_a_reviewer_can_answer_in_the_request_file_in_any_layout() -> None:
+    finding = Finding("the limit is off by one", "src/login.py:12", "high", "POST /login answers 200")
+    answer = Answer(ReviewStatus.CHANGES_REQUESTED, "", (finding,))
+    verdict = review(ReviewStatus.NEEDS_REVIEW, delta=Delta(), answer=answer)
+    [change] = verdict.changes
+    assert isinstance(change, SetFields)
+    words = "- [high] src/login.py:12: the limit is off by one (criterion: POST /login answers 200)"
+    assert change.fields["review"] == Review(ReviewStatus.CHANGES_REQUESTED, 2, words)
+    approved = review(ReviewStatus.NEEDS_REVIEW, delta=None, answer=Answer(ReviewStatus.APPROVED))
+    assert approved.completes, "a plan it broke is put back; what it said counts"
+
+
+def test_a_reviewers_edits_are_never_kept_as_somebodys_work() -> None:
+    verdict = review(ReviewStatus.NEEDS_REVIEW, changed=("src/login.py",))
+    assert not verdict.kind.keeps_work
 
 
 def test_a_review_without_a_verdict_is_rejected_or_follows_its_cause() -> None:

@@ -77,6 +77,8 @@ def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: 
         return _text(path, None if config.prompt else ref.root), str(wanted)
     if mode is Mode.SETUP or where.prompt is None or not where.prompt.is_file():
         return "", ""
+    if mode in (Mode.REVIEW, Mode.FIX) and ref.layout != "tasks.json":
+        return "", ""  # the workspace's own prompt is about implementing
     return _text(where.prompt, ref.root), _relative(where.prompt, ref.root)
 
 

@@ -28,6 +28,7 @@ from ralph.core.guard import Guard
 from ralph.core.limits import Limits
 from ralph.core.plan import Mode
 from ralph.core.ports import PlanRef, Session
+from ralph.core.reviews import OnCap
 from ralph.engine.agent_run import AgentRunner, Patience
 from ralph.engine.ground import Attempt, Ground
 from ralph.engine.pipeline import Pipeline
@@ -140,6 +141,8 @@ def make_ground(
         check=checks,
         run_command=checks.run_command,
         review=config.review.enabled,
+        review_cap=config.review.cap,
+        on_cap=OnCap(config.review.on_cap),
         claim_is_implied=ref.layout in IMPLIED_CLAIMS,
         commits=steps.commits,
         changed_settings=ConfigWatch(spec.settings, ref.root),

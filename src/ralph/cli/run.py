@@ -49,6 +49,7 @@ KEYS = (
     "agent.dangerously_skip_permissions",
     "review.enabled",
     "review.cap",
+    "review.on_cap",
     "archive.on_complete",
     "push",
     "baseline",

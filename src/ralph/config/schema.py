@@ -85,6 +85,10 @@ class Review(Section, frozen=True):
         bool, key("Have each story reviewed in a fresh session.", "--review", off=("--skip-review",))
     ] = True
     cap: Annotated[int, key("Most reviews of one story.", "--review-cap", metavar="N", ge=1)] = 5
+    on_cap: Annotated[
+        Literal["approve", "fail", "human"],
+        key("What becomes of a story that is not approved by its last review.", "--on-cap", metavar="WHAT"),
+    ] = "approve"
 
 
 class Branch(Section, frozen=True):

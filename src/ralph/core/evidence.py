@@ -9,6 +9,7 @@ from msgspec import Struct
 from ralph.core.agent import Outcome
 from ralph.core.delta import Delta
 from ralph.core.plan import Mode, Story
+from ralph.core.reviews import Answer, OnCap
 
 
 class How(StrEnum):
@@ -77,8 +78,12 @@ class Evidence(Struct, frozen=True, kw_only=True):
     checks: tuple[CheckResult, ...] = ()
     passed_before: bool | None = None
     """Whether the checks passed on the checkpoint. None: not looked at."""
+    answer: Answer | None = None
+    """What a reviewer said in the request file."""
     review: bool = False
     """Acceptance means: on to review."""
+    review_cap: int = 5
+    on_cap: OnCap = OnCap.APPROVE
     claim_is_implied: bool = False
     """A good ending with a change counts as a claim (seed 000: the loop marks)."""
     interrupted: bool = False

@@ -6,9 +6,12 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.evidence import Claim
+from ralph.core.plan import ReviewStatus
+from ralph.core.reviews import Answer, Finding
 from ralph.core.text import clean
 
 _LONGEST = 2000
+_MOST_FINDINGS = 50
 
 
 class Request(Struct, frozen=True):
@@ -18,11 +21,26 @@ class Request(Struct, frozen=True):
     """A COMPLETE file was left: a claim about the whole plan."""
     waiting: str = ""
     """The text of a WAITING file."""
+    review: Answer | None = None
+
+
+class _Finding(Struct):
+    text: str = ""
+    place: str = ""
+    severity: str = ""
+    criterion: str = ""
+
+
+class _Review(Struct):
+    verdict: str = ""
+    feedback: str = ""
+    findings: tuple[_Finding, ...] = ()
 
 
 class _Wire(Struct):
     claim: str = ""
     ask: str = ""
+    review: _Review | None = None
 
 
 def read_request(data: bytes) -> Request:
@@ -33,4 +51,24 @@ def read_request(data: bytes) -> Request:
         return Request()
     word = wire.claim.strip().lower().replace("_", "-").replace(" ", "-")
     claim = Claim(word) if word in set(Claim) else None
-    return Request(claim, clean(wire.ask).strip()[:_LONGEST])
+    return Request(claim, clean(wire.ask).strip()[:_LONGEST], review=_answer(wire.review))
+
+
+_VERDICTS = {
+    "approved": ReviewStatus.APPROVED,
+    "approve": ReviewStatus.APPROVED,
+    "changes-requested": ReviewStatus.CHANGES_REQUESTED,
+    "request-changes": ReviewStatus.CHANGES_REQUESTED,
+}
+
+
+def _answer(given: _Review | None) -> Answer | None:
+    word = given.verdict.strip().lower().replace("_", "-").replace(" ", "-") if given else ""
+    if given is None or word not in _VERDICTS:
+        return None
+    findings = tuple(
+        Finding(*(clean(part).strip()[:_LONGEST] for part in (one.text, one.place, one.severity, one.criterion)))
+        for one in given.findings[:_MOST_FINDINGS]
+        if one.text.strip()
+    )
+    return Answer(_VERDICTS[word], clean(given.feedback).strip()[: 4 * _LONGEST], findings)

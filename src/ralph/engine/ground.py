@@ -15,6 +15,7 @@ from ralph.core.moves import Work
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.ports import PlanBook, Reading, Session
 from ralph.core.requests import Request
+from ralph.core.reviews import OnCap
 from ralph.engine.agent_run import AgentRunner, Patience
 from ralph.engine.pipeline import Pipeline
 from ralph.host.signals import StopSignal
@@ -162,6 +163,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     check: Checker
     run_command: Callable[..., CheckResult]
     review: bool
+    review_cap: int
+    on_cap: OnCap
     claim_is_implied: bool
     commits: bool
     changed_settings: Callable[[], tuple[str, ...]]

@@ -15,6 +15,7 @@ from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.fingerprint import fingerprint
 from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State
 from ralph.core.verdict import Kind, Verdict
+from ralph.engine.judge_review import conclude, objections, review_given
 
 _FREE_TO_EDIT = ("notes", "priority")
 _FIXES = {
@@ -29,7 +30,7 @@ def judge(evidence: Evidence) -> Verdict:
     if evidence.interrupted:
         return Verdict(Kind.INTERRUPTED, ("stopped before it was finished",))
     if evidence.mode is Mode.REVIEW:
-        return _judge_review(evidence)
+        return judge_review(evidence)
     changes, notices = _sort_plan_edits(evidence)
     missing = list(_what_is_missing(evidence))
     if not missing:
@@ -126,7 +127,7 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
     if not ended.well:
         return _refused(Kind.CRASHED, [f"the agent {_ending(ended)}", *missing], evidence, notices)
     is_sound = evidence.changed and evidence.checks and not _failing(evidence) and not evidence.repository_trouble
-    if is_sound and not _claimed(evidence):
+    if is_sound and not _claimed(evidence) and evidence.mode is not Mode.REVIEW:
         return Verdict(Kind.PARTIAL, ("the work is sound but not said to be done",), tuple(changes), tuple(notices))
     return _refused(Kind.REJECTED, missing, evidence, notices)
 
@@ -170,35 +171,15 @@ def _illegal_edits(edited: Edited, evidence: Evidence) -> Iterator[str]:
             yield f"{name.replace('_', ' ')} of story {new.id} was changed and put back"
 
 
-def _judge_review(evidence: Evidence) -> Verdict:
+def judge_review(evidence: Evidence) -> Verdict:
     """A review says approved or changes requested, and changes nothing else."""
     story = evidence.story
-    if story is None or evidence.delta is None:
+    if story is None or (evidence.delta is None and evidence.answer is None):
         return _refused(Kind.REJECTED, [f"the plan could not be read: {evidence.plan_problem}"], evidence, [])
-    trouble = _by_cause(evidence, ["the review came to no verdict"], [], [])
-    edited = evidence.delta.of(story.id)
-    if edited is None or edited.new.review.status is ReviewStatus.NEEDS_REVIEW:
-        return trouble
-    others = [e.new.id for e in evidence.delta.edited if e.new.id != story.id and e.new.review != e.old.review]
-    reasons = [f"a review may only change the one story it reviews, not {', '.join(others)}"] if others else []
-    if evidence.changed:
-        reasons.append(f"a review must not change files: {', '.join(evidence.changed[:5])}")
-    new = edited.new.review
-    if new.status is ReviewStatus.CHANGES_REQUESTED and not new.feedback.strip():
-        reasons.append("changes were requested without saying which")
-    if evidence.repository_trouble:
-        reasons.append(evidence.repository_trouble)
-    failing = _failing(evidence)
-    if new.status is ReviewStatus.APPROVED and failing:
-        reasons += [_describe(check) for check in failing]
-    if reasons or new.status is None:
-        return _refused(Kind.REJECTED, reasons or ["the review came to no verdict"], evidence, [])
-    count = story.review.count + 1
-    fields: dict[str, object] = {"review": Review(new.status, count, new.feedback)}
-    if edited.new.notes != edited.old.notes:
-        fields["notes"] = edited.new.notes
-    approved = new.status is ReviewStatus.APPROVED
-    if approved:
-        fields["state"] = State.DONE
-    headline = "approved" if approved else f"changes requested: {new.feedback.strip()[:200]}"
-    return Verdict(Kind.ACCEPTED, (headline,), (SetFields(story.id, fields),), completes=approved)
+    given = review_given(evidence, story)
+    if given is None:
+        return _by_cause(evidence, ["the review came to no verdict"], [], [])
+    failing = [_describe(check) for check in _failing(evidence)]
+    if wrong := list(objections(evidence, story, given, failing)):
+        return _refused(Kind.REJECTED, wrong, evidence, [])
+    return conclude(evidence, story, given, failing)

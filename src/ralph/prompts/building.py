@@ -63,7 +63,7 @@ def build(briefing: Briefing) -> Prompt:
     name = briefing.template_name
     template = briefing.template
     if not template:
-        name = SETUP if briefing.mode is Mode.SETUP else LIBRARY.get(briefing.layout, LIBRARY["tasks.json"])
+        name = built_in(briefing.layout, briefing.mode)
         template = library(name)
     parts = [
         "\n".join(f"@{path}" for path in briefing.attachments),
@@ -73,6 +73,15 @@ def build(briefing: Briefing) -> Prompt:
     parts += _sections(briefing, with_story=not in_system or bool(briefing.feedback))
     text = "\n\n".join(part for part in parts if part.strip()) + "\n"
     return Prompt(text, system_context(briefing) if in_system else "")
+
+
+def built_in(layout: str, mode: Mode) -> str:
+    """The name of the built-in template. The one of `tasks.json` knows all modes by itself."""
+    if mode is Mode.SETUP:
+        return SETUP
+    if layout != "tasks.json" and mode in (Mode.REVIEW, Mode.FIX):
+        return mode.value
+    return LIBRARY.get(layout, LIBRARY["tasks.json"])
 
 
 def variables(briefing: Briefing) -> dict[str, Any]:
@@ -125,10 +134,12 @@ def _story_text(briefing: Briefing, story: Story) -> str:
 
 def _how_to_answer(briefing: Briefing) -> str:
     asks = '`{"ask": "your question"}` when only a person can decide'
-    claims = (
-        '`{"claim": "done"}` when the story is done, `{"claim": "already-satisfied"}` when it was before, '
+    claims = '`{"claim": "done"}` when the story is done, `{"claim": "already-satisfied"}` when it was before, '
+    reviews = (
+        '`{"review": {"verdict": "approved"}}`, or `{"review": {"verdict": "changes_requested", "findings": '
+        '[{"place": "file:line", "severity": "high", "criterion": "…", "text": "what is wrong, what is right"}]}}`, '
     )
-    words = asks if briefing.mode is Mode.REVIEW else claims + asks
+    words = (reviews if briefing.mode is Mode.REVIEW else claims) + asks
     return f"## How to tell the loop\n\nWrite one JSON object to the file named by `$RALPH_REQUEST_FILE`: {words}."
 
 

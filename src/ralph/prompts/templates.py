@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 NAMES = (
     "feature-prompt",
     "feature-prompt-tdd",
+    "fix",
     "plan-prompt",
     "prd",
     "requirements",
+    "review",
     "spec-prompt",
     "steps-loop",
     "steps-setup",
