@@ -1,33 +1,158 @@
-"""Ralph's hooks in a Claude Code client: what they are, and where they are installed.
+"""Ralph's hooks in a Claude Code client: where they are installed, and what they would do.
 
-A run gives them to its own client process and to nothing else; nothing has to be installed for that."""
+A run gives the hooks to its own client process and to nothing else: nothing has to be installed for `ralph run`.
+Installed hooks are silent in every other client, with one exception: in an interactive client that was started with
+RALPH_LOOP=1, the Stop hook ends the client, so that the shell loop around it starts a fresh one."""
 
 from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any, cast
 
-from ralph.cli.arguments import Parser
-from ralph.cli.output import emit_line
+from ralph.cli.arguments import Parser, add_json
+from ralph.cli.output import emit_json, emit_line, note, paint, say, say_raw, warn
+from ralph.core.text import one_line
 
 EXAMPLES = """
-ralph hooks at-stop      what would keep the agent of this session from stopping
+ralph hooks status               where they are installed, and whether they would act
+ralph hooks install              into .claude/settings.local.json of this workspace
+ralph hooks install --user       into ~/.claude/settings.json
+ralph hooks uninstall            the file is what it was before
 """
+
+_SUMMARIES = {
+    "install": "put the hooks into a settings file, and leave everything else in it alone",
+    "uninstall": "take the hooks out of a settings file again",
+    "status": "where the hooks are installed, and whether they would act",
+}
+_MORE = {
+    "install": """
+
+A run does not need this: `ralph run` gives its client the hooks by itself. It is for interactive clients in a shell
+loop (RALPH_LOOP=1). A copy of the file as it was is kept beside it.""",
+    "uninstall": """
+
+A file that nobody has changed since comes back byte for byte. In one that was changed, only Ralph's entries are
+removed.""",
+    "status": """
+
+Hooks act only in a client that a live run has started, or, the Stop hook, with RALPH_LOOP=1; everywhere else they are
+silent.""",
+}
 
 
 def configure(parser: ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
-    commands.add_parser(
+    for name, summary in _SUMMARIES.items():
+        one = _command(commands, name, summary, summary[0].upper() + summary[1:] + "." + _MORE[name])
+        where = one.add_mutually_exclusive_group()
+        both = " (default: both)" if name == "status" else ""
+        where.add_argument("--user", action="store_true", help=f"~/.claude/settings.json{both}")
+        local = f".claude/settings.local.json of the project{both or ' (default)'}"
+        where.add_argument("--project", action="store_true", help=local)
+        one.add_argument("-d", "--project-dir", metavar="DIR", help="the project (default: the workspace around here)")
+        add_json(one)
+    _command(
+        commands,
         "at-stop",
-        help="what keeps an agent from stopping; asked by the Stop hook",
-        description="Print a JSON list of what stands in the way. Empty: the agent may stop.",
-        examples="ralph hooks at-stop",
+        "what keeps an agent from stopping; asked by the Stop hook",
+        "Print a JSON list of what stands in the way. Empty: the agent may stop.",
     )
 
 
+def _command(commands: Any, name: str, summary: str, description: str) -> ArgumentParser:
+    made = commands.add_parser(name, help=summary, description=description, examples=f"ralph hooks {name}")
+    return cast(ArgumentParser, made)
+
+
 def run(args: Namespace) -> int:
+    return {"install": _install, "uninstall": _uninstall, "status": _status, "at-stop": _at_stop}[args.action](args)
+
+
+def _at_stop(args: Namespace) -> int:
     from ralph.app.stop_rules import problems_at_stop, read_policy
 
     policy = read_policy(os.environ)
     emit_line(problems_at_stop(policy) if policy else [])
     return 0
+
+
+def _target(args: Namespace) -> Any:
+    from ralph.app.hook_installing import Scope, target_for
+    from ralph.app.workspace import root_of
+
+    if args.user:
+        return target_for(Scope.USER, None, os.environ)
+    return target_for(Scope.PROJECT, root_of(args, os.environ), os.environ)
+
+
+def _install(args: Namespace) -> int:
+    from ralph.app.hook_installing import install, is_seen_by_git
+    from ralph.app.trusting import refuse_inside_loop
+
+    refuse_inside_loop(os.environ, "install hooks")
+    target = _target(args)
+    done = install(target, os.environ)
+    if args.json:
+        emit_json(done)
+    elif not done.changed:
+        say(f"{done.file} has Ralph's hooks already")
+    else:
+        say(f"{done.file} has Ralph's hooks now" + (f"; as it was before: {done.backup}" if done.backup else ""))
+        note("a run does not need this; the hooks stay silent outside of a live run, and without RALPH_LOOP=1")
+    if done.changed and is_seen_by_git(target):
+        name = done.file.relative_to(target.within)
+        warn(f"git lists {name} as a new file; add `{name}*` to .git/info/exclude, or a run finds a dirty tree")
+    return 0
+
+
+def _uninstall(args: Namespace) -> int:
+    from ralph.app.hook_installing import uninstall
+    from ralph.app.trusting import refuse_inside_loop
+
+    refuse_inside_loop(os.environ, "uninstall hooks")
+    done = uninstall(_target(args), os.environ)
+    if args.json:
+        emit_json(done)
+    elif not done.changed:
+        say(f"{done.file} has no hooks of Ralph")
+    elif done.exact:
+        say(f"{done.file} is {'byte for byte what it was before' if done.file.exists() else 'gone again'}")
+    else:
+        kept = f"; as it was before the hooks came: {done.backup}" if done.backup else ""
+        say(f"{done.file} was changed meanwhile: only Ralph's hooks were taken out{kept}")
+    return 0
+
+
+def _status(args: Namespace) -> int:
+    from ralph.app.hook_installing import Scope, standing, target_for
+    from ralph.app.workspace import find_root, root_of
+
+    given = args.project or args.project_dir
+    root = root_of(args, os.environ) if given else find_root(Path.cwd(), os.environ)
+    scopes = [Scope.USER] if args.user else [Scope.PROJECT] if args.project else list(Scope)
+    places = [target_for(scope, root, os.environ) for scope in scopes if scope is Scope.USER or root is not None]
+    found = [standing(place, root, os.environ) for place in places]
+    if args.json:
+        emit_json(found)
+        return 0
+    for one in found:
+        _describe(one)
+    return 0
+
+
+def _describe(one: Any) -> None:
+    word = "installed" if one.installed else "not installed" if one.why == "not installed" else "unreadable"
+    style = {"installed": "green", "unreadable": "red"}.get(word, "dim")
+    say_raw(f"{one.scope:<8} {paint(word, style):<13} {one_line(str(one.file))}")
+    if word == "unreadable":
+        say(f"         {one.why}")
+    if not one.installed:
+        return
+    other = "" if one.is_current else "  (another Ralph than this one: `ralph hooks install` replaces it)"
+    say(f"         calls {one_line(one.interpreter)}{other}")
+    if one.missing:
+        say(f"         not there: {', '.join(one.missing)}; `ralph hooks install` adds them")
+    say(f"         {'would act' if one.would_act else 'silent'}: {one.why}")
