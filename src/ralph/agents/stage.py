@@ -59,7 +59,7 @@ class Stage:
             raise CannotPlay("which file the plan is, is not known")
         return Path(self._plan)
 
-    def request(self, **entries: str) -> Path:
+    def request(self, **entries: Any) -> Path:
         """Add to the request file."""
         if not self._request:
             raise CannotPlay("there is no place for a request: RALPH_REQUEST_FILE is not set")

@@ -57,14 +57,19 @@ class Mark(Action, frozen=True):
 
 
 class Verdict(Action, frozen=True):
-    """The verdict of a review, in a plan with review fields."""
+    """The verdict of a review, in a plan with review fields, or in the request file."""
 
     what: Literal["approved", "changes_requested", "needs_review"]
     feedback: str = ""
     story: str = ""
     count: int = 1
+    by: Literal["plan", "request"] = "plan"
 
     def play(self, stage: Stage) -> None:
+        if self.by == "request":
+            path = stage.request(review={"verdict": self.what, "feedback": self.feedback})
+            stage.end(stage.edit("Write", str(path)))
+            return
         call = stage.edit("Edit", str(stage.plan))
         document = _document(stage.plan)
         for story in _entries(document, self.story or stage.story):
