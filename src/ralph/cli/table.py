@@ -37,6 +37,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "config": Entry("ralph.cli.config", "show, read and change settings, with their origin"),
         "trust": Entry("ralph.cli.trust", "allow the commands that a workspace names"),
         "hooks": Entry("ralph.cli.hooks", "Ralph's hooks in a Claude Code client"),
+        "plugin": Entry("ralph.cli.plugin", "write a Claude Code plugin with Ralph's hooks"),
         "doctor": Entry("ralph.cli.doctor", "check this machine and say what to fix"),
         "paths": Entry("ralph.cli.paths", "print every location Ralph uses"),
         "completion": Entry("ralph.cli.completion", "print a completion script for bash, zsh or fish"),

@@ -1,0 +1,137 @@
+"""Writes a Claude Code plugin with Ralph's hooks: one folder that is a plugin and a marketplace with that one plugin.
+
+A list of what was written is kept in the folder. What is not in it is somebody else's and is never replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ralph import __version__
+from ralph.app.hooking import EVENTS, client_settings, hook_command
+from ralph.core.errors import BadData, IllegalChange, SetupError
+from ralph.host.files import make_folder, read_bytes, write_bytes
+
+NAME = "ralph"
+LIST = ".claude-plugin/written-by-ralph.json"
+_DESCRIPTION = "Ralph's hooks: read before edit, protected places, the command guard, context use, rules for stopping"
+_LARGEST = 1024 * 1024
+
+
+class Written(Struct, frozen=True):
+    folder: Path
+    files: tuple[str, ...]
+    """New, or replaced by something else."""
+    same: tuple[str, ...] = ()
+    """There already, as they should be."""
+
+
+def plugin_files(command: str = "") -> dict[str, bytes]:
+    """Path in the plugin → content. The manifest does not name hooks/hooks.json: the client looks there by itself."""
+    manifest: dict[str, Any] = {"name": NAME, "version": __version__, "description": _DESCRIPTION}
+    manifest |= {"author": {"name": "Ralph"}, "license": "MIT"}
+    entry = {"name": NAME, "source": "./", "version": __version__, "description": _DESCRIPTION}
+    market = {"name": NAME, "owner": {"name": "Ralph"}, "description": _DESCRIPTION, "plugins": [entry]}
+    return {
+        ".claude-plugin/plugin.json": _json(manifest),
+        ".claude-plugin/marketplace.json": _json(market),
+        "hooks/hooks.json": _json({"description": _DESCRIPTION} | client_settings(command)),
+        "README.md": _readme(command or hook_command()).encode(),
+    }
+
+
+def write_plugin(folder: Path, *, force: bool = False) -> Written:
+    """Files that Ralph wrote are replaced; with `force` also when somebody has edited them since."""
+    wanted = plugin_files()
+    known = _known(folder)
+    found = {name: _read(folder, name) for name in wanted}
+    for name, data in found.items():
+        _require_inside(folder, name)
+        if data in (None, wanted[name]):
+            continue
+        if name not in known:
+            raise IllegalChange(
+                f"{folder / name} is not Ralph's, and stays as it is", hint="give another folder; nothing was written"
+            )
+        if _hash(data) != known[name] and not force:
+            raise IllegalChange(
+                f"{folder / name} was edited since Ralph wrote it", hint="--force replaces it; nothing was written"
+            )
+    changed = tuple(name for name, data in wanted.items() if found[name] != data)
+    listed = _json({name: _hash(data) for name, data in wanted.items()})
+    make_folder(folder)
+    for name in changed:
+        _write(folder, name, wanted[name])
+    if _read(folder, LIST) != listed:
+        _write(folder, LIST, listed)
+    return Written(folder, changed, tuple(name for name in wanted if name not in changed))
+
+
+def _known(folder: Path) -> dict[str, str]:
+    """The files Ralph wrote here, with their hashes."""
+    data = _read(folder, LIST)
+    if data is None:
+        return {}
+    try:
+        return msgspec.json.decode(data, type=dict[str, str])
+    except msgspec.DecodeError:
+        raise BadData(
+            f"{folder / LIST} cannot be read, so it is not known what is Ralph's", hint="give another folder"
+        ) from None
+
+
+def _read(folder: Path, name: str) -> bytes | None:
+    return read_bytes(folder / name, within=folder, limit=_LARGEST) if os.path.lexists(folder / name) else None
+
+
+def _require_inside(folder: Path, name: str) -> None:
+    if not Path(os.path.realpath(folder / name)).is_relative_to(os.path.realpath(folder)):
+        raise IllegalChange(f"{folder / name} leads out of {folder} by a link", hint="nothing was written")
+
+
+def _write(folder: Path, name: str, data: bytes) -> None:
+    path = folder / name
+    make_folder(path.parent)
+    try:
+        write_bytes(path, data)
+    except OSError as error:
+        raise SetupError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def _hash(data: bytes | None) -> str:
+    return hashlib.sha256(data or b"").hexdigest()
+
+
+def _readme(command: str) -> str:
+    return f"""# Ralph's hooks as a Claude Code plugin
+
+Written by `ralph plugin write`, for Ralph {__version__}. Try it for one session:
+
+    claude --plugin-dir .
+
+or add this folder as a marketplace and install the plugin from it:
+
+    claude plugin marketplace add .
+    claude plugin install {NAME}@{NAME}
+
+A run does not need it: `ralph run` gives its client the same hooks by itself. They are silent outside of a live run,
+with one exception: in an interactive client that was started with `RALPH_LOOP=1`, the Stop hook ends the client, so
+that the shell loop around it starts a fresh one.
+
+Events: {", ".join(EVENTS)}. Each of them calls
+
+    {command} EVENT
+
+The interpreter is named by its full path. When Ralph has moved, write the plugin again.
+"""

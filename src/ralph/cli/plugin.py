@@ -1,0 +1,48 @@
+"""Write a Claude Code plugin with Ralph's hooks, which is also a marketplace that it can be installed from.
+
+A run does not need it: `ralph run` gives its client the hooks by itself, and to nothing else."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from ralph.cli.arguments import Parser, add_json
+from ralph.cli.output import emit_json, note, say
+
+EXAMPLES = """
+ralph plugin write ~/ralph-plugin
+ralph plugin write ~/ralph-plugin --force    also replace files that were edited since
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+    write = commands.add_parser(
+        "write",
+        help="write the plugin into a folder",
+        description="Write the plugin into a folder. Files there that Ralph did not write are never replaced.",
+        examples="ralph plugin write ~/ralph-plugin",
+    )
+    write.add_argument("folder", metavar="DIR", type=Path, help="the folder; made when it is not there")
+    write.add_argument("--force", action="store_true", help="replace files that were edited since Ralph wrote them")
+    add_json(write)
+
+
+def run(args: Namespace) -> int:
+    from ralph.app.plugin import NAME, write_plugin
+    from ralph.app.trusting import refuse_inside_loop
+
+    refuse_inside_loop(os.environ, "write a plugin")
+    folder = Path(os.path.abspath(args.folder))  # noqa: PTH100 - a link to a folder is kept as it is
+    done = write_plugin(folder, force=args.force)
+    if args.json:
+        emit_json(done)
+        return 0
+    for name in done.files:
+        say(f"  {name}")
+    say(f"{folder}: " + (f"{len(done.files)} files written" if done.files else "nothing to do, it is up to date"))
+    note(f"try it: claude --plugin-dir {folder}")
+    note(f"install it: claude plugin marketplace add {folder} && claude plugin install {NAME}@{NAME}")
+    return 0
