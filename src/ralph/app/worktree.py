@@ -153,7 +153,9 @@ class GitWorkTree:
             index = self._index.with_name(f"{self._index.name}.settled")
             index.unlink(missing_ok=True)
             git(shadow, "read-tree", tree, index=index)
-        git(shadow, "update-index", "-z", "--add", "--stdin", index=index, stdin=b"".join(p + b"\0" for p in paths))
+        # The agent may have made a folder of one of them; `--replace` lets the file take its place again.
+        listed = b"".join(path + b"\0" for path in paths)
+        git(shadow, "update-index", "-z", "--add", "--replace", "--stdin", index=index, stdin=listed)
         return line(git(shadow, "write-tree", index=index))
 
     def _seen_by_git(self, trees: Sequence[str], extra: Sequence[Path]) -> list[bytes]:

@@ -6,6 +6,7 @@ Other branches may belong to another run in another worktree.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import time
@@ -60,6 +61,7 @@ class Moved(Struct, frozen=True):
 
 def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
     mend_head(repo, checkpoint)
+    mend_index(repo, checkpoint, index_file)
     before, now = branches_of(checkpoint, index_file), _named(repo)
     branch, head = head_of(repo, now)
     visited = {f"{_PREFIX}{name}" for name in (branch, checkpoint.branch, *_visited(repo, checkpoint)) if name}
@@ -76,7 +78,8 @@ def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
 
 def put_back_lost(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple[str, ...]:
     """Put back what no accepted work can make up for: branches, tags, rescues and stashes that are gone."""
-    mended = ("HEAD",) if mend_head(repo, checkpoint) else ()
+    mended = ["HEAD"] if mend_head(repo, checkpoint) else []
+    mended += ["the index"] if mend_index(repo, checkpoint, index_file) else []
     lost = _lost(branches_of(checkpoint, index_file), _named(repo))
     _update(repo, lost)
     stashes = _restore_stash(repo, checkpoint)
@@ -105,6 +108,19 @@ def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
         wanted = checkpoint.head if checkpoint.branch is None else f"ref: {_PREFIX}{checkpoint.branch}"
         write_bytes(path, os.fsencode(f"{wanted}\n"))
     return not is_valid
+
+
+def mend_index(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> bool:
+    """Git reads the index even to compare two trees, and fails when it cannot. True when it was put back."""
+    data = real_index(repo)
+    if data is None:
+        is_valid = not os.path.lexists(repo.git_dir / "index")
+    else:
+        size = hashlib.new(repo.object_format).digest_size
+        real = hashlib.new(repo.object_format, data[:-size]).digest()
+        # Git can be told not to write the check sum; then there are zeros in its place.
+        is_valid = data[:4] == b"DIRC" and data[-size:] in (real, bytes(size))
+    return not is_valid and restore_index(repo, checkpoint, index_file)
 
 
 def _visited(repo: Repo, checkpoint: Checkpoint) -> set[str]:
