@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from msgspec import Struct
 
@@ -48,20 +49,26 @@ def commit(repo: Repo, paths: Iterable[Path], message: str) -> Committed:
     changed = _changed(repo, paths)
     if not changed:
         return Committed(note="not committed: git ignores these files, or nothing changed")
-    listed = b"".join(path + b"\0" for path in changed)
-    from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
-    git(repo, "add", "--all", *from_stdin, stdin=listed)
+    # From a file that is complete, not through a pipe: if we are killed, git takes half a list for the whole of it,
+    # and no list for everything.
+    with NamedTemporaryFile(prefix="ralph-paths-") as listed:
+        listed.write(b"".join(path + b"\0" for path in changed))
+        listed.flush()
+        return _commit(repo, (f"--pathspec-from-file={listed.name}", "--pathspec-file-nul"), message)
+
+
+def _commit(repo: Repo, paths: tuple[str, ...], message: str) -> Committed:
+    git(repo, "add", "--all", *paths)
     hooks = ("-c", f"core.hooksPath={repo.hooks_folder}")
     by, note = _identity(repo)
     answer = ask(
         repo,
-        *(*hooks, *by, "commit", "--quiet", "--only", "--message", message, *from_stdin),
-        stdin=listed,
+        *(*hooks, *by, "commit", "--quiet", "--only", "--message", message, *paths),
         env_extra=identity_from_environment(),
         timeout=_HOOK_TIME,
     )
     if answer.code != 0:
-        _unstage(repo, listed)
+        ask(repo, "reset", "--quiet", *paths)
         return Committed(note=f"not committed: {_last_words(answer)}")
     return Committed(line(git(repo, "rev-parse", "--short", "HEAD")), note)
 
@@ -79,10 +86,6 @@ def _identity(repo: Repo) -> tuple[tuple[str, ...], str]:
         if variable not in known and ask(repo, "config", key).code != 0:
             return _BY_RALPH, "committed by Ralph Loop <ralph@localhost>: git does not know who you are"
     return (), ""
-
-
-def _unstage(repo: Repo, listed: bytes) -> None:
-    ask(repo, "reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=listed)
 
 
 def _last_words(answer: Answer) -> str:
