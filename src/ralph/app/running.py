@@ -58,7 +58,9 @@ def execute(
     state = plan_state(spec.ref, env)
     make_folder(state, private=True)
     become_subreaper()
-    with Lock(state / "run.lock").held_by(Owner.here(spec.run)):
+    owner = Owner.here(spec.run)
+    # The plan's, and the working tree's: two plans in one tree would take each other's changes for their own.
+    with Lock(state / "run.lock").held_by(owner), Lock(spec.repo.git_dir / "ralph-run").held_by(owner):
         recovered, history = _recover_last(spec, state, env, stop, sinks_for(), clock)
         branch = ready(situation(spec.repo), recovered.what if recovered else "")
         plan = store_for(spec.ref, env).load().plan
