@@ -34,7 +34,8 @@ class Ended(Struct, frozen=True):
 
     @property
     def well(self) -> bool:
-        return self.code == 0 and self.how in (How.EXITED, How.LINGERED)
+        """Also where no agent was needed, as in a set-up that is only commands."""
+        return self.code == 0 and self.how in (How.EXITED, How.LINGERED, How.NOT_RUN)
 
 
 class Claim(StrEnum):
