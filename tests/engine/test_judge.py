@@ -15,6 +15,7 @@ from ralph.core.delta import Added, Delta, Edited
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
 from ralph.core.reviews import Answer, Finding, OnCap
+from ralph.core.suspicion import Suspicion, Tamper
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge import judge
 
@@ -183,6 +184,36 @@ COSTS = {
 @pytest.mark.parametrize("kind", list(Kind))
 def test_what_each_verdict_costs(kind: Kind) -> None:
     assert (kind.uses_attempt, kind.feeds_breaker) == COSTS[kind]
+
+
+# Tampering
+
+WEAKENED = (Suspicion("assert-removed", "tests/test_a.py", "an assertion was removed", 12),)
+
+
+@pytest.mark.parametrize(
+    ("policy", "reviewed", "kind"),
+    [
+        (Tamper.REVIEW, False, Kind.REJECTED),
+        (Tamper.REVIEW, True, Kind.ACCEPTED),
+        (Tamper.REJECT, True, Kind.REJECTED),
+        (Tamper.REJECT, False, Kind.REJECTED),
+        (Tamper.OFF, False, Kind.ACCEPTED),
+    ],
+)
+def test_a_weakened_test_is_rejected_or_goes_to_review(policy: Tamper, reviewed: bool, kind: Kind) -> None:
+    verdict = judge(evidence(suspicions=WEAKENED, tamper=policy, review=reviewed))
+    assert verdict.kind is kind
+    if kind is Kind.REJECTED:
+        assert "tests/test_a.py:12: an assertion was removed" in verdict.reasons
+    elif policy is Tamper.REVIEW:
+        assert not verdict.completes
+        assert "a review has to look at tests/test_a.py:12" in verdict.notices[0]
+
+
+def test_a_slight_doubt_does_not_reject() -> None:
+    slight = (msgspec.structs.replace(WEAKENED[0], is_grave=False),)
+    assert judge(evidence(suspicions=slight)).kind is Kind.ACCEPTED
 
 
 # What the agent did to the plan

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ralph.core.evidence import CheckResult
+from ralph.core.plan import Story
+from ralph.core.suspicion import Suspicion
 from ralph.core.text import one_line
 from ralph.engine.ground import Commit, Inspection, RolledBack
 from ralph.host import commit_message
@@ -92,6 +94,21 @@ class GitWorkTree:
             sound=not (committed.is_rewritten or committed.has_switched or (left_open and not before.in_progress)),
             notices=tuple(notices),
         )
+
+    def suspicions(
+        self,
+        checkpoint: dict[str, Any],
+        tree: str,
+        story: Story | None,
+        commands: Sequence[str],
+        protected: Sequence[str],
+        run_checks: Callable[[], tuple[CheckResult, ...]],
+    ) -> tuple[Suspicion, ...]:
+        from ralph.app.tampering import suspicions  # only what would be accepted is looked at
+
+        before = _checkpoint(checkpoint).tree
+        shadow = shadow_of(self._repo, self._index)
+        return suspicions(self._repo, shadow, before, tree, story, commands, protected, run_checks)
 
     def tree(self) -> str:
         still_the_same(self._repo)

@@ -53,6 +53,7 @@ KEYS = (
     "archive.on_complete",
     "push",
     "baseline",
+    "tamper",
     "canary",
     "rollback",
 )

@@ -10,6 +10,7 @@ from ralph.core.agent import Outcome
 from ralph.core.delta import Delta
 from ralph.core.plan import Mode, Story
 from ralph.core.reviews import Answer, OnCap
+from ralph.core.suspicion import Suspicion, Tamper
 
 
 class How(StrEnum):
@@ -77,6 +78,9 @@ class Evidence(Struct, frozen=True, kw_only=True):
     waiting: str = ""
     """The text of a WAITING file: a question that stops the whole run."""
     checks: tuple[CheckResult, ...] = ()
+    suspicions: tuple[Suspicion, ...] = ()
+    """What makes the checks' word doubtful: weakened tests, edited checks."""
+    tamper: Tamper = Tamper.REVIEW
     passed_before: bool | None = None
     """Whether the checks passed on the checkpoint. None: not looked at."""
     answer: Answer | None = None

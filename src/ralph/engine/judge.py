@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from ralph.core.agent import Trouble
 from ralph.core.changes import AddStory, Change, SetFields
 from ralph.core.delta import Edited
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.fingerprint import fingerprint
 from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State
+from ralph.core.suspicion import Tamper
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge_review import conclude, objections, review_given
 
+_MOST_DOUBTS = 10
 _FREE_TO_EDIT = ("notes", "priority")
 _FIXES = {
     Trouble.AUTHENTICATION: "log the agent in, or set its API key",
@@ -34,7 +38,7 @@ def judge(evidence: Evidence) -> Verdict:
     changes, notices = _sort_plan_edits(evidence)
     missing = list(_what_is_missing(evidence))
     if not missing:
-        return _accept(evidence, changes, notices)
+        return _unless_tampered(evidence, _accept(evidence, changes, notices), notices)
     return _by_cause(evidence, missing, changes, notices)
 
 
@@ -89,6 +93,18 @@ def _accept(evidence: Evidence, changes: list[Change], notices: list[str]) -> Ve
         tuple(notices),
         completes=not evidence.review,
     )
+
+
+def _unless_tampered(evidence: Evidence, accepted: Verdict, notices: list[str]) -> Verdict:
+    """Passing checks prove nothing when the tests were weakened. A review can tell; without one it is rejected."""
+    grave = [str(doubt) for doubt in evidence.suspicions if doubt.is_grave]
+    if not grave or evidence.tamper is Tamper.OFF:
+        return accepted
+    if evidence.tamper is Tamper.REVIEW and evidence.review:
+        looked_at = tuple(f"a review has to look at {doubt}" for doubt in grave[:_MOST_DOUBTS])
+        return msgspec.structs.replace(accepted, notices=(*accepted.notices, *looked_at))
+    reasons = ["the checks pass, but tests or checks were tampered with", *grave[:_MOST_DOUBTS]]
+    return _refused(Kind.REJECTED, reasons, evidence, notices)
 
 
 def _ending(ended: Ended) -> str:

@@ -1,0 +1,27 @@
+"""Something about a change that makes its proof doubtful: a weakened test, an edited check. A value."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Tamper(StrEnum):
+    """What follows from a suspicion."""
+
+    REVIEW = "review"
+    """A review has to look at it; where there is no review, the work is rejected."""
+    REJECT = "reject"
+    OFF = "off"
+
+
+class Suspicion(Struct, frozen=True):
+    code: str
+    path: str
+    message: str
+    line: int = 0
+    is_grave: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.path}{f':{self.line}' if self.line else ''}: {self.message}"
