@@ -25,7 +25,7 @@ def loads(text: str) -> object:
     start = len(text) - len(text.lstrip(" \t\r\n\ufeff"))
     try:
         value, end = _scan(text, start)
-    except StopIteration:
+    except (StopIteration, SystemError):  # the second when its own error class, in `json`, is not imported
         raise ValueError("not JSON") from None
     if text[end:].strip(" \t\r\n\0"):
         raise ValueError("more than one JSON document")
