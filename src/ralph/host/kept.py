@@ -10,6 +10,10 @@ from ralph.core.errors import SetupError
 from ralph.host.files import make_folder, write_bytes
 
 
+class CopyLost(SetupError):
+    """A copy that is needed is gone, or not what it was."""
+
+
 def keep(store: Path, data: bytes, *, durable: bool = True) -> str:
     """Have a copy of `data`, and say its name. `durable` survives a power cut, not only a kill."""
     name = hashlib.sha256(data).hexdigest()
@@ -33,9 +37,9 @@ def kept(store: Path, name: str) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise SetupError(f"the copy {path} cannot be read: {error.strerror}") from None
+        raise CopyLost(f"the copy {path} cannot be read: {error.strerror}") from None
     if hashlib.sha256(data).hexdigest() != name:
-        raise SetupError(f"the copy {path} is damaged", hint="remove it; what it held cannot be put back")
+        raise CopyLost(f"the copy {path} is damaged", hint="remove it; what it held cannot be put back")
     return data
 
 
