@@ -114,8 +114,6 @@ def disturb(reference: Reference, cases: Sequence[Case]) -> list[str]:
         passed = log.read_text().splitlines()
         where.append(f"{case.how} at {case.at}, {passed[case.at - 1] if len(passed) >= case.at else 'nowhere'}")
         found += _ending_problems(case, done.code, done.err)
-    if len(cases) == 1 and passed[: case.at][-1:] != reference.points[case.at - 1 : case.at]:
-        found.append(f"undisturbed, this point was {reference.points[case.at - 1]}")
     last = run_ralph(project)
     if last.code != 0 or last.err:
         found.append(f"the next run ended with {last.code}: {last.err[-2000:]}")
@@ -155,7 +153,10 @@ def problems_of(project: LoopProject) -> Iterator[str]:
         attempts += [(event.story, event.kind) for event in ended if event.kind is not Kind.INTERRUPTED]
     if attempts != project.scenario.attempts:
         yield f"the attempts were {attempts}"
-    if not any(project.git("show", f"{ref}:src/two.txt", check=False) == "BROKEN" for ref in project.rescues()):
+    wanted = any(kind is Kind.REJECTED for _, kind in attempts)
+    if wanted and not any(
+        project.git("show", f"{ref}:src/two.txt", check=False) == "BROKEN" for ref in project.rescues()
+    ):
         yield "the work that was undone is in no rescue"
 
 

@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,10 @@ from support.cli import Completed
 DRIVER = Path(__file__).with_name("crash_driver.py")
 _IDENTITY = "[user]\n\tname = Ada Tester\n\temail = ada@example.test\n[init]\n\tdefaultBranch = main\n"
 _RUN = re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{4}\b")
+_IGNORED = (
+    *("*.log", "build/", ".ralph-active", ".ralph/**/runs/", ".ralph/current-story", ".ralph/.checkpoint"),
+    *(".ralph/COMPLETE", ".ralph/run_state.json", ".ralph/aggregate.json", ".ralph/is-set-up"),
+)
 _RECORD = "chore(ralph): record run "
 
 _WELL = """\
@@ -57,6 +61,7 @@ CHECK = "! grep -rq BROKEN src\n"
 CONFIG = """\
 agent: {name: scripted, script: .ralph/script.yaml}
 review: {enabled: false}
+archive: {on_complete: false}
 checks:
   - {name: words, command: sh check.sh}
 """
@@ -70,20 +75,17 @@ class Scenario(NamedTuple):
     script: str
     attempts: list[tuple[str, Kind]]
     check: str = CHECK
+    config: str = CONFIG
 
 
 def whole(layout: str) -> Scenario:
     """The three stories."""
+    one, two, three = ("1.1", "1.2", "1.3") if layout == "spec.md" else ("US-001", "US-002", "US-003")
     return Scenario(
         layout,
-        {"US-001": "Say one", "US-002": "Say two", "US-003": "Say three"},
-        f"stories:\n  US-001:\n{_WELL}  US-002:\n{_BROKEN}{_REPAIRED}  US-003:\n{_COMMITTING}",
-        [
-            ("US-001", Kind.ACCEPTED),
-            ("US-002", Kind.REJECTED),
-            ("US-002", Kind.ACCEPTED),
-            ("US-003", Kind.ACCEPTED),
-        ],
+        {one: "Say one", two: "Say two", three: "Say three"},
+        f"stories:\n  '{one}':\n{_WELL}  '{two}':\n{_BROKEN}{_REPAIRED}  '{three}':\n{_COMMITTING}",
+        [(one, Kind.ACCEPTED), (two, Kind.REJECTED), (two, Kind.ACCEPTED), (three, Kind.ACCEPTED)],
     )
 
 
@@ -97,34 +99,79 @@ def short(layout: str) -> Scenario:
     )
 
 
-def _tasks_json(stories: Mapping[str, str]) -> tuple[str, str]:
-    listed = [
-        {
-            "id": name,
-            "title": title,
-            "description": "A word in a file.",
-            "acceptanceCriteria": ["the word is there"],
-            "priority": number,
-            "passes": False,
-            "notes": "",
-            "reviewStatus": None,
-            "reviewCount": 0,
-            "reviewFeedback": "",
-            "dependsOn": [],
-        }
-        for number, (name, title) in enumerate(stories.items(), 1)
-    ]
+def reviewed() -> Scenario:
+    """One story in all modes: it fails, is done, reviewed, fixed, and reviewed again."""
+    return Scenario(
+        "tasks.json",
+        {"US-001": "Say it"},
+        f"""stories:
+  US-001:
+{_BROKEN}      review: [{{verdict: {{what: changes_requested, feedback: a third word}}}}]
+{_REPAIRED}      review: [{{verdict: approved}}]
+      fix: [{{write: {{path: src/third.txt, text: third}}}}, claim]
+""",
+        [("US-001", Kind.REJECTED), *[("US-001", Kind.ACCEPTED)] * 4],
+        config=CONFIG.replace("review: {enabled: false}", "review: {enabled: true}"),
+    )
+
+
+def stepped() -> Scenario:
+    """Steps of the project's own, one of them to set up."""
+    steps = """\
+steps:
+  - {type: command, name: prepare, config: {command: echo made >> build/made.txt, marker_file: .ralph/is-set-up}}
+  - {type: agent, name: agent}
+  - {type: command, name: words, config: {command: sh check.sh}}
+  - {type: git-commit, name: commit}
+"""
+    scenario = short("steps")
+    attempts = [("", Kind.ACCEPTED), *scenario.attempts]
+    return scenario._replace(config=CONFIG + steps, attempts=attempts)
+
+
+def _story(number: int, name: str, title: str) -> dict[str, Any]:
+    wanted = {"description": "A word in a file.", "acceptanceCriteria": ["the word is there"], "priority": number}
+    return {"id": name, "title": title, **wanted, "notes": "", "dependsOn": []}
+
+
+def _tasks_json(stories: Mapping[str, str]) -> str:
+    review = {"passes": False, "reviewStatus": None, "reviewCount": 0, "reviewFeedback": ""}
+    listed = [_story(number, *story) | review for number, story in enumerate(stories.items(), 1)]
     plan = {"project": "words", "branchName": "main", "description": "Words.", "verifyCommands": []}
-    return ".ralph/words/tasks.json", json.dumps(plan | {"userStories": listed}, indent=2) + "\n"
+    return json.dumps(plan | {"userStories": listed}, indent=2) + "\n"
 
 
-def _plan_md(stories: Mapping[str, str]) -> tuple[str, str]:
+def _feature(stories: Mapping[str, str]) -> str:
+    listed = [_story(number, *story) | {"passes": False} for number, story in enumerate(stories.items(), 1)]
+    plan = {"feature": "words", "branchName": "main", "description": "Words.", "createdAt": "2026-01-01T00:00:00Z"}
+    return json.dumps(plan | {"userStories": listed}, indent=2) + "\n"
+
+
+def _steps(stories: Mapping[str, str]) -> str:
+    todo = {"status": "todo", "attempts": 0}
+    listed = [_story(number, *story) | todo for number, story in enumerate(stories.items(), 1)]
+    return json.dumps({"project": "words", "tasks": listed}, indent=2) + "\n"
+
+
+def _plan_md(stories: Mapping[str, str]) -> str:
     items = "".join(f"- [ ] {name}: {title}\n" for name, title in stories.items())
     blocks = "".join(f"\n### {name}: {title}\n\nA word in a file.\n" for name, title in stories.items())
-    return ".ralph/PRD-1/plan.md", f"# Plan: words\n\n## Stories\n\n{items}\n## Details\n{blocks}"
+    return f"# Plan: words\n\n## Stories\n\n{items}\n## Details\n{blocks}"
 
 
-PLANS = {"tasks.json": _tasks_json, "plan.md": _plan_md}
+def _spec_md(stories: Mapping[str, str]) -> str:
+    items = "".join(f"- [ ] **{name}** {title}\n" for name, title in stories.items())
+    return f"# Spec: words\n\n## Phase 1\n\n{items}"
+
+
+PLANS: dict[str, tuple[str, Callable[[Mapping[str, str]], str]]] = {
+    "feature": (".ralph/words/prd.json", _feature),
+    "plan.md": (".ralph/PRD-1/plan.md", _plan_md),
+    "spec.md": (".ralph/spec.md", _spec_md),
+    "steps": (".ralph/prd.json", _steps),
+    "tasks.json": (".ralph/words/tasks.json", _tasks_json),
+}
+"""Layout → where its plan is, and its text."""
 
 
 class Outcome(NamedTuple):
@@ -148,20 +195,20 @@ class LoopProject:
         self.root = folder / "project"
         self.home = folder / "home"
         self.state = self.home / "state"
-        self.plan = self.root / PLANS[scenario.layout]({})[0]
+        self.plan = self.root / PLANS[scenario.layout][0]
 
     @classmethod
     def make(cls, folder: Path, scenario: Scenario) -> LoopProject:
         project = cls(folder, scenario)
         project.home.mkdir(parents=True)
         (project.home / ".gitconfig").write_text(_IDENTITY)
-        path, text = PLANS[scenario.layout](scenario.stories)
+        path, text_of = PLANS[scenario.layout]
         files = {
-            path: text,
+            path: text_of(scenario.stories),
             ".ralph/script.yaml": scenario.script,
-            ".ralph/config.yaml": CONFIG,
+            ".ralph/config.yaml": scenario.config,
             ".ralph/kept.txt": "as committed\n",
-            ".gitignore": "*.log\nbuild/\n.ralph/**/runs/\n.ralph/current-story\n.ralph/.checkpoint\n.ralph-active\n",
+            ".gitignore": "".join(f"{name}\n" for name in _IGNORED),
             "check.sh": scenario.check,
             "src/base.txt": "base\n",
             "src/zero.txt": "zero\n",
