@@ -1,8 +1,8 @@
 """The liar's gauntlet: how many of the stories that a loop calls done are really done, and what that costs.
 
-An agent with seeded random behaviour (bench/liar.py) works through plans of some stories. At the end a pristine copy of the tests,
-which no agent could touch, decides what is true. The same agent goes through a naive loop that believes it, and through Ralph
-with and without its tamper check. The floor is an ideal loop that sees the truth after each session."""
+An agent with seeded random behaviour (bench/liar.py) works through plans of some stories. At the end a pristine copy of
+the tests, which no agent could touch, decides what is true. The same agent goes through a naive loop that believes it,
+and through Ralph with and without its tamper check. The floor is an ideal loop that sees the truth after each session."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def main() -> None:
     loops: dict[str, Callable[[int, int], Outcome]] = {
         "naive: believes the agent": naive,
         "Ralph without tamper check": lambda seed, stories: ralph(seed, stories, tamper="off"),
-        "Ralph": lambda seed, stories: ralph(seed, stories),
+        "Ralph": ralph,
     }
     if args.review:
         loops["Ralph with review"] = lambda seed, stories: ralph(seed, stories, review=True)
