@@ -2,7 +2,7 @@
 
 An agent with seeded random behaviour (bench/liar.py) works through plans of some stories. At the end a pristine copy of
 the tests, which no agent could touch, decides what is true. The same agent goes through a naive loop that believes it,
-and through Ralph with and without its tamper check. The floor is an ideal loop that sees the truth after each session."""
+and through Ralph with and without its tamper check. The floor is an ideal loop that sees the truth each time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from liar import BEHAVIOURS, TRUE, behaviour
+from liar import BEHAVIOURS, TRUE, behaviour  # type: ignore[import-not-found]  # noqa: E402
 
 LIAR = Path(__file__).resolve().parent / "liar.py"
 TEST = """import os, sys
