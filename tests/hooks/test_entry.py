@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from ralph.app.hooking import EVENTS, hook_command
-from ralph.hooks.entry import MODULES
+from ralph.hooks.entry import MODULES, respond
+from ralph.hooks.policy import Policy
 from support.hook_calls import BY_NAME, LiveRun, call
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.json"))
@@ -183,11 +184,12 @@ def test_missing_and_odd_fields_break_nothing(run: LiveRun, event: str) -> None:
     run.write()
     for odd in ODD:
         for values in (odd, {"hook_event_name": event, **odd}):
-            done = call(event, values, run.env)
-            assert (done.code, done.err) == (0, ""), odd
-            assert not done.out or done.values
-        assert call(event, odd)[::2] == (0, "")
-    assert len(run.recorded()) >= 2 * len(ODD)
+            for policy in (Policy(run.policy), None):
+                said = respond(event, json.dumps(values).encode(), policy)
+                assert not said or json.loads(said)
+        done = call(event, {"hook_event_name": event, **odd}, run.env)
+        assert (done.code, done.err) == (0, ""), odd
+    assert len(run.recorded()) >= 3 * len(ODD)
     assert {path.parent for path in run.state.rglob("*")} <= {run.state}, "an odd session leaves no file elsewhere"
 
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _NAMES = ("claude", "node")
-_MOST = 20
+_MOST = 3
+"""A client starts a hook directly or by a shell. Further up there may be a client that has nothing to do with it."""
 _SIGINT = 2
 
 
