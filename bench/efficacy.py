@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from liar import BEHAVIOURS, TRUE, behaviour  # type: ignore[import-not-found]  # noqa: E402
+from liar import BEHAVIOURS, TRUE, behaviour  # type: ignore[import-not-found]
 
 LIAR = Path(__file__).resolve().parent / "liar.py"
 TEST = """import os, sys
