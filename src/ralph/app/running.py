@@ -8,7 +8,6 @@ import platform
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from glob import escape
 from pathlib import Path
 
 from ralph import __version__
@@ -37,6 +36,7 @@ from ralph.journal.sinks.sink import Sinks
 from ralph.journal.writing import Journal, Listener
 
 _LAST = "last-run"
+_MOST_CHECKS = 20
 
 
 def execute(
@@ -104,7 +104,7 @@ def _started(spec: RunSpec, plan: Plan, branch: str) -> RunStarted:
         max_iterations=limits.max_iterations,
         review_cap=config.review.cap,
         limits=limits,
-        checks=tuple(one_line(check.name, 80) for check in choose(config, plan, None, "story")),
+        checks=tuple(one_line(check.name, 80) for check in choose(config, plan, None, "final")[:_MOST_CHECKS]),
     )
 
 
@@ -116,6 +116,7 @@ def _recover_last(
     path = journal_path(workspace_state(spec.ref.root, env), last) if last else None
     if path is None or not path.is_file():
         return None, History()
+    _remove_scraps(spec.repo.root, ours(spec, env))
     cut_torn_tail(path)
     try:
         records = list(read(path))
@@ -132,7 +133,6 @@ def _recover_last(
     is_over = any(isinstance(record.event, RunEnded) for record in records)
     if is_over and find_open(record.event for record in records) is None:
         return None, carried
-    _remove_scraps(spec.repo.root, ours(spec, env))
     journal = Journal(path, clock, seq=records[-1].seq if records else 0)
     told: list[AnyEvent] = []
     journal.listen(lambda record: told.append(record.event))
@@ -151,12 +151,13 @@ def _recover_last(
 
 
 def _remove_scraps(repo: Path, own: Bookkeeping) -> None:
-    """Of files that were being replaced when the run was killed: they would lie in the user's tree for good."""
-    for name in own.files:
-        path = repo / name
-        for scrap in path.parent.glob(f".{escape(path.name)}.????????.tmp"):
-            with contextlib.suppress(OSError):
-                scrap.unlink()
+    """Of files that were being replaced when a run was killed: they would lie in the user's tree for good."""
+    for folder in {(repo / name).parent for name in own.files}:
+        with contextlib.suppress(OSError):
+            for scrap in folder.glob(".*.????????.tmp"):
+                replaced = scrap.with_name(scrap.name[1:-13])
+                if replaced.relative_to(repo).as_posix() in own.files:
+                    scrap.unlink()
 
 
 def last_run(state: Path) -> str:
