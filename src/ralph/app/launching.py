@@ -68,24 +68,30 @@ def find_repo(ref: PlanRef, settings: Settings, env: Mapping[str, str]) -> Repo:
     return identify(find_repository(ref.root, settings.config.repo or None, home(env)))
 
 
-def launch(
+def agree(
     prepared: Launched,
     env: Mapping[str, str],
-    stop: StopSignal,
-    listeners: Sequence[Listener],
     *,
     trust: bool,
     ask: Callable[[Verdict], bool] | None,
     tell: Tell,
+) -> None:
+    """Whether the commands of the workspace may be run. Asked before a live view and a signal handler are there:
+    the one would draw over the question, the other would keep Ctrl-C from ending it."""
+    ref = prepared.ref
+    commands = gather(ref.root, prepared.settings, [(ref.path, prepared.plan)])
+    ensure_trusted(ref.root, commands, env, flag=trust, ask=ask, report=tell)
+
+
+def launch(
+    prepared: Launched, env: Mapping[str, str], stop: StopSignal, listeners: Sequence[Listener], *, tell: Tell
 ) -> Stop:
+    """Run a plan whose commands were agreed to."""
     if env.get("RALPH_LOOP") == "1":
         raise SetupError(
             "an agent in a loop cannot start another loop on its own", hint="unset RALPH_LOOP if this is meant"
         )
     ref, settings = prepared.ref, prepared.settings
-    ensure_trusted(
-        ref.root, gather(ref.root, settings, [(ref.path, prepared.plan)]), env, flag=trust, ask=ask, report=tell
-    )
     find_agent(settings.config.agent.name).find(_probe(prepared), env.get("PATH", ""))
     run = new_run_id(time.time())
     repo = find_repo(ref, settings, env)

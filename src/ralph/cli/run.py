@@ -10,7 +10,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import ExitStack
 
-from ralph.app.launching import Launched, launch, prepare_spec
+from ralph.app.launching import Launched, agree, launch, prepare_spec
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import ask, emit_line, is_interactive, note, say, warn
 from ralph.cli.plain_view import PlainView
@@ -96,11 +96,12 @@ def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
 def _run(args: Namespace, prepared: Launched) -> int:
     state = RunState()
     asks = None if args.plain or args.json or not is_interactive() else _ask_trust
+    agree(prepared, os.environ, trust=args.trust, ask=asks, tell=note)
     with ExitStack() as stack:
         stop = stack.enter_context(StopSignal())
         view = _view(args, prepared, stack)
         listeners: list[Listener] = [state.add, *([view] if view else [])]
-        ended = launch(prepared, os.environ, stop, listeners, trust=args.trust, ask=asks, tell=note)
+        ended = launch(prepared, os.environ, stop, listeners, tell=note)
     if not args.json:
         print_summary(state)
     return int(ended.reason.exit_code)
