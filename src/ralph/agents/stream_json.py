@@ -23,6 +23,12 @@ _FURTHEST = 1e11
 """Seconds since the epoch; a time of reset beyond is none."""
 
 
+def _window(usage: dict[str, Any]) -> int:
+    """Of the model that cost most: it did the work."""
+    by_cost = _by_cost(usage)
+    return count(members(usage.get(by_cost[0])).get("contextWindow")) if by_cost else 0
+
+
 def _context(usage: dict[str, Any]) -> int:
     """What the model has read for this message. That is known from its first event on, unlike what it wrote."""
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -165,6 +171,7 @@ class StreamJson:
             tokens=self._new_tokens(event),
             turns=count(event.get("num_turns")),
             models=_by_cost(members(event.get("modelUsage"))),
+            window=_window(members(event.get("modelUsage"))),
             note="the client overrode the Stop hook, which kept saying no" if self._overridden else "",
         )
 

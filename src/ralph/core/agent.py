@@ -97,6 +97,8 @@ class Result(Struct, frozen=True, tag="result"):
     tokens: Tokens = Tokens()
     turns: int = 0
     models: tuple[str, ...] = ()
+    window: int = 0
+    """How many tokens the model can read, where the client says so."""
     note: str = ""
     """Something about the way it ended that is worth knowing."""
 
@@ -122,6 +124,7 @@ class Outcome(Struct, frozen=True):
     cost_usd: float | None = None
     turns: int = 0
     tools: int = 0
+    window: int = 0
     note: str = ""
 
 
@@ -161,6 +164,7 @@ def _finish(outcome: Outcome, event: Result, promise: str) -> Outcome:
         tokens=outcome.tokens + event.tokens,
         cost_usd=sum(costs) if costs else None,
         turns=outcome.turns + event.turns,
+        window=event.window or outcome.window,
         note=event.note or outcome.note,
     )
 

@@ -42,6 +42,8 @@ class RunStarted(Event, frozen=True, kw_only=True):
     review_cap: int = 0
     checks: tuple[str, ...] = ()
     limits: Limits = Limits()
+    feedback: dict[str, str] = {}
+    """What attempts of earlier runs ran into, by story."""
 
 
 class SeenStory(Struct, frozen=True):

@@ -45,7 +45,7 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
     change = msgspec.structs.replace
     match event:
         case RunStarted():
-            return change(history, started=t)
+            return change(history, started=t, feedback=event.feedback)
         case AgentStarted():
             recent = tuple(call for call in history.calls if call > t - _HOUR)
             return change(history, calls=(*recent, t))
@@ -64,9 +64,11 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
 def _after(history: History, event: IterationEnded, t: float) -> History:
     fed = event.kind.feeds_breaker
     repeats = fed and bool(event.fingerprint) and event.fingerprint == history.last_error
-    feedback = {story: text for story, text in history.feedback.items() if story != event.story}
-    if event.feedback and not event.completes:
-        feedback[event.story] = event.feedback
+    feedback = dict(history.feedback)
+    if event.kind.uses_attempt or event.story not in feedback:  # a limit in between does not make a rejection unsaid
+        feedback.pop(event.story, None)
+        if event.feedback and not event.completes:
+            feedback[event.story] = event.feedback
     asked = dict(history.asked)
     if event.kind is Kind.BLOCKED:
         asked[event.story] = event.question

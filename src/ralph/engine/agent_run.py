@@ -57,6 +57,8 @@ class AgentRunner:
         canary: str = "off",
     ) -> None:
         self._canary = canary
+        self._window = 0
+        """Of the model's context, as an earlier session of this run has told."""
         self._agent = agent
         self._journal = journal
         self._stop = stop
@@ -69,7 +71,7 @@ class AgentRunner:
     def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
         program = self._agent.find(session, self._env.get("PATH", ""))
         launch = self._agent.launch(session, program)
-        watch = HookWatch(session.hooks, self._canary) if session.hooks else None
+        watch = HookWatch(session.hooks, self._canary, self._window) if session.hooks else None
         listener = _Listener(self._agent.reader(), self._journal.write, session.iteration, self._promise, watch)
         started: list[ProcessId] = []
 
@@ -108,6 +110,7 @@ class AgentRunner:
                 listener.outcome = msgspec.structs.replace(listener.outcome, trouble=trouble, detail=str(error))
         for answered in watch.answers(session.iteration) if watch else ():
             self._journal.write(answered)
+        self._window = listener.outcome.window or self._window
         ended = _ended(ending)
         self._journal.write(
             AgentEnded(

@@ -26,7 +26,10 @@ class TestsFailed(Exception):
 
 
 class HookWatch:
-    def __init__(self, files: HookFiles, canary: str) -> None:
+    def __init__(self, files: HookFiles, canary: str, window: int = 0) -> None:
+        if window:
+            with contextlib.suppress(OSError):
+                (files.state / "context-window").write_text(str(window))
         self._read = 0
         self._files = files
         self._canary = canary
