@@ -1,0 +1,103 @@
+"""`ralph answer`: the story is open again, and the next prompt has the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ralph.app.answers import answers_path, read_answers
+from ralph.app.turns import LOCK
+from ralph.app.workspace import plan_state, store_for
+from ralph.core.changes import SetFields
+from ralph.core.plan import State
+from ralph.core.ports import PlanRef
+from ralph.host.locks import Lock, Owner
+from support.cli import ralph_here
+from support.workspaces import story_id, workspace
+
+LAYOUTS = ("plan.md", "tasks.json", "steps", "feature", "spec.md")
+
+
+def block(ref: PlanRef, env: dict[str, str], number: int, question: str) -> str:
+    """A story that a run has set aside with a question."""
+    story = story_id(ref.layout, number)
+    store = store_for(ref, env)
+    store.save(store.load(), [SetFields(story, {"state": State.BLOCKED})], {story: f"asks: {question}"})
+    return story
+
+
+def answers(ref: PlanRef, env: dict[str, str], story: str) -> tuple[str, ...]:
+    return read_answers(answers_path(plan_state(ref, env))).of(story)
+
+
+@pytest.fixture
+def env(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
+    state = tmp_path / "state"
+    monkeypatch.setenv("RALPH_STATE_HOME", str(state))
+    return {"RALPH_STATE_HOME": str(state)}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_answer_opens_the_story_and_forgets_what_it_waited_for(
+    tmp_path: Path, env: dict[str, str], layout: str
+) -> None:
+    ref = workspace(tmp_path / "work", layout)
+    story = block(ref, env, 3, "Which database?")
+    done = ralph_here("answer", story, "PostgreSQL", cwd=ref.root)
+    assert done.code == 0, done.err
+    loaded = store_for(ref, env).load()
+    found = loaded.plan.story(story)
+    assert found is not None
+    assert found.state is State.TODO
+    assert loaded.sidecar.get(story).why is None
+    assert answers(ref, env, story) == ("“Which database?” — PostgreSQL",)
+    assert "Which database?" not in ralph_here("status", cwd=ref.root).out
+
+
+def test_the_waiting_file_goes_with_the_answer_to_its_question(tmp_path: Path, env: dict[str, str]) -> None:
+    ref = workspace(tmp_path / "work", "tasks.json")
+    waiting = ref.root / ".ralph" / "WAITING"
+    first, other = block(ref, env, 3, "Which colour?"), block(ref, env, 4, "Which size?")
+    waiting.write_text("Which colour?\n")
+    assert ralph_here("answer", other, "Large", cwd=ref.root).code == 0
+    assert waiting.exists(), "the other story still waits"
+    assert ralph_here("answer", story_id(ref.layout, 5), "By the way", cwd=ref.root).code == 0
+    assert waiting.exists(), "nobody asked this story"
+    assert answers(ref, env, story_id(ref.layout, 5)) == ("By the way",)
+    assert ralph_here("answer", first, "Red", cwd=ref.root).code == 0
+    assert not waiting.exists()
+
+
+def test_an_answer_for_everybody_takes_the_waiting_file_away(tmp_path: Path, env: dict[str, str]) -> None:
+    ref = workspace(tmp_path / "work", "feature")
+    (ref.root / ".ralph" / "WAITING").write_text("Is the design fine?\n")
+    assert ralph_here("answer", "-", "It is", cwd=ref.root).code == 0
+    assert not (ref.root / ".ralph" / "WAITING").exists()
+    assert answers(ref, env, "whatever") == ("“Is the design fine?” — It is",)
+
+
+def test_an_answer_waits_for_its_turn(tmp_path: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ref = workspace(tmp_path / "work", "tasks.json")
+    story = block(ref, env, 3, "Which colour?")
+    monkeypatch.setattr("ralph.app.turns._PATIENCE", 0.1)
+    lock = Lock(plan_state(ref, env) / LOCK)
+    lock.acquire(Owner.here("edit"))
+    try:
+        done = ralph_here("answer", story, "Red", cwd=ref.root)
+    finally:
+        lock.release()
+    assert done.code == 73
+    assert answers(ref, env, story) == ()
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\x1b[31mred"])
+def test_what_is_no_answer_is_refused(tmp_path: Path, env: dict[str, str], text: str) -> None:
+    ref = workspace(tmp_path / "work", "tasks.json")
+    assert ralph_here("answer", "-", text, cwd=ref.root).code == 64
+    assert answers(ref, env, "") == ()
+
+
+def test_an_agent_cannot_answer_itself(tmp_path: Path, env: dict[str, str]) -> None:
+    ref = workspace(tmp_path / "work", "tasks.json")
+    assert ralph_here("answer", "-", "yes", cwd=ref.root, env={"RALPH_LOOP": "1"}).code == 78
