@@ -94,7 +94,7 @@ def _attachments(ref: PlanRef, where: Locations) -> tuple[str, ...]:
     """The files a client reads in by `@path` in the feature layout."""
     if ref.layout != "feature":
         return ()
-    paths = [_relative(path, ref.root) for path in (where.plan, where.progress) if path and path.exists()]
+    paths = [_relative(path, ref.root) for path in (where.plan, where.progress) if path]  # a run begins the log
     if where.specs and where.specs.is_dir():
         paths.append(_relative(where.specs, ref.root) + "/")
     return tuple(paths)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from ralph.agents.registry import agent as find_agent
 from ralph.app.desk import WorkspaceDesk
+from ralph.app.last_run import feedback
 from ralph.app.launching import Launched
 from ralph.app.steps import plan_steps
 from ralph.app.wiring import GUARDS, RunSpec, session_for
@@ -15,27 +16,20 @@ from ralph.app.workspace import store_for
 from ralph.checks.choosing import choose
 from ralph.core.errors import SetupError
 from ralph.core.history import History
-from ralph.core.moves import Stop, Wait, Work
+from ralph.core.moves import Move, Stop, Wait, Work
 from ralph.core.plan import Mode
 from ralph.core.ports import Session
 from ralph.core.text import estimate_tokens
 from ralph.engine.decide import decide
 from ralph.engine.ground import Attempt
+from ralph.engine.prepare import attempt_number
 from ralph.host.repo import FileId, Repo
 
 
 def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     config = prepared.settings.config
     steps = plan_steps(config, prepared.ref.root)
-    move = decide(
-        prepared.plan,
-        History(),
-        prepared.limits,
-        GUARDS,
-        time.time(),
-        needs_setup=bool(steps.markers) and not all(marker.exists() for marker in steps.markers),
-        review=config.review.enabled,
-    )
+    move = next_move(prepared)
     if not isinstance(move, Work):
         yield f"Nothing to work on: {_explain(move)}"
         return
@@ -54,6 +48,21 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     yield f"\n--- prompt by stdin (about {estimate_tokens(session.prompt)} tokens)\n{session.prompt}"
 
 
+def next_move(prepared: Launched) -> Move:
+    """What a run would do first."""
+    config = prepared.settings.config
+    steps = plan_steps(config, prepared.ref.root)
+    return decide(
+        prepared.plan,
+        History(),
+        prepared.limits,
+        GUARDS,
+        time.time(),
+        needs_setup=bool(steps.markers) and not all(marker.exists() for marker in steps.markers),
+        review=config.review.enabled,
+    )
+
+
 def session_of(prepared: Launched, move: Work, step: Mapping[str, object], env: Mapping[str, str]) -> Session:
     reading = store_for(prepared.ref, env).load()
     story = reading.plan.story(move.story) if move.story else None
@@ -61,14 +70,14 @@ def session_of(prepared: Launched, move: Work, step: Mapping[str, object], env: 
         number=1,
         work=move,
         story=story,
-        attempt=(story.attempts if story else 0) + 1,
+        attempt=attempt_number(story, move.mode),
         reading=reading,
         checkpoint={},
         begun=0,
     )
     spec = RunSpec(run="dry-run", ref=prepared.ref, settings=prepared.settings, repo=_no_repo(prepared))
     request = WorkspaceDesk(prepared.ref.root, prepared.ref.folder).request
-    return session_for(spec, attempt, step, "", request, env)
+    return session_for(spec, attempt, step, feedback(prepared.ref, env).get(move.story, ""), request, env)
 
 
 def _no_repo(prepared: Launched) -> Repo:

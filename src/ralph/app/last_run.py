@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -13,10 +14,13 @@ from msgspec import Struct
 
 from ralph.app.active_runs import LOCK
 from ralph.app.workspace import plan_state
+from ralph.core.errors import BadData
 from ralph.core.events import Record, RunEnded
+from ralph.core.history import History, fold
 from ralph.core.ports import PlanRef
 from ralph.host.locks import Lock
 from ralph.host.places import workspace_state
+from ralph.journal.reading import read
 from ralph.journal.runs import journal_path
 
 _NAME = "last-run"
@@ -62,6 +66,20 @@ def last_run(ref: PlanRef, env: Mapping[str, str]) -> LastRun | None:
     if isinstance(last.event, RunEnded):
         return LastRun(run, Standing.ENDED, first.t, last.t, last.event.reason.value, last.event.detail)
     return LastRun(run, standing, first.t, last.t)
+
+
+def feedback(ref: PlanRef, env: Mapping[str, str]) -> dict[str, str]:
+    """What the attempts of earlier runs ran into, by story: the next run tells its agents."""
+    try:
+        run = (plan_state(ref, env) / _NAME).read_text(errors="replace")[:200].strip()
+    except OSError:
+        return {}
+    history = History()
+    if _RUN.fullmatch(run):
+        with contextlib.suppress(BadData):  # as far as it can be read
+            for record in read(journal_path(workspace_state(ref.root, env), run)):
+                history = fold(history, record.event, record.t)
+    return history.feedback
 
 
 def is_at_work(state: Path, run: str = "") -> bool:

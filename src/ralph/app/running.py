@@ -71,7 +71,7 @@ def execute(
             journal.listen(sinks)
             for listener in listeners:
                 journal.listen(listener)
-            journal.write(_started(spec, plan, branch))
+            journal.write(_started(spec, plan, branch, history))
             if recovered is not None:
                 journal.write(recovered)
             ended = Loop(make_ground(spec, journal, stop, env, clock), history).run()
@@ -82,7 +82,7 @@ def execute(
         return ended
 
 
-def _started(spec: RunSpec, plan: Plan, branch: str) -> RunStarted:
+def _started(spec: RunSpec, plan: Plan, branch: str, carried: History) -> RunStarted:
     config = spec.config
     limits = limits_of(config, once=spec.once)
     me = identify(os.getpid())
@@ -105,6 +105,7 @@ def _started(spec: RunSpec, plan: Plan, branch: str) -> RunStarted:
         review_cap=config.review.cap,
         limits=limits,
         checks=tuple(one_line(check.name, 80) for check in choose(config, plan, None, "final")[:_MOST_CHECKS]),
+        feedback=carried.feedback,
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.dry_run import session_of
+from ralph.app.dry_run import next_move, session_of
+from ralph.app.editing import find_story
 from ralph.app.launching import Launched
 from ralph.app.steps import plan_steps
 from ralph.app.workspace import open_ref, store_for
@@ -15,7 +16,7 @@ from ralph.config.flags import add_options
 from ralph.core.errors import UsageError
 from ralph.core.moves import Work
 from ralph.core.plan import Mode
-from ralph.core.select import next_story
+from ralph.core.select import mode_of, next_story
 from ralph.core.text import estimate_tokens
 
 EXAMPLES = """
@@ -27,7 +28,8 @@ ralph prompt --mode review --json      for a reviewer, with the system prompt ap
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--story", metavar="ID", help="the story (default: the next one)")
-    parser.add_argument("--mode", choices=[mode.value for mode in Mode], default="implement", help="default: implement")
+    modes = [mode.value for mode in Mode]
+    parser.add_argument("--mode", choices=modes, help="what the session is for (default: what the story needs next)")
     parser.add_argument("--config", metavar="NAME", help="use .ralph/configs/NAME as well")
     add_options(parser, ["prompt"])
     add_json(parser)
@@ -36,22 +38,22 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     ref, settings = open_ref(args)
-    plan = store_for(ref, os.environ).load().plan
-    mode = Mode(args.mode)
-    story = plan.story(args.story) if args.story else next_story(plan)
-    if story is None and mode is not Mode.SETUP:
-        what = f"there is no story {args.story} in the plan" if args.story else "no story is ready"
-        raise UsageError(what, hint="`ralph task list` shows the ids")
-    prepared = Launched(ref=ref, settings=settings, plan=plan)
+    prepared = Launched(ref=ref, settings=settings, plan=store_for(ref, os.environ).load().plan)
+    work = _work(prepared, args.story, Mode(args.mode) if args.mode else None)
     steps = plan_steps(settings.config, ref.root)
-    planned = steps.setup if mode is Mode.SETUP else steps.work
+    planned = steps.setup if work.mode is Mode.SETUP else steps.work
     config = next((dict(step.config) for step in planned if step.kind == "agent"), {})
-    work = Work(story.id if story and mode is not Mode.SETUP else "", mode)
     session = session_of(prepared, work, config, os.environ)
     count = {"prompt": estimate_tokens(session.prompt), "system": estimate_tokens(session.system)}
     if args.json:
         emit_json(
-            {"story": work.story, "mode": mode, "prompt": session.prompt, "system": session.system, "tokens": count}
+            {
+                "story": work.story,
+                "mode": work.mode,
+                "prompt": session.prompt,
+                "system": session.system,
+                "tokens": count,
+            }
         )
         return 0
     if session.system:
@@ -61,3 +63,19 @@ def run(args: Namespace) -> int:
     say(session.prompt.rstrip("\n"))
     note(f"about {count['prompt']} tokens" + (f" and {count['system']} in the system prompt" if session.system else ""))
     return 0
+
+
+def _work(prepared: Launched, wanted: str | None, mode: Mode | None) -> Work:
+    """What is asked for; what is left open, as a run would choose it."""
+    if mode is Mode.SETUP:
+        return Work("", mode)
+    plan, review = prepared.plan, prepared.settings.config.review.enabled
+    if wanted is None and mode is None and isinstance(move := next_move(prepared), Work):
+        return move
+    if wanted is not None:
+        story = find_story(plan, wanted)
+        return Work(story.id, mode or mode_of(story, review=review))
+    found = next((s for s in plan.stories if s.is_open and mode is mode_of(s, review=review)), None) or next_story(plan)
+    if found is None:
+        raise UsageError("no story is ready", hint="`ralph status` shows what waits for what; --story names one")
+    return Work(found.id, mode or mode_of(found, review=review))

@@ -7,6 +7,8 @@ from collections.abc import Container
 from ralph.core.plan import Mode, Order, Plan, ReviewStatus, State, Story
 
 _SHOWN = 5
+_MODES = {ReviewStatus.CHANGES_REQUESTED: Mode.FIX, ReviewStatus.NEEDS_REVIEW: Mode.REVIEW}
+"""What follows from a review, in the order in which it is done."""
 
 
 def next_work(plan: Plan, *, review: bool, skip: Container[str] = ()) -> tuple[Story, Mode] | None:
@@ -19,11 +21,16 @@ def next_work(plan: Plan, *, review: bool, skip: Container[str] = ()) -> tuple[S
 
 def _in_review(plan: Plan, skip: Container[str]) -> tuple[Story, Mode] | None:
     """What review asked for comes first, then what waits for review."""
-    for status, mode in ((ReviewStatus.CHANGES_REQUESTED, Mode.FIX), (ReviewStatus.NEEDS_REVIEW, Mode.REVIEW)):
+    for status, mode in _MODES.items():
         for story in plan.stories:
             if story.review.status is status and story.is_open and story.id not in skip:
                 return story, mode
     return None
+
+
+def mode_of(story: Story, *, review: bool) -> Mode:
+    """What is next for this very story."""
+    return _MODES.get(story.review.status, Mode.IMPLEMENT) if review and story.review.status else Mode.IMPLEMENT
 
 
 def next_story(plan: Plan, skip: Container[str] = ()) -> Story | None:

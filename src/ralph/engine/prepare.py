@@ -22,7 +22,7 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
         number=number,
         work=work,
         story=story,
-        attempt=_attempt(story, work.mode),
+        attempt=attempt_number(story, work.mode),
         free=free,
         reading=reading,
         checkpoint=checkpoint,
@@ -42,7 +42,7 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
     return attempt
 
 
-def _attempt(story: Story | None, mode: Mode) -> int:
+def attempt_number(story: Story | None, mode: Mode) -> int:
     if story is None:
         return 1
     return (story.review.count if mode is Mode.REVIEW else story.attempts) + 1
