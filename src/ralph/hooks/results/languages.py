@@ -1,0 +1,187 @@
+"""Interpreters and build tools of languages, whose arguments tell whether they run tests."""
+
+from ralph.hooks.results.kinds import LISTING, LOOK, OTHER, TEST, UNKNOWN, Again, Kind
+from ralph.hooks.results.names import is_testy, is_testy_path, pieces
+from ralph.hooks.results.vocabulary import DIRECT, LISTS, OTHERS
+from ralph.hooks.results.wrappers import base
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PYTHON_MODULES = {
+    "pytest": "pytest",
+    "py.test": "pytest",
+    "unittest": "unittest",
+    "nose": "unittest",
+    "nose2": "unittest",
+    "twisted.trial": "unittest",
+    "xmlrunner": "unittest",
+    "green": "unittest",
+    "behave": "behave",
+    "robot": "robot",
+    "pytest_watch": "pytest",
+    "ptw": "pytest",
+    "doctest": "doctest",
+    "test": "",
+}
+
+
+def kind_of(name: str, rest: list[str]) -> Kind | Again | None:
+    """None: it is none of these."""
+    if name.startswith(("python", "pypy")) or name == "py":
+        return _python(rest)
+    judge = _BY_NAME.get(name)
+    return judge(rest) if judge else None
+
+
+def _python(rest: list[str]) -> Kind | Again:
+    at = 0
+    while at < len(rest) and rest[at].startswith("-") and rest[at] not in ("-m", "-c"):
+        at += 2 if rest[at] in ("-W", "-X") else 1
+    if at >= len(rest) or rest[at] == "-c":
+        return UNKNOWN, ""
+    word, after = rest[at], rest[at + 1 :]
+    if word == "-m":
+        return _python_module(after[0], after[1:]) if after else (UNKNOWN, "")
+    name = base(word)
+    if name in ("manage.py", "django-admin", "setup.py"):
+        return (TEST, "unittest") if after[:1] == ["test"] else (UNKNOWN, "")
+    if name in DIRECT:
+        return [name, *after]
+    return (TEST, "python") if is_testy_path(word) else (UNKNOWN, "")
+
+
+def _python_module(module: str, options: list[str]) -> Kind | Again:
+    if module == "coverage":
+        if options[:1] != ["run"]:
+            return OTHER, ""
+        return _python([one for one in options[1:] if one == "-m" or not one.startswith("-")])
+    if module in ("json.tool", "pydoc", "zipfile", "tarfile", "http.server", "base64"):
+        return LOOK, ""
+    if module in ("tox", "nox"):
+        return [module, *options]
+    if module in _PYTHON_MODULES:
+        lists = any(one.partition("=")[0] in LISTS or one == "-h" for one in options)
+        return LISTING if lists else TEST, _PYTHON_MODULES[module]
+    if module == "django" and "test" in options:
+        return TEST, "unittest"
+    return (TEST, "") if is_testy(module) else (OTHER, "") if module in OTHERS else (UNKNOWN, "")
+
+
+def _node(rest: list[str]) -> Kind | Again:
+    if any(word == "--test" for word in rest):
+        return TEST, "node"
+    scripts = [word for word in rest if not word.startswith("-")]
+    if not scripts or any(word in ("-e", "-p", "--eval", "--print") for word in rest):
+        return UNKNOWN, ""
+    for word in scripts[:2]:
+        name = base(word)
+        for ending in (".js", ".mjs", ".cjs"):
+            name = name.removesuffix(ending)
+        if "node_modules" in word and name in (*DIRECT, "react-scripts", "playwright", "cypress"):
+            return [name, *rest[rest.index(word) + 1 :]]
+    return (TEST, "") if is_testy_path(scripts[0]) else (UNKNOWN, "")
+
+
+def _cargo(rest: list[str]) -> Kind:
+    names = [word for word in rest if not word.startswith(("-", "+"))]
+    verb = names[0] if names else ""
+    if verb in ("test", "t", "nextest", "tarpaulin", "llvm-cov", "careful"):
+        return TEST, "cargo"
+    if verb in ("insta", "miri", "hack", "mutants", "make", "xtask", "leptos"):
+        return (TEST, "cargo") if any(is_testy(word) for word in names[1:3]) else (UNKNOWN, "")
+    return (UNKNOWN, "") if verb in ("run", "bench") else (OTHER, "")
+
+
+def _maven(rest: list[str]) -> Kind:
+    if any(word.startswith(("-DskipTests", "-Dmaven.test.skip")) and not word.endswith("=false") for word in rest):
+        return OTHER, ""
+    tests = ("test", "verify", "integration-test", "failsafe:integration-test", "failsafe:verify")
+    goals = [word for word in rest if not word.startswith("-")]
+    is_test = any(word in tests or "surefire" in word or word.endswith(":test") for word in goals)
+    return (TEST, "maven") if is_test else (UNKNOWN, "")
+
+
+def _gradle(rest: list[str]) -> Kind:
+    valued = ("-x", "--exclude-task", "--tests", "-p", "-b", "-c", "-I")
+    values = {rest[at + 1] for at, word in enumerate(rest[:-1]) if word in valued}
+    tasks = [pieces(word) for word in rest if not word.startswith("-") and word not in values]
+    if any(task[-1:] == ["check"] or "test" in task or "tests" in task for task in tasks):
+        return LISTING if "--dry-run" in rest or "-m" in rest else TEST, "gradle"
+    return UNKNOWN, ""
+
+
+def _php(rest: list[str]) -> Kind | Again:
+    scripts = [word for word in rest if not word.startswith("-")]
+    name = base(scripts[0]) if scripts else ""
+    if name in ("artisan", "spark", "console") and scripts[1:2] in (["test"], ["dusk"]):
+        return TEST, "phpunit"
+    return [name, *rest[rest.index(scripts[0]) + 1 :]] if name in DIRECT else _by_path(rest, "phpunit")
+
+
+def _ruby(rest: list[str]) -> Kind | Again:
+    scripts = [word for word in rest if not word.startswith("-")]
+    if scripts and base(scripts[0]) in ("rspec", "rake", "rails"):
+        return [base(scripts[0]), *rest[rest.index(scripts[0]) + 1 :]]
+    return _by_path(rest, "ruby")
+
+
+def _perl(rest: list[str]) -> Kind:
+    if any(word.endswith(".t") for word in rest):
+        return TEST, "tap"
+    edits = any(word.startswith("-") and set(word[1:]) & set("np") for word in rest)
+    return (LOOK, "") if edits else (UNKNOWN, "")
+
+
+def _julia(rest: list[str]) -> Kind:
+    is_test = any("Pkg.test" in word or base(word) == "runtests.jl" for word in rest)
+    return (TEST, "julia") if is_test else _by_path(rest, "julia")
+
+
+def _r(rest: list[str]) -> Kind:
+    wanted = ("testthat", "devtools::test", "test_dir", "test_file", "tinytest", "CMD check", "test()")
+    return (TEST, "testthat") if any(one in " ".join(rest) for one in wanted) else _by_path(rest, "testthat")
+
+
+def _scala(rest: list[str]) -> Kind:
+    verbs = ("test", "testOnly", "testQuick", "testLocal")
+    commands = [word.split()[0] for word in rest if word.split()]
+    tasks = [word.replace("/", ".").replace(":", ".").split(".")[-1] for word in commands]
+    return (TEST, "sbt") if any(task in verbs for task in tasks) else (UNKNOWN, "")
+
+
+def _clojure(rest: list[str]) -> Kind:
+    text = " ".join(rest)
+    return (TEST, "clojure") if "test" in text or "kaocha" in text else (UNKNOWN, "")
+
+
+def _java(rest: list[str]) -> Kind:
+    text = " ".join(rest).lower()
+    return (TEST, "junit") if "junit" in text or "testng" in text else (UNKNOWN, "")
+
+
+def _haskell(rest: list[str]) -> Kind:
+    return _by_path(rest, "haskell")
+
+
+def _by_path(rest: list[str], framework: str) -> Kind:
+    first = next((word for word in rest if not word.startswith(("-", "+"))), "")
+    return (TEST, framework) if first and is_testy_path(first) else (UNKNOWN, "")
+
+
+_BY_NAME: "dict[str, Callable[[list[str]], Kind | Again]]" = {
+    **dict.fromkeys(("node", "nodejs", "tsx", "ts-node", "esno", "babel-node", "electron"), _node),
+    "cargo": _cargo,
+    **dict.fromkeys(("mvn", "mvnw", "mvnd"), _maven),
+    **dict.fromkeys(("gradle", "gradlew"), _gradle),
+    "php": _php,
+    **dict.fromkeys(("ruby", "jruby"), _ruby),
+    "perl": _perl,
+    "julia": _julia,
+    **dict.fromkeys(("Rscript", "R"), _r),
+    **dict.fromkeys(("sbt", "mill"), _scala),
+    **dict.fromkeys(("clj", "clojure"), _clojure),
+    "java": _java,
+    **dict.fromkeys(("runhaskell", "runghc"), _haskell),
+}

@@ -1,0 +1,87 @@
+"""What the output of a command says about tests: whether any ran, whether they failed, and of which framework.
+
+The command and its output are read together: a summary in the output of `grep` or `git log` is somebody else's, and a
+`pytest | tail` has no exit code of its own.
+"""
+
+_COMMANDS = (
+    "test",
+    "spec",
+    "jest",
+    "mocha",
+    "bats",
+    "check",
+    "tox",
+    "nox",
+    "prove",
+    "phpunit",
+    "verify",
+    "pest",
+    "rake",
+    "ava",
+    "tap",
+    "karma",
+    "jasmine",
+    "cypress",
+    "cucumber",
+    "behave",
+    "behat",
+    "robot",
+    "trial",
+    "nose",
+    "ginkgo",
+    "e2e",
+    "busted",
+    "uvu",
+    "kaocha",
+    "coverage",
+    "tarpaulin",
+    "llvm-cov",
+    "coveralls",
+    "newman",
+    "wdio",
+    "npm",
+    "pnpm",
+    "eunit",
+    "paratest",
+    "ptw",
+    "pabot",
+    "surefire",
+    "codecept",
+    "tdd",
+    "paratest",
+    "rebar3",
+    "molecule",
+    "inspec",
+    "wtr",
+    "qunit",
+    "scan",
+    "midje",
+    "hurl",
+    "stestr",
+    "selftest",
+)
+_OUTPUTS = ("test", "Test", "passed", "failed", "failures", "FAIL", "not ok", "passing", "example", "pass", "scenario")
+
+
+class Found:
+    __slots__ = ("failed", "framework", "ran")
+
+    def __init__(self, ran: bool = False, failed: bool = False, framework: str = "") -> None:
+        self.ran = ran
+        self.failed = failed
+        self.framework = framework
+        """Empty when no tests ran, or when nobody named it."""
+
+    def __repr__(self) -> str:
+        return f"Found(ran={self.ran}, failed={self.failed}, framework={self.framework!r})"
+
+
+def detect(command: str, output: str, exit_code: int | None = None) -> Found:
+    """Most commands are no test runs: the cheap look comes first, and imports nothing."""
+    lowered = command.lower()
+    if not any(word in lowered for word in _COMMANDS) and not any(word in output for word in _OUTPUTS):
+        return Found()
+    from ralph.hooks.results.verdict import judge
+
+    return Found(*judge(command, output, exit_code))
