@@ -12,33 +12,20 @@ import msgspec
 
 from ralph.core.errors import SetupError
 from ralph.core.events import (
-    AgentStarted,
     AnyEvent,
-    Committed,
     IterationEnded,
     IterationStarted,
-    Judged,
     Record,
     Recovered,
-    RescueSaved,
     RunEnded,
     RunStarted,
     Settling,
 )
 from ralph.host.files import make_folder, sync_folder
 
-_DURABLE = (
-    RunStarted,
-    IterationStarted,
-    AgentStarted,
-    Judged,
-    Settling,
-    RescueSaved,
-    Committed,
-    IterationEnded,
-    Recovered,
-    RunEnded,
-)
+_DURABLE = (RunStarted, IterationStarted, Settling, IterationEnded, Recovered, RunEnded)
+"""Flushed to the disk, with everything before them, for a power cut. A kill loses nothing that was written: after one,
+an agent may live on, and its record is there; after a power cut it does not, and its record is not needed."""
 
 Listener = Callable[[Record], None]
 

@@ -89,8 +89,16 @@ class PlanStore:
     def write(self, reading: Loaded) -> None:
         """Make the disk say exactly this, whatever an agent has put in its place."""
         _clear_the_way(self.ref.path, self.ref.root, reading.home)
-        write_bytes(self.ref.path, reading.source)
-        beside.write(self._sidecar_path, reading.sidecar)
+        if not self._says(reading.source):
+            write_bytes(self.ref.path, reading.source)
+        if beside.read(self._sidecar_path)[0] != reading.sidecar:
+            beside.write(self._sidecar_path, reading.sidecar)
+
+    def _says(self, source: bytes) -> bool:
+        try:
+            return self._read() == source
+        except PlanError:
+            return False
 
     def dump(self, reading: Loaded) -> bytes:
         return msgspec.msgpack.encode((reading.source, reading.sidecar, reading.home))
