@@ -115,3 +115,16 @@ def test_the_help_names_every_layout(tmp_path: Path) -> None:
 
     for layout in ("plan.md", "tasks.json", "steps", "feature", "spec.md"):
         assert f"  {layout} " in done.out
+
+
+def test_a_prd_with_a_name_is_told_its_number(tmp_path: Path) -> None:
+    done = ralph_here("init", "demo", "--layout", "plan.md", "-d", tmp_path, cwd=tmp_path)
+    assert done.code == 64
+    assert "`ralph init 1 --layout plan.md`" in done.err
+
+
+@pytest.mark.parametrize("arguments", [("--ralph-dir", "a\nb"), ("--ralph-dir", "x" * 300), ("-d", "x" * 300)], ids=str)
+def test_a_folder_that_cannot_be_is_refused(arguments: tuple[str, str], tmp_path: Path) -> None:
+    done = ralph_here("init", *arguments, cwd=tmp_path)
+    assert done.code == 64
+    assert list(tmp_path.iterdir()) == []

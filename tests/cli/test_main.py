@@ -274,3 +274,24 @@ def test_an_interruption_is_quiet(tmp_path: Path) -> None:
 def test_what_a_command_printed_before_an_error_is_kept(tmp_path: Path) -> None:
     done = boom("print('first'); raise ValueError('then')", tmp_path)
     assert done.out == "first\n"
+
+
+@pytest.mark.parametrize(("word", "said"), [("EACCES", "Permission denied"), ("ENOSPC", "No space left on device")])
+def test_trouble_with_the_system_is_no_bug(word: str, said: str, tmp_path: Path) -> None:
+    done = boom(f"import errno, os; raise OSError(errno.{word}, os.strerror(errno.{word}), 'some/file')", tmp_path)
+    assert done.code == ExitCode.ENVIRONMENT
+    assert done.err.splitlines()[0] == f"ralph: {said}: some/file"
+    assert "hint: " in done.err
+
+
+def test_a_system_call_that_was_used_wrongly_is_a_bug(tmp_path: Path) -> None:
+    assert boom("import errno; raise OSError(errno.EBADF, 'of all things')", tmp_path).code == ExitCode.BUG
+
+
+def test_a_folder_that_is_gone_is_no_bug(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f'rmdir "$PWD"; {shlex.join(RALPH)} status'
+    done = subprocess.run(["sh", "-c", line], cwd=gone, capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.ENVIRONMENT
+    assert "the folder you are in is gone" in done.stderr

@@ -22,7 +22,7 @@ from ralph.app.trusting import gather, is_inside_loop, refuse_inside_loop, write
 from ralph.app.workspace import find_root
 from ralph.config.layers import load
 from ralph.core.errors import BadData, RalphError, SetupError, UsageError
-from ralph.core.names import prd_number, safe_name
+from ralph.core.names import plain_path, prd_number, safe_name
 from ralph.core.ports import Layout, PlanRef, ProjectFacts
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes
@@ -129,7 +129,7 @@ def refer(request: Request) -> PlanRef:
             safe_name(request.name)
         return _in_ralph_dir(root, request.ralph_dir)
     if request.layout == "plan.md":
-        return known.refer(root, str(prd_number(request.name) if request.name else _next_number(root)))
+        return known.refer(root, str(_number(root, request.name)))
     if request.name:
         safe_name(request.name)
     if request.layout in _ONE_PLAN:
@@ -143,13 +143,23 @@ def refer(request: Request) -> PlanRef:
 
 
 def _in_ralph_dir(root: Path, given: str) -> PlanRef:
-    relative = os.path.normpath(given)
+    relative = os.path.normpath(plain_path(given, "the folder"))
     if Path(relative).is_absolute():
         relative = os.path.relpath(relative, root)
     if relative == "." or Path(relative).parts[0] == "..":
         raise UsageError(f"{one_line(given)} is not a folder inside {root}", hint="give one such as ralph")
     folder = check_inside(root, relative)
     return PlanRef("tasks.json", root, folder, folder / "tasks.json", relative)
+
+
+def _number(root: Path, name: str) -> int:
+    if not name:
+        return _next_number(root)
+    try:
+        return prd_number(name)
+    except UsageError as error:
+        hint = f"a PRD has no name: `ralph init {_next_number(root)} --layout plan.md`"
+        raise UsageError(error.message, hint=hint) from None
 
 
 def _next_number(root: Path) -> int:
@@ -268,8 +278,8 @@ def choose_root(given: str | None, here: Path, env: Mapping[str, str]) -> Path:
     """Where a new plan goes: the folder given, the workspace or repository around here, or here."""
     user_home = Path(os.path.realpath(home(env)))
     if given is not None:
-        if not Path(given).is_dir():
-            raise UsageError(f"{one_line(given)} is not a folder", hint="make it first, or leave out -d")
+        if not os.path.isdir(given):  # noqa: PTH112 - Path.is_dir fails on a name that is too long
+            raise UsageError(f"{one_line(given, 80)} is not a folder", hint="make it first, or leave out -d")
         root = Path(os.path.realpath(given))
     else:
         here = Path(os.path.realpath(here))

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ralph.config.layers import Settings, load
 from ralph.core.errors import PlanError, SetupError, UsageError
-from ralph.core.names import prd_number, safe_name
+from ralph.core.names import plain_path, prd_number, safe_name
 from ralph.core.plan import Plan
 from ralph.core.ports import Layout, PlanRef
 from ralph.core.text import one_line
@@ -71,10 +71,11 @@ def root_of(args: Namespace, env: Mapping[str, str]) -> Path:
     """The workspace named by `-d`, else the one around here."""
     given = getattr(args, "project_dir", None)
     if given:
-        folder = Path(given)
-        if not folder.is_dir():
-            raise UsageError(f"{given} is not a folder", hint="give the folder that holds .ralph/ with -d")
-        return Path(os.path.realpath(folder))
+        if not os.path.isdir(given):  # noqa: PTH112 - Path.is_dir fails on a name that is too long
+            raise UsageError(
+                f"{one_line(given, 80)} is not a folder", hint="give the folder that holds .ralph/ with -d"
+            )
+        return Path(os.path.realpath(given))
     if root := find_root(Path.cwd(), env):
         return root
     raise SetupError(
@@ -101,7 +102,7 @@ def find_plans(root: Path, choice: Choice) -> list[PlanRef]:
 
 def _in_ralph_dir(root: Path, given: str) -> PlanRef:
     """Seed layout `tasks.json` in a folder of the user's choice, inside the workspace."""
-    folder = Path(os.path.realpath(root / given))
+    folder = Path(os.path.realpath(root / plain_path(given, "the folder")))
     if not folder.is_relative_to(root):
         raise UsageError(f"{given} is outside of the workspace {root}", hint="give a folder inside it")
     return PlanRef("tasks.json", root, folder, folder / "tasks.json", str(folder.relative_to(root)))

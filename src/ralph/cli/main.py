@@ -143,16 +143,31 @@ def _report(error: "RalphError") -> int:
 
 
 def _report_trouble(error: OSError) -> int:
-    """A full or failing disk, or too many open files, are nobody's bug."""
+    """A full or failing disk, a missing permission, or too many open files are nobody's bug."""
     import errno
 
     from ralph.core.errors import SetupError
 
-    trouble = ("ENOSPC", "EDQUOT", "EIO", "EROFS", "EMFILE", "ENFILE", "ENOMEM", "ESTALE")
-    if error.errno not in {getattr(errno, name, None) for name in trouble}:
+    if not _has_a_folder():
+        return _report(SetupError("the folder you are in is gone", hint="go to one that exists, then try again"))
+    if error.errno not in {getattr(errno, name, None) for name in _TROUBLE}:
         return _report_bug()
     where = f": {error.filename}" if error.filename else ""
     return _report(SetupError(f"{error.strerror}{where}", hint="set this right, then run the same command again"))
+
+
+_TROUBLE = (
+    "EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EFBIG", "EIO", "ESTALE", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN",
+    "ENAMETOOLONG", "ELOOP", "ENOTDIR", "EISDIR", "ETXTBSY",
+)  # fmt: skip
+
+
+def _has_a_folder() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib is too dear here
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _report_bug() -> int:

@@ -1,14 +1,15 @@
-"""Names that become folder names: features, labels, PRD numbers. They cannot leave their folder."""
+"""Names that become folder names: features, labels, PRD numbers. They cannot leave their folder. Pure."""
 
 from __future__ import annotations
 
 import re
 
 from ralph.core.errors import UsageError
-from ralph.core.text import one_line
+from ralph.core.text import clean, one_line
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LONGEST = 100
+_LONGEST_PART = 255
 _WINDOWS = frozenset({"con", "prn", "aux", "nul"} | {f"{d}{n}" for d in ("com", "lpt") for n in "123456789¹²³"})
 
 
@@ -36,6 +37,17 @@ def _what_is_wrong(name: str) -> str:
     if name.split(".")[0].lower() in _WINDOWS:
         return "is reserved on Windows"
     return ""
+
+
+def plain_path(path: str, what: str) -> str:
+    """`path` itself when every part of it can be a file name, and can be shown on one line."""
+    if clean(path) != path or "\n" in path or "\t" in path:
+        problem = "has a line break or a control character"
+    elif any(len(part.encode(errors="surrogateescape")) > _LONGEST_PART for part in path.split("/")):
+        problem = f"has a part of more than {_LONGEST_PART} bytes"
+    else:
+        return path
+    raise UsageError(f"{what} {one_line(repr(path), 60)} {problem}", hint="give one such as ralph")
 
 
 def prd_number(text: str) -> int:
