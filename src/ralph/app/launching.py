@@ -13,6 +13,7 @@ from ralph.agents.registry import agent as find_agent
 from ralph.app.finishing import Pusher, finish_run
 from ralph.app.running import execute, ours, refuse_unless_ready
 from ralph.app.sinks import make_sinks
+from ralph.app.steps import plan_steps
 from ralph.app.trusting import ensure_trusted, gather
 from ralph.app.wiring import RunSpec, limits_of
 from ralph.app.workspace import open_ref, store_for
@@ -93,6 +94,7 @@ def launch(
         )
     ref, settings = prepared.ref, prepared.settings
     find_agent(settings.config.agent.name).find(_probe(prepared), env.get("PATH", ""))
+    plan_steps(settings, ref.root)  # a wrong step is said before anything is begun
     run = new_run_id(time.time())
     repo = find_repo(ref, settings, env)
     if prepared.worktree:
@@ -130,11 +132,12 @@ def _probe(prepared: Launched) -> Session:
 def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping[str, str], tell: Tell) -> str:
     """Stash what the user said may be stashed, refuse the rest, get on the plan's branch. Names the branch."""
     own = ours(spec, env)
-    if prepared.stash and any(not own.is_ours(entry.path) for entry in found.dirty) and not found.in_progress:
-        paths = [entry.path for entry in found.dirty if not own.is_ours(entry.path)]
-        git(spec.repo, "stash", "push", "--include-untracked", "-m", f"ralph: before run {spec.run}", "--", *paths)
-        tell("your uncommitted work is on the stash: `git stash pop` brings it back")
+    foreign = [entry.path for entry in found.dirty if not own.is_ours(entry.path)]
+    if prepared.stash and foreign:
         found = msgspec.structs.replace(found, dirty=tuple(e for e in found.dirty if own.is_ours(e.path)))
+        refuse_unless_ready(found, own, spec.ref)  # whatever else is in the way, before anything is touched
+        _stash(spec.repo, foreign, f"ralph: before run {spec.run}", is_possible=not found.unborn)
+        tell("your uncommitted work is on the stash: `git stash pop` brings it back")
     refuse_unless_ready(found, own, spec.ref)
     branch = found.branch or ""
     config = spec.config.branch
@@ -146,3 +149,11 @@ def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping
         return branch
     ensure_branch(spec.repo, wanted, auto_create=True)
     return wanted
+
+
+def _stash(repo: Repo, paths: Sequence[str], message: str, *, is_possible: bool) -> None:
+    if not is_possible:
+        raise SetupError("there is no commit yet, so nothing can be stashed", hint="make a first commit")
+    listed = "".join(f"{path}\0" for path in paths).encode()
+    from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
+    git(repo, "stash", "push", "--quiet", "--include-untracked", "-m", message, *from_stdin, stdin=listed)

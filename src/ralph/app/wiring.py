@@ -92,7 +92,7 @@ def make_ground(
     where = store.layout.locations(ref)
     books = bookkeeping(ref, where, spec.repo.root)
     desk = WorkspaceDesk(ref.root, ref.folder)
-    steps = plan_steps(config, ref.root)
+    steps = plan_steps(spec.settings, ref.root)
     hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run})
     checks = Checks(config, ref.root, env, journal.write, stop, spec.run, plan_state(ref, env) / "baseline.json")
     journal.listen(checks.listen)
@@ -121,7 +121,7 @@ def make_ground(
         hooks = prepare_hooks(ref, where, config, attempt, spec.run, folder, env)
         return msgspec.structs.replace(session, hooks=hooks)
 
-    work_tree = GitWorkTree(spec.repo, plan_state(ref, env) / "index", hook_env)
+    work_tree = GitWorkTree(spec.repo, plan_state(ref, env) / "index", hook_env, stop)
 
     def suspect(attempt: Attempt, inspection: Inspection) -> tuple[Suspicion, ...]:
         if config.tamper == "off":

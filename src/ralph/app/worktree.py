@@ -24,6 +24,7 @@ from ralph.host.heads import put_back_lost
 from ralph.host.repo import Repo, is_in_place, still_the_same
 from ralph.host.rescue import roll_back
 from ralph.host.shadow import shadow_of
+from ralph.host.signals import StopSignal
 from ralph.host.situation import in_progress
 from ralph.host.snapshot import LARGEST_FILE, snapshot, snapshot_tree
 from ralph.host.trees import changes
@@ -36,10 +37,14 @@ _TOO_LARGE = f"is over {LARGEST_FILE >> 20} MB: it is neither committed nor remo
 
 
 class GitWorkTree:
-    def __init__(self, repo: Repo, index_file: Path, hook_env: Mapping[str, str]) -> None:
+    def __init__(
+        self, repo: Repo, index_file: Path, hook_env: Mapping[str, str], stop: StopSignal | None = None
+    ) -> None:
         self._repo = repo
         self._index = index_file
         self._hook_env = hook_env
+        self._stop = stop
+        self._is_nobody_told = False
         self._inspected = ""
         """The tree that the private index holds."""
         self._known: dict[str, bool] = {}
@@ -138,11 +143,13 @@ class GitWorkTree:
             message=commit_message.message(message, trailers),
             index_file=self._index,
             hook_env=self._hook_env,
+            stop=self._stop,
         )
         if made is None:
             return None
         notices = list(_told(made.tampering))
-        if made.used_fallback_identity:
+        if made.used_fallback_identity and not self._is_nobody_told:
+            self._is_nobody_told = True
             notices.append("git knows no user here, so the commit is by Ralph Loop <ralph@localhost>")
         notices += [f"the agent changed the hook {one_line(path, 100)}" for path in made.edited_hooks]
         refused = None

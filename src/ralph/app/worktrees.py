@@ -12,7 +12,7 @@ import msgspec
 from ralph.core.errors import SetupError
 from ralph.core.ports import PlanRef
 from ralph.host.files import make_folder
-from ralph.host.git import git
+from ralph.host.git import ask, git
 from ralph.host.places import workspace_state
 from ralph.host.repo import Repo, identify
 
@@ -29,6 +29,10 @@ def open_worktree(ref: PlanRef, repo: Repo, run: str, env: Mapping[str, str]) ->
         raise SetupError(
             "the repository is nested in the workspace, so a worktree of it would have no plan",
             hint="commit the work first, or use --stash",
+        )
+    if ask(repo, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").code:
+        raise SetupError(
+            "there is no commit yet, so there is nothing to make a worktree of", hint="make a first commit"
         )
     git(repo, "worktree", "add", "--quiet", "-b", branch, str(folder), "HEAD")
     root = Path(os.path.realpath(folder / inside))

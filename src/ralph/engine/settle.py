@@ -47,8 +47,12 @@ def settle(
 def settle_refused(
     ground: Ground, attempt: Attempt, evidence: Evidence, refused: CheckResult, inspection: Inspection
 ) -> IterationEnded:
-    """The project's own pre-commit hook is a check like any other: judge again with its result."""
-    evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, refused))
+    """The project's own pre-commit hook is a check like any other: judge again with its result.
+
+    One that was ended because the run is to stop says nothing about the work.
+    """
+    interrupted = evidence.interrupted or ground.stop.requested
+    evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, refused), interrupted=interrupted)
     verdict = judge(evidence)
     ground.journal.write(Judged(attempt.number, evidence, verdict))
     return settle(ground, attempt, evidence, verdict, inspection, commit=False)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from ralph.core.text import clean
 from ralph.host.proc import CannotStart, run
 from ralph.host.repo import Repo
+from ralph.host.signals import StopSignal
 
 TIMEOUT = 300.0
 _MOST_OUTPUT = 100_000
@@ -44,6 +45,7 @@ def run_hook(
     index: Path,
     env_extra: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT,
+    stop: StopSignal | None = None,
 ) -> HookFailure | None:
     """Run a hook as git would: in the root, with the index of the commit to be, and nothing on stdin."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -52,7 +54,7 @@ def run_hook(
         env["GIT_DIR"] = str(repo.git_dir)
     env.update(env_extra or {})
     try:
-        done = run([str(hook), *args], cwd=repo.root, env=env, timeout=timeout, limit=_MOST_OUTPUT)
+        done = run([str(hook), *args], cwd=repo.root, env=env, timeout=timeout, limit=_MOST_OUTPUT, stop=stop)
     except CannotStart as error:
         return HookFailure(hook.name, 127, str(error))
     if done.ok:

@@ -28,6 +28,7 @@ from ralph.host.heads import end_operations, put_index, restore_index
 from ralph.host.plain_file import disk_trouble
 from ralph.host.repo import SETTINGS, Repo, parse_settings
 from ralph.host.rescue import AUTHOR
+from ralph.host.signals import StopSignal
 from ralph.host.snapshot import snapshot_tree
 from ralph.host.trees import DIFF, Changed, TreeEntry, changes, index_line, parse_changes
 
@@ -85,6 +86,7 @@ def commit_story(
     run_hooks: bool = True,
     hook_timeout: float = TIMEOUT,
     hook_env: Mapping[str, str] | None = None,
+    stop: StopSignal | None = None,
 ) -> Committed | None:
     """Commit what differs between the checkpoint and `tree`, the snapshot that was judged. None: no difference.
 
@@ -103,7 +105,7 @@ def commit_story(
         return _made_before(repo, checkpoint, start, message)
     rewritten: tuple[Changed, ...] = ()
     if run_hooks and (hook_of(repo, "pre-commit") or hook_of(repo, "commit-msg")):
-        hooks = _Hooks(repo, index, index_file, hook_timeout, hook_env or {})
+        hooks = _Hooks(repo, index, index_file, hook_timeout, hook_env or {}, stop)
         failure, message, rewritten = hooks.run(tree, message)
         if failure:
             return Committed(failure=failure, edited_hooks=_edited_hooks(repo, start.todo), tampering=tampering)
@@ -187,12 +189,21 @@ def _stage(repo: Repo, index: Path, todo: tuple[Changed, ...]) -> None:
 class _Hooks:
     """The project's hooks on one commit to be."""
 
-    def __init__(self, repo: Repo, index: Path, index_file: Path, timeout: float, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        repo: Repo,
+        index: Path,
+        index_file: Path,
+        timeout: float,
+        env: Mapping[str, str],
+        stop: StopSignal | None,
+    ) -> None:
         self.repo = repo
         self.index = index
         self.index_file = index_file
         self.timeout = timeout
         self.env = env
+        self.stop = stop
 
     def run(self, tree: str, message: str) -> tuple[HookFailure | None, str, tuple[Changed, ...]]:
         """The failure or None, the message as the hooks left it, and the files they rewrote."""
@@ -216,7 +227,9 @@ class _Hooks:
         return None, message, rewritten
 
     def _call(self, hook: Path, *args: str) -> HookFailure | None:
-        return run_hook(self.repo, hook, *args, index=self.index, env_extra=self.env, timeout=self.timeout)
+        return run_hook(
+            self.repo, hook, *args, index=self.index, env_extra=self.env, timeout=self.timeout, stop=self.stop
+        )
 
     def _take_in(self, tree: str) -> tuple[Changed, ...]:
         rewritten = changes(self.repo, tree, snapshot_tree(self.repo, self.index_file))
