@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ralph.app.named_variants import unknown_names
 from ralph.app.workspace import Choice, choose_plan, find_plans, find_root, root_of, store_for
 from ralph.config.flags import flags_of
 from ralph.config.layers import Settings, load
@@ -20,6 +21,7 @@ from ralph.core.text import one_line
 from ralph.host.files import read_bytes
 from ralph.plans.lint import lint
 from ralph.plans.places import Places
+from ralph.plans.registry import LAYOUTS
 
 Flags = Mapping[str, object]
 
@@ -83,6 +85,8 @@ def _refs(root: Path, path: Path | None, flags: Flags, settings: Settings | None
 def _choice(flags: Flags, settings: Settings | None) -> Choice:
     config = settings.config if settings else Config()
     says = {key: flags.get(key) or getattr(config, key) for key in ("layout", "feature", "prd", "ralph_dir")}
+    if not flags.get("layout") and config.layout != "auto" and LAYOUTS.trouble_with(config.layout):
+        says["layout"] = ""  # said among the problems; the plans are looked at all the same
     return Choice(**{key: str(value) for key, value in says.items() if value and value != "auto"})
 
 
@@ -101,7 +105,7 @@ def _load(root: Path, layout: str, env: Mapping[str, str], flags: Flags) -> tupl
         settings = load(root=root, layout=layout, name=None, env=env, flags=flags)
     except BadData as error:  # a ConfigError, or a file that is none
         return None, _problems_of(error)
-    return settings, list(settings.warnings)
+    return settings, [*settings.warnings, *unknown_names(settings)]
 
 
 def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | None = None) -> list[Problem]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ralph.app.named_variants import chosen_layout
 from ralph.config.layers import Settings, load
 from ralph.core.errors import PlanError, SetupError, UsageError
 from ralph.core.names import plain_path, prd_number, safe_name
@@ -199,7 +200,7 @@ def _choice(
 
     flags = flags_of(args)
     name = getattr(args, "config", None)
-    config = load(root=root, layout="", name=name, env=env, flags=flags, extra_env=extra_env).config
-    layout = "" if config.layout == "auto" else config.layout
-    choice = Choice(layout, config.feature, str(config.prd or ""), config.ralph_dir)
+    settings = load(root=root, layout="", name=name, env=env, flags=flags, extra_env=extra_env)
+    config = settings.config
+    choice = Choice(chosen_layout(settings), config.feature, str(config.prd or ""), config.ralph_dir)
     return choice, name, flags

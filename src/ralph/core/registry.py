@@ -29,9 +29,16 @@ class Registry:
             return resolve(target)
         if target := self._plugins().get(name):
             return resolve(target)
+        raise self._unknown(name)
+
+    def trouble_with(self, name: str) -> UsageError | None:
+        """Why `get` would fail, without importing what it would find."""
+        return None if name in self._table or name in self._plugins() else self._unknown(name)
+
+    def _unknown(self, name: str) -> UsageError:
         close = get_close_matches(name, self.names(), 1)
         hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(self.names())}"
-        raise UsageError(f"there is no {self.kind} called {name!r}", hint=hint)
+        return UsageError(f"there is no {self.kind} called {name!r}", hint=hint)
 
     def _plugins(self) -> dict[str, str]:
         if not self._group:
