@@ -43,6 +43,13 @@ def _edit(call: Call, tool: str, path: str) -> Answer:
     )
 
 
+def _places(call: Call) -> dict[str, object]:
+    """What the guard has to know besides its rules."""
+    if call.policy is None or not call.policy.workspace:
+        return {}
+    return {"workspace": call.policy.workspace, "writable": call.policy.texts("writable")}
+
+
 def _command(call: Call) -> Answer:
     command = call.input("command")
     if not command.strip():
@@ -53,7 +60,7 @@ def _command(call: Call) -> Answer:
     try:
         from ralph.hooks.guard.decide import judge_command
 
-        decision = judge_command(command, call.cwd, section)
+        decision = judge_command(command, call.cwd, section | _places(call))
     except Exception as error:  # noqa: BLE001 - nobody has looked at the command, so it does not run
         keep(call, NOTHING, f"{type(error).__name__}: {error}")
         return deny("The command guard could not look at this command. Say it in a simpler way.", "guard-failed")

@@ -1,0 +1,192 @@
+"""What commands do to files, whichever program it is: read, write, delete, move. Each act is judged by its place."""
+
+from ralph.hooks.guard import places as at
+from ralph.hooks.guard.globs import has_glob
+from ralph.hooks.guard.marks import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, is_mark
+from ralph.hooks.guard.places import Place
+from ralph.hooks.guard.secrets import is_private_key, is_secret_file
+from ralph.hooks.guard.state import Shell
+
+_ELSEWHERE = {
+    at.RIGHTS: ("privilege", "This changes who may do what on this machine"),
+    at.STARTUP: ("persistence", "This changes what is started, or who may log in, after this session"),
+    at.HISTORY: ("audit", "This changes a history"),
+    at.LOG: ("audit", "This changes a log of the system"),
+    at.OWN: ("tampering", "This changes Ralph's files or the agent's own settings"),
+    at.GIT_HOOK: ("tampering", "This changes git's hooks or its configuration behind its back"),
+    at.DEVICE: ("devices", "This writes to a device"),
+}
+_HARMLESS_NAMES = ("TMP", "TEMP", "CACHE", "BUILD", "DIST", "OUT", "TARGET", "COVERAGE", "SCRATCH", "TEST", "WORK")
+
+
+def delete(shell: Shell, path: str, argv: list[str], recursive: bool) -> None:
+    place = shell.locate(_linked(shell, path))
+    kind = place.kind
+    if kind in (at.NOTHING, at.INSIDE, at.TEMP, at.NULL):
+        return
+    if kind in _ELSEWHERE:
+        shell.deny(*_ELSEWHERE[kind], argv)
+    elif kind == at.ROOT:
+        if recursive or has_glob(path):
+            shell.deny("destruction", f"This deletes {_called(place)} and everything in it", argv)
+    elif kind == at.ALL:
+        shell.deny("destruction", "This deletes everything in the workspace", argv)
+    elif kind == at.GIT:
+        shell.deny("destruction", "This deletes from the .git folder", argv)
+    elif kind == at.TEMP_ROOT:
+        if recursive or "*" in path:
+            shell.deny("destruction", "This deletes the temporary files of everybody", argv)
+    elif kind == at.MAYBE_ROOT:
+        shell.deny("destruction", "If the variable is empty, this deletes from the root of the file system", argv)
+    elif kind == at.UNSURE:
+        _delete_unknown(shell, path, argv, recursive)
+    else:
+        shell.deny("destruction", f"This deletes {_called(place)}, outside of the workspace", argv)
+
+
+def _delete_unknown(shell: Shell, path: str, argv: list[str], recursive: bool) -> None:
+    if OPAQUE in path or NETWORK in path:
+        shell.deny("opaque", "This deletes something that cannot be read here", argv)
+    if not recursive or not path or not is_mark(path[0]):
+        return
+    names = shell.names.names_in(path[0])
+    bare = path.strip("/").rstrip("*").strip("/")
+    if names and len(bare) == 1 and not any(word in names[0].upper() for word in _HARMLESS_NAMES):
+        shell.deny("destruction", f"This deletes whatever ${names[0]} is, and the command does not say what", argv)
+
+
+def write(shell: Shell, path: str, argv: list[str], appends: bool = False) -> None:
+    """Overwriting a file, or adding to one."""
+    place = shell.locate(_linked(shell, path))
+    kind = place.kind
+    if kind in (at.INSIDE, at.TEMP, at.NULL, at.NOTHING, at.UNSURE, at.ALL, at.TEMP_ROOT):
+        return
+    if kind == at.ROOT and _is_workspace(shell, place):
+        return
+    if kind in _ELSEWHERE:
+        shell.deny(*_ELSEWHERE[kind], argv)
+    elif kind == at.GIT:
+        shell.deny("destruction", "This writes into the .git folder", argv)
+    elif kind == at.MAYBE_ROOT:
+        shell.deny("destruction", "If the variable is empty, this writes to a folder of the system", argv)
+    elif kind == at.SYSTEM or not appends:
+        shell.deny("destruction", f"This writes to {_called(place)}, outside of the workspace", argv)
+
+
+def change(shell: Shell, path: str, argv: list[str], what: str, whole: bool) -> None:
+    """Modes and owners. `whole`: of a tree, or in a way that breaks one."""
+    place = shell.locate(_linked(shell, path))
+    kind = place.kind
+    if kind in (at.OWN, at.GIT_HOOK):
+        shell.deny(*_ELSEWHERE[kind], argv)
+    elif kind in (at.ROOT, at.ALL, at.GIT, at.TEMP_ROOT, at.MAYBE_ROOT):
+        if whole or not _is_workspace(shell, place):
+            shell.deny("permissions", f"This changes {what} of {_called(place)}", argv)
+    elif kind not in (at.INSIDE, at.TEMP, at.NOTHING, at.UNSURE, at.NULL):
+        shell.deny("permissions", f"This changes {what} of {_called(place)}, outside of the workspace", argv)
+
+
+def move(shell: Shell, path: str, target: str, argv: list[str]) -> None:
+    """Away from where it was; the target is judged as something written."""
+    place = shell.locate(path)
+    leaves = shell.locate(target).kind not in (at.INSIDE, at.ROOT, at.ALL)
+    if place.kind == at.ALL and not leaves:
+        return
+    if place.kind == at.INSIDE:
+        shell.files.pop(shell.full(path), None)
+        return
+    delete(shell, path, argv, True)
+
+
+def look(shell: Shell, path: str, argv: list[str]) -> None:
+    """Printing a private key shows it to whoever reads the session."""
+    if is_known(path) and is_private_key(shell.full(path)):
+        kind = shell.locate(path).kind
+        if kind not in (at.INSIDE, at.TEMP) or "/.ssh/" in path:
+            shell.deny("exfiltration", "This shows a private key or a password", argv)
+
+
+def contents(shell: Shell, path: str) -> str:
+    """What is in a file, as far as it is known."""
+    if not path:
+        return ""
+    if (known := shell.files.get(shell.full(path))) is not None:
+        return known
+    place = shell.locate(path)
+    if place.kind == at.NET:
+        return NETWORK
+    if place.kind == at.NULL and not path.endswith(("/tty", "/stdin", "random")):
+        return ""
+    return UNKNOWN + (SECRET if is_secret(shell, path) else "")
+
+
+def is_secret(shell: Shell, path: str) -> bool:
+    if not path or (is_mark(path[0]) and "/" not in path):
+        return False
+    return is_secret_file(path if path.startswith("/") else shell.full(path))
+
+
+def keep(shell: Shell, path: str, text: str, appends: bool = False) -> None:
+    """Remember what was written: it may be run later."""
+    if not is_known(path):
+        return
+    full = shell.full(path)
+    shell.files[full] = (shell.files.get(full, "") if appends else "") + text
+
+
+def redirect(shell: Shell, target: str, op: str, out: str, argv: list[str]) -> None:
+    if (listener := shell.listeners.get(target)) is not None:
+        from ralph.hooks.guard.walk import run_apart
+
+        run_apart(shell, listener, out)
+        return
+    place = shell.locate(target)
+    shown = [*argv, op, target]
+    if place.kind == at.NET:
+        _to_network(shell, place.path, out, argv, shown)
+        return
+    write(shell, target, shown, appends=">>" in op)
+    keep(shell, target, out, appends=">>" in op)
+
+
+def _to_network(shell: Shell, path: str, out: str, argv: list[str], shown: list[str]) -> None:
+    host = path.split("/")[3] if path.count("/") > 2 else ""
+    if is_local_host(host):
+        return
+    if SECRET in out:
+        shell.deny("exfiltration", f"This sends secrets to {host}", shown)
+    program = argv[0].rpartition("/")[2] if argv else ""
+    if program not in ("", "echo", "printf", ":", "true", "timeout", "nc", "{ … }"):
+        shell.deny("remote-shell", f"This connects a program to {host}", shown)
+
+
+def is_local_host(host: str) -> bool:
+    host = host.strip("[]").lower()
+    return (
+        host in ("localhost", "0.0.0.0", "::1", "host.docker.internal", "127.1")
+        or host.startswith("127.")
+        or host.endswith(".localhost")
+    )
+
+
+def _linked(shell: Shell, path: str) -> str:
+    """Through a link that the command itself made."""
+    if not shell.files or not is_known(path):
+        return path
+    full = shell.full(path)
+    for link, text in shell.files.items():
+        if (
+            text.startswith("link:")
+            and (full == link or full.startswith(link + "/"))
+            and (full != link or path.endswith("/"))
+        ):
+            return text[5:] + full[len(link) :]
+    return path
+
+
+def _is_workspace(shell: Shell, place: Place) -> bool:
+    return place.path == shell.places.workspace or place.kind == at.ALL
+
+
+def _called(place: Place) -> str:
+    return "the whole file system" if place.path == "/" else place.path

@@ -1,0 +1,96 @@
+"""The guard's one question: may this command be run?"""
+
+import os
+
+from ralph.hooks.guard.categories import BY_ID
+from ralph.hooks.guard.quick import is_plain, is_risky
+
+TYPE_CHECKING = False  # `typing` is not imported for it
+if TYPE_CHECKING:
+    from ralph.hooks.guard.state import Shell
+
+_LONGEST = 100_000
+_NOWHERE = "/workspace/project"
+"""Stands for a workspace that is not known."""
+
+
+class Decision:
+    __slots__ = ("category", "denied", "reason")
+
+    def __init__(self, denied: bool, category: str = "", reason: str = "") -> None:
+        self.denied = denied
+        self.category = category
+        self.reason = reason
+
+    @property
+    def severity(self) -> str:
+        found = BY_ID.get(self.category)
+        return found.severity if found else ("medium" if self.denied else "")
+
+
+ALLOWED = Decision(False)
+
+
+def judge_command(command: str, cwd: str, section: dict[str, object]) -> Decision:
+    """`section` is the compiled `guard:` of the settings; without its `workspace`, `cwd` is the workspace."""
+    if not section.get("deny") and is_plain(command):
+        return ALLOWED
+    if len(command) > _LONGEST:
+        return _unreadable(command, "it is too long")
+    from ralph.hooks.guard.shell import Unreadable
+    from ralph.hooks.guard.state import Denied, TooMuch
+
+    shell = _shell(cwd, section)
+    try:
+        _judge(shell, command)
+    except Denied as denied:
+        return Decision(True, denied.category, denied.reason)
+    except Unreadable as problem:
+        return _unreadable(command, str(problem))
+    except (TooMuch, RecursionError):
+        return _unreadable(command, "it does too much at once")
+    return ALLOWED
+
+
+def _judge(shell: "Shell", command: str) -> None:
+    from ralph.hooks.guard.marks import without_marks
+    from ralph.hooks.guard.reading import read
+    from ralph.hooks.guard.walk import end, run_script
+
+    run_script(shell, read(without_marks(command)))
+    end(shell)
+
+
+def _unreadable(command: str, problem: str) -> Decision:
+    if not is_risky(command):
+        return ALLOWED
+    return Decision(True, "unreadable", f"The guard cannot read this command ({problem}). {BY_ID['unreadable'].advice}")
+
+
+def _shell(cwd: str, section: dict[str, object]) -> "Shell":
+    from ralph.hooks.guard.marks import Names, without_marks
+    from ralph.hooks.guard.places import Places, normal
+    from ralph.hooks.guard.rules import Rules
+    from ralph.hooks.guard.state import Shell
+
+    cwd = normal(without_marks(cwd)) if cwd.startswith("/") else "/"
+    given = section.get("workspace")
+    workspace = normal(given) if isinstance(given, str) and given.startswith("/") else cwd
+    if workspace == "/":
+        workspace = cwd = _NOWHERE
+    names = Names()
+    temp = section.get("writable")
+    folders = tuple(each for each in temp if isinstance(each, str)) if isinstance(temp, (list, tuple)) else ()
+    shell = Shell(Places(workspace, _home(workspace), folders, names), names, Rules(section))
+    shell.cwd = cwd if cwd != "/" else workspace
+    return shell
+
+
+def _home(workspace: str) -> str:
+    """Whose workspace it is says more than whose process this is."""
+    parts = workspace.split("/")
+    if len(parts) > 2 and parts[1] in ("home", "Users"):
+        return "/".join(parts[:3])
+    if parts[1] == "root":
+        return "/root"
+    return os.environ.get("HOME") or "/home/user"

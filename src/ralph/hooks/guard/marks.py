@@ -1,0 +1,87 @@
+"""What the guard does not know, inside of texts: each mark is one private character, so that joining, cutting and
+passing texts on keeps track of where they came from."""
+
+UNKNOWN = "\ue000"
+"""Something, from this machine: the contents of a file, what a program printed."""
+SECRET = "\ue001"
+"""Keys, credentials, the environment."""
+NETWORK = "\ue002"
+"""Whatever a server sent."""
+OPAQUE = "\ue003"
+"""Made by a program so that it cannot be read here: decoded, decrypted, unpacked, computed."""
+LOCAL = "\ue004"
+"""Names of some files in the folder where the command works."""
+PARENT = "\ue005"
+"""The process that started this shell."""
+EVERYONE = "\ue006"
+"""The numbers of all processes, or of all containers."""
+
+PLACEHOLDER = chr(0xF0000)
+"""From here on: parts of a word while its braces are expanded."""
+
+_TAINTS = (SECRET, NETWORK, OPAQUE, EVERYONE)
+_FIRST_NAME = 0xE100
+_LAST_NAME = 0xF8FF
+
+
+def is_known(text: str) -> bool:
+    return text.isascii() or not any("\ue000" <= letter <= "\uf8ff" for letter in text)
+
+
+def is_mark(letter: str) -> bool:
+    return "\ue000" <= letter <= "\uf8ff" or letter >= PLACEHOLDER
+
+
+def taints(text: str) -> str:
+    """The marks that stay with whatever is made from the text."""
+    return "" if text.isascii() else "".join(mark for mark in _TAINTS if mark in text)
+
+
+def without_marks(text: str) -> str:
+    """Of what somebody sent: nobody else makes marks."""
+    return text if text.isascii() else "".join("?" if is_mark(letter) else letter for letter in text)
+
+
+def readable(text: str) -> str:
+    """For a reason: what is not known is dots."""
+    return text if is_known(text) else "".join("…" if is_mark(letter) else letter for letter in text)
+
+
+class Names:
+    """Variables that are not set in the command: a mark for each, because it matters which one it is."""
+
+    def __init__(self) -> None:
+        self.known: list[str] = []
+
+    def mark(self, name: str) -> str:
+        if name not in self.known:
+            if len(self.known) > _LAST_NAME - _FIRST_NAME:
+                return UNKNOWN
+            self.known.append(name)
+        return chr(_FIRST_NAME + self.known.index(name))
+
+    def name(self, mark: str) -> str:
+        number = ord(mark) - _FIRST_NAME
+        return self.known[number] if 0 <= number < len(self.known) else ""
+
+    def names_in(self, text: str) -> list[str]:
+        return [] if text.isascii() else [name for letter in text if (name := self.name(letter))]
+
+
+_SECRET_WORDS = (
+    "TOKEN",
+    "SECRET",
+    "PASSW",
+    "PASSWD",
+    "API_KEY",
+    "APIKEY",
+    "PRIVATE",
+    "CREDENTIAL",
+    "ACCESS_KEY",
+    "_PAT",
+)
+
+
+def is_secret_name(name: str) -> bool:
+    name = name.upper()
+    return any(word in name for word in _SECRET_WORDS) or name in ("PGPASSWORD", "MYSQL_PWD", "AUTH", "DATABASE_URL")

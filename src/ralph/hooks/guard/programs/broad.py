@@ -1,0 +1,31 @@
+"""Names of processes that are more than one's own: what runs the agent, Ralph, or the machine."""
+
+from ralph.hooks.guard.wordlist import one_of
+
+_BROAD = one_of(
+    """
+    node nodejs python python2 python3 java ruby perl php bash sh zsh fish dash sshd ssh systemd init dockerd
+    containerd docker postgres mysqld redis-server nginx cron crond login tmux screen code cursor electron
+    chrome firefox deno bun npm npx yarn pnpm go cargo gunicorn kubelet dbus-daemon NetworkManager rsyslogd
+    auditd launchd WindowServer Finder Xorg gnome-shell supervisord agent mysql mongod uwsgi
+    """
+)
+OURS = ("ralph", "claude", "codex")
+
+
+def is_broad(pattern: str) -> bool:
+    """It takes processes of others: everything, an interpreter, a server of the machine."""
+    plain = pattern.strip("^$").replace("[", "").replace("]", "").replace("\\", "")
+    if plain.strip(".*+?") == "" or len(plain.strip(".*")) == 1:
+        return True
+    return plain.strip(".* ") in _BROAD
+
+
+def is_ours(pattern: str) -> bool:
+    plain = pattern.lower().replace("[", "").replace("]", "").replace("\\", "")
+    return any(
+        plain == name
+        or plain.startswith((name + " ", name + "-", name + "."))
+        or (f" {name}" in f" {plain}" and plain.split()[-1:] == [name])
+        for name in OURS
+    )

@@ -1,0 +1,124 @@
+"""find, fd and xargs: they run or delete for each file that they come across."""
+
+from ralph.hooks.guard import acts
+from ralph.hooks.guard.globs import takes_everything
+from ralph.hooks.guard.invoke import Invocation
+from ralph.hooks.guard.marks import LOCAL, UNKNOWN
+
+_NAMES = ("-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname", "-inum", "-samefile")
+_RUNS = ("-exec", "-execdir", "-ok", "-okdir")
+_MOST_ITEMS = 40
+_MOST_LINES = 8
+
+
+def find(call: Invocation) -> str:
+    args = call.args
+    while args and (args[0] in ("-H", "-L", "-P") or args[0].startswith(("-D", "-O"))):
+        args = args[2:] if args[0] == "-D" else args[1:]
+    roots: list[str] = []
+    while args and not args[0].startswith("-") and args[0] not in ("(", "!", ")", ","):
+        roots.append(args[0])
+        args = args[1:]
+    search = _Search(roots or ["."], args)
+    for path in search.written:
+        acts.write(call.shell, path, call.argv)
+    for root in search.roots:
+        if search.deletes:
+            acts.delete(call.shell, root if not search.names else search.found(root), call.argv, True)
+        for command in search.commands:
+            found = search.found(root)
+            call.run([arg.replace("{}", found) for arg in command])
+    return "".join(search.found(root) + "\n" for root in search.roots)
+
+
+class _Search:
+    def __init__(self, roots: list[str], args: list[str]) -> None:
+        self.roots = roots
+        self.names: list[str] = []
+        """What narrows the search: without it, everything is found."""
+        self.commands: list[list[str]] = []
+        self.written: list[str] = []
+        self.deletes = False
+        negated = False
+        i = 0
+        while i < len(args):
+            arg = args[i]
+            i += 1
+            if arg in ("!", "-not"):
+                negated = True
+                continue
+            if arg in _NAMES and i < len(args):
+                if not negated and not takes_everything(args[i].rpartition("/")[2]):
+                    self.names.append(args[i])
+                i += 1
+            elif arg == "-empty" and not negated:
+                self.names.append(LOCAL)
+            elif arg in _RUNS:
+                i = self._command(args, i)
+            elif arg == "-prune" and i < len(args) and args[i] in ("-o", "-or"):
+                self.names = []  # those are left out
+            elif arg == "-delete":
+                self.deletes = True
+            elif arg in ("-fprint", "-fprintf", "-fls", "-fprint0") and i < len(args):
+                self.written.append(args[i])
+            negated = False
+
+    def _command(self, args: list[str], start: int) -> int:
+        stop = start
+        while stop < len(args) and args[stop] != ";" and not (args[stop] == "+" and args[stop - 1] == "{}"):
+            stop += 1
+        self.commands.append(args[start:stop])
+        return stop + 1
+
+    def found(self, root: str) -> str:
+        """A path that stands for what is found below a folder."""
+        root = root.rstrip("/") or "/"
+        if not self.names:
+            return f"{root.rstrip('/')}/*"
+        name = self.names[0].rpartition("/")[2].strip("*") or self.names[0].strip("*/").rpartition("/")[2]
+        return f"{root.rstrip('/')}/{LOCAL}/{name or LOCAL}"
+
+
+def fd(call: Invocation) -> str:
+    args = call.args
+    at = next((i for i, arg in enumerate(args) if arg in ("-x", "-X", "--exec", "--exec-batch")), len(args))
+    from ralph.hooks.guard.options import Options
+
+    options = Options(args[:at], "edtEcS", ("--extension", "--type", "--exclude", "--max-depth"))
+    pattern, roots = (options.rest[0] if options.rest else "."), options.rest[1:] or ["."]
+    narrowed = options.has("-e", "--extension") or not takes_everything(pattern.replace(".", "*"))
+    for root in roots:
+        found = f"{root}/{LOCAL}" if narrowed else f"{root}/*"
+        command = [arg.replace("{}", found) for arg in args[at + 1 :] if arg != ";"]
+        if command:
+            call.run(command if any("{" in arg for arg in args[at + 1 :]) else [*command, found])
+    return "".join(f"{root}/{LOCAL if narrowed else '*'}\n" for root in roots)
+
+
+def xargs(call: Invocation) -> str:
+    options = call.options(
+        valued="InPLdEsa", valued_long=("--replace", "--max-args", "--max-procs", "--arg-file"), stops=True
+    )
+    source = options.value("-a", "--arg-file")
+    data = acts.contents(call.shell, source) if source else call.stdin
+    command = options.rest or ["echo"]
+    mark = options.value("-I", "--replace") or ("{}" if options.has("-i") else "")
+    if options.has("-0", "-d", "--null", "--delimiter"):
+        data = data.replace("\0", "\n")
+    if mark:
+        out = ""
+        for line in data.splitlines()[:_MOST_LINES] or [UNKNOWN]:
+            out += call.run([arg.replace(mark, line.strip()) for arg in command], "")
+        return out
+    items = [item.strip("'\"") for item in data.split()[:_MOST_ITEMS]] or [UNKNOWN]
+    return call.run([*command, *items], "")
+
+
+JUDGES = {
+    "find": find,
+    "gfind": find,
+    "fd": fd,
+    "fdfind": fd,
+    "xargs": xargs,
+    "gxargs": xargs,
+}

@@ -1,0 +1,295 @@
+"""What is downloaded, and what is sent: by curl and wget, as copies, by mail, in names that are looked up."""
+
+from ralph.hooks.guard import acts
+from ralph.hooks.guard.acts import contents, is_local_host, keep
+from ralph.hooks.guard.invoke import Invocation
+from ralph.hooks.guard.marks import NETWORK, SECRET, UNKNOWN, is_known, is_mark
+from ralph.hooks.guard.options import Options
+from ralph.hooks.guard.wordlist import one_of
+
+_CURL_VALUED = "dFTHuoAbceXmxCEKrtUwyYzQPD"
+_CURL_LONG = (
+    *("--data", "--data-raw", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "--form", "--form-string"),
+    *(
+        "--upload-file",
+        "--header",
+        "--user",
+        "--output",
+        "--user-agent",
+        "--cookie",
+        "--cookie-jar",
+        "--request",
+        "--max-time",
+    ),
+    *(
+        "--proxy",
+        "--cert",
+        "--key",
+        "--cacert",
+        "--config",
+        "--write-out",
+        "--url",
+        "--output-dir",
+        "--connect-timeout",
+    ),
+    *(
+        "--retry",
+        "--retry-delay",
+        "--resolve",
+        "--referer",
+        "--oauth2-bearer",
+        "--limit-rate",
+        "--dump-header",
+        "--unix-socket",
+    ),
+)
+_SHOWN = ("-H", "--header", "-A", "--user-agent", "-b", "--cookie", "-e", "--referer", "-u", "--user")
+_SENT = ("-d", "--data", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "-F", "--form", "--data-raw")
+
+
+def host_of(url: str) -> str:
+    rest = url.partition("://")[2] or url
+    rest = rest.partition("/")[0].partition("?")[0].rpartition("@")[2]
+    return rest.rpartition("]")[0].lstrip("[") if rest.startswith("[") else rest.partition(":")[0]
+
+
+def curl(call: Invocation) -> str:
+    options = call.options(valued=_CURL_VALUED, valued_long=_CURL_LONG)
+    urls = [*options.rest, *options.all("--url")]
+    is_local = bool(urls) and all(is_local_host(host_of(url)) for url in urls)
+    if not is_local:
+        _judge_sent(call, options, urls)
+        method = (options.value("-X", "--request") or "").upper()
+        if method == "DELETE" and urls and is_known(host_of(urls[0])):
+            call.deny("cloud", f"This deletes something on {host_of(urls[0])}")
+    elif (options.value("-X", "--request") or "").upper() == "DELETE" and _is_search_index(urls[0]):
+        call.deny("databases", "This deletes a search index")
+    data = NETWORK if not is_local else UNKNOWN + NETWORK
+    for path in options.all("-o", "--output"):
+        acts.write(call.shell, path, call.argv)
+        keep(call.shell, path, NETWORK)
+    if options.has("-O", "--remote-name", "--remote-name-all", "-J"):
+        _keep_remote_names(call, urls)
+        return ""
+    for path in options.all("-K", "--config"):
+        acts.look(call.shell, path, call.argv)
+    return "" if options.has("-o", "--output") else data
+
+
+def _is_search_index(url: str) -> bool:
+    return ":9200" in url and (url.rstrip("/").endswith(("_all", "*")) or url.count("/") <= 3)
+
+
+def _keep_remote_names(call: Invocation, urls: list[str]) -> None:
+    for url in urls:
+        name = url.partition("?")[0].rstrip("/").rpartition("/")[2]
+        if name:
+            keep(call.shell, name, NETWORK)
+
+
+def _judge_sent(call: Invocation, options: Options, urls: list[str]) -> None:
+    target = host_of(urls[0]) if urls else "another machine"
+    for name, value in options.values:
+        if name in _SENT:
+            _judge_body(call, value, target)
+        elif (
+            name in ("-T", "--upload-file")
+            and (SECRET in _body(call, value) or (value in (".", "-") and SECRET in call.stdin))
+        ) or (name in _SHOWN and SECRET in _without_variables(call, value)):
+            leaks(call, target)
+    for url in urls:
+        if SECRET in _without_keys(call, url):
+            leaks(call, target)
+
+
+def _judge_body(call: Invocation, value: str, target: str) -> None:
+    if SECRET in value and (SECRET in _without_variables(call, value) or not _names_a_login(value)):
+        leaks(call, target)
+    path = value.partition("=@")[2] or value.partition("=<")[2] or (value[1:] if value.startswith("@") else "")
+    if path and SECRET in _body(call, path.partition(";")[0]):
+        leaks(call, target)
+
+
+def _body(call: Invocation, path: str) -> str:
+    """What is in the file that is sent."""
+    return call.stdin if path in ("-", "/dev/stdin") else contents(call.shell, path)
+
+
+def _names_a_login(value: str) -> bool:
+    """A token is handed to the service that it is for: `client_secret=$X&grant_type=…`, `{"token": …}`."""
+    return any(
+        word in value for word in ("client_id", "grant_type", "password=", '"password"', "username", "refresh_token")
+    )
+
+
+def leaks(call: Invocation, target: str) -> None:
+    call.deny("exfiltration", f"This sends secrets to {target}")
+
+
+def _without_variables(call: Invocation, text: str) -> str:
+    """Secrets by the name of a variable are put into headers by everybody; contents of files are not."""
+    out = ""
+    for i, letter in enumerate(text):
+        if letter == SECRET and i and call.shell.names.name(text[i - 1]):
+            continue
+        out += letter
+    return out
+
+
+def _without_keys(call: Invocation, url: str) -> str:
+    """`?key=$API_KEY` is how some services want it."""
+    query = url.partition("?")[2]
+    names = ("key=", "api_key=", "apikey=", "access_token=", "token=", "appid=", "auth=")
+    if query.startswith(names) or any(f"&{name}" in query for name in names) or "@" in url:
+        return _without_variables(call, url)
+    return url
+
+
+def wget(call: Invocation) -> str:
+    long = (
+        "--post-file",
+        "--post-data",
+        "--body-file",
+        "--body-data",
+        "--header",
+        "--output-document",
+        "--directory-prefix",
+    )
+    options = call.options(
+        valued="OPoaiUteTQAR", valued_long=(*long, "--method", "--user", "--password", "--tries", "--timeout")
+    )
+    urls = options.rest
+    if not (urls and all(is_local_host(host_of(url)) for url in urls)):
+        target = host_of(urls[0]) if urls else "another machine"
+        for path in options.all("--post-file", "--body-file"):
+            if SECRET in _body(call, path):
+                leaks(call, target)
+        for text in [*options.all("--post-data", "--body-data", "--header"), *urls]:
+            if SECRET in _without_keys(call, _without_variables(call, text) if text not in urls else text):
+                leaks(call, target)
+    output = options.value("-O", "--output-document")
+    if output is None and not options.has("--spider"):
+        folder = options.value("-P", "--directory-prefix")
+        if folder:
+            acts.write(call.shell, folder, call.argv, appends=True)
+        _keep_remote_names(call, urls)
+        return ""
+    if output in ("-", "/dev/stdout"):
+        return NETWORK
+    if output:
+        acts.write(call.shell, output, call.argv)
+        keep(call.shell, output, NETWORK)
+    return ""
+
+
+def downloader(call: Invocation) -> str:
+    """aria2c, httpie, xh, lynx -dump: whatever they print came from elsewhere."""
+    is_local = any(is_local_host(host_of(arg)) for arg in call.args if not arg.startswith("-"))
+    is_secret = SECRET in call.stdin or any(SECRET in _without_variables(call, arg) for arg in call.args)
+    if is_secret and not is_local:
+        leaks(call, "another machine")
+    for arg in call.args:
+        at = max(arg.find("@"), arg.find("=@"))
+        if at >= 0 and SECRET in contents(call.shell, arg[at + 1 :].lstrip("@")):
+            leaks(call, "another machine")
+    if call.name in ("aria2c", "axel", "fetch"):
+        _keep_remote_names(call, [arg for arg in call.args if "://" in arg])
+    if call.args[:1] == ["DELETE"] and len(call.args) > 1 and not is_local_host(host_of(call.args[1])):
+        call.deny("cloud", f"This deletes something on {host_of(call.args[1])}")
+    return NETWORK
+
+
+def secure_copy(call: Invocation) -> str:
+    options = call.options(valued="cFiJloPSDX")
+    for name, value in options.values:
+        if name in ("-S",) or (name == "-o" and value.lower().startswith("proxycommand")):
+            call.run_text(value.partition("=")[2] or value)
+    if len(options.rest) < 2:
+        return NETWORK
+    target = options.rest[-1]
+    if ":" in target.partition("/")[0]:
+        judge_upload(call, options.rest[:-1], target)
+    else:
+        acts.write(call.shell, target, call.argv)
+    return NETWORK
+
+
+def judge_upload(call: Invocation, paths: list[str], target: str) -> None:
+    for path in paths:
+        text = contents(call.shell, path) if path and not (is_mark(path[0]) and len(path) == 1) else path
+        if SECRET in text or call.shell.full(path) in (call.shell.places.home, "/", "/etc"):
+            leaks(call, target.partition(":")[0])
+
+
+def file_transfer(call: Invocation) -> str:
+    """sftp, ftp, lftp, tftp: what they are told to do comes in on stdin or in an option."""
+    text = " ".join([*call.args, call.stdin])
+    words = text.replace(";", " ").split()
+    pairs = [(words[i], words[i + 1]) for i in range(len(words) - 1)]
+    for verb, path in pairs:
+        if verb in ("put", "mput", "send", "mirror") and (acts.is_secret(call.shell, path) or SECRET in path):
+            leaks(call, "another machine")
+        if verb in ("rm", "mrm", "delete", "mdelete", "rmdir"):
+            call.deny("destruction", "This deletes files on another machine")
+        if verb.startswith("!") and len(verb) > 1:
+            call.run_text(text.partition("!")[2])
+    return NETWORK
+
+
+def mail(call: Invocation) -> str:
+    sent = call.stdin + "".join(call.args)
+    attached = [arg for arg in call.args if acts.is_secret(call.shell, arg)]
+    if SECRET in sent or attached:
+        leaks(call, "somebody by mail")
+    return ""
+
+
+def lookup(call: Invocation) -> str:
+    """dig, nslookup, host, ping: a name can carry data out."""
+    for arg in call.args:
+        if SECRET in arg:
+            leaks(call, "a name server")
+        if not is_known(arg) and "." in arg and any(is_mark(letter) for letter in arg.partition(".")[0]):
+            names = call.shell.names.names_in(arg)
+            if not names or len(arg.partition(".")[0]) > 1:
+                call.deny("exfiltration", "This hides data in a name that is looked up")
+    return UNKNOWN
+
+
+_RCLONE_HARM = one_of("purge delete deletefile sync move cleanup rmdirs")
+
+
+def send_file(call: Invocation) -> str:
+    """wormhole, croc, ffsend, rclone, and other ways to hand a file to somebody."""
+    for path in call.args:
+        if not path.startswith("-") and SECRET in contents(call.shell, path):
+            leaks(call, "somebody else")
+    if SECRET in call.stdin:
+        leaks(call, "somebody else")
+    words = call.options().rest
+    is_dry = "--dry-run" in call.args or "-n" in call.args
+    if call.name == "rclone" and words[:1] and words[0] in _RCLONE_HARM and not is_dry:
+        call.deny("cloud", "This deletes files in a remote store")
+    return UNKNOWN
+
+
+def evaluate_expression(call: Invocation) -> str:
+    """PowerShell's `iex`."""
+    if NETWORK in call.stdin or any(NETWORK in arg for arg in call.args) or any("(" in arg for arg in call.args):
+        call.deny("remote-code")
+    return call.run_text(" ".join(call.args) or call.stdin)
+
+
+JUDGES = {
+    "curl": curl,
+    "wget": wget,
+    **dict.fromkeys(one_of("aria2c http https httpie xh xhs lynx w3m links fetch axel"), downloader),
+    **dict.fromkeys(one_of("iwr irm Invoke-WebRequest Invoke-RestMethod websocat grpcurl"), downloader),
+    "scp": secure_copy,
+    "pscp": secure_copy,
+    **dict.fromkeys(one_of("sftp ftp lftp tftp ncftpput"), file_transfer),
+    **dict.fromkeys(one_of("mail mailx mutt sendmail swaks msmtp sendemail s-nail"), mail),
+    **dict.fromkeys(one_of("dig nslookup host drill ping ping6 getent kdig"), lookup),
+    **dict.fromkeys(one_of("wormhole croc ffsend rclone transfer bashupload magic-wormhole dropbox"), send_file),
+    **dict.fromkeys(("iex", "Invoke-Expression"), evaluate_expression),
+}

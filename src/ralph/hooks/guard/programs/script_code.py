@@ -1,0 +1,308 @@
+"""Code in perl, ruby, node, php, lua, awk and others: the calls that start programs, delete, write, connect, evaluate.
+
+The languages differ, their dangerous functions have names of their own. So one reader looks for those names in all of
+them and takes the constants that they are given.
+"""
+
+from ralph.hooks.guard import acts
+from ralph.hooks.guard.invoke import Invocation
+from ralph.hooks.guard.marks import NETWORK, OPAQUE, is_known
+from ralph.hooks.guard.programs.script_tokens import Token, tokens
+from ralph.hooks.guard.programs.script_values import Arguments, Values
+from ralph.hooks.guard.programs.sql import harm_in, mongo_harm
+from ralph.hooks.guard.wordlist import one_of
+
+_RUNS = one_of(
+    """
+    system exec popen shell_exec passthru proc_open execSync execFileSync execFile spawn spawnSync execute
+    capture2 capture3 capture2e popen3 pcntl_exec system2 Popen run call check_call check_output getoutput cmd
+    fork_exec execa execaSync execaCommand execaCommandSync command exec_cmd os_exec shell Command execvp
+    """
+)
+_METHODS_ONLY = frozenset(("run", "call", "command", "Command", "execute", "cmd", "shell"))
+_RUN_OWNERS = (
+    "os.",
+    "subprocess.",
+    "child_process.",
+    "cp.",
+    "Kernel.",
+    "IO.",
+    "Open3.",
+    "Process.",
+    "Deno.",
+    "Bun.",
+    "System.",
+)
+_DELETES = one_of(
+    """
+    unlink unlinkSync rm rmSync rmdir rmdirSync rimraf rimrafSync removeSync emptyDirSync rm_rf rm_r rm_f
+    remove_dir remove_entry remove_entry_secure rmtree remove_tree remove delete removeRecursive deleteDirectory
+    removedirs moveItemToTrash trash rmDirSync
+    """
+)
+_DELETE_OWNERS = (
+    "fs.",
+    "FileUtils.",
+    "File.",
+    "Dir.",
+    "os.",
+    "Deno.",
+    "fsp.",
+    "promises.",
+    "shutil.",
+    "Pathname.",
+    "Path.",
+)
+_WRITES = one_of(
+    """
+    writeFileSync writeFile appendFileSync appendFile createWriteStream file_put_contents truncateSync ftruncate
+    writeTextFile writeTextFileSync outputFileSync write_file
+    """
+)
+_WRITES_SECOND = one_of("copyFileSync copyFile renameSync rename copy cp mv move symlinkSync cpSync")
+_OPENS = frozenset(("open", "fopen", "openSync", "File.open", "File.new", "File.write", "IO.write", "io.open"))
+_EVALUATES = one_of(
+    """
+    eval Function instance_eval class_eval runInNewContext runInThisContext loadstring load assert
+    create_function evalSync exec_string Eval runInContext
+    """
+)
+_NETWORK = (
+    "http",
+    "https",
+    "fetch",
+    "axios",
+    "Net.HTTP",
+    "LWP",
+    "curl_",
+    "URI.open",
+    "open-uri",
+    "got",
+    "request",
+    "socket",
+)
+_SOCKETS = (
+    *("net.Socket", "net.connect", "net.createConnection", "TCPSocket", "fsockopen", "IO.Socket", "IO::Socket"),
+    *("Socket.INET", "socket.tcp", "Socket;", "/inet/tcp/", "socket.connect", "socket.socket", "tls.connect"),
+    *("Deno.connect", "gen_tcp"),
+)
+_SHELLS = (
+    "/bin/sh",
+    "/bin/bash",
+    "cmd.exe",
+    "powershell",
+    "sh -i",
+    "bash -i",
+    '"sh"',
+    "'sh'",
+    '"bash"',
+    "'bash'",
+    "/bin/zsh",
+)
+
+
+def judge_code(call: Invocation, language: str, code: str) -> None:
+    found = tokens(code, language)
+    _judge_wholes(call, language, code, found)
+    if language in ("tclsh", "expect"):
+        _judge_tcl(call, code)
+        return
+    values = Values(call, language)
+    i = 0
+    while i < len(found):
+        token = found[i]
+        call.shell.meter.step()
+        if token.kind == "command":
+            call.run_text(token.text, "")
+        elif token.kind == "name":
+            if (
+                i + 1 < len(found)
+                and found[i + 1].text == "="
+                and not (i + 2 < len(found) and found[i + 2].text in "=~>")
+            ):
+                values.assign(token.text, found, i + 2)
+            _judge_name(call, language, values, found, i)
+        elif token.kind == "text" and language == "awk":
+            _judge_pipe(call, found, i)
+        elif token.kind == "text" and language in ("groovy", "scala") and ("execute" in code or "!" in code):
+            call.run_text(token.text)
+        i += 1
+
+
+def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]) -> None:
+    """What only shows in the code as a whole."""
+    names = {token.text for token in found if token.kind == "name"}
+    if any(mark in code for mark in _SOCKETS) and any(shell in code for shell in _SHELLS):
+        call.deny("remote-shell", "This gives a shell to whoever is at the other end")
+    if names & {"fork", "Process.fork", "os.fork", "pcntl_fork", "fork()"} and names & {
+        "while",
+        "loop",
+        "until",
+        "for",
+    }:
+        call.deny("fork-bomb")
+    if language == "awk" and "/inet/" in code and "localhost" not in code:
+        call.deny("remote-shell")
+    if _sends(code) and {token.text.rpartition(".")[2] for token in found} & {"eval", "Function", "instance_eval"}:
+        call.deny("remote-code", "This runs what a server sends")
+    if language == "osascript":
+        _judge_apple(call, code)
+    if _sends(code) and any(secret in code for secret in _SECRETS):
+        call.deny("exfiltration", "This sends secrets to another machine")
+    if _sends(code) and any(acts.is_secret(call.shell, token.text) for token in found if token.kind == "text"):
+        call.deny("exfiltration", "This sends secrets to another machine")
+
+
+_SECRETS = (
+    *("JSON.stringify(process.env)", "ENV.to_h", "ENV.inspect", "ENV.to_a", "ENV.map", "%ENV", "$_ENV", "$_SERVER"),
+    *("Object.entries(process.env)", "env=process.env", "body:process.env", "os.environ", "getenv()", "ENV.to_json"),
+    *("JSON.stringify({...process.env", "process.env)", "ENV.sort", "ENVIRON"),
+)
+
+
+def _sends(code: str) -> bool:
+    return (
+        any(name in code for name in _NETWORK) and ("://" in code or "connect" in code) and "://localhost" not in code
+    )
+
+
+def _judge_tcl(call: Invocation, code: str) -> None:
+    for line in code.replace(";", "\n").split("\n"):
+        words = line.strip().strip("[]").split()
+        if words[:1] and words[0] in ("exec", "spawn", "system"):
+            call.run_text(" ".join(words[1:]))
+        elif words[:2] == ["file", "delete"]:
+            for word in words[2:]:
+                acts.delete(call.shell, _home(call, word), call.argv, True)
+
+
+def _judge_apple(call: Invocation, code: str) -> None:
+    rest = code
+    while "do shell script" in rest:
+        rest = rest.partition("do shell script")[2].lstrip()
+        if rest.startswith('"'):
+            call.run_text(rest[1:].partition('"')[0])
+        if "with administrator privileges" in rest:
+            call.deny("privilege")
+    lower = code.lower()
+    if "system events" in lower and any(word in lower for word in ("shut down", "restart", "log out", "sleep")):
+        call.deny("shutdown")
+    if "empty trash" in lower or "empty the trash" in lower:
+        call.deny("destruction")
+
+
+def _judge_pipe(call: Invocation, found: list[Token], i: int) -> None:
+    """awk: `print | "cmd"` and `"cmd" | getline`."""
+    before = found[i - 1].text if i else ""
+    after = found[i + 1].text if i + 1 < len(found) else ""
+    if before == "|" or before == "&" or (after == "|" and i + 2 < len(found) and found[i + 2].text == "getline"):
+        call.run_text(found[i].text)
+    if before == ">" and "/" in found[i].text:
+        acts.write(call.shell, found[i].text, call.argv)
+
+
+def _judge_name(call: Invocation, language: str, values: Values, found: list[Token], i: int) -> None:
+    full = found[i].text
+    name = full.rpartition(".")[2]
+    if name in _RUNS and _is_run(full, name, language, found, i):
+        _run(call, values.arguments(found, i + 1))
+    elif name in _DELETES:
+        _delete(call, full, name, values.arguments(found, i + 1))
+    elif name in _EVALUATES:
+        _evaluate(call, language, values.arguments(found, i + 1))
+    elif name in _WRITES or full in _OPENS or name in ("open", "fopen"):
+        _write(call, name, values.arguments(found, i + 1))
+    elif name in _WRITES_SECOND:
+        given = values.arguments(found, i + 1)
+        if len(given.texts) > 1 and ("/" in given.texts[1] or full.startswith(_DELETE_OWNERS)):
+            acts.write(call.shell, given.texts[1], call.argv)
+            if name in ("renameSync", "rename", "mv", "move"):
+                acts.move(call.shell, given.texts[0], given.texts[1], call.argv)
+    elif name in ("kill", "killpg"):
+        given = values.arguments(found, i + 1)
+        if any(text in ("-1", "1") for text in given.texts[:3]) or "-1" in given.raw:
+            call.deny("kill")
+    elif name in ("query", "raw", "exec", "executeQuery", "prepare", "do", "dropDatabase", "drop"):
+        given = values.arguments(found, i + 1)
+        if any(harm_in(text) for text in given.texts) or (name == "dropDatabase" and mongo_harm("dropDatabase(")):
+            call.deny("databases")
+    elif name in ("chmodSync", "chownSync") or full in ("File.chmod", "FileUtils.chmod_R", "FileUtils.chown_R"):
+        for text in values.arguments(found, i + 1).texts:
+            if "/" in text:
+                acts.change(call.shell, text, call.argv, "the rights", True)
+
+
+def _is_run(full: str, name: str, language: str, found: list[Token], i: int) -> bool:
+    """`re.exec(…)` and `app.run(…)` start nothing."""
+    owner = full.rpartition(".")[0]
+    if name in _METHODS_ONLY:
+        return f"{owner}." in _RUN_OWNERS or (full == "run" and language == "julia")
+    if name == "exec" and (owner or (i and found[i - 1].text == ".")):
+        texts = [token.text for token in found]
+        return f"{owner}." in _RUN_OWNERS or "child_process" in texts or language in ("ruby", "perl", "php")
+    return True
+
+
+def _run(call: Invocation, given: Arguments) -> None:
+    if NETWORK in given.raw:
+        call.deny("remote-code")
+    if given.items:
+        call.run([*given.texts[:1], *given.items] if given.texts else given.items, "")
+    elif len(given.texts) > 1 and not given.texts[0].count(" ") and is_known("".join(given.texts)):
+        call.run(given.texts, "")
+    elif given.texts:
+        call.run_text(given.texts[0], "")
+
+
+def _delete(call: Invocation, full: str, name: str, given: Arguments) -> None:
+    sure = (
+        full.startswith(_DELETE_OWNERS)
+        or "_" in name
+        or name.endswith("Sync")
+        or name in ("unlink", "rimraf", "rmtree")
+    )
+    sure = sure or full == name
+    if not sure and name in ("delete", "remove", "rm", "rmdir"):
+        sure = "/" in "".join(given.texts)
+    for text in given.texts[:4]:
+        if sure and (text in (".", "..", "*") or "/" in text or text.startswith(("~", "."))):
+            acts.delete(call.shell, _home(call, text), call.argv, True)
+
+
+def _home(call: Invocation, text: str) -> str:
+    return call.shell.places.home + text[1:] if text.startswith("~/") or text == "~" else text
+
+
+def _evaluate(call: Invocation, language: str, given: Arguments) -> None:
+    for text in given.texts[:1]:
+        if OPAQUE in text:
+            call.deny("opaque", "What this runs cannot be read here")
+        if NETWORK in text:
+            call.deny("remote-code")
+        if is_known(text) and text.strip():
+            call.shell.deeper()
+            judge_code(call, language, text)
+            call.shell.depth -= 1
+    if not given.texts and any(word in given.raw for word in ("base64", "atob", "decode", "unpack", "gzinflate")):
+        call.deny("opaque", "What this runs cannot be read here")
+    if any(word in given.raw for word in ("http://", "https://", "fetch(", "file_get_contents", "LWP", "Net.HTTP")):
+        call.deny("remote-code")
+
+
+def _write(call: Invocation, name: str, given: Arguments) -> None:
+    texts = given.texts
+    if not texts:
+        return
+    if name in ("open", "fopen", "openSync", "new"):
+        mode = texts[1] if len(texts) > 1 else ""
+        if mode.startswith((">", "+>")) or texts[0].startswith(">"):  # perl
+            path = texts[2] if len(texts) > 2 else (texts[0] if texts[0].startswith(">") else mode).lstrip("+> ")
+            acts.write(call.shell, path, call.argv, appends=">>" in mode)
+        elif mode[:1] in ("w", "a", "x"):
+            acts.write(call.shell, texts[0], call.argv, appends=mode[:1] == "a")
+        elif mode.startswith(("|", "-|", "|-")) or texts[0].startswith("|") or texts[0].endswith("|"):
+            call.run_text(" ".join(texts[2:]) or texts[0].strip("| "))
+        else:
+            acts.look(call.shell, texts[0], call.argv)
+        return
+    acts.write(call.shell, texts[0], call.argv, appends="append" in name)

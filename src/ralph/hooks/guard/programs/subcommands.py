@@ -1,0 +1,159 @@
+"""Tools whose harm is in a subcommand: publishing, deploying, deleting in the cloud. The table says which."""
+
+from ralph.hooks.guard.globs import matches
+from ralph.hooks.guard.invoke import Invocation
+from ralph.hooks.guard.marks import NETWORK, SECRET, UNKNOWN
+from ralph.hooks.guard.options import Options
+from ralph.hooks.guard.programs.subcommand_table import PROGRAMS, TABLE
+
+_VALUED = (
+    *(
+        "--profile",
+        "--region",
+        "--output",
+        "--endpoint-url",
+        "--query",
+        "--project",
+        "--zone",
+        "--prefix",
+        "--workspace",
+    ),
+    *(
+        "--registry",
+        "--cwd",
+        "--repo",
+        "--manifest-path",
+        "--directory",
+        "--stack",
+        "--app",
+        "--context",
+        "--namespace",
+    ),
+    *("--account", "--configuration", "--filter", "--tag", "--config", "--token", "--subscription", "--resource-group"),
+    *("--team", "--scope", "-chdir", "--index-url", "--org", "--stage", "--dir", "--file", "--settings", "--model"),
+)
+_VALUED_SHORT = {
+    "npm": "w",
+    "gradle": "pbPD",
+    "gradlew": "pbPD",
+    "mvn": "fPpD",
+    "mvnw": "fPpD",
+    "fly": "ac",
+    "heroku": "a",
+}
+_RUNS_SCRIPT = ("exec", "x", "dlx", "run-script-inline")
+
+_Line = tuple[str, str, list[str], list[str], list[str]]
+_lines: dict[str, list[_Line]] = {}
+
+
+def _rules(program: str) -> list[_Line]:
+    """Read on first use: category, joined text, words, needed and excluded arguments."""
+    if not _lines:
+        for category, text in TABLE.items():
+            for line in text.strip().splitlines():
+                names, *words = line.split()
+                needed = [word[1:] for word in words if word.startswith("+")]
+                excluded = [word[1:] for word in words if word.startswith("!")]
+                plain = [word for word in words if word[0] not in "+!"]
+                for name in names.split("|"):
+                    _lines.setdefault(name, []).append((category, line, plain, needed, excluded))
+    return _lines.get(program, [])
+
+
+def judge(call: Invocation) -> str | None:
+    options = Options(call.args, _VALUED_SHORT.get(call.name, ""), _VALUED)
+    words = options.rest
+    for category, _, pattern, needed, excluded in _rules(call.name):
+        is_meant = _fits(pattern, words) and all(_given(word, call.args) for word in needed)
+        if is_meant and not any(_given(word, call.args) for word in excluded):
+            call.deny(category)
+    if words and words[0] in _RUNS_SCRIPT:
+        return _run_package(call)
+    return _special(call, words)
+
+
+def _given(word: str, args: list[str]) -> bool:
+    return any(arg == word or arg.startswith(word + "=") for arg in args)
+
+
+def _fits(pattern: list[str], words: list[str]) -> bool:
+    if not pattern:
+        return True
+    first = pattern[0]
+    if first == "...":
+        return any(_fits(pattern[1:], words[i:]) for i in range(len(words) + 1)) if pattern[1:] else True
+    if first.startswith("~"):
+        return any(_one(first[1:], word.rpartition(":")[2]) or _one(first[1:], word) for word in words)
+    if first.startswith("--"):
+        return False
+    return bool(words) and _one(first, words[0]) and _fits(pattern[1:], words[1:])
+
+
+def _one(pattern: str, word: str) -> bool:
+    return any(matches(each, word) for each in pattern.split("|"))
+
+
+def _run_package(call: Invocation) -> str | None:
+    """`npm exec -- tool …`, `yarn dlx tool …`: the tool is what counts."""
+    start = next(i for i, arg in enumerate(call.args) if arg in _RUNS_SCRIPT)
+    options = Options(call.args[start + 1 :], "cp", ("--call", "--package"), stops=True)
+    for command in options.all("-c", "--call"):
+        call.run_text(command)
+    return call.run(options.rest) if options.rest else None
+
+
+def _special(call: Invocation, words: list[str]) -> str | None:
+    if call.name == "ansible":
+        for text in Options(call.args, "am", ("--args",)).all("-a", "--args"):
+            inner = call.shell.elsewhere()
+            from ralph.hooks.guard.programs.shells import judge_script
+
+            judge_script(inner, text, call.argv)
+    if call.name in ("aws", "gcloud", "az", "gsutil") and _prints_secret(call, words):
+        return UNKNOWN + SECRET
+    if call.name in ("aws", "gsutil", "s3cmd", "mc") and words[:2] and words[0] in ("s3", "cp", "put"):
+        _upload(call, words)
+    if call.name in ("yarn", "pnpm", "bun") and words and call.name != "npm":
+        return _script_or_program(call, words)
+    if (
+        call.name == "deno"
+        and words[:1] == ["run"]
+        and any(word.startswith(("http:", "https:")) for word in words[1:2])
+    ):
+        call.deny("remote-code")
+    return NETWORK + UNKNOWN if call.name in ("aws", "gcloud", "az") and words[:1] == ["s3"] else None
+
+
+def _prints_secret(call: Invocation, words: list[str]) -> bool:
+    text = " ".join(words)
+    return any(
+        part in text for part in ("get-secret-value", "print-access-token", "get-access-token", "export-credentials")
+    )
+
+
+def _upload(call: Invocation, words: list[str]) -> None:
+    from ralph.hooks.guard.programs.network import judge_upload
+
+    remote = [word for word in words if "://" in word]
+    local = [word for word in words[1:] if "://" not in word and word not in ("cp", "mv", "sync", "put")]
+    if remote and words[-1] == remote[-1]:
+        judge_upload(call, local, remote[-1])
+        if "-" in local and SECRET in call.stdin:
+            call.deny("exfiltration", f"This sends secrets to {remote[-1]}")
+
+
+def _script_or_program(call: Invocation, words: list[str]) -> str | None:
+    """`yarn rimraf /` and `pnpm rimraf /` run the program, `yarn test` a script of the project."""
+    from ralph.hooks.guard.programs.table import MODULES
+
+    if MODULES.get(words[0]) in ("files", "subcommands", "databases", "interpreters", "modes") and words[0] not in (
+        "rm",
+        "install",
+    ):
+        start = call.args.index(words[0])
+        return call.run(call.args[start:])
+    return None
+
+
+JUDGES = dict.fromkeys([*PROGRAMS, "yarn", "pnpm", "bun", "npm", "claude", "codex", "ansible"], judge)

@@ -1,0 +1,43 @@
+"""Text to statements, by two readers.
+
+Shells are easy to read wrongly, and a command that two programs read differently is how guards are passed. The
+grammar reads first; it knows all of bash, and drops or splits a word here and there. The second reader is ours. Where
+they agree, that is the command. Where they do not, both readings are followed, and both have to be harmless.
+"""
+
+from ralph.hooks.guard.shell import Group, Script, Unreadable, shape
+
+_LONGEST = 100_000
+_KEPT = 256
+_memory: dict[str, Script] = {}
+
+
+def read(text: str) -> Script:
+    """Raises Unreadable when neither reader can."""
+    if (known := _memory.get(text)) is not None:
+        return known
+    if len(text) > _LONGEST:
+        raise Unreadable("it is too long")
+    script = _read(text.replace("\r\n", "\n"))
+    if len(_memory) >= _KEPT:
+        _memory.clear()
+    _memory[text] = script
+    return script
+
+
+def _read(text: str) -> Script:
+    from ralph.hooks.guard import second_reader, tree_reader
+
+    try:
+        first = tree_reader.read(text)
+    except (Unreadable, RecursionError):
+        first = None
+    try:
+        second = second_reader.read(text)
+    except (Unreadable, RecursionError) as problem:
+        if first is None:
+            raise Unreadable(str(problem)) from None
+        return first
+    if first is None or shape(first) == shape(second):
+        return second
+    return [Group(first, is_subshell=True), *second]

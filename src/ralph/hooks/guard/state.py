@@ -1,0 +1,162 @@
+"""What is known of a shell while a command is followed: variables, functions, where it is, what it has written."""
+
+from ralph.hooks.guard.categories import BY_ID
+from ralph.hooks.guard.marks import PARENT, UNKNOWN, Names, readable
+from ralph.hooks.guard.places import Place, Places
+from ralph.hooks.guard.rules import Rules
+from ralph.hooks.guard.shell import Script
+
+_STEPS = 4000
+_DEEPEST = 24
+_VARIANTS = 16
+_LONGEST_SHOWN = 120
+
+
+class Denied(Exception):
+    def __init__(self, category: str, reason: str, argv: list[str]) -> None:
+        super().__init__(reason)
+        self.category = category
+        self.reason = reason
+        self.argv = argv
+
+
+class TooMuch(Exception):
+    """The command does more than the guard is willing to follow."""
+
+
+class Meter:
+    """Shared by a shell and all that it starts: a command cannot keep the guard busy."""
+
+    def __init__(self) -> None:
+        self.steps = _STEPS
+        self.variants = _VARIANTS
+        self.pipes = 0
+
+    def step(self) -> None:
+        self.steps -= 1
+        if self.steps < 0:
+            raise TooMuch
+
+
+class Shell:
+    def __init__(self, places: Places, names: Names, rules: Rules) -> None:
+        self.places = places
+        self.names = names
+        self.rules = rules
+        self.meter = Meter()
+        self.cwd = places.workspace
+        self.branch = ""
+        """The branch that the command itself went to; empty: some branch."""
+        self.vars: dict[str, list[str]] = {}
+        self.params: list[str] = []
+        self.functions: dict[str, Script] = {}
+        self.aliases: dict[str, str] = {}
+        self.files: dict[str, str] = {}
+        """What the command itself wrote to files, by full path."""
+        self.listeners: dict[str, Script] = {}
+        """The commands behind `>(…)`, by the path that stands for them."""
+        self.traps: list[str] = []
+        self.calls: list[tuple[str, int]] = []
+        """Functions being run, and how many processes deep."""
+        self.spawned = 0
+        self.depth = 0
+        self.is_elsewhere = False
+        """On another machine, or in a container: nothing there is the workspace."""
+
+    def fork(self) -> "Shell":
+        other = Shell.__new__(Shell)
+        other.__dict__.update(self.__dict__)
+        other.vars = dict(self.vars)
+        other.functions = dict(self.functions)
+        other.aliases = dict(self.aliases)
+        other.traps = []
+        return other
+
+    def elsewhere(self) -> "Shell":
+        """A shell that has nothing of this one but the rules."""
+        other = Shell(Places("/elsewhere/there", "/elsewhere/home", (), self.names), self.names, self.rules)
+        other.meter = self.meter
+        other.depth = self.depth
+        other.is_elsewhere = True
+        return other
+
+    def deeper(self) -> None:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise TooMuch
+
+    def deny(self, category: str, what: str, argv: list[str]) -> None:
+        """Ends the judging, unless the project allows this very command."""
+        if self.rules.allows(category, argv):
+            return
+        shown = readable(" ".join(argv))
+        if len(shown) > _LONGEST_SHOWN:
+            shown = shown[:_LONGEST_SHOWN] + "…"
+        advice = BY_ID[category].advice if category in BY_ID else BY_ID["project"].advice
+        raise Denied(category, f"{what}: `{shown}`. {advice}", argv)
+
+    def locate(self, path: str) -> Place:
+        return self.places.locate(path, self.cwd)
+
+    def full(self, path: str) -> str:
+        """The path by which files are remembered."""
+        from ralph.hooks.guard.places import normal
+
+        return normal(path if path.startswith("/") else f"{self.cwd}/{path}")
+
+    def value(self, name: str) -> list[str] | None:
+        """The members of a variable, or None when neither the command nor every shell sets it."""
+        found = self.vars.get(name)
+        if found is not None:
+            return found
+        if name.isdigit():
+            number = int(name)
+            if number == 0:
+                return ["bash"]
+            return [self.params[number - 1]] if number <= len(self.params) else None
+        if name in ("@", "*"):
+            return self.params
+        fixed = self._fixed(name)
+        return None if fixed is None else [fixed]
+
+    def _fixed(self, name: str) -> str | None:
+        if name == "PWD":
+            return self.cwd
+        if name in ("HOME", "USERPROFILE"):
+            return self.places.home
+        if name in ("CLAUDE_PROJECT_DIR", "GITHUB_WORKSPACE", "INIT_CWD", "WORKSPACE", "PROJECT_ROOT"):
+            return self.places.workspace
+        return _FIXED.get(name)
+
+
+_FIXED = {
+    "IFS": " \t\n",
+    "TMPDIR": "/tmp",
+    "TEMP": "/tmp",
+    "TMP": "/tmp",
+    "RUNNER_TEMP": "/tmp/runner",
+    "CLAUDE_CODE_TMPDIR": "/tmp/claude",
+    "USER": "user",
+    "LOGNAME": "user",
+    "SHELL": "/bin/bash",
+    "BASH": "/bin/bash",
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "PPID": PARENT,
+    "UID": "1000",
+    "EUID": "1000",
+    "RANDOM": "12345",
+    "SECONDS": "1",
+    "LINENO": "1",
+    "OSTYPE": "linux-gnu",
+    "HOSTNAME": "host",
+    "SHELLOPTS": "braceexpand:hashall:interactive-comments",
+    "BASHOPTS": "checkwinsize:cmdhist",
+    "#": "0",
+    "?": "0",
+    "$": "4711",
+    "!": "4712",
+    "-": "hB",
+    "_": UNKNOWN,
+    "PIPESTATUS": "0",
+    "REPLY": UNKNOWN,
+}

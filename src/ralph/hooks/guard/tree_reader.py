@@ -1,0 +1,380 @@
+"""Reads a shell command with the tree-sitter grammar for bash. What the grammar is known to misread is refused here,
+and the second reader has a look."""
+
+from ralph.hooks.guard.escapes import unescape, unquote_bare, unquote_double
+from ralph.hooks.guard.grammar import parse
+from ralph.hooks.guard.second_reader import DECLARES, read_expansion, read_template
+from ralph.hooks.guard.shell import (
+    Assign,
+    Background,
+    Branch,
+    Function,
+    Group,
+    Lit,
+    Loop,
+    Node,
+    Part,
+    Pipe,
+    Proc,
+    Quoted,
+    Redirect,
+    Redirected,
+    Script,
+    Simple,
+    Sub,
+    Sum,
+    Unreadable,
+    Var,
+    Word,
+)
+from ralph.hooks.guard.wordlist import one_of
+
+TYPE_CHECKING = False  # `typing` is not imported for it
+if TYPE_CHECKING:
+    from tree_sitter import Node as Tree
+
+_RESERVED = one_of("} then do done fi esac else elif in { coproc !")
+_ARM_ENDS = (";;", ";&", ";;&")
+_OPERATORS = frozenset(("&&", "||", ";", ";;", "|", "|&", "\n"))
+_WORDS = one_of(
+    """
+    word number string raw_string ansi_c_string translated_string concatenation simple_expansion expansion
+    command_substitution process_substitution arithmetic_expansion brace_expression extglob_pattern regex
+    variable_name special_variable_name test_operator $ == =~ =
+    """
+)
+
+
+def read(text: str) -> Script:
+    """Raises Unreadable for a syntax error, and for what the grammar gets wrong."""
+    source = text.encode("utf-8", "replace")
+    root = parse(source)
+    if root.has_error:
+        raise Unreadable("the grammar finds an error")
+    return _TreeReader(source).body(root.children)
+
+
+def bare(words: list[Word]) -> str:
+    """The first word, if it is nothing but itself."""
+    first = words[0][0] if words and len(words[0]) == 1 else None
+    return first.text if isinstance(first, Lit) and not first.quoted else ""
+
+
+class _TreeReader:
+    def __init__(self, source: bytes) -> None:
+        self.source = source
+
+    def text(self, tree: "Tree") -> str:
+        return self.source[tree.start_byte : tree.end_byte].decode("utf-8", "replace")
+
+    def body(self, trees: "list[Tree]") -> Script:
+        found: Script = []
+        for tree in trees:
+            kind = tree.type
+            if kind == "&" and found:
+                found[-1] = Background(found[-1])
+            elif kind == "command":
+                found.append(self.command(tree))
+            elif kind == "list":
+                found += self.body(tree.children)
+            elif tree.is_named and kind != "comment":
+                found.append(self.statement(tree))
+        return found
+
+    def statement(self, tree: "Tree") -> Node:
+        kind = tree.type
+        if kind in ("command", "declaration_command", "unset_command"):
+            return self.command(tree)
+        if kind == "variable_assignment":
+            return Simple([], [self.assign(tree)], [])
+        if kind == "variable_assignments":
+            return Simple([], [self.assign(each) for each in tree.children], [])
+        if kind == "pipeline":
+            items = self.body([each for each in tree.children if each.type not in ("|", "|&")])
+            return Pipe([inner for item in items for inner in (item.items if isinstance(item, Pipe) else [item])])
+        if kind == "redirected_statement":
+            return self.redirected(tree)
+        if kind in ("compound_statement", "subshell", "list", "do_group", "program"):
+            return self.group(tree)
+        if kind == "negated_command":
+            return self.statement(tree.children[-1])
+        if kind == "test_command":
+            return self.commands_within(tree)
+        return self.compound(tree, kind)
+
+    def compound(self, tree: "Tree", kind: str) -> Node:
+        if kind == "if_statement":
+            return self.branch(tree)
+        if kind == "while_statement":
+            condition = [each for i, each in enumerate(tree.children) if tree.field_name_for_child(i) == "condition"]
+            return Loop("", [], self.body(condition), self.body(tree.children[-1].children))
+        if kind == "for_statement":
+            return self.loop(tree)
+        if kind == "c_style_for_statement":
+            head = [self.commands_within(each) for each in tree.children[:-1] if each.is_named]
+            return Loop("", [], [*head], self.body(tree.children[-1].children))
+        if kind == "case_statement":
+            return self.case(tree)
+        if kind == "function_definition":
+            return self.function(tree)
+        raise Unreadable(f"a statement of the kind {kind}")
+
+    def group(self, tree: "Tree") -> Node:
+        if tree.children and tree.children[0].type == "((":
+            return self.commands_within(tree)
+        return Group(self.body(tree.children), tree.type == "subshell")
+
+    def commands_within(self, tree: "Tree") -> Group:
+        """Tests and arithmetic do nothing themselves; substitutions in them do."""
+        found: Script = []
+        waiting = [tree]
+        while waiting:
+            each = waiting.pop()
+            if each.type in ("command_substitution", "process_substitution"):
+                found.append(Group(self.body(each.children), True))
+            else:
+                waiting += each.children
+        return Group(found)
+
+    def branch(self, tree: "Tree") -> Node:
+        always: list[Tree] = []
+        arms: list[list[Tree]] = []
+        for each in tree.children:
+            if each.type in ("if", "elif"):
+                arms.append([])
+            elif each.type == "then":
+                always += arms[-1]
+                arms[-1] = []
+            elif each.type == "elif_clause":
+                inner = self.branch(each)
+                assert isinstance(inner, Branch)
+                return Branch(
+                    self.body(always) + inner.always,
+                    [self.body(arm) for arm in arms] + inner.arms + self.rest_of(tree, each),
+                )
+            elif each.type == "else_clause":
+                arms.append(each.children[1:])
+            elif each.type != "fi":
+                arms[-1].append(each)
+        return Branch(self.body(always), [self.body(arm) for arm in arms])
+
+    def rest_of(self, tree: "Tree", clause: "Tree") -> list[Script]:
+        """The arms after the first `elif`."""
+        arms: list[Script] = []
+        later = [each for each in tree.children if each.start_byte >= clause.end_byte]
+        for each in later:
+            if each.type == "elif_clause":
+                inner = self.branch(each)
+                assert isinstance(inner, Branch)
+                arms += [inner.always, *inner.arms]
+            elif each.type == "else_clause":
+                arms.append(self.body(each.children[1:]))
+        return arms
+
+    def loop(self, tree: "Tree") -> Node:
+        name, words = "", []
+        is_given = False
+        for i, each in enumerate(tree.children):
+            field = tree.field_name_for_child(i)
+            if field == "variable":
+                name = self.text(each)
+            elif field == "value":
+                words.append(self.word(each))
+            is_given = is_given or each.type == "in"
+        if not is_given:
+            words = [[Quoted([Var("@")])]]
+        return Loop(name, words, [], self.body(tree.children[-1].children))
+
+    def case(self, tree: "Tree") -> Node:
+        always: Script = []
+        arms: list[Script] = []
+        for each in tree.children:
+            if each.type == "case_item":
+                start = next((i for i, part in enumerate(each.children) if part.type == ")"), 0)
+                arms.append(self.body([part for part in each.children[start + 1 :] if part.type not in _ARM_ENDS]))
+            elif each.is_named:
+                always += self.commands_within(each).body
+        return Branch(always, arms)
+
+    def function(self, tree: "Tree") -> Node:
+        name = tree.child_by_field_name("name")
+        body = tree.child_by_field_name("body")
+        if name is None or body is None:
+            raise Unreadable("a function without a name or a body")
+        redirects = [self.redirect(each, []) for each in tree.children if each.type == "file_redirect"]
+        node: Node = Redirected(self.statement(body), redirects) if redirects else self.statement(body)
+        return Function(self.text(name), [node])
+
+    def redirected(self, tree: "Tree") -> Node:
+        extra: list[Word] = []
+        body: Node | None = None
+        redirects: list[Redirect] = []
+        for each in tree.children:
+            if each.type in ("file_redirect", "herestring_redirect", "heredoc_redirect"):
+                redirects.append(self.redirect(each, extra))
+            else:
+                body = self.statement(each)
+        if body is None:
+            return Simple([], [], redirects)
+        if isinstance(body, Simple):
+            body.words += extra
+            body.redirects += redirects
+            return body
+        if extra:
+            raise Unreadable("words after a redirection of a group")
+        if isinstance(body, Pipe):  # it belongs to the last command
+            body.items[-1] = self.with_redirects(body.items[-1], redirects)
+            return body
+        return Redirected(body, redirects)
+
+    def with_redirects(self, node: Node, redirects: list[Redirect]) -> Node:
+        if isinstance(node, Simple):
+            node.redirects += redirects
+            return node
+        return Redirected(node, redirects)
+
+    def redirect(self, tree: "Tree", extra: list[Word]) -> Redirect:
+        """The grammar takes words that follow a redirection for further targets: they go to `extra`."""
+        if tree.type == "heredoc_redirect":
+            return self.document(tree)
+        fd, op = "", ""
+        words: list[Word] = []
+        for each in tree.children:
+            if each.type == "file_descriptor":
+                fd = self.text(each)
+            elif each.type in _WORDS and op:
+                words.append(self.word(each))
+            elif not op:
+                op = each.type
+        if not words and op not in (">&-", "<&-"):
+            raise Unreadable("a redirection without a target")
+        extra += words[1:]
+        return Redirect(op, words[0] if words else [], fd)
+
+    def document(self, tree: "Tree") -> Redirect:
+        body: str = ""
+        mark = ""
+        for each in tree.children:
+            if each.type == "heredoc_start":
+                mark = self.text(each)
+            elif each.type == "heredoc_body":
+                body = self.text(each)
+            elif each.type not in ("<<", "heredoc_end"):
+                raise Unreadable("something follows on the line of a here-document")
+        is_quoted = any(letter in mark for letter in "'\"\\")
+        return Redirect("<<", [Lit(body, True)] if is_quoted else read_template(body))
+
+    def command(self, tree: "Tree") -> Simple:
+        words: list[Word] = []
+        assigns: list[Assign] = []
+        redirects: list[Redirect] = []
+        for each in tree.children:
+            kind = each.type
+            if kind == "command_name":
+                words.append(self.word(each.children[0]))
+            elif kind in _WORDS:
+                words.append(self.word(each))
+            elif kind == "variable_assignment":
+                assigns.append(self.assign(each))
+            elif kind in ("file_redirect", "herestring_redirect"):
+                redirects.append(self.redirect(each, words))
+            elif kind in DECLARES or kind in ("unset", "unsetenv"):
+                words.append([Lit(kind)])
+            else:
+                raise Unreadable(f"{kind} in a command")
+        if bare(words) == "time":
+            words = words[1:]
+            while bare(words).startswith("-"):
+                words = words[1:]
+        if bare(words) in _RESERVED:
+            raise Unreadable(f"{bare(words)} where a command should be")
+        return Simple(words, assigns, redirects)
+
+    def assign(self, tree: "Tree") -> Assign:
+        name = tree.children[0]
+        index = ""
+        if name.type == "subscript":
+            parts = name.children
+            index = self.text(parts[2]).strip("\"'") if len(parts) > 2 else ""
+            name = parts[0]
+        adds = tree.children[1].type == "+="
+        value = tree.children[2] if len(tree.children) > 2 else None
+        if value is not None and value.type == "array":
+            items = [self.word(each) for each in value.children if each.is_named and each.type != "comment"]
+            return Assign(self.text(name), [], items, index, adds)
+        return Assign(self.text(name), self.word(value) if value is not None else [], None, index, adds)
+
+    def word(self, tree: "Tree") -> Word:
+        if tree.type == "concatenation":
+            # Blanks in between: the grammar took two words for one.
+            return self.joined(tree.children)
+        return [self.part(tree)]
+
+    def joined(self, trees: "list[Tree]") -> Word:
+        word: Word = []
+        for each in trees:
+            if each.type == "concatenation":
+                word += self.joined(each.children)
+            else:
+                word.append(self.part(each))
+        return word
+
+    def part(self, tree: "Tree") -> Part:
+        kind = tree.type
+        if kind == "word" or kind == "number":
+            text = self.text(tree)
+            return Lit(unquote_bare(text), "\\" in text and ("\\{" in text or "\\~" in text))
+        if kind == "string":
+            return Quoted(self.string(tree))
+        if kind == "raw_string":
+            return Lit(self.text(tree)[1:-1], True)
+        if kind == "ansi_c_string":
+            return Lit(unescape(self.text(tree)[2:-1]), True)
+        if kind == "translated_string":
+            return self.part(tree.children[-1])
+        if kind == "simple_expansion":
+            return Var(self.text(tree)[1:])
+        if kind == "expansion":
+            return read_expansion(self.text(tree).strip(), False)
+        if kind == "command_substitution":
+            return Sub(self.substituted(tree))
+        if kind == "process_substitution":
+            return Proc(self.body(tree.children), tree.children[0].type == "<(")
+        if kind == "arithmetic_expansion":
+            groups = self.commands_within(tree).body
+            return Sum([group.body for group in groups if isinstance(group, Group)])
+        if kind in _WORDS:
+            return Lit(unquote_bare(self.text(tree)))
+        raise Unreadable(f"{kind} in a word")
+
+    def substituted(self, tree: "Tree") -> Script:
+        """In backticks, escapes belong to the outer level: the second reader knows."""
+        if tree.children[0].type.endswith("`") and "\\" in self.text(tree):
+            raise Unreadable("escapes in backticks")
+        redirects = [each for each in tree.children if each.type == "file_redirect"]
+        if redirects:  # `$(<file)`
+            return [Simple([[Lit("cat")]], [], [self.redirect(each, []) for each in redirects])]
+        return self.body(tree.children)
+
+    def string(self, tree: "Tree") -> Word:
+        """The grammar leaves gaps between the parts, and puts blanks into the next one."""
+        parts: Word = []
+        at, end = tree.start_byte + 1, tree.end_byte - 1
+        for each in tree.children[1:-1]:
+            if each.type == "string_content":
+                continue
+            start = each.start_byte
+            blank = self.source[start : each.end_byte]
+            start += len(blank) - len(blank.lstrip())
+            self.fill(parts, at, start)
+            if each.type == "expansion":
+                parts.append(read_expansion(self.text(each).strip(), True))
+            else:
+                parts.append(self.part(each))
+            at = each.end_byte
+        self.fill(parts, at, end)
+        return parts
+
+    def fill(self, parts: Word, start: int, end: int) -> None:
+        if end > start:
+            parts.append(Lit(unquote_double(self.source[start:end].decode("utf-8", "replace")), True))

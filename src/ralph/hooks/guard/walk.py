@@ -1,0 +1,258 @@
+"""Follows a script statement by statement, taking every branch, and hands each command to the rules of its program.
+
+Nothing is run. A command's output is followed as far as it is a matter of text (echo, printf, base64 …), because what
+one command prints may be what the next one runs.
+"""
+
+from ralph.hooks.guard import acts
+from ralph.hooks.guard.environment import judge_variable
+from ralph.hooks.guard.expand import expand, text_of
+from ralph.hooks.guard.invoke import invoke
+from ralph.hooks.guard.marks import UNKNOWN, is_known, taints
+from ralph.hooks.guard.reading import read
+from ralph.hooks.guard.second_reader import DECLARES
+from ralph.hooks.guard.shell import (
+    Assign,
+    Background,
+    Branch,
+    Function,
+    Group,
+    Lit,
+    Loop,
+    Node,
+    Pipe,
+    Proc,
+    Redirect,
+    Redirected,
+    Script,
+    Simple,
+    Word,
+)
+from ralph.hooks.guard.state import Shell
+
+_MOST_TURNS = 10
+_LONGEST_OUTPUT = 200_000
+
+
+def run_text(shell: Shell, text: str, stdin: str = "") -> str:
+    """A command line in the same shell, as `eval` does it."""
+    shell.deeper()
+    try:
+        return run_script(shell, read(text), stdin)
+    finally:
+        shell.depth -= 1
+
+
+def run_apart(shell: Shell, script: Script, stdin: str = "") -> str:
+    """In a shell of its own that knows what this one knows."""
+    inner = shell.fork()
+    inner.deeper()
+    out = run_script(inner, script, stdin)
+    end(inner)
+    return out
+
+
+def run_as_file(shell: Shell, part: Proc) -> str:
+    """`<(…)` and `>(…)`: a path, and what is behind it."""
+    shell.meter.pipes += 1
+    path = f"/dev/fd/{62 + shell.meter.pipes}"
+    if part.is_input:
+        shell.files[path] = run_apart(shell, part.script)
+    else:
+        shell.listeners[path] = part.script
+        run_apart(shell, part.script, UNKNOWN)
+    return path
+
+
+def end(shell: Shell) -> None:
+    """When a shell ends, its traps are run."""
+    traps, shell.traps = shell.traps, []
+    for trap in traps:
+        run_text(shell, trap)
+
+
+def run_script(shell: Shell, script: Script, stdin: str = "") -> str:
+    out = ""
+    for i, node in enumerate(script):
+        if isinstance(node, Branch):
+            variants = _branch(shell, node, stdin)
+            for variant in variants[1:]:
+                if shell.meter.variants <= 0:
+                    break
+                shell.meter.variants -= 1
+                out += run_script(variant, script[i + 1 :], stdin)
+            continue
+        out += run(shell, node, stdin)
+        if len(out) > _LONGEST_OUTPUT:
+            out = UNKNOWN + taints(out)
+    return out
+
+
+def run(shell: Shell, node: Node, stdin: str = "") -> str:
+    if isinstance(node, Simple):
+        return _simple(shell, node, stdin)
+    if isinstance(node, Pipe):
+        return _pipe(shell, node, stdin)
+    if isinstance(node, Redirected):
+        return _redirected(shell, node, stdin)
+    if isinstance(node, Group):
+        return run_apart(shell, node.body, stdin) if node.is_subshell else run_script(shell, node.body, stdin)
+    if isinstance(node, Background):
+        shell.spawned += 1
+        out = run(shell, node.node, stdin)
+        shell.spawned -= 1
+        return out
+    if isinstance(node, Loop):
+        return _loop(shell, node, stdin)
+    if isinstance(node, Function):
+        shell.functions[node.name] = node.body
+        return ""
+    if isinstance(node, Branch):
+        _branch(shell, node, stdin)
+    return ""
+
+
+def _simple(shell: Shell, node: Simple, stdin: str) -> str:
+    if not node.words:
+        for assign in node.assigns:
+            _assign(shell, assign)
+        return _write_redirects(shell, node.redirects, "", [])
+    argv = [field for word in node.words for field in expand(shell, word)]
+    if argv and argv[0] in DECLARES:
+        for assign in node.assigns:
+            _assign(shell, assign)
+        env: dict[str, str] = {}
+    else:
+        env = {assign.name: text_of(shell, assign.value) for assign in node.assigns}
+        for name, value in env.items():
+            judge_variable(shell, name, value)
+    stdin = _read_redirects(shell, node.redirects, stdin)
+    out = invoke(shell, argv, stdin, env) if argv else ""
+    if node.redirects:
+        return _write_redirects(shell, node.redirects, out, argv)
+    return out
+
+
+def _assign(shell: Shell, assign: Assign) -> None:
+    name = assign.name
+    if assign.items is not None:
+        values = [field for item in assign.items for field in expand(shell, item)]
+        for value in values:
+            if value.startswith("[") and "]=" in value:
+                key, _, member = value[1:].partition("]=")
+                shell.vars[f"{name}[{key}]"] = [member]
+        values = [value.partition("]=")[2] if value.startswith("[") and "]=" in value else value for value in values]
+        shell.vars[name] = [*shell.vars.get(name, []), *values] if assign.adds else values
+        return
+    value = text_of(shell, assign.value)
+    if assign.adds:
+        value = (shell.vars.get(name) or [""])[0] + value
+    if assign.index:
+        shell.vars[f"{name}[{assign.index}]"] = [value]
+        if assign.index.isdigit():
+            members = [*shell.vars.get(name, [])]
+            members += [""] * (min(int(assign.index), 100) + 1 - len(members))
+            members[min(int(assign.index), 100)] = value
+            shell.vars[name] = members
+        return
+    judge_variable(shell, name, value)
+    shell.vars[name] = [value]
+
+
+def _pipe(shell: Shell, node: Pipe, stdin: str) -> str:
+    shell.spawned += 1
+    for item in node.items:
+        inner = shell.fork()
+        stdin = run(inner, item, stdin)
+        end(inner)
+    shell.spawned -= 1
+    return stdin
+
+
+def _redirected(shell: Shell, node: Redirected, stdin: str) -> str:
+    stdin = _read_redirects(shell, node.redirects, stdin)
+    out = run(shell, node.node, stdin)
+    return _write_redirects(shell, node.redirects, out, ["{ … }"])
+
+
+def _loop(shell: Shell, node: Loop, stdin: str) -> str:
+    if node.name:
+        values = [field for word in node.words for field in expand(shell, word)]
+        out = ""
+        for value in list(dict.fromkeys(values))[:_MOST_TURNS] or [UNKNOWN]:
+            shell.vars[node.name] = [value]
+            out += run_script(shell, node.body, stdin)
+        return out
+    if _never_ends(node) and _spawns(node.body):
+        shell.deny("fork-bomb", "This starts processes without end", ["while true; do … & done"])
+    lines = stdin.splitlines()[:_MOST_TURNS] if is_known(stdin) and "\n" in stdin else [stdin]
+    out = ""
+    for line in lines:
+        run_script(shell, node.condition, line)
+        out += run_script(shell, node.body, line)
+    return out
+
+
+def _never_ends(node: Loop) -> bool:
+    first = node.condition[0] if len(node.condition) == 1 else None
+    return isinstance(first, Simple) and len(first.words) == 1 and _plain(first.words[0]) in ("true", ":")
+
+
+def _spawns(body: Script) -> bool:
+    names = {_plain(node.words[0]) for node in body if isinstance(node, Simple) and node.words}
+    return any(isinstance(node, Background) for node in body) and not names & {"sleep", "wait", "read"}
+
+
+def _plain(word: Word) -> str:
+    return word[0].text if len(word) == 1 and isinstance(word[0], Lit) else ""
+
+
+def _branch(shell: Shell, node: Branch, stdin: str) -> list[Shell]:
+    """The shells that may go on: one for each outcome that differs. The first one is this shell."""
+    run_script(shell, node.always, stdin)
+    before = shell.fork()
+    outcomes: list[Shell] = [shell]
+    for i, arm in enumerate(node.arms):
+        inner = shell if i == 0 else before.fork()
+        run_script(inner, arm, stdin)
+        if i == 0:
+            continue
+        shell.functions.update(inner.functions)
+        shell.traps += inner.traps
+        if all(inner.vars != other.vars or inner.cwd != other.cwd for other in outcomes):
+            outcomes.append(inner)
+    if len(node.arms) == 1 and (before.vars != shell.vars or before.cwd != shell.cwd):
+        outcomes.append(before)
+    return outcomes
+
+
+def _read_redirects(shell: Shell, redirects: list[Redirect], stdin: str) -> str:
+    for redirect in redirects:
+        if redirect.op == "<<":
+            stdin = text_of(shell, redirect.word)
+        elif redirect.op == "<<<":
+            stdin = text_of(shell, redirect.word) + "\n"
+        elif redirect.op in ("<", "<>") and redirect.fd in ("", "0"):
+            stdin = acts.contents(shell, text_of(shell, redirect.word))
+    return stdin
+
+
+def _write_redirects(shell: Shell, redirects: list[Redirect], out: str, argv: list[str]) -> str:
+    """What is left of the output for the next command."""
+    for redirect in redirects:
+        op = redirect.op
+        if op in ("<<", "<<<", "<", "<&") and not _is_network(shell, redirect):
+            continue
+        if op in ("<&-", ">&-"):
+            continue
+        target = text_of(shell, redirect.word)
+        if op == ">&" and (target.isdigit() or target == "-"):
+            continue
+        acts.redirect(shell, target, op, out, argv)
+        if redirect.fd in ("", "1") and op != "<>":
+            out = ""
+    return out
+
+
+def _is_network(shell: Shell, redirect: Redirect) -> bool:
+    return redirect.op == "<" and text_of(shell, redirect.word).startswith(("/dev/tcp/", "/dev/udp/"))
