@@ -11,6 +11,7 @@ import pytest
 
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.sinks import make_sinks
+from ralph.config.schema import Config, Step
 from ralph.core.events import Record
 from ralph.core.ports import PlanRef
 from ralph.core.verdict import Kind
@@ -18,7 +19,7 @@ from ralph.journal.reading import read
 from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.sink import Sinks
 from ralph.plans.registry import LAYOUTS, layout
-from support.cli import Completed, ralph
+from support.cli import Completed, ralph, ralph_here
 from support.told_runs import RUN, ToldRun, files_in, seen
 
 KEPT = {
@@ -85,10 +86,34 @@ def test_a_layout_has_its_own_files_and_no_others(name: str, root: Path, tmp_pat
 @pytest.mark.parametrize("name", KEPT)
 def test_what_the_sinks_write_is_bookkeeping_and_no_work(name: str, root: Path) -> None:
     ref = reference(name, root)
-    ours = bookkeeping(ref, layout(name).locations(ref), root)
-    rotated = {".ralph/failure-context.log.1"} if name == "plan.md" else set()
-    assert [path for path in KEPT[name] | MARKERS.get(name, set()) | rotated if not ours.covers(path)] == []
+    ours = bookkeeping(ref, layout(name).locations(ref), root, Config())
+    assert [path for path in KEPT[name] | MARKERS.get(name, set()) | rotated(name) if not ours.covers(path)] == []
     assert not ours.covers("src/main.py")
+
+
+def rotated(name: str) -> set[str]:
+    return {".ralph/failure-context.log.1"} if name == "plan.md" else set()
+
+
+def test_the_marker_of_a_setup_step_is_bookkeeping(root: Path) -> None:
+    ref = reference("steps", root)
+    config = Config(steps=(Step(type="agent", config={"marker_file": "tools/.ready"}), Step(type="agent")))
+    ours = bookkeeping(ref, layout("steps").locations(ref), root, config)
+    assert ours.covers("tools/.ready")
+    assert not ours.covers("tools/other")
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_git_ignores_what_a_run_leaves_behind_but_for_the_log_that_agents_read(name: str, root: Path) -> None:
+    subprocess.run(["git", "init", "-q", root], check=True)
+    assert ralph_here("init", NAMES[name], "--layout", name, cwd=root).code == 0
+    log = {path for path in KEPT[name] if "/progress." in path}
+    left = (KEPT[name] | MARKERS.get(name, set()) | rotated(name) | {".ralph/WAITING"}) - log
+    left |= {".ralph/.setup_done"} if name == "steps" else set()
+    told = subprocess.run(
+        ["git", "check-ignore", "--stdin"], cwd=root, input="\n".join(left | log), text=True, stdout=-1, check=False
+    )
+    assert set(told.stdout.splitlines()) == left
 
 
 def test_a_layout_from_elsewhere_has_no_sinks(root: Path, tmp_path: Path) -> None:

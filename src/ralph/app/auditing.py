@@ -68,7 +68,7 @@ def _why_lapsed(opened: OpenPlan, repo: Repo, found: Proofs, env: Mapping[str, s
     if not last.passed:
         return "the last full pass failed", ()
     where = opened.layout.locations(opened.ref)
-    own = bookkeeping(opened.ref, where, repo.root)
+    own = bookkeeping(opened.ref, where, repo.root, opened.settings.config)
     changed = differs(repo, last.tree, current_tree(repo, opened.ref, env), own.covers)
     if changed is None:
         return "the tree of the last full pass is no longer known", ()

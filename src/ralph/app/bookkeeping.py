@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ralph.config.schema import Config
 from ralph.core.ports import Locations, PlanRef
 
 _FILES = (
@@ -41,11 +42,12 @@ class Bookkeeping(Struct, frozen=True):
         return self.covers(path) or path.startswith(self.own)
 
 
-def bookkeeping(ref: PlanRef, where: Locations, repo: Path) -> Bookkeeping:
+def bookkeeping(ref: PlanRef, where: Locations, repo: Path, config: Config) -> Bookkeeping:
     """What is outside of the repository needs no rule: git does not see it."""
     dot_ralph = ref.root / ".ralph"
     files = [where.plan, where.progress, where.learnings, ref.folder / "request.json", ref.root / ".ralph-active"]
     files += [dot_ralph / name for name in _FILES]
+    files += [ref.root / str(marker) for step in config.steps if (marker := step.config.get("marker_file"))]
     folders = [folder / name for folder in {dot_ralph, ref.folder} for name in _FOLDERS]
     return Bookkeeping(
         frozenset(filter(None, (_inside(path, repo) for path in files if path))),

@@ -13,13 +13,20 @@ _OF_LAYOUT = {
         ".ralph/session.log",
         ".ralph/sessions.log",
         ".ralph/failure-context.log",
+        ".ralph/failure-context.log.1",
         ".ralph/activity.log",
         ".ralph/PRD-*/runs/",
         ".ralph/locks/",
         ".ralph/worktrees/",
     ),
     "tasks.json": (".ralph-active",),
-    "steps": (".ralph/logs/", ".ralph/run_state.json", ".ralph/aggregate.json", ".ralph/.ralph_lock"),
+    "steps": (
+        ".ralph/logs/",
+        ".ralph/run_state.json",
+        ".ralph/aggregate.json",
+        ".ralph/.ralph_lock",
+        ".ralph/.setup_done",
+    ),
     "spec.md": (".ralph/COMPLETE",),
 }
 

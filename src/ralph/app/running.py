@@ -191,4 +191,5 @@ def refuse_unless_ready(found: Situation, ours: Bookkeeping, ref: PlanRef) -> No
 
 
 def ours(spec: RunSpec, env: Mapping[str, str]) -> Bookkeeping:
-    return bookkeeping(spec.ref, store_for(spec.ref, env).layout.locations(spec.ref), spec.repo.root)
+    where = store_for(spec.ref, env).layout.locations(spec.ref)
+    return bookkeeping(spec.ref, where, spec.repo.root, spec.config)

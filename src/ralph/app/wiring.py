@@ -90,7 +90,7 @@ def make_ground(
     folder = run_folder(ref, spec.run, env)
     store = store_for(ref, env)
     where = store.layout.locations(ref)
-    books = bookkeeping(ref, where, spec.repo.root)
+    books = bookkeeping(ref, where, spec.repo.root, config)
     desk = WorkspaceDesk(ref.root, ref.folder)
     steps = plan_steps(spec.settings, ref.root)
     hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run})
