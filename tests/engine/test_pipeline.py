@@ -134,3 +134,57 @@ def test_the_built_in_steps(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("# hi")
     assert step("readme-check").execute(here, {}).ok
     assert not step("readme-check").execute(here, {"file": "docs.md"}).ok
+
+
+def test_a_step_that_fails_without_evidence_is_evidence_itself(tmp_path: Path) -> None:
+    committing = PlannedStep(name="commit", kind="git-commit", step=step("git-commit"))
+    passed = Harness(tmp_path, [planned(Script(ValueError("boom")), "mine", kind="mine"), committing]).run()
+    assert [(c.name, c.passed, c.required, c.tail) for c in passed.checks] == [
+        ("mine", False, True, "ValueError: boom")
+    ]
+    assert not passed.commit
+
+
+def test_a_step_that_may_fail_is_no_reason_to_reject(tmp_path: Path) -> None:
+    failing = PlannedStep(
+        name="lint", kind="command", step=step("command"), continue_on_error=True, config={"command": "false"}
+    )
+    passed = Harness(tmp_path, [failing, planned(Script(False), continue_on_error=True)]).run()
+    assert [(c.name, c.passed, c.required) for c in passed.checks] == [("false", False, False)]
+
+
+def test_a_check_that_is_skipped_does_not_count_as_passed(tmp_path: Path) -> None:
+    script = Script(False, True)
+    harness = Harness(tmp_path, [planned(script, "test", circuit=Circuit(1, reset_after=1e9))])
+    harness.run()
+    passed = harness.run()
+    assert script.ran == 1
+    assert [(c.name, c.passed, c.tail) for c in passed.checks] == [("test", False, "skipped: its circuit is open")]
+
+
+def test_an_iteration_waits_for_the_circuit_of_its_agent(tmp_path: Path) -> None:
+    script = Script(False, True)
+    harness = Harness(tmp_path, [planned(script, kind="agent", circuit=Circuit(1, reset_after=60.0))])
+    harness.run()
+    harness.run()
+    assert script.ran == 2
+    assert harness.pauses == [pytest.approx(60.0, abs=5.0)]
+    assert [t.skipped for t in harness.told] == ["", "its circuit is open, for 60 s", ""]
+
+
+def test_a_usage_limit_is_not_tried_again_and_no_failure_of_the_step(tmp_path: Path) -> None:
+    class Limited:
+        NAME = "agent"
+        ran = 0
+
+        def execute(self, context: StepContext, config: dict[str, Any]) -> StepReport:
+            self.ran += 1
+            return StepReport(False, "limit", may_retry=False)
+
+    limited = Limited()
+    one = PlannedStep(name="a", kind="agent", step=limited, max_retries=3, circuit=Circuit(1, 1e9))
+    harness = Harness(tmp_path, [one])
+    harness.run()
+    harness.run()
+    assert limited.ran == 2
+    assert not any(t.skipped for t in harness.told)

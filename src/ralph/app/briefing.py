@@ -67,6 +67,8 @@ def brief(
 
 def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: Mapping[str, Any]) -> tuple[str, str]:
     """The step's own prompt file, else the one given by `-p`, else the workspace's; else empty: the built-in one."""
+    if mode in (Mode.REVIEW, Mode.FIX) and ref.layout != "tasks.json":
+        return "", ""  # a person's own prompt is about implementing
     wanted = step.get("prompt_file") or (config.prompt if mode is not Mode.SETUP else "")
     if wanted:
         path = ref.root / str(wanted)
@@ -77,8 +79,6 @@ def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: 
         return _text(path, None if config.prompt else ref.root), str(wanted)
     if mode is Mode.SETUP or where.prompt is None or not where.prompt.is_file():
         return "", ""
-    if mode in (Mode.REVIEW, Mode.FIX) and ref.layout != "tasks.json":
-        return "", ""  # the workspace's own prompt is about implementing
     return _text(where.prompt, ref.root), _relative(where.prompt, ref.root)
 
 

@@ -28,7 +28,7 @@ from ralph.host.repo import FileId, Repo
 
 def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     config = prepared.settings.config
-    steps = plan_steps(config, prepared.ref.root)
+    steps = plan_steps(prepared.settings, prepared.ref.root)
     move = next_move(prepared)
     if not isinstance(move, Work):
         yield f"Nothing to work on: {_explain(move)}"
@@ -50,8 +50,7 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
 
 def next_move(prepared: Launched) -> Move:
     """What a run would do first."""
-    config = prepared.settings.config
-    steps = plan_steps(config, prepared.ref.root)
+    steps = plan_steps(prepared.settings, prepared.ref.root)
     return decide(
         prepared.plan,
         History(),
@@ -59,7 +58,7 @@ def next_move(prepared: Launched) -> Move:
         GUARDS,
         time.time(),
         needs_setup=bool(steps.markers) and not all(marker.exists() for marker in steps.markers),
-        review=config.review.enabled,
+        review=prepared.settings.config.review.enabled,
     )
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
-from ralph.config.schema import Config, Step
+from ralph.config.durations import EXPECTED, parse_duration
+from ralph.config.layers import Kind, Settings
+from ralph.config.schema import Step
 from ralph.core.circuit import Circuit
+from ralph.core.errors import ConfigError
+from ralph.core.text import one_line
 from ralph.engine.pipeline import PlannedStep
 from ralph.steps.registry import step as find_step
 
@@ -21,21 +26,37 @@ class Planned(Struct, frozen=True):
     """No steps are configured: the loop commits without being asked."""
 
 
-def plan_steps(config: Config, root: Path) -> Planned:
-    enabled = [step for step in config.steps if step.enabled]
-    setup = [step for step in enabled if step.config.get("marker_file")]
-    work = [step for step in enabled if step not in setup]
-    if not any(step.type == "agent" for step in work):
+_OVERRIDES = {"timeout": "timeout", "agent.model": "model", "agent.allowed_tools": "allowed_tools"}
+"""Settings that win over a step's own configuration when they are given for one run."""
+
+
+def plan_steps(settings: Settings, root: Path) -> Planned:
+    """Raises UsageError for a type of step that nobody knows, and ConfigError."""
+    steps = settings.config.steps
+    setup = [step for step in steps if step.enabled and _marker(step)]
+    work = [step for step in steps if step.enabled and not _marker(step)]
+    if not any(step.type == "agent" and not _marker(step) for step in steps):
         work.insert(0, Step(type="agent", name="agent"))
+    commits = [step for step in work if step.type == "git-commit"]
+    given = {word for key, word in _OVERRIDES.items() if _is_given(settings, key)}
+    without_prompt = given | ({"prompt_file"} if _is_given(settings, "prompt") else set())
     return Planned(
-        work=tuple(map(_planned, work)),
-        setup=tuple(map(_planned, setup)),
-        markers=tuple(root / str(step.config["marker_file"]) for step in setup),
-        commits=not config.steps,
+        work=tuple(_planned(step, without_prompt) for step in work),
+        setup=tuple(_planned(step, given) for step in (*setup, *commits)) if setup else (),
+        markers=tuple(root / _marker(step) for step in setup),
+        commits=not steps,
     )
 
 
-def _planned(step: Step) -> PlannedStep:
+def _marker(step: Step) -> str:
+    return str(step.config.get("marker_file") or "")
+
+
+def _is_given(settings: Settings, key: str) -> bool:
+    return settings.origin(key).kind in (Kind.ENVIRONMENT, Kind.FLAG)
+
+
+def _planned(step: Step, given: set[str]) -> PlannedStep:
     breaker = step.circuit_breaker
     return PlannedStep(
         name=step.name or step.type,
@@ -46,5 +67,16 @@ def _planned(step: Step) -> PlannedStep:
         retry_delay=step.retry_delay,
         continue_on_error=step.continue_on_error,
         circuit=Circuit(breaker.threshold, breaker.reset_after) if breaker else None,
-        config={"name": step.name or step.type} | step.config,
+        config={"name": step.name or step.type} | (_of_agent(step, given) if step.type == "agent" else step.config),
     )
+
+
+def _of_agent(step: Step, given: set[str]) -> dict[str, Any]:
+    """Its configuration without what is said for this run, and its time in seconds."""
+    config = {word: value for word, value in step.config.items() if word not in given}
+    if (timeout := config.get("timeout")) is not None:
+        config["timeout"] = parse_duration(str(timeout))
+        if config["timeout"] is None:
+            name = one_line(step.name or step.type, 60)
+            raise ConfigError(f"step {name}: the timeout in its config is {timeout!r}", hint=f"expected {EXPECTED}")
+    return config

@@ -40,7 +40,7 @@ def run(args: Namespace) -> int:
     ref, settings = open_ref(args)
     prepared = Launched(ref=ref, settings=settings, plan=store_for(ref, os.environ).load().plan)
     work = _work(prepared, args.story, Mode(args.mode) if args.mode else None)
-    steps = plan_steps(settings.config, ref.root)
+    steps = plan_steps(settings, ref.root)
     planned = steps.setup if work.mode is Mode.SETUP else steps.work
     config = next((dict(step.config) for step in planned if step.kind == "agent"), {})
     session = session_of(prepared, work, config, os.environ)

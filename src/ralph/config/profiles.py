@@ -20,6 +20,8 @@ PROFILES: dict[str, dict[str, Any]] = {
         "max_loops_per_task": 5,
         "agent.model": "sonnet",
         "review.enabled": False,
+        "circuit_breaker.no_progress_threshold": 0,
+        "circuit_breaker.same_error_threshold": 0,
     },
     "feature": {
         "max_iterations": 20,

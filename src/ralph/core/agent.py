@@ -21,6 +21,8 @@ class Trouble(StrEnum):
     CONTEXT = "context"
     UNGUARDED = "unguarded"
     """The client was at work without Ralph's hooks, and was ended."""
+    SETTINGS = "settings"
+    """A template or a step cannot be used as it is written, so no agent could be told anything."""
     OTHER = "other"
 
 

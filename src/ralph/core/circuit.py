@@ -26,6 +26,10 @@ class Circuit(Struct, frozen=True):
         waited = abs(now - self.opened_at)
         return Position.HALF_OPEN if waited >= self.reset_after else Position.OPEN
 
+    def left(self, now: float) -> float:
+        """Seconds until it may be tried again."""
+        return 0.0 if self.opened_at is None else max(self.reset_after - abs(now - self.opened_at), 0.0)
+
     def after(self, ok: bool, now: float) -> Circuit:
         """The circuit after one execution. A failed trial opens it again at once."""
         if ok:

@@ -38,6 +38,7 @@ class History(Struct, frozen=True):
     feedback: dict[str, str] = {}
     """Why the last attempt at a story was not accepted."""
     setup_done: bool = False
+    setup_failures: int = 0
     proved: bool | None = None
 
 
@@ -95,6 +96,7 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
         asked=asked,
         free=free,
         feedback=feedback,
+        setup_failures=history.setup_failures + (event.mode is Mode.SETUP and event.kind.feeds_breaker),
         setup_done=history.setup_done or (event.mode is Mode.SETUP and event.kind is Kind.ACCEPTED),
         proved=None,
     )

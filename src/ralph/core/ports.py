@@ -221,6 +221,8 @@ class StepReport(Struct, frozen=True):
     check: CheckResult | None = None
     commit: bool = False
     """Ask the loop to commit the story when it is accepted."""
+    may_retry: bool = True
+    """False: another try at once could not go better, such as after a usage limit."""
 
 
 class Step(Protocol):

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ralph.core.agent import Outcome
+import msgspec
+
+from ralph.core.agent import Outcome, Trouble
 from ralph.core.delta import Delta, delta
-from ralph.core.errors import PlanError
+from ralph.core.errors import BadData, PlanError, RalphError, UsageError
 from ralph.core.events import Noted
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, ReviewStatus, Story
@@ -18,6 +20,7 @@ from ralph.core.suspicion import Suspicion
 from ralph.core.text import one_line
 from ralph.engine.agent_run import Patience
 from ralph.engine.ground import Attempt, Ground, Inspection
+from ralph.engine.pipeline import Passed
 
 
 def act(ground: Ground, attempt: Attempt, feedback: str) -> tuple[Evidence, Inspection, bool]:
@@ -26,7 +29,9 @@ def act(ground: Ground, attempt: Attempt, feedback: str) -> tuple[Evidence, Insp
 
     def run_agent(config: dict[str, Any], deadline: float | None) -> tuple[Ended, Outcome]:
         session = ground.make_session(attempt, config, feedback)
-        total = min((t for t in (ground.patience.total, deadline) if t), default=None)
+        own = config.get("timeout")  # a third-party step may hand on anything
+        longest = own if isinstance(own, int | float) else ground.patience.total
+        total = min((t for t in (longest, deadline) if t), default=None)
         patience = Patience(total, ground.patience.idle, ground.patience.grace, ground.patience.linger)
         ran.append(ground.run_agent(session, str(config.get("name") or "agent"), patience))
         return ran[-1]
@@ -44,12 +49,25 @@ def act(ground: Ground, attempt: Attempt, feedback: str) -> tuple[Evidence, Insp
         )
 
     steps = ground.setup_steps if attempt.mode is Mode.SETUP and ground.setup_steps else ground.work_steps
-    passed = steps.run(context, attempt.number)
+    try:
+        passed, unusable = steps.run(context, attempt.number), None
+    except (BadData, UsageError) as error:  # the iteration is closed like any other, so that a person can mend it
+        passed, unusable = Passed((_unusable(error),)), error
     ended, outcome = ran[-1] if ran else (Ended(How.NOT_RUN, code=0), Outcome())
+    if unusable is not None:
+        outcome = msgspec.structs.replace(outcome, trouble=Trouble.SETTINGS, detail=_told(unusable))
     inspection = ground.tree.inspect(attempt.checkpoint)
     for name in ground.changed_settings():
         ground.journal.write(Noted(f"{name} was changed; this run keeps the settings it started with", warning=True))
     return _evidence(ground, attempt, ended, outcome, inspection, passed.checks), inspection, passed.commit
+
+
+def _unusable(error: RalphError) -> CheckResult:
+    return CheckResult(name="settings", command="settings", passed=False, tail=_told(error))
+
+
+def _told(error: RalphError) -> str:
+    return f"{error} ({error.hint})" if error.hint else str(error)
 
 
 def _evidence(

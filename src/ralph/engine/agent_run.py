@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ralph.core.agent import AgentEvent, Init, Limit, Outcome, Result, Retry, Text, ToolUse, Trouble, add
 from ralph.core.environment import child_environment
+from ralph.core.errors import SetupError
 from ralph.core.events import AgentEnded, AgentSaid, AgentStarted
 from ralph.core.evidence import Ended, How
 from ralph.core.ports import Agent, Reader, Session
@@ -69,7 +70,10 @@ class AgentRunner:
         self._promise = promise
 
     def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
-        program = self._agent.find(session, self._env.get("PATH", ""))
+        try:
+            program = self._agent.find(session, self._env.get("PATH", ""))
+        except SetupError as error:  # it was there when the run began
+            return Ended(How.FAILED_TO_START, detail=str(error)), Outcome()
         launch = self._agent.launch(session, program)
         watch = HookWatch(session.hooks, self._canary, self._window) if session.hooks else None
         listener = _Listener(self._agent.reader(), self._journal.write, session.iteration, self._promise, watch)

@@ -30,6 +30,8 @@ def decide(
         if move := guard(history, limits, now):
             return move
     if needs_setup and not history.setup_done:
+        if limits.max_attempts and history.setup_failures >= limits.max_attempts:
+            return Stop(Reason.NO_PROGRESS, f"setting up has failed {history.setup_failures} times")
         return Work("", Mode.SETUP)
     if work := next_work(plan, review=review, skip=history.asked):
         return Work(work[0].id, work[1])

@@ -26,6 +26,7 @@ _FIXES = {
     Trouble.AUTHENTICATION: "log the agent in, or set its API key",
     Trouble.MODEL: "choose another model with --model",
     Trouble.UNGUARDED: "see that the client runs hooks: no --bare, no disableAllHooks; or set canary to warn or off",
+    Trouble.SETTINGS: "correct it, then run again",
     Trouble.PERMISSION: "allow the tools it needs (agent.allowed_tools), or skip permissions in a sandbox",
 }
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from ralph.core.circuit import Circuit, Position
@@ -65,33 +66,46 @@ class Pipeline:
             if self._is_stopped():
                 break
             report = self._one(number, planned, make_context, iteration)
-            if report is None:
-                continue
             commit = commit or report.commit
-            if report.check is not None:
-                checks.append(report.check)
+            if (check := _evidence(planned, report)) is not None:
+                checks.append(check)
             if not report.ok and planned.kind != "agent" and not planned.continue_on_error:
                 return Passed(tuple(checks), commit, planned.name)
         return Passed(tuple(checks), commit)
 
     def _one(
         self, number: int, planned: PlannedStep, make_context: Callable[[float | None], StepContext], iteration: int
-    ) -> StepReport | None:
+    ) -> StepReport:
         begun = time.monotonic()
         circuit = self._circuits.get(number)
         if circuit and circuit.position(begun) is Position.OPEN:
-            self._tell(_ended(planned, iteration, StepReport(False), begun, 0, "its circuit is open"))
-            return None
+            skipped = StepReport(False, "skipped: its circuit is open")
+            wait = circuit.left(begun) if planned.kind == "agent" else 0.0
+            why = f"its circuit is open, for {wait:.0f} s" if wait else "its circuit is open"
+            self._tell(_ended(planned, iteration, skipped, begun, 0, why))
+            # Without its agent an iteration is worth nothing, and would only use up an attempt.
+            if not wait or self._pause(wait):
+                return skipped
         tries = 0
         while True:
             tries += 1
             report = _execute(planned, make_context(planned.timeout))
-            if report.ok or tries > planned.max_retries or self._pause(planned.retry_delay):
+            is_last = report.ok or tries > planned.max_retries or not report.may_retry
+            if is_last or self._pause(planned.retry_delay):
                 break
-        if circuit:
+        if circuit and report.may_retry:
             self._circuits[number] = circuit.after(report.ok, time.monotonic())
         self._tell(_ended(planned, iteration, report, begun, tries, ""))
         return report
+
+
+def _evidence(planned: PlannedStep, report: StepReport) -> CheckResult | None:
+    """What a step says about the story. One that may fail is no reason to reject it; any other failure is."""
+    if planned.continue_on_error and report.check is not None:
+        return msgspec.structs.replace(report.check, required=False)
+    if report.ok or report.check is not None or planned.kind == "agent" or planned.continue_on_error:
+        return report.check
+    return CheckResult(name=planned.name, command=planned.kind, passed=False, tail=report.detail)
 
 
 def _execute(planned: PlannedStep, context: StepContext) -> StepReport:
