@@ -47,7 +47,9 @@ def _finish(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> No
         _keep_proven_tree(spec, env)
     if complete and spec.ref.layout == "spec.md":
         WorkspaceDesk(spec.ref.root, spec.ref.folder).complete()
-    _record(spec, env, tell)
+    if stop.reason not in (Reason.INTERRUPTED, Reason.TERMINATED):
+        # Whoever stops a run does not want to wait for the project's hooks once more.
+        _record(spec, env, tell)
     if complete and spec.config.archive.on_complete:
         _archive(spec, env, tell)
 
