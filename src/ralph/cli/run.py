@@ -11,6 +11,7 @@ from argparse import ArgumentParser, Namespace
 from contextlib import ExitStack
 
 from ralph.app.launching import Launched, agree, launch, prepare_spec
+from ralph.app.named_variants import refuse_unknown_names
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import ask, emit_line, is_interactive, note, say, warn
 from ralph.cli.plain_view import PlainView
@@ -19,6 +20,7 @@ from ralph.config.flags import add_options
 from ralph.config.trust import Verdict
 from ralph.core.errors import UsageError
 from ralph.core.events import Record
+from ralph.host.ptable import require_process_control
 from ralph.host.signals import StopSignal
 from ralph.journal.run_state import RunState
 from ralph.journal.writing import Listener
@@ -94,6 +96,8 @@ def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
 
 
 def _run(args: Namespace, prepared: Launched) -> int:
+    require_process_control()
+    refuse_unknown_names(prepared.settings)
     state = RunState()
     asks = None if args.plain or args.json or not is_interactive() else _ask_trust
     agree(prepared, os.environ, trust=args.trust, ask=asks, tell=note)

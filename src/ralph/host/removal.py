@@ -9,7 +9,8 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FLAGS = (getattr(os, name, 0) for name in ("O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC"))  # Windows has none of them
+_OPEN_FOLDER = os.O_RDONLY | sum(_FLAGS)
 
 
 @contextlib.contextmanager

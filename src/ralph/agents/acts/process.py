@@ -12,7 +12,7 @@ from ralph.agents.stage import CannotPlay, Leave, Stage
 
 _LONG = 600.0
 """Seconds. Longer than any test waits, and still not for ever."""
-_POLITE = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
 
 
 class Sleep(Action, frozen=True):
