@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -99,7 +100,8 @@ def launch(
     repo = find_repo(ref, settings, env)
     if prepared.worktree:
         ref, repo, branch = open_worktree(ref, repo, run, env)
-        tell(f"working in {ref.root} on branch {branch}; `git merge {branch}` takes it over")
+        tell(f"working in {ref.root} on branch {branch}")
+        tell(f"`ralph log -d {shlex.quote(str(ref.root))}` shows it, `git merge {branch}` takes it over")
     spec = RunSpec(run=run, ref=ref, settings=settings, repo=repo, once=prepared.once)
 
     def ready(found: Situation, recovered: str) -> str:
@@ -147,7 +149,8 @@ def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping
     if not config.auto_create:
         tell(f"the plan names the branch {wanted}; this run works on {branch} (branch.auto_create is off)")
         return branch
-    ensure_branch(spec.repo, wanted, auto_create=True)
+    now = ensure_branch(spec.repo, wanted, auto_create=True)
+    tell(f"on branch {now.name}, {f'made from {branch}' if now.is_new else f'before on {branch}'}")
     return wanted
 
 

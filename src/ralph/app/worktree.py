@@ -32,6 +32,7 @@ from ralph.host.trees import changes
 _RECENT = 50
 _MOVED = re.compile(rb"> (\d+) [+-]\d{4}(?:\t|$)", re.MULTILINE)
 _END_OF_LOG = 10_000
+_NO_USER = "git knows no user here, so commits are by Ralph Loop <ralph@localhost>"
 _UNDONE = {"changed": "put back", "removed": "put back", "added": "taken away"}
 _TOO_LARGE = f"is over {LARGEST_FILE >> 20} MB: it is neither committed nor removed, and stays where it is"
 
@@ -47,6 +48,7 @@ class GitWorkTree:
         self._is_nobody_told = False
         self._inspected = ""
         """The tree that the private index holds."""
+        self._said_who = False
         self._known: dict[str, bool] = {}
         """Files of the loop's own → whether git sees them."""
 
@@ -150,7 +152,8 @@ class GitWorkTree:
         notices = list(_told(made.tampering))
         if made.used_fallback_identity and not self._is_nobody_told:
             self._is_nobody_told = True
-            notices.append("git knows no user here, so the commit is by Ralph Loop <ralph@localhost>")
+            notices += () if self._said_who else (_NO_USER,)
+            self._said_who = True
         notices += [f"the agent changed the hook {one_line(path, 100)}" for path in made.edited_hooks]
         refused = None
         if made.failure is not None:

@@ -17,7 +17,7 @@ from ralph.cli.show import MARKS
 from ralph.cli.words import clock, duration, money, tokens
 from ralph.core.events import AgentSaid, IterationStarted, Record
 from ralph.core.limits import Limits
-from ralph.core.plan import State
+from ralph.core.plan import Mode, State
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState
@@ -32,11 +32,11 @@ _STORIES = 6
 class LiveView:
     """Finished lines scroll away above; the panel below shows what is going on. Use as a context manager."""
 
-    def __init__(self, limits: Limits, *, verbose: bool = False) -> None:
+    def __init__(self, limits: Limits, *, verbose: bool = False, console: Console | None = None) -> None:
         self._verbose = verbose
         self._state = RunState()
         self._limits = limits
-        self._console = Console(highlight=False)
+        self._console = console or Console(highlight=False)
         self._live = Live(
             self,
             console=self._console,
@@ -57,7 +57,7 @@ class LiveView:
         self._state.add(record)
         if isinstance(record.event, AgentSaid) and not self._verbose:
             return
-        line = describe(record, self._state, verbose=self._verbose)
+        line = describe(record, self._state, verbose=self._verbose, room=max(self._console.width - 40, 20))
         if line:
             stamp = Text(clock(record.t) + " ", style="dim")
             self._console.print(stamp + Text.from_ansi(line))
@@ -85,9 +85,8 @@ class LiveView:
         facts = [duration(now - state.started_at), tokens(state.tokens)]
         if state.cost_usd is not None:
             facts.append(money(state.cost_usd))
-        row.add_row(
-            bar, Text(f"{state.done}/{state.total} stories", style="bold"), Text(" · ".join(facts), style="dim")
-        )
+        done = Text(f"{state.done}/{state.total} stories", style="bold", no_wrap=True)
+        row.add_row(bar, done, Text(" · ".join(facts), style="dim", no_wrap=True, overflow="ellipsis"))
         return row
 
     def _iteration(self, now: float) -> RenderableType:
@@ -95,30 +94,31 @@ class LiveView:
         assert state.current is not None
         current = state.current
         most = f"/{state.started.max_iterations}" if state.started else ""
-        text = Text()
+        text = Text(no_wrap=True, overflow="ellipsis")
         text.append(f"▶ {current.mode.value} ", style="bold cyan")
         text.append(f"{one_line(current.story)} {one_line(current.title, 60)}", style="bold")
-        text.append(f"\n  iteration {current.iteration}{most}, attempt {current.attempt}, ", style="dim")
+        text.append(f"\n  iteration {current.iteration}{most}, ", style="dim")
         text.append(duration(now - state.current_since), style="dim")
         if state.retry:
             text.append(f"\n  the client tries again ({state.retry.attempt})", style="yellow")
         for tool in list(state.tools)[-_TOOLS:]:
-            text.append(f"\n  ⚙ {one_line(tool.summary or tool.name, 90)}", style="dim")
+            text.append(f"\n  ⚙ {one_line(tool.summary or tool.name, 200)}", style="dim")
         for check in list(state.checks)[-_TOOLS:]:
             style = "green" if check.result.passed else "red"
-            text.append(f"\n  {'✓' if check.result.passed else '✗'} {one_line(check.result.name, 80)}", style=style)
+            text.append(f"\n  {'✓' if check.result.passed else '✗'} {one_line(check.result.name, 200)}", style=style)
         return text
 
     def _waiting(self, now: float) -> RenderableType:
         assert self._state.waiting is not None
         left = duration(max(self._state.waiting.until - now, 0) + 0.999)
-        return Text(f"⏸ {one_line(self._state.waiting.why)}: {left} left (Ctrl-C stops)", style="yellow")
+        said = f"⏸ {left} left: {one_line(self._state.waiting.why)} (Ctrl-C stops)"
+        return Text(said, style="yellow", no_wrap=True, overflow="ellipsis")
 
     def _stories(self) -> RenderableType:
         stories = list(self._state.stories.values())
         at = next((n for n, s in enumerate(stories) if s.state is not State.DONE), len(stories))
         start = max(0, min(at - 2, len(stories) - _STORIES))
-        text = Text()
+        text = Text(no_wrap=True, overflow="ellipsis")
         for story in stories[start : start + _STORIES]:
             mark, style = MARKS[story.state]
             if self._state.current and story.id == self._state.current.story:
@@ -140,4 +140,6 @@ class LiveView:
         left = [f"{max(limits.max_iterations - state.count + free, 0)} iterations left"]
         if limits.no_progress:
             left.append(f"no progress {streak}/{limits.no_progress}")
-        return Text("  guards: " + " · ".join(left), style="dim")
+        if limits.max_attempts and state.current and state.current.story and state.current.mode is not Mode.REVIEW:
+            left.append(f"attempt {state.current.attempt}/{limits.max_attempts}")
+        return Text("  guards: " + " · ".join(left), style="dim", no_wrap=True, overflow="ellipsis")

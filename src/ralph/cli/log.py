@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import time
 from argparse import ArgumentParser, Namespace
+from socket import gethostname
 
 from ralph.app.workspace import root_of
-from ralph.cli.output import emit_line, paint, say_raw
+from ralph.cli.output import emit_line, note, paint, say_raw
 from ralph.cli.plain_view import describe
 from ralph.cli.words import clock
-from ralph.core.events import Record, RunEnded
+from ralph.core.events import Record, RunStarted
 from ralph.host.places import workspace_state
+from ralph.host.tree import identify
 from ralph.journal.reading import Follower, read
 from ralph.journal.run_state import RunState
 from ralph.journal.runs import find_run, journal_path
@@ -42,13 +44,24 @@ def run(args: Namespace) -> int:
             _show(record, state, args)
         return 0
     follower = Follower(path)
-    while state.ended is None:
+    while True:
+        alive = _is_alive(state.started)  # asked first: it may write its last words in between
         for record in follower.news():
             _show(record, state, args)
-            if isinstance(record.event, RunEnded):
-                return 0
+        if state.ended is not None:
+            return 0
+        if not alive:
+            note("the run was killed; the next `ralph run` finishes or undoes what it left open")
+            return 0
         time.sleep(_TICK)
-    return 0
+
+
+def _is_alive(started: RunStarted | None) -> bool:
+    """By process id and start time. On another machine nobody can tell, so it counts as alive."""
+    if started is None or started.host != gethostname():
+        return True
+    process = identify(started.pid)
+    return process is not None and process.start == started.start
 
 
 def _show(record: Record, state: RunState, args: Namespace) -> None:
@@ -56,4 +69,4 @@ def _show(record: Record, state: RunState, args: Namespace) -> None:
     if args.json:
         emit_line(record)
     elif line := describe(record, state, verbose=args.verbose):
-        say_raw(f"{paint(clock(record.t), 'dim')} {line}")
+        say_raw(f"{paint(clock(record.t), 'dim')} {line}", at_once=args.follow)

@@ -48,9 +48,9 @@ def say(text: str = "", style: str = "") -> None:
     print(paint(line, style) if style else line)
 
 
-def say_raw(text: str) -> None:
+def say_raw(text: str, *, at_once: bool = False) -> None:
     """Text that is already fit for stdout: painted, or written by Ralph itself."""
-    print(text)
+    print(text, flush=at_once)
 
 
 def note(text: str, style: str = "") -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ralph.cli.output import paint, say_raw
 from ralph.cli.show import progress_bar
-from ralph.cli.words import STYLES, clock, duration, money, tokens
+from ralph.cli.words import STYLES, clock, duration, money, plural, tokens
 from ralph.core.agent import Limit, Retry, ToolUse
 from ralph.core.events import (
     AgentSaid,
@@ -23,6 +23,7 @@ from ralph.core.events import (
     StepEnded,
     WaitStarted,
 )
+from ralph.core.plan import State
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
 
@@ -36,11 +37,11 @@ class PlainView:
         self._state.add(record)
         line = describe(record, self._state, verbose=self._verbose)
         if line:
-            say_raw(f"{paint(clock(record.t), 'dim')} {line}")
+            say_raw(f"{paint(clock(record.t), 'dim')} {line}", at_once=True)  # somebody may be following a log
 
 
-def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
-    """One line for a record, or nothing. `ralph log` uses it too."""
+def describe(record: Record, state: RunState, *, verbose: bool = False, room: int = 60) -> str:
+    """One line for a record, or nothing. `ralph log` uses it too. `room`: for the name of a check."""
     event = record.event
     match event:
         case RunStarted(run=run, agent=agent, checks=checks):
@@ -52,21 +53,22 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
             most = f" of {state.started.max_iterations}" if state.started and state.started.max_iterations else ""
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
             head = paint(f"▶ {event.iteration}{most}", "bold")
-            return f"{head} {event.mode.value} {event.story} {one_line(event.title, 70)}{again}"
+            story = f"{one_line(event.story)} " if event.story else ""
+            return f"{head} {event.mode.value} {story}{one_line(event.title, 70)}{again}"
         case AgentSaid(event=said):
             return _said(said, verbose)
-        case StepEnded(ok=False) if event.kind != "agent":
-            return f"  step {event.step}: {event.skipped or event.detail or 'failed'}"
+        case StepEnded(ok=False) if event.kind != "agent" or event.skipped:
+            return f"  step {one_line(event.step, 60)}: {one_line(event.skipped or event.detail or 'failed', 200)}"
         case CheckEnded(result=result):
             word = (
                 paint("passed", "green") if result.passed else paint("failed", "red" if result.required else "yellow")
             )
-            return f"  check {one_line(result.name, 60)}: {word} in {duration(result.seconds)}"
+            return f"  check {one_line(result.name, room)}: {word} in {duration(result.seconds)}"
         case Baseline(results=results):
             failing = sum(not result.passed for result in results)
             return paint(f"  baseline: {len(results) - failing} of {len(results)} checks pass before the start", "dim")
         case RescueSaved(ref=ref):
-            return paint(f"  the work is saved: {ref}", "dim")
+            return paint(f"  the work is saved: {one_line(ref, 200)}", "dim")
         case Committed(commit=commit, message=message):
             return f"  commit {commit[:9]} {one_line(message, 80)}"
         case IterationEnded():
@@ -105,7 +107,10 @@ def _ended(event: IterationEnded, state: RunState) -> str:
     if event.cost_usd is not None:
         facts.append(money(event.cost_usd))
     head = paint(f"{mark} {event.kind.value}", style)
-    line = f"{head} {event.story}: {one_line(event.headline, 160)} ({', '.join(facts)})"
+    story = f"{one_line(event.story)}: " if event.story else ""
+    line = f"{head} {story}{one_line(event.headline, 160)} ({', '.join(facts)})"
+    if event.story_state is State.FAILED:
+        line += paint(f"\n           {one_line(event.story)} is given up: {plural(event.attempts, 'attempt')}", "red")
     if event.completes:
         line += f"  {paint(progress_bar(state.done, state.total, 10), 'green')}"
     for notice in event.notices:

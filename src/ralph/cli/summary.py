@@ -22,7 +22,7 @@ _NEXT = {
     Reason.NOTHING_READY: "`ralph status` shows what waits for what",
     Reason.TRANSPORT: "check the network and the model's service, then `ralph run`",
     Reason.USAGE_LIMIT: "`ralph run` goes on when the limit has reset",
-    Reason.WAITING: '`ralph answer STORY "…"` answers a question; then `ralph run`',
+    Reason.WAITING: '`ralph answer STORY "…"` answers a story, `ralph answer - "…"` the file WAITING; then `ralph run`',
     Reason.MISCONFIGURED: "fix what is said above, then `ralph run`; `ralph doctor` helps",
     Reason.REPOSITORY: "look at the repository before anything else",
     Reason.BAD_PLAN: "`ralph check` shows every problem of the plan",

@@ -16,6 +16,7 @@ from ralph.core.events import (
     WaitEnded,
     WaitStarted,
 )
+from ralph.core.evidence import CheckResult
 from ralph.core.moves import Reason
 from ralph.core.verdict import Kind
 from ralph.journal.sinks.door import Door
@@ -54,7 +55,7 @@ def test_a_run_reads_like_a_story(run: ToldRun, root: Path) -> None:
     run.end(1, Kind.REJECTED, notices=("the plan was put back",))
     run.say(WaitStarted(START + 3600, "usage limit"), WaitEnded())
     run.iterate(2)
-    run.say(Proved(tree="t1", passed=True))
+    run.say(Proved(tree="t1", passed=True, results=(CheckResult("tests", "pytest", passed=True),)))
     run.stop()
     assert (
         log(root)

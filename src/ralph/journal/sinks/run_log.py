@@ -92,6 +92,8 @@ def _between(event: AnyEvent) -> list[str]:
             return [f"waiting until {iso(until)}: {one_line(why, 300)}"]
         case WaitEnded():
             return ["going on"]
+        case Proved(results=()):
+            return []
         case Proved():
             return [f"final checks {'passed' if event.passed else 'failed'} on tree {one_line(event.tree)}"]
         case Recovered(run=run, what=what):
