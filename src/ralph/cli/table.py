@@ -41,6 +41,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "guard": Entry("ralph.cli.guard", "say whether a command would be allowed, and why"),
         "doctor": Entry("ralph.cli.doctor", "check this machine and say what to fix"),
         "paths": Entry("ralph.cli.paths", "print every location Ralph uses"),
+        "detect": Entry("ralph.cli.detect", "recognise test results and usage limits in text"),
         "completion": Entry("ralph.cli.completion", "print a completion script for bash, zsh or fish"),
     },
 }

@@ -1,0 +1,175 @@
+"""Recognise test results and usage limits in text, as the hooks and the loop do.
+
+Useful to see why a session was told that its tests failed, or why a run waits. With `--jsonl`, one JSON object a line
+is read from stdin, and one is printed for each, in the same order."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ralph.cli.arguments import add_json
+from ralph.cli.output import emit_json, emit_line, say
+from ralph.core.errors import SetupError, UsageError
+
+EXAMPLES = """
+npm test 2>&1 | ralph detect tests --command 'npm test' -
+ralph detect limit --tz Europe/Rome error.txt
+ralph detect tests --jsonl <runs.jsonl
+"""
+_TESTS = """
+ralph detect tests --command 'pytest | tail -5' output.txt
+ralph detect tests --command 'npm test' --exit-code 1 -
+ralph detect tests --jsonl <runs.jsonl        # {"command": …, "output": …, "exit_code": …}
+"""
+_LIMIT = """
+ralph detect limit error.txt
+ralph detect limit --now 2026-11-15T09:49:00Z --tz Europe/Rome -
+ralph detect limit --jsonl <errors.jsonl      # {"text": …, "agent": …, "now": …, "tz": …}
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    tests = what.add_parser(
+        "tests",
+        help="did tests run, and did they fail?",
+        description="Did tests run, and did they fail?",
+        examples=_TESTS,
+    )
+    tests.add_argument("--command", metavar="TEXT", default="", help="the command that printed the output")
+    tests.add_argument("--exit-code", metavar="N", type=int, help="its exit code, if it is known")
+    limit = what.add_parser(
+        "limit",
+        help="is an error a usage limit, and when does it end?",
+        description="Is the final error of a client a usage limit, and when does it end?",
+        examples=_LIMIT,
+    )
+    limit.add_argument("--agent", metavar="NAME", default="", help="the client whose error it is")
+    limit.add_argument("--now", metavar="TIME", help="epoch or ISO 8601 (default: the clock)")
+    limit.add_argument(
+        "--tz", metavar="ZONE", default="", help="the time zone where the text names none (default: UTC)"
+    )
+    for one in (tests, limit):
+        one.add_argument("file", metavar="FILE", nargs="?", help="the text; - is stdin")
+        one.add_argument("--jsonl", action="store_true", help="read and write one JSON object a line")
+        add_json(one)
+
+
+def run(args: Namespace) -> int:
+    judge: Callable[[dict[str, Any]], dict[str, Any]] = _tests if args.what == "tests" else _limit
+    if args.jsonl:
+        if args.file not in (None, "-"):
+            raise UsageError("--jsonl reads stdin", hint=f"ralph detect {args.what} --jsonl <{args.file}")
+        for given in _objects():
+            emit_line(judge(given))
+        return 0
+    if args.file is None:
+        raise UsageError(f"ralph detect {args.what}: a FILE is missing", hint="- reads the text from stdin")
+    text = _read(args.file)
+    if args.what == "tests":
+        answer = judge({"command": args.command, "output": text, "exit_code": args.exit_code})
+    else:
+        now = _moment(args.now)
+        if args.now is not None and now is None:
+            raise UsageError(f"--now {args.now}: not a time", hint="such as 1794737722 or 2026-11-15T09:49:00Z")
+        answer = judge({"text": text, "agent": args.agent, "now": now, "tz": args.tz})
+    if args.json:
+        emit_json(answer)
+    else:
+        say(_sentence(answer))
+    return 0
+
+
+def _tests(given: dict[str, Any]) -> dict[str, Any]:
+    from ralph.hooks.test_results import detect
+
+    found = detect(_text(given.get("command")), _text(given.get("output")), _code(given.get("exit_code")))
+    return {"ran": found.ran, "failed": found.failed, "framework": found.framework or None}
+
+
+def _limit(given: dict[str, Any]) -> dict[str, Any]:
+    from ralph.core.limit_text import detect_limit
+
+    now = _moment(given.get("now"))
+    found = detect_limit(
+        _text(given.get("text")),
+        agent=_text(given.get("agent")),
+        now=time.time() if now is None else now,
+        tz=_text(given.get("tz")),
+    )
+    return {"limit": found.limit, "kind": found.kind, "resets_at": _iso(found.resets_at)}
+
+
+def _objects() -> Iterator[dict[str, Any]]:
+    """One for each line that is not blank; a line that is no JSON object counts as an empty one."""
+    import json
+
+    for line in sys.stdin.buffer:
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            value = None
+        yield value if isinstance(value, dict) else {}
+
+
+def _read(name: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise SetupError(f"{name} cannot be read: {error.strerror}") from None
+    return data.decode("utf-8", "replace")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _code(value: Any) -> int | None:
+    try:
+        return None if isinstance(value, bool) else int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _moment(value: Any) -> float | None:
+    """An epoch in seconds or milliseconds, or ISO 8601; without a zone it is UTC. None: it is none of these."""
+    if isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    else:
+        number = number / 1000 if number >= 1e11 else number
+        return number if 0 <= number < 1e11 else None  # also not a number, and endless
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _iso(moment: float | None) -> str | None:
+    if moment is None:
+        return None
+    timespec = "seconds" if moment == int(moment) else "milliseconds"
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
+def _sentence(answer: dict[str, Any]) -> str:
+    if "ran" in answer:
+        name = f" ({answer['framework']})" if answer["framework"] else ""
+        return f"tests {'failed' if answer['failed'] else 'passed'}{name}" if answer["ran"] else "no tests ran"
+    if not answer["limit"]:
+        return "no limit"
+    return f"a {answer['kind']} limit, " + (
+        f"until {answer['resets_at']}" if answer["resets_at"] else "its end is not said"
+    )
