@@ -76,7 +76,8 @@ class LiveView:
             parts.append(self._iteration(now))
         parts.append(self._stories())
         parts.append(self._guards())
-        return Padding(Group(*parts), (0, 1))
+        # Not up to the edge: a terminal that is made narrower would wrap every line.
+        return Padding(Group(*parts), (0, 1), expand=False)
 
     def _progress(self, now: float) -> RenderableType:
         state = self._state
