@@ -41,6 +41,17 @@ def test_a_fresh_plan_passes_every_other_command(project: Path, layout: str) -> 
         assert done.code == 0, (command, done.out, done.err)
 
 
+@pytest.mark.usefixtures("git_identity")
+@pytest.mark.parametrize("layout", ["plan.md", "tasks.json", "steps", "feature", "spec.md"])
+def test_what_it_says_to_do_next_leads_to_a_run(project: Path, layout: str) -> None:
+    said = ralph_here("init", "--layout", layout, cwd=project).out
+    assert "git add -A && git commit" in said
+    (project / ".ralph/config.yaml").write_text("agent: {name: command, command: [true]}\n")  # no npm here
+    subprocess.run("git add -A && git commit -q -m start", shell=True, cwd=project, check=True)
+    done = ralph("run", "--once", "--trust", cwd=project)
+    assert "the single iteration of --once was" in done.out, done.err
+
+
 def test_outside_of_a_repository_it_works_and_says_so(tmp_path: Path) -> None:
     done = ralph_here("init", "x", cwd=tmp_path)
 

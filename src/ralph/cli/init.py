@@ -110,7 +110,10 @@ def _show_next(started: Started) -> None:
     steps = [f"write your stories into {ref.path.relative_to(ref.root)}{also}"]
     if not started.is_repository:
         steps.append("git init: a run needs a git repository, and this is none yet")
-    steps += ["ralph check     is the plan fit to be run?", "ralph run       work through it"]
+    steps += ["ralph check     is the plan fit to be run?"]
+    if started.placed.touched:
+        steps.append("git add -A && git commit     a run starts from what is committed")
+    steps += ["ralph run       work through it"]
     for number, step in enumerate(steps, 1):
         say(f"  {number}. {step}")
 
