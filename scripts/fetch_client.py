@@ -28,8 +28,12 @@ def main() -> int:
     scratch.mkdir(parents=True, exist_ok=True)
     pip = [sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-cache-dir", "--no-input", "install"]
     only = ["--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement", str(LOCK), "--target", str(FOLDER)]
-    environment = {name: value for name, value in os.environ.items() if name not in ("PIP_USER", "PIP_PREFIX")}
+    misleading = ("PIP_USER", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV", "PIP_DRY_RUN", "PIP_CONSTRAINT")
+    environment = {name: value for name, value in os.environ.items() if name not in misleading}
     environment["TMPDIR"] = str(scratch)
+    if "RUSTUP_HOME" not in environment and not Path("~/.rustup").expanduser().exists():
+        # pip asks rustc for its version, and rustup makes its folder in HOME when it has none.
+        environment["RUSTUP_HOME"] = str(scratch)
     done = subprocess.run([*pip, "-qq", "--progress-bar=off", *only], env=environment, check=False)
     shutil.rmtree(scratch, ignore_errors=True)
     if done.returncode or not CLIENT.exists():
