@@ -1,0 +1,95 @@
+"""What the documents tell people to type exists, is understood, and, where it is quick, does what they say."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from ralph.cli.main import load
+from ralph.cli.table import entries
+from support.cli import ralph_here
+
+ROOT = Path(__file__).resolve().parent.parent
+GENERATED = ("docs/cli.md",)  # by scripts/write_docs.py, and checked with it
+PAGES = [
+    str(path.relative_to(ROOT))
+    for path in (*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")))
+    if str(path.relative_to(ROOT)) not in GENERATED
+]
+ASSIGNMENT = re.compile(r"[A-Z_]+=.*")
+
+
+def command_lines(page: str) -> list[list[str]]:
+    """The words of every command in the `sh` blocks, without what is told about it behind a `#`."""
+    text = (ROOT / page).read_text()
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
+    commands = [command for block in blocks for line in block.splitlines() for command in re.split(r"\s[|>]\s", line)]
+    found = [[word for word in shlex.split(each, comments=True) if not ASSIGNMENT.fullmatch(word)] for each in commands]
+    return [words for words in found if words]
+
+
+def mentioned(page: str) -> list[list[str]]:
+    """The words of every `ralph …` in running text."""
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.M | re.S)
+    return [shlex.split(found) for found in re.findall(r"`ralph ([^`]+)`", text)]
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert ["ralph", "init", "user-login"] in command_lines("README.md")
+    assert ["scripts/demo"] in command_lines("README.md")
+    assert ["rescue", "list"] in mentioned("README.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_line_of_a_page_is_understood(page: str) -> None:
+    for program, *arguments in command_lines(page):
+        if program == "ralph":
+            assert load(arguments[0])[1].parse_args(arguments[1:]), arguments
+        elif program == "python":
+            module = arguments[arguments.index("-m") + 1]
+            assert find_spec(module), f"there is no module {module}"
+        elif program.startswith("scripts/"):
+            script = ROOT / program
+            assert os.access(script, os.X_OK), f"{program} is no program"
+            source = "".join(path.read_text() for path in script.parent.iterdir() if path.is_file())
+            assert [flag for flag in arguments if flag.startswith("--") and flag not in source] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_that_a_page_mentions_exists(page: str) -> None:
+    for name, *words in mentioned(page):
+        if name.startswith("-") or name == "COMMAND":
+            continue
+        assert name in entries(), f"{page} mentions `ralph {name}`"
+        parser = load(name)[1]
+        known = set(parser.flags())
+        assert [word for word in words if word.startswith("--") and word.partition("=")[0] not in known] == []
+        if (actions := set(subcommands(parser))) and words and words[0].islower():
+            assert words[0] in actions, f"{page} mentions `ralph {name} {words[0]}`"
+
+
+def subcommands(parser: ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        if isinstance(action, _SubParsersAction):
+            yield from action.choices
+
+
+def test_the_first_steps_in_a_project_work_as_written(tmp_path: Path) -> None:
+    project = tmp_path / "my-project"
+    project.mkdir()
+    (project / "pyproject.toml").write_text('[project]\nname = "mine"\nversion = "1"\n[tool.pytest.ini_options]\n')
+    subprocess.run(["git", "init", "-q", project], check=True)
+    lines = [words[1:] for words in command_lines("README.md") if words[0] == "ralph"]
+    assert lines[-1] == ["run"]  # needs an agent, and hours
+    for arguments in lines[:-1]:
+        done = ralph_here(*arguments, cwd=project)
+        assert done.code == 0, f"{arguments}: {done.err}"
+    assert (project / ".ralph" / "user-login" / "tasks.json").is_file()
