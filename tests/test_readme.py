@@ -28,12 +28,30 @@ ASSIGNMENT = re.compile(r"[A-Z_]+=.*")
 
 
 def command_lines(page: str) -> list[list[str]]:
-    """The words of every command in the `sh` blocks, without what is told about it behind a `#`."""
-    text = (ROOT / page).read_text()
-    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
-    commands = [command for block in blocks for line in block.splitlines() for command in re.split(r"\s[|>]\s", line)]
-    found = [[word for word in shlex.split(each, comments=True) if not ASSIGNMENT.fullmatch(word)] for each in commands]
-    return [words for words in found if words]
+    """The words of every command in the `sh` blocks of a page."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
+    return [words for block in blocks for line in block.splitlines() for words in commands(line)]
+
+
+def commands(line: str) -> Iterator[list[str]]:
+    """Without redirections, variables, and what is told about it behind a `#`."""
+    reader = shlex.shlex(line, posix=True, punctuation_chars="|<>&;")
+    reader.whitespace_split = True
+    words: list[str] = []
+    into_file = False
+    for word in (*reader, ";"):
+        if word[0] in "|&;":
+            yield from [words] if words else []
+            words = []
+        elif word[0] not in "<>" and not into_file and not ASSIGNMENT.fullmatch(word):
+            words.append(word)
+        into_file = word[0] in "<>"
+
+
+def test_a_line_is_read_as_a_shell_would() -> None:
+    assert list(commands("A=1 ralph x 'a | b' <in >out # more | less")) == [["ralph", "x", "a | b"]]
+    assert list(commands("echo {} | ralph y && cd z")) == [["echo", "{}"], ["ralph", "y"], ["cd", "z"]]
+    assert list(commands("# nothing")) == []
 
 
 def mentioned(page: str) -> list[list[str]]:
