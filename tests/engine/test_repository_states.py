@@ -109,12 +109,17 @@ def test_a_worktree_of_its_own_leaves_uncommitted_work_alone(den: Den) -> None:
     with _same_files(den):
         done = den.run(None, "--worktree")
     assert done.code == 0, done.err
-    branch = done.err.partition("on branch ")[2].partition(";")[0]
-    assert branch.startswith("ralph/feat-")
+    branch = _own_branch(den)
+    assert branch in done.err
     subjects = den.git("log", "--format=%s", f"main..{branch}").splitlines()
     assert subjects[-2:] == ["feat(US-002): Write US-002", "feat(US-001): Write US-001"]
     assert den.git("show", f"{branch}:src/base.txt") == "base"
     assert "staged.txt" not in den.git("ls-tree", "-r", "--name-only", branch)
+
+
+def _own_branch(den: Den) -> str:
+    """The one branch that a run with --worktree has made."""
+    return den.git("branch", "--list", "ralph/feat-*", "--format=%(refname:short)")
 
 
 @contextmanager
@@ -490,6 +495,7 @@ def test_a_project_nested_in_its_workspace(tmp_path: Path) -> None:
     }
     done = _run(root, tmp_path, plays)
     assert done.code == 0, done.out + done.err
+    assert "the checks pass on the final tree" in done.out
     assert [task["status"] for task in json.loads(plan.read_text())["tasks"]] == ["done", "done"]
     assert _git(code, "log", "--format=%s").splitlines() == ["feat(US-002): Task 2", "feat(US-001): Task 1", "first"]
     assert sorted(path.name for path in code.iterdir()) == [".git", "app.py", "one.py", "two.py"]
@@ -500,12 +506,11 @@ def test_a_project_nested_in_its_workspace(tmp_path: Path) -> None:
 
 
 def test_the_copy_of_a_plan_in_a_worktree_is_the_one_that_is_marked(den: Den) -> None:
-    done = den.run(None, "--worktree")
-    branch = done.err.partition("on branch ")[2].partition(";")[0]
+    assert den.run(None, "--worktree").code == 0
+    branch = _own_branch(den)
     assert den.git("show", f"{branch}:{PLAN}").count('"passes": true') == 2
     assert den.status() == {"US-001": "todo", "US-002": "todo"}
-    folder = Path(done.err.partition("working in ")[2].partition(" on branch")[0])
-    assert folder.is_dir()
-    shutil.rmtree(folder)
+    listed = den.git("worktree", "list", "--porcelain").splitlines()
+    shutil.rmtree([line.partition(" ")[2] for line in listed if line.startswith("worktree ")][1])
     den.git("worktree", "prune")
     assert den.run().code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterable
 from typing import Literal
 
@@ -29,7 +30,8 @@ def choose(config: Config, plan: Plan, story: Story | None, when: When) -> tuple
     """The plan's commands, the story's own, those of the stories that are done, then those of the settings.
 
     What proved an earlier story has to go on passing: a change that breaks it is a regression, and the check's name
-    says of which story. The final pass takes every story's.
+    says of which story. The final pass takes every story's, and the `command` steps: until then those have been run as
+    steps, and were evidence.
     """
     chosen = [ChosenCheck(command, command) for command in plan.verify]
     own = [story] if story is not None else []
@@ -43,7 +45,22 @@ def choose(config: Config, plan: Plan, story: Story | None, when: When) -> tuple
         for check in all_checks(config)
         if when in check.when
     ]
+    chosen += _command_steps(config) if when == "final" else []
     return tuple(_once(chosen))
+
+
+def _command_steps(config: Config) -> list[ChosenCheck]:
+    chosen = []
+    for step in config.steps:
+        command, args = step.config.get("command"), step.config.get("args", [])
+        if not step.enabled or step.type != "command" or step.config.get("marker_file"):
+            continue
+        if isinstance(command, str) and command.strip() and isinstance(args, list):
+            line = " ".join([command, *(shlex.quote(str(arg)) for arg in args)])
+            cwd = str(step.config.get("cwd", step.config.get("working_dir", "")))
+            required = not step.continue_on_error
+            chosen.append(ChosenCheck(step.name or step.type, line, step.timeout or None, cwd, required))
+    return chosen
 
 
 def _once(checks: Iterable[ChosenCheck]) -> Iterable[ChosenCheck]:
