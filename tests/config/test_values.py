@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ralph.config.display import show
+from ralph.config.keys import option
 from ralph.config.layers import load
 from ralph.config.schema import Config, Step, StepBreaker
 from ralph.core.errors import ConfigError
@@ -217,3 +219,12 @@ def test_a_step_file_with_every_key_and_comments_is_read(tmp_path: Path) -> None
         ),
         Step(type="git-commit", name="git-commit"),
     )
+
+
+def test_money_is_a_number_and_no_length_of_time(tmp_path: Path) -> None:
+    assert config(tmp_path, "agent: {budget_usd: 90.5}").agent.budget_usd == 90.5
+    assert config(tmp_path, "agent: {budget_usd: '${MOST}'}", {"MOST": "2"}).agent.budget_usd == 2.0
+    assert show(90.0, option("agent.budget_usd")) == "90"
+    assert show(90.0, option("timeout")) == "1m30s"
+    (problem,) = problems(tmp_path, "agent: {budget_usd: 5m}")
+    assert "expected a number of at least 0" in problem.message

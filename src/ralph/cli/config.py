@@ -93,6 +93,7 @@ def run(args: Namespace) -> int:
 
 def _show(args: Namespace) -> int:
     from ralph.config.display import show
+    from ralph.config.keys import option
 
     root, _, settings = _open(args)
     rows = [(key, value, origin) for key, value, origin in settings.items()]
@@ -100,7 +101,7 @@ def _show(args: Namespace) -> int:
         emit_json({k: {"value": v, "origin": o} if args.origin else v for k, v, o in rows})
         return 0
     width = max(len(key) for key, _, _ in rows)
-    shown = [one_line(show(value)) for _, value, _ in rows]
+    shown = [one_line(show(value, option(key))) for key, value, _ in rows]
     room = max(len(text) for text in shown if len(text) <= _WIDEST)
     for (key, _, origin), text in zip(rows, shown, strict=True):
         line = f"{key:<{width}}  {text:<{room}}"
@@ -115,6 +116,7 @@ _WIDEST = 40
 def _get(args: Namespace) -> int:
     from ralph.config.assignment import target
     from ralph.config.display import show
+    from ralph.config.keys import option
     from ralph.core.errors import UsageError
 
     wanted = target(args.key)
@@ -130,10 +132,10 @@ def _get(args: Namespace) -> int:
     if args.json:
         emit_json({"key": wanted.key, "value": value, "origin": history[0][1], "history": history})
         return 0
-    say(show(value))
+    say(show(value, option(wanted.key)))
     if args.origin:
         for each, origin in history:
-            note(f"  {_short(origin, root)}: {one_line(show(each))}")
+            note(f"  {_short(origin, root)}: {one_line(show(each, option(wanted.key)))}")
     return 0
 
 

@@ -13,21 +13,21 @@ from ralph.config.keys import Option
 _KINDS: dict[type, str] = {
     shapes.BoolType: "true or false",
     shapes.IntType: "number",
-    shapes.FloatType: "duration",
+    shapes.FloatType: "number",
     shapes.StrType: "text",
     shapes.VarTupleType: "list",
     shapes.DictType: "mapping",
 }
 
 
-def show(value: Any) -> str:
-    """One line. Lists and mappings as JSON."""
+def show(value: Any, option: Option | None = None) -> str:
+    """One line. Lists and mappings as JSON; a float is a duration, unless the option says otherwise."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return format_duration(value)
+        return format_duration(value) if option is None or is_duration(option) else f"{value:g}"
     if isinstance(value, str | int):
         return str(value)
     return msgspec.json.encode(value).decode()
@@ -38,7 +38,13 @@ def kind(option: Option) -> str:
     shape = shape_of(option)
     if isinstance(shape, shapes.LiteralType):
         return ", ".join(str(value) for value in shape.values)
+    if is_duration(option):
+        return "duration"
     return _KINDS[type(shape)]
+
+
+def is_duration(option: Option) -> bool:
+    return isinstance(option.type, shapes.Metadata) and (option.type.extra or {}).get("form") == "duration"
 
 
 def shape_of(option: Option) -> shapes.Type:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import inspect as shapes
 
-from ralph.config.display import kind, shape_of
+from ralph.config.display import is_duration, kind, shape_of
 from ralph.config.durations import EXPECTED, parse_duration
 from ralph.config.keys import Option, option, options
 from ralph.config.reading import read_text
@@ -48,10 +48,8 @@ def is_switch(declared: Option) -> bool:
 
 
 def _type(declared: Option) -> Callable[[str], Any]:
-    is_duration = isinstance(declared.default, float)
-
     def read(text: str) -> Any:
-        if is_duration:
+        if is_duration(declared):
             seconds = parse_duration(text, declared.flag_unit)
             if seconds is None:
                 unit = "minutes" if declared.flag_unit == 60 else "seconds"

@@ -70,7 +70,8 @@ def _bare(shape: shapes.Type, form: str) -> dict[str, Any]:
         case shapes.IntType():
             return _or_reference({"type": "integer"} | ({"minimum": shape.ge} if shape.ge is not None else {}))
         case shapes.FloatType():
-            return _or_reference({"type": "number", "minimum": 0}, _DURATION)
+            durations = (_DURATION,) if form == "duration" else ()
+            return _or_reference({"type": "number", "minimum": 0}, *durations)
         case shapes.LiteralType():
             return _or_reference({"enum": list(shape.values)})
         case shapes.StrType():

@@ -18,6 +18,7 @@ from ralph.core.problems import Place, Problem
 LARGEST = 1_000_000_000
 _TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,9})?")
 _BETWEEN_COMMAS = re.compile(r"(?:[^,(]|\([^)]*\)?)+")
 _FORMS = {"words": "a list of texts, or one text with commas", "argv": "a command line, or a list of texts"}
 
@@ -88,7 +89,7 @@ class Reader:
                 (inner,) = (t for t in shape.types if not isinstance(t, shapes.NoneType))
                 return self._read(node, inner, key)
             case shapes.FloatType():
-                return self._duration(node, key)
+                return self._duration(node, key) if form == "duration" else self._number(node, key)
             case shapes.IntType():
                 return self._integer(node, shape, key)
             case shapes.BoolType():
@@ -118,6 +119,13 @@ class Reader:
         if seconds is None:
             _expected(expected, scalar, key)
         return seconds
+
+    def _number(self, node: Node, key: str) -> float:
+        expected = "a number of at least 0"
+        scalar = self._scalar(node, expected, key)
+        if not scalar.plain or not _NUMBER.fullmatch(scalar.text):
+            _expected(expected, scalar, key, "leave out the quotes" if _NUMBER.fullmatch(scalar.text) else "")
+        return float(scalar.text)
 
     def _integer(self, node: Node, shape: shapes.IntType, key: str) -> int:
         expected = "a whole number" + (f" of at least {shape.ge}" if shape.ge is not None else "")
