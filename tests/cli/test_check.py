@@ -57,12 +57,18 @@ def edit(ref: PlanRef, **story: Any) -> dict[str, Any]:
 
 
 def test_a_good_plan_is_fine(ref: PlanRef) -> None:
-    assert check(ref) == Completed(0, "", f"{ref.path.relative_to(ref.root)}: fine\n")
+    done = check(ref)
+    assert (done.code, done.out, done.err.splitlines()[0]) == (0, "", f"{ref.path.relative_to(ref.root)}: fine")
     assert check(ref, "--strict").code == 0
 
 
 def test_the_answer_for_programs(ref: PlanRef) -> None:
-    assert check(ref, "--json").json == {
+    told = check(ref, "--json").json
+    budget = told["plans"][0].pop("budget")
+    assert [line["name"] for line in budget] == (
+        ["prompt", "readme", "spec", "total"] if ref.layout == "spec.md" else []
+    )
+    assert told == {
         "workspace": str(ref.root),
         "errors": 0,
         "warnings": 0,
@@ -78,7 +84,7 @@ def test_warnings_count_only_when_asked(ref: PlanRef) -> None:
     done = check(ref)
     assert done.code == 0
     assert ": warning[" in done.out
-    assert done.err == f"{ref.path.relative_to(ref.root)}: 1 warning\n"
+    assert done.err.splitlines()[0] == f"{ref.path.relative_to(ref.root)}: 1 warning"
     assert check(ref, "--strict").code == ExitCode.BAD_DATA
     assert check(ref, "--strict", "--json").code == ExitCode.BAD_DATA
 
@@ -210,6 +216,13 @@ def test_a_spec_has_a_budget(tmp_path: Path) -> None:
     assert problem["where"]["file"] == str(tmp_path / "prompt.md")
     ref.path.write_text(ref.path.read_text() + "\n" + "words " * 4000)
     assert codes(check(ref, "--json")) == ["over-budget"] * 3  # the prompt, the spec, all together
+    assert "tokens that every session reads, about: prompt " in check(ref).err
+
+
+@pytest.mark.parametrize("layout", ["plan.md", "tasks.json", "steps", "feature", "spec.md"])
+def test_the_example_of_a_new_plan_is_no_story(layout: str, tmp_path: Path) -> None:
+    assert ralph_here("init", "--layout", layout, cwd=tmp_path).code == 0
+    assert "example" in codes(ralph_here("check", "--json", cwd=tmp_path))
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "outside", "broken"])

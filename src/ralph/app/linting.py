@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,8 +22,18 @@ from ralph.host.files import read_bytes
 from ralph.plans.lint import lint
 from ralph.plans.places import Places
 from ralph.plans.registry import LAYOUTS
+from ralph.plans.spec_md import BudgetLine, token_budget
 
 Flags = Mapping[str, object]
+
+
+class Checked(Struct, frozen=True):
+    """One plan that was looked at."""
+
+    ref: PlanRef
+    problems: tuple[Problem, ...]
+    budget: tuple[BudgetLine, ...] = ()
+    """What every session reads, for a layout that has to keep it small."""
 
 
 class Report(Struct, frozen=True):
@@ -31,11 +41,11 @@ class Report(Struct, frozen=True):
 
     root: Path
     settings: tuple[Problem, ...]
-    plans: tuple[tuple[PlanRef, tuple[Problem, ...]], ...]
+    plans: tuple[Checked, ...]
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        return self.settings + tuple(problem for _, found in self.plans for problem in found)
+        return self.settings + tuple(problem for plan in self.plans for problem in plan.problems)
 
 
 def check(args: Namespace, env: Mapping[str, str] | None = None) -> Report:
@@ -48,7 +58,7 @@ def check(args: Namespace, env: Mapping[str, str] | None = None) -> Report:
     for ref in _refs(root, path, flags, settings):
         settings, found = _load(root, ref.layout, env, flags)
         trouble += found
-        plans.append((ref, tuple(lint_plan(ref, settings, env))))
+        plans.append(lint_plan(ref, settings, env))
     return Report(root, tuple(dict.fromkeys(trouble)), tuple(plans))
 
 
@@ -108,13 +118,13 @@ def _load(root: Path, layout: str, env: Mapping[str, str], flags: Flags) -> tupl
     return settings, [*settings.warnings, *unknown_names(settings)]
 
 
-def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | None = None) -> list[Problem]:
+def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | None = None) -> Checked:
     """Without settings nothing is said about checks: they may be in what could not be read."""
     store = store_for(ref, os.environ if env is None else env)
     try:
         loaded = store.load()
     except PlanError as error:
-        return _problems_of(error, str(ref.path))
+        return Checked(ref, tuple(_problems_of(error, str(ref.path))))
     config = settings.config if settings else Config()
     found = [Problem("beside", notice, Place(str(ref.path)), severity=Severity.WARNING) for notice in loaded.notices]
     found += lint(
@@ -123,9 +133,11 @@ def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | 
         has_checks=settings is None or has_checks(config),
         review_cap=config.review.cap,
     )
-    if ref.layout == "spec.md":
-        found += _over_budget(store.layout.locations(ref), loaded.source.decode(), ref.root)
-    return found
+    if ref.layout != "spec.md":
+        return Checked(ref, tuple(found))
+    where = store.layout.locations(ref)
+    budget = token_budget(_text(where.prompt, ref.root), _text(where.readme, ref.root), loaded.source.decode())
+    return Checked(ref, (*found, *_over_budget(budget, where)), budget)
 
 
 def _problems_of(error: BadData, file: str = "") -> list[Problem]:
@@ -138,23 +150,18 @@ def has_checks(config: Config) -> bool:
     return steps or any(not check.allow_failure for check in all_checks(config))
 
 
-def _over_budget(where: Locations, spec: str, root: Path) -> list[Problem]:
+def _over_budget(budget: Iterable[BudgetLine], where: Locations) -> Iterator[Problem]:
     """Seed layout `spec.md`: what every session reads has to stay small."""
-    from ralph.plans.spec_md import token_budget
-
-    lines = token_budget(_text(where.prompt, root), _text(where.readme, root), spec)
     files = {"prompt": where.prompt, "readme": where.readme, "spec": where.plan}
-    return [
-        Problem(
-            "over-budget",
-            f"{line.name} takes about {line.tokens} tokens of a budget of {line.budget}",
-            Place(str(files.get(line.name) or where.plan)),
-            "every session reads it; move details to reference documents or beads",
-            Severity.WARNING,
-        )
-        for line in lines
-        if line.over
-    ]
+    for line in budget:
+        if line.over:
+            yield Problem(
+                "over-budget",
+                f"{line.name} takes about {line.tokens} tokens of a budget of {line.budget}",
+                Place(str(files.get(line.name) or where.plan)),
+                "every session reads it; move details to reference documents or beads",
+                Severity.WARNING,
+            )
 
 
 def _text(path: Path | None, root: Path) -> str:

@@ -53,9 +53,10 @@ def _count(problems: Iterable[Problem]) -> tuple[int, int]:
 def _document(report: Report) -> dict[str, object]:
     errors, warnings = _count(report.problems)
     plans = []
-    for ref, found in report.plans:
-        own = _count(found)
-        plans.append({"plan": ref.path, "layout": ref.layout, "errors": own[0], "warnings": own[1]})
+    for plan in report.plans:
+        own = _count(plan.problems)
+        counts = {"errors": own[0], "warnings": own[1]}
+        plans.append({"plan": plan.ref.path, "layout": plan.ref.layout, **counts, "budget": plan.budget})
     return {
         "workspace": report.root,
         "errors": errors,
@@ -75,8 +76,11 @@ def _print(report: Report) -> None:
             say(f"    {one_line(problem.hint)}", "dim")
     if report.settings:
         note(f"settings: {_tally(report.settings)}")
-    for ref, found in report.plans:
-        note(f"{_near(str(ref.path))}: {_tally(found) if found else 'fine'}")
+    for plan in report.plans:
+        note(f"{_near(str(plan.ref.path))}: {_tally(plan.problems) if plan.problems else 'fine'}")
+        if plan.budget:
+            *parts, total = (f"{line.name} {line.tokens:,} of {line.budget:,}" for line in plan.budget)
+            note(f"  tokens that every session reads, about: {', '.join(parts)}; {total}")
 
 
 def _near(where: str) -> str:

@@ -14,6 +14,8 @@ from ralph.plans.prose import count_sentences, vague_words
 
 MOST_CRITERIA = 8
 MOST_SENTENCES = 3
+_EXAMPLE = "Replace this example"
+"""How the title of the story begins that every new plan has."""
 
 
 def lint(plan: Plan, places: Places, *, has_checks: bool, review_cap: int = 5) -> list[Problem]:
@@ -68,6 +70,9 @@ def _about_reviews(plan: Plan, places: Places, review_cap: int) -> Iterator[Prob
 
 def _about_text(index: int, story: Story, places: Places) -> Iterator[Problem]:
     name = f"story {one_line(story.id, 60)}"
+    if story.title.startswith(_EXAMPLE):
+        where = places.story(index, "title")
+        yield _warning("example", f"{name} is the example of a new plan", where, "write your own story there", story)
     if not story.title.strip():
         where = places.story(index, "title")
         yield _warning("no-title", f"{name} has no title", where, "say in a few words what it gives", story)
