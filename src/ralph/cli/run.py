@@ -18,7 +18,7 @@ from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
 from ralph.config.flags import add_options
 from ralph.config.trust import Verdict
-from ralph.core.errors import UsageError
+from ralph.core.errors import SetupError, UsageError
 from ralph.core.events import Record
 from ralph.host.ptable import require_process_control
 from ralph.host.signals import StopSignal
@@ -67,6 +67,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--config", metavar="NAME", help="use .ralph/configs/NAME as well")
     parser.add_argument("--stash", action="store_true", help="put uncommitted work on git's stash first")
     parser.add_argument("--worktree", action="store_true", help="work in a git worktree of its own, on its own branch")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--sandbox", action="store_true", help="run the agent in a sandbox or not at all")
+    where.add_argument("--no-sandbox", action="store_true", help="run the agent right here (default)")
     parser.add_argument("--trust", action="store_true", help="agree to the commands the workspace names")
     parser.add_argument("--reset-circuit", action="store_true", help="forget failures of earlier runs")
     add_options(parser.add_argument_group("settings for this run"), KEYS)
@@ -81,6 +84,10 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
     if sum((args.quiet, args.json, args.verbose)) > 1:
         raise UsageError("--quiet, --verbose and --json exclude each other", hint="give one of them")
+    if args.sandbox:
+        raise SetupError(
+            "there is no sandbox that Ralph could use", hint="run Ralph itself in a container, and leave out --sandbox"
+        )
     prepared = prepare_spec(args, os.environ, extra_env)
     for problem in prepared.settings.warnings:
         warn(str(problem))
