@@ -63,18 +63,11 @@ def has(project: LoopProject, kind: type) -> bool:
 
 
 def goes_on(project: LoopProject) -> None:
-    """The next run works through the whole plan, on an agent that behaves."""
+    """The next run does the first story, with an agent that behaves."""
     (project.home / "slow").unlink(missing_ok=True)
-    done = run_ralph(project)
+    done = run_ralph(project, "run", "--plain", "--once")
     assert (done.code, done.err) == (0, "")
-    subjects = project.git("log", "--reverse", "--format=%s").splitlines()
-    assert [s for s in subjects if not s.startswith("chore(ralph)")] == [
-        "the project",
-        "feat(US-001): Say one",
-        "feat(US-002): Say two",
-        "three, by the agent itself",
-        "feat(US-003): Say three",
-    ]
+    assert project.git("log", "--grep", "^feat", "--format=%s") == "feat(US-001): Say one"
     assert not (project.root / "src/half.txt").exists()
     assert project.health() == []
     assert project.processes() == []
@@ -182,5 +175,6 @@ def test_of_two_runs_started_in_the_same_moment_exactly_one_runs(project: LoopPr
         done = [finish(first), finish(second)]
     assert sorted(each.code for each in done) in ([0, 73], [0, 0])
     started = [event for event in project.events() if isinstance(event, AgentStarted)]
-    assert len(started) == 4
-    goes_on(project)
+    assert len(started) == len(project.scenario.attempts)
+    assert project.health() == []
+    assert project.processes() == []
