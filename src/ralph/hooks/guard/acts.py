@@ -1,8 +1,7 @@
 """What commands do to files, whichever program it is: read, write, delete, move. Each act is judged by its place."""
 
 from ralph.hooks.guard import places as at
-from ralph.hooks.guard.globs import has_glob
-from ralph.hooks.guard.marks import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, is_mark
+from ralph.hooks.guard.marks import NETWORK, OPAQUE, PARENT, SECRET, UNKNOWN, is_known, is_mark
 from ralph.hooks.guard.places import Place
 from ralph.hooks.guard.secrets import is_private_key, is_secret_file
 from ralph.hooks.guard.state import Shell
@@ -27,8 +26,7 @@ def delete(shell: Shell, path: str, argv: list[str], recursive: bool) -> None:
     if kind in _ELSEWHERE:
         shell.deny(*_ELSEWHERE[kind], argv)
     elif kind == at.ROOT:
-        if recursive or has_glob(path):
-            shell.deny("destruction", f"This deletes {_called(place)} and everything in it", argv)
+        shell.deny("destruction", f"This deletes {_called(place)} and everything in it", argv)
     elif kind == at.ALL:
         shell.deny("destruction", "This deletes everything in the workspace", argv)
     elif kind == at.GIT:
@@ -115,6 +113,8 @@ def contents(shell: Shell, path: str) -> str:
     place = shell.locate(path)
     if place.kind == at.NET:
         return NETWORK
+    if place.kind == at.OWN and "pid" in path:
+        return PARENT
     if place.kind == at.NULL and not path.endswith(("/tty", "/stdin", "random")):
         return ""
     return UNKNOWN + (SECRET if is_secret(shell, path) else "")

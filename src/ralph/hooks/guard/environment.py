@@ -34,6 +34,10 @@ def judge_variable(shell: Shell, name: str, value: str) -> None:
         shell.deny("tampering", "This turns the project's git hooks off", shown)
     elif name.startswith("GIT_CONFIG_VALUE_") or name == "GIT_CONFIG_PARAMETERS":
         _configuration(shell, value, shown)
+    elif name.startswith("BASH_FUNC_"):
+        from ralph.hooks.guard.walk import run_text
+
+        run_text(shell.fork(), f"imported {value}; imported")
     elif name == "BASH_ENV" or name == "ENV" or name == "ZDOTDIR":
         _startup(shell, value)
 

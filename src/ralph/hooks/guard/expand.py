@@ -147,7 +147,7 @@ def _values(shell: Shell, part: Part) -> list[str]:
     from ralph.hooks.guard.walk import run_apart, run_as_file
 
     if isinstance(part, Sub):
-        return [run_apart(shell, part.script).rstrip("\n")]
+        return [run_apart(shell, part.script, shell.stdin).rstrip("\n")]
     if isinstance(part, Proc):
         return [run_as_file(shell, part)]
     if isinstance(part, Sum):

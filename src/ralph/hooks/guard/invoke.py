@@ -128,11 +128,11 @@ def _guessed(shell: Shell, base: str, argv: list[str]) -> str:
         shell.deny("remote-code", "This runs what a server sends", argv)
     if OPAQUE in argv[0]:
         shell.deny("opaque", "What this runs cannot be read here", argv)
-    if has_glob(base) and is_known(base):
-        return next((name for name in NOTORIOUS if matches(base, name)), base)
     flags = {letter for arg in argv[1:] if arg.startswith("-") and not arg.startswith("--") for letter in arg[1:]}
     if "r" in flags and "f" in flags:
         return "rm"  # `$x -rf …`
+    if has_glob(base) and is_known(base) and any(letter.isalpha() for letter in base):
+        return next((name for name in NOTORIOUS if matches(base, name)), base)
     return base
 
 

@@ -55,11 +55,15 @@ class Shell:
         """What the command itself wrote to files, by full path."""
         self.listeners: dict[str, Script] = {}
         """The commands behind `>(…)`, by the path that stands for them."""
+        self.streams: dict[str, str] = {}
+        """What can be read from further file descriptors."""
         self.traps: list[str] = []
         self.calls: list[tuple[str, int]] = []
         """Functions being run, and how many processes deep."""
         self.spawned = 0
         self.depth = 0
+        self.stdin = ""
+        """What a command in a substitution reads, unless it is given something else."""
         self.is_elsewhere = False
         """On another machine, or in a container: nothing there is the workspace."""
 
@@ -126,9 +130,23 @@ class Shell:
             return self.places.home
         if name in ("CLAUDE_PROJECT_DIR", "GITHUB_WORKSPACE", "INIT_CWD", "WORKSPACE", "PROJECT_ROOT"):
             return self.places.workspace
+        if name in _IN_HOME:
+            return f"{self.places.home}/{_IN_HOME[name]}"
         return _FIXED.get(name)
 
 
+_IN_HOME = {
+    "HISTFILE": ".bash_history",
+    "RALPH_STATE_HOME": ".local/state/ralph",
+    "RALPH_POLICY": ".local/state/ralph/policy.json",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_DATA_HOME": ".local/share",
+    "CARGO_HOME": ".cargo",
+    "GOPATH": "go",
+    "NVM_DIR": ".nvm",
+}
 _FIXED = {
     "IFS": " \t\n",
     "TMPDIR": "/tmp",

@@ -31,6 +31,8 @@ from ralph.hooks.guard.shell import (
 from ralph.hooks.guard.state import Shell
 
 _MOST_TURNS = 10
+_MOST_TRAPS = 3
+"""A trap may set another one."""
 _LONGEST_OUTPUT = 200_000
 
 
@@ -66,9 +68,10 @@ def run_as_file(shell: Shell, part: Proc) -> str:
 
 def end(shell: Shell) -> None:
     """When a shell ends, its traps are run."""
-    traps, shell.traps = shell.traps, []
-    for trap in traps:
-        run_text(shell, trap)
+    for _ in range(_MOST_TRAPS):
+        traps, shell.traps = shell.traps, []
+        for trap in traps:
+            run_text(shell, trap)
 
 
 def run_script(shell: Shell, script: Script, stdin: str = "") -> str:
@@ -117,6 +120,7 @@ def _simple(shell: Shell, node: Simple, stdin: str) -> str:
         for assign in node.assigns:
             _assign(shell, assign)
         return _write_redirects(shell, node.redirects, "", [])
+    shell.stdin = stdin
     argv = [field for word in node.words for field in expand(shell, word)]
     if argv and argv[0] in DECLARES:
         for assign in node.assigns:
@@ -228,12 +232,21 @@ def _branch(shell: Shell, node: Branch, stdin: str) -> list[Shell]:
 
 def _read_redirects(shell: Shell, redirects: list[Redirect], stdin: str) -> str:
     for redirect in redirects:
-        if redirect.op == "<<":
-            stdin = text_of(shell, redirect.word)
-        elif redirect.op == "<<<":
-            stdin = text_of(shell, redirect.word) + "\n"
-        elif redirect.op in ("<", "<>") and redirect.fd in ("", "0"):
-            stdin = acts.contents(shell, text_of(shell, redirect.word))
+        if redirect.op == "<&":
+            stdin = shell.streams.get(text_of(shell, redirect.word), stdin)
+            continue
+        if redirect.op not in ("<<", "<<<", "<", "<>"):
+            continue
+        text = text_of(shell, redirect.word)
+        if redirect.op == "<<<":
+            text += "\n"
+        elif redirect.op != "<<":
+            acts.look(shell, text, ["<", text])
+            text = acts.contents(shell, text)
+        if redirect.fd in ("", "0"):
+            stdin = text
+        else:
+            shell.streams[redirect.fd] = text
     return stdin
 
 

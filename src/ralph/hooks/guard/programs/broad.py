@@ -22,10 +22,7 @@ def is_broad(pattern: str) -> bool:
 
 
 def is_ours(pattern: str) -> bool:
-    plain = pattern.lower().replace("[", "").replace("]", "").replace("\\", "")
-    return any(
-        plain == name
-        or plain.startswith((name + " ", name + "-", name + "."))
-        or (f" {name}" in f" {plain}" and plain.split()[-1:] == [name])
-        for name in OURS
+    plain = "".join(
+        letter if letter.isalnum() or letter in "-_/" else " " for letter in pattern.lower().replace("[", "")
     )
+    return "/" not in plain and any(word in OURS or word.startswith("ralph-loop") for word in plain.split())

@@ -196,6 +196,8 @@ _HARM = {
     "kafka-topics.sh": (("--delete",),),
     "kafka-consumer-groups": (("--delete",),),
     "curator": (("delete",),),
+    "kafka-delete-records": ((),),
+    "kafka-delete-records.sh": ((),),
     "cockroach": (("node", "decommission"),),
     "pscale": (("database", "delete"), ("branch", "delete")),
     "turso": (("db", "destroy"),),

@@ -21,7 +21,8 @@ def remove(call: Invocation) -> str:
 
 def remove_folder(call: Invocation) -> str:
     for path in call.options().rest:
-        acts.delete(call.shell, path, call.argv, False)
+        if call.shell.locate(path).kind != at.ROOT:  # not empty: it stays
+            acts.delete(call.shell, path, call.argv, False)
     return ""
 
 
@@ -63,6 +64,7 @@ def move(call: Invocation) -> str:
 
 def _arrive(call: Invocation, target: str, path: str, text: str | None) -> None:
     """Contents that are known, or secret, stay so under the new name; so does a program."""
+    acts.look(call.shell, path, call.argv)
     if path.startswith(("/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", "/usr/local/bin/")):
         text = "program:" + path.rpartition("/")[2]
     if text is None:
@@ -236,6 +238,8 @@ def zip_files(call: Invocation) -> str:
     if not options.rest:
         return ""
     target, paths = options.rest[0], options.rest[1:]
+    if target == "-":
+        return LOCAL + "".join(_content_marks(call, path) for path in paths)
     acts.write(call.shell, target, call.argv)
     if options.has("-m", "--move"):
         for path in paths:

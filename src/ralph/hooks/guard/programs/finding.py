@@ -3,7 +3,7 @@
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.globs import takes_everything
 from ralph.hooks.guard.invoke import Invocation
-from ralph.hooks.guard.marks import LOCAL, UNKNOWN
+from ralph.hooks.guard.marks import LOCAL, UNKNOWN, is_known
 
 _NAMES = ("-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname", "-inum", "-samefile")
 _RUNS = ("-exec", "-execdir", "-ok", "-okdir")
@@ -23,11 +23,11 @@ def find(call: Invocation) -> str:
     for path in search.written:
         acts.write(call.shell, path, call.argv)
     for root in search.roots:
-        if search.deletes:
-            acts.delete(call.shell, root if not search.names else search.found(root), call.argv, True)
-        for command in search.commands:
-            found = search.found(root)
-            call.run([arg.replace("{}", found) for arg in command])
+        for found in search.all_found(root):
+            if search.deletes:
+                acts.delete(call.shell, found if search.names else root, call.argv, True)
+            for command in search.commands:
+                call.run([arg.replace("{}", found) for arg in command])
     return "".join(search.found(root) + "\n" for root in search.roots)
 
 
@@ -70,6 +70,11 @@ class _Search:
         self.commands.append(args[start:stop])
         return stop + 1
 
+    def all_found(self, root: str) -> list[str]:
+        """Each name may be in the folder itself, or deeper."""
+        names = [name.strip("*").strip("/") for name in self.names if is_known(name)]
+        return [self.found(root), *[f"{root.rstrip('/')}/{name}" for name in names if name]]
+
     def found(self, root: str) -> str:
         """A path that stands for what is found below a folder."""
         root = root.rstrip("/") or "/"
@@ -110,8 +115,26 @@ def xargs(call: Invocation) -> str:
         for line in data.splitlines()[:_MOST_LINES] or [UNKNOWN]:
             out += call.run([arg.replace(mark, line.strip()) for arg in command], "")
         return out
-    items = [item.strip("'\"") for item in data.split()[:_MOST_ITEMS]] or [UNKNOWN]
+    items = _items(data)[:_MOST_ITEMS] or [UNKNOWN]
     return call.run([*command, *items], "")
+
+
+def _items(data: str) -> list[str]:
+    """Split as xargs does: quotes hold together what they enclose."""
+    if "'" not in data and '"' not in data:
+        return data.split()
+    items, current, quote, is_open = [], "", "", False
+    for letter in data:
+        if quote:
+            quote, current = ("", current) if letter == quote else (quote, current + letter)
+        elif letter in "'\"":
+            quote, is_open = letter, True
+        elif letter.isspace():
+            items += [current] if current or is_open else []
+            current, is_open = "", False
+        else:
+            current += letter
+    return [*items, current] if current or is_open else items
 
 
 JUDGES = {

@@ -47,6 +47,8 @@ def forge(call: Invocation) -> str | None:
         return None
     if words[0] == "api":
         return _api(call, options)
+    if any(SECRET in value for name, value in options.values if name not in ("-H", "--header")):
+        call.deny("exfiltration", "This publishes secrets")
     if words[:2] == ["auth", "token"]:
         return UNKNOWN + SECRET
     if words[:2] == ["gist", "create"]:

@@ -1,6 +1,7 @@
 """git: what destroys commits or uncommitted work, what leaves the repository, and what git is told to run."""
 
 from ralph.hooks.guard import acts
+from ralph.hooks.guard import places as at
 from ralph.hooks.guard.globs import takes_everything
 from ralph.hooks.guard.invoke import Invocation
 from ralph.hooks.guard.marks import LOCAL, SECRET, UNKNOWN
@@ -93,12 +94,20 @@ def checkout(call: Invocation, args: list[str]) -> None:
         call.deny("git-history", "This throws away changes that are not committed")
     if options.has("--pathspec-from-file") or any(_is_tree(path) for path in (options.after or words)):
         call.deny("git-history", "This throws away the changes of a whole tree")
+    _judge_own(call, options.after or words[1:])
     if options.has("-B") and (options.value("-B") or "") in MAIN:
         call.deny("git-history", "This makes a main branch point elsewhere")
     if new := options.value("-b", "-B", "--orphan"):
         call.shell.branch = new
     elif len(words) == 1 and not options.after:
         call.shell.branch = words[0]
+
+
+def _judge_own(call: Invocation, paths: list[str]) -> None:
+    """An older version of the agent's settings is a change of them."""
+    for path in paths:
+        if call.shell.locate(path).kind == at.OWN:
+            acts.write(call.shell, path, call.argv)
 
 
 def switch(call: Invocation, args: list[str]) -> None:
@@ -115,6 +124,7 @@ def restore(call: Invocation, args: list[str]) -> None:
     options = Options(args, "s", ("--source", "--pathspec-from-file"))
     if options.has("--staged", "-S") and not options.has("--worktree", "-W"):
         return
+    _judge_own(call, options.rest)
     if options.has("--pathspec-from-file") or any(_is_tree(path) for path in options.rest):
         call.deny("git-history", "This throws away the changes of a whole tree")
 
@@ -244,7 +254,9 @@ def worktree(call: Invocation, args: list[str]) -> None:
 def submodule(call: Invocation, args: list[str]) -> None:
     words = [arg for arg in args if not arg.startswith("-")]
     if words[:1] == ["foreach"]:
-        call.run_text(" ".join(words[1:]))
+        call.run_text(
+            " ".join(arg for arg in args[args.index("foreach") + 1 :] if arg not in ("--recursive", "--quiet"))
+        )
     if words[:1] == ["deinit"] and {"-f", "--force"} & set(args):
         call.deny("git-history", "This deletes submodules with changes that are not committed")
 

@@ -195,10 +195,14 @@ def awk(call: Invocation) -> str | None:
         for path in options.rest[1:]:
             acts.write(call.shell, path, call.argv)
     paths = options.rest[1:]
+    for path in paths:
+        acts.look(call.shell, path, call.argv)
     if any("BEGIN" in code or '"' in code for code in codes):
         return OPAQUE
     data = call.stdin or call.files(paths)
-    return data if data.strip() in ("*", "./*") else call.output()
+    if data.strip() in ("*", "./*"):
+        return data
+    return OPAQUE if data and is_known(data) else call.output()
 
 
 def make(call: Invocation) -> str | None:
@@ -219,11 +223,29 @@ def make(call: Invocation) -> str | None:
 
 
 def _recipes(call: Invocation, text: str) -> None:
+    judge_source(call, text)
     for line in text.split("\n"):
         if line.startswith(("\t", "    ")) and is_known(line):
             call.run_text(line.strip().lstrip("@-+").replace("$$", "$"))
+        elif ";" in line and ":" in line.partition(";")[0]:
+            call.run_text(line.partition(";")[2])
         elif "$(shell " in line:
             call.run_text(line.partition("$(shell ")[2].rstrip(")"))
+
+
+def compiler(call: Invocation) -> str | None:
+    """C that comes in on stdin, or that the command itself wrote."""
+    options = call.options(valued="oxIDLl")
+    for path in options.rest:
+        text = call.stdin if path == "-" else call.shell.files.get(call.shell.full(path), "")
+        _judge_code(call, "node", text)
+    return None
+
+
+def manual(call: Invocation) -> str | None:
+    for command in call.options(valued="PS", valued_long=("--pager",)).all("-P", "--pager"):
+        call.run_text(command)
+    return None
 
 
 def debugger(call: Invocation) -> str | None:
@@ -248,7 +270,10 @@ def editor(call: Invocation) -> str | None:
     texts = [call.stdin]
     args = call.args
     for i, arg in enumerate(args):
-        if arg in ("-c", "--cmd", "-e", "--eval", "-f", "--funcall") and i + 1 < len(args):
+        is_command = arg in ("--cmd", "--eval", "--funcall") or (
+            arg[:1] == "-" and arg[1:2] != "-" and arg[-1] in "cef"
+        )
+        if is_command and i + 1 < len(args):
             texts.append(args[i + 1])
         elif arg.startswith("+"):
             texts.append(arg[1:])
@@ -266,6 +291,8 @@ def _editor_line(call: Invocation, line: str) -> None:
         if line.startswith(mark):
             call.run_text(line[len(mark) :].rstrip("'\""))
             return
+    if "call-process" in line or "start-process" in line:
+        call.run([piece for piece in line.partition("-process")[2].split('"')[1::2] if piece])
     for name in (
         "system(",
         "shell-command ",
@@ -301,6 +328,8 @@ JUDGES = {
     "ruby": ruby,
     **dict.fromkeys(one_of("awk gawk mawk nawk"), awk),
     **dict.fromkeys(("make", "gmake", "remake"), make),
+    **dict.fromkeys(one_of("gcc cc clang tcc g++ c++ clang++"), compiler),
+    "man": manual,
     "gdb": debugger,
     "lldb": debugger,
     **dict.fromkeys(one_of("vi vim nvim ed ex emacs emacsclient view vimdiff red"), editor),

@@ -4,6 +4,8 @@ from ralph.hooks.guard import acts
 from ralph.hooks.guard.invoke import Invocation
 from ralph.hooks.guard.marks import is_known
 
+_NONE = ("000", "0", "a-rwx")
+
 
 def change_mode(call: Invocation) -> str:
     recursive = any(arg == "--recursive" or (arg.startswith("-") and "R" in arg) for arg in call.args)
@@ -19,7 +21,9 @@ def change_mode(call: Invocation) -> str:
     for path in paths:
         if recursive and breaks and _is_wide(mode):
             call.deny("permissions", f"This makes everything below {path} writable by everybody")
-        acts.change(call.shell, path, call.argv, "the rights", (recursive and breaks) or mode in ("000", "0", "a-rwx"))
+        acts.change(
+            call.shell, path, call.argv, "the rights", (recursive and breaks) or _is_wide(mode) or mode in _NONE
+        )
     return ""
 
 

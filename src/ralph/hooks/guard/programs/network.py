@@ -62,10 +62,11 @@ def curl(call: Invocation) -> str:
         method = (options.value("-X", "--request") or "").upper()
         if method == "DELETE" and urls and is_known(host_of(urls[0])):
             call.deny("cloud", f"This deletes something on {host_of(urls[0])}")
-    elif (options.value("-X", "--request") or "").upper() == "DELETE" and _is_search_index(urls[0]):
-        call.deny("databases", "This deletes a search index")
+    if _empties_an_index(urls, (options.value("-X", "--request") or "").upper()):
+        call.deny("databases", "This deletes a search index, or what is in it")
     data = NETWORK if not is_local else UNKNOWN + NETWORK
-    for path in options.all("-o", "--output"):
+    targets = [path for path in options.all("-o", "--output") if path not in ("-", "/dev/stdout")]
+    for path in targets:
         acts.write(call.shell, path, call.argv)
         keep(call.shell, path, NETWORK)
     if options.has("-O", "--remote-name", "--remote-name-all", "-J"):
@@ -73,11 +74,14 @@ def curl(call: Invocation) -> str:
         return ""
     for path in options.all("-K", "--config"):
         acts.look(call.shell, path, call.argv)
-    return "" if options.has("-o", "--output") else data
+    return "" if targets else data
 
 
-def _is_search_index(url: str) -> bool:
-    return ":9200" in url and (url.rstrip("/").endswith(("_all", "*")) or url.count("/") <= 3)
+def _empties_an_index(urls: list[str], method: str) -> bool:
+    """Search servers by their usual ports."""
+    if any("_delete_by_query" in url for url in urls):
+        return True
+    return method == "DELETE" and any(f":{port}/" in url for url in urls for port in (9200, 7700, 8983, 6333))
 
 
 def _keep_remote_names(call: Invocation, urls: list[str]) -> None:
@@ -256,7 +260,7 @@ def lookup(call: Invocation) -> str:
     return UNKNOWN
 
 
-_RCLONE_HARM = one_of("purge delete deletefile sync move cleanup rmdirs")
+_RCLONE_HARM = one_of("purge delete deletefile sync move cleanup rmdir rmdirs")
 
 
 def send_file(call: Invocation) -> str:

@@ -44,6 +44,7 @@ _SENDS = one_of(
     httpx.request urllib.request.urlretrieve aiohttp.post webbrowser.open
     """
 )
+_SENDING = one_of("send sendall sendto sendmail send_message post put patch request upload_file put_object storbinary")
 KNOWN = _SHELL | _SPAWN | _DELETE | _WRITE_FIRST | _WRITE_SECOND | _MOVE | _SENDS
 
 
@@ -57,6 +58,7 @@ class World:
         self.narrowed = 0
         """Under a condition: not everything that a loop goes over."""
         self.database = ""
+        self.has_cloud = False
         self.is_connected = False
         self.gives_streams = False
 
@@ -222,12 +224,16 @@ class World:
             return python_texts.method(of, name, args)
         if name in ("execute", "executescript", "executemany", "query", "raw") and isinstance(first, str):
             self._statement(first)
+        if name in ("system", "popen") and isinstance(first, str):  # of a C library, of somebody's wrapper
+            return self.call.run_text(first, "")
         if name in ("connect", "connect_ex") and isinstance(first, list):
             self.is_connected = not acts.is_local_host(as_text(first[0]))
             if self.gives_streams and self.is_connected:
                 self._stream()
-        if name in ("send", "sendall", "sendto", "sendmail", "send_message", "post", "put") and SECRET in as_text(args):
+        if name in _SENDING and SECRET in as_text(args):
             self.call.deny("exfiltration", "This sends secrets to another machine")
+        if self.has_cloud and name.startswith(("delete_", "terminate", "remove_", "destroy", "purge_")):
+            self.call.deny("cloud")
         if name in ("drop_database", "drop_all", "drop_collection", "flushall", "flushdb"):
             self.call.deny("databases")
         if name in ("extractall", "extract"):

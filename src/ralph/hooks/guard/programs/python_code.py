@@ -11,6 +11,7 @@ from ralph.hooks.guard.state import TooMuch
 _MOST_TURNS = 8
 _MOST_ITEMS = 300
 _DEEPEST = 6
+_CLOUD = ("boto3", "botocore", "azure", "kubernetes", "digitalocean", "hcloud", "libcloud")
 
 
 def judge_python(call: Invocation, code: str) -> None:
@@ -25,6 +26,10 @@ def judge_python(call: Invocation, code: str) -> None:
 
         judge_code(call, "python", code)
         return
+    from ralph.hooks.guard.programs.script_code import EMPTIES
+
+    if any(part in code for part in EMPTIES):
+        call.deny("databases", "This deletes every record of a table")
     _Reader(call).block(tree.body)
 
 
@@ -51,6 +56,9 @@ class _Reader:
 
     def statement(self, node: ast.stmt) -> None:
         self.world.call.shell.meter.step()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            self.world.has_cloud |= any(module.split(".")[0] in _CLOUD for module in modules)
         if isinstance(node, ast.Import):
             for alias in node.names:
                 name = alias.asname or alias.name.partition(".")[0]

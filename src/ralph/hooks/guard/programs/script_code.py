@@ -6,7 +6,7 @@ them and takes the constants that they are given.
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.invoke import Invocation
-from ralph.hooks.guard.marks import NETWORK, OPAQUE, is_known
+from ralph.hooks.guard.marks import NETWORK, OPAQUE, SECRET, is_known
 from ralph.hooks.guard.programs.script_tokens import Token, tokens
 from ralph.hooks.guard.programs.script_values import Arguments, Values
 from ralph.hooks.guard.programs.sql import harm_in, mongo_harm
@@ -15,7 +15,7 @@ from ralph.hooks.guard.wordlist import one_of
 _RUNS = one_of(
     """
     system exec popen shell_exec passthru proc_open execSync execFileSync execFile spawn spawnSync execute
-    capture2 capture3 capture2e popen3 pcntl_exec system2 Popen run call check_call check_output getoutput cmd
+    capture2 capture3 capture2e popen3 pcntl_exec system2 open2 open3 Popen run call check_call check_output getoutput cmd
     fork_exec execa execaSync execaCommand execaCommandSync command exec_cmd os_exec shell Command execvp
     """
 )
@@ -101,6 +101,10 @@ _SHELLS = (
 )
 
 
+EMPTIES = ("objects.all().delete()", ".delete_all", ".destroy_all", ".deleteMany({})", ".deleteMany()", "->truncate()")
+"""How object mappers empty a table."""
+
+
 def judge_code(call: Invocation, language: str, code: str) -> None:
     found = tokens(code, language)
     _judge_wholes(call, language, code, found)
@@ -132,7 +136,8 @@ def judge_code(call: Invocation, language: str, code: str) -> None:
 def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]) -> None:
     """What only shows in the code as a whole."""
     names = {token.text for token in found if token.kind == "name"}
-    if any(mark in code for mark in _SOCKETS) and any(shell in code for shell in _SHELLS):
+    whole, code = code, "".join(token.text for token in found if token.kind != "text" or " " not in token.text)
+    if any(mark in code for mark in _SOCKETS) and any(shell in whole for shell in _SHELLS):
         call.deny("remote-shell", "This gives a shell to whoever is at the other end")
     if names & {"fork", "Process.fork", "os.fork", "pcntl_fork", "fork()"} and names & {
         "while",
@@ -146,7 +151,13 @@ def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]
     if _sends(code) and {token.text.rpartition(".")[2] for token in found} & {"eval", "Function", "instance_eval"}:
         call.deny("remote-code", "This runs what a server sends")
     if language == "osascript":
-        _judge_apple(call, code)
+        _judge_apple(call, whole)
+    _judge_listings(call, language, found)
+    _judge_texts(call, language, code, found)
+    if names & {"setuid", "setgid", "POSIX.setuid", "POSIX.setgid", "Process.setuid", "process.setuid", "posix_setuid"}:
+        call.deny("privilege")
+    if any(part in code for part in EMPTIES):
+        call.deny("databases", "This deletes every record of a table")
     if _sends(code) and any(secret in code for secret in _SECRETS):
         call.deny("exfiltration", "This sends secrets to another machine")
     if _sends(code) and any(acts.is_secret(call.shell, token.text) for token in found if token.kind == "text"):
@@ -161,9 +172,47 @@ _SECRETS = (
 
 
 def _sends(code: str) -> bool:
-    return (
-        any(name in code for name in _NETWORK) and ("://" in code or "connect" in code) and "://localhost" not in code
-    )
+    goes_out = any(part in code for part in ("://", "connect", "hostname", "host:"))
+    is_local = "localhost" in code or "127.0.0.1" in code
+    return goes_out and not is_local and any(name in code for name in _NETWORK)
+
+
+_STARTS = (
+    "exec",
+    "spawn",
+    "system",
+    "popen",
+    "eval",
+    "child_process",
+    "getline",
+    "open3",
+    "open2",
+    "Function",
+    "proc_open",
+)
+
+
+def _judge_texts(call: Invocation, language: str, code: str, found: list[Token]) -> None:
+    """Where code can start programs, a text that is a harmful command is one, whatever way it takes."""
+    if any(word in code for word in _STARTS) or (language == "awk" and "|" in code):
+        for token in found:
+            if token.kind == "text" and " " in token.text.strip() and "\n" not in token.text.strip():
+                call.run_text(token.text, "")
+
+
+_LISTS = one_of("glob readdirSync readdir scandir Dir.glob Dir.children Dir.entries Dir.each_child Dir")
+
+
+def _judge_listings(call: Invocation, language: str, found: list[Token]) -> None:
+    """Everything in a folder, one by one: what is deleted is a variable, what is listed is not."""
+    if not any(token.text.rpartition(".")[2] in _DELETES for token in found):
+        return
+    values = Values(call, language)
+    for i, token in enumerate(found):
+        if token.kind == "name" and token.text in _LISTS:
+            for text in values.arguments(found, i + 1).texts[:1]:
+                if text.startswith(("/", "~")):
+                    acts.delete(call.shell, _home(call, text if "*" in text else f"{text}/*"), call.argv, True)
 
 
 def _judge_tcl(call: Invocation, code: str) -> None:
@@ -202,7 +251,7 @@ def _judge_pipe(call: Invocation, found: list[Token], i: int) -> None:
 
 
 def _judge_name(call: Invocation, language: str, values: Values, found: list[Token], i: int) -> None:
-    full = found[i].text
+    full = values.names.get(found[i].text[1:], found[i].text) if found[i].text[0] == "$" else found[i].text
     name = full.rpartition(".")[2]
     if name in _RUNS and _is_run(full, name, language, found, i):
         _run(call, values.arguments(found, i + 1))
@@ -218,6 +267,8 @@ def _judge_name(call: Invocation, language: str, values: Values, found: list[Tok
             acts.write(call.shell, given.texts[1], call.argv)
             if name in ("renameSync", "rename", "mv", "move"):
                 acts.move(call.shell, given.texts[0], given.texts[1], call.argv)
+    elif name in _CALLS and _leaks_in_address(values.arguments(found, i + 1)):
+        call.deny("exfiltration", "This sends a secret as a part of an address")
     elif name in ("kill", "killpg"):
         given = values.arguments(found, i + 1)
         if any(text in ("-1", "1") for text in given.texts[:3]) or "-1" in given.raw:
@@ -230,6 +281,14 @@ def _judge_name(call: Invocation, language: str, values: Values, found: list[Tok
         for text in values.arguments(found, i + 1).texts:
             if "/" in text:
                 acts.change(call.shell, text, call.argv, "the rights", True)
+
+
+_CALLS = one_of("fetch get post request axios open urlopen file_get_contents")
+
+
+def _leaks_in_address(given: Arguments) -> bool:
+    address = given.texts[0] if given.texts else ""
+    return "://" in address and SECRET in address and "key=" not in address and "token=" not in address
 
 
 def _is_run(full: str, name: str, language: str, found: list[Token], i: int) -> bool:
@@ -250,8 +309,9 @@ def _run(call: Invocation, given: Arguments) -> None:
         call.run([*given.texts[:1], *given.items] if given.texts else given.items, "")
     elif len(given.texts) > 1 and not given.texts[0].count(" ") and is_known("".join(given.texts)):
         call.run(given.texts, "")
-    elif given.texts:
-        call.run_text(given.texts[0], "")
+    else:
+        for text in given.texts[:1] if given.texts[:1] != [" "] else given.texts:
+            call.run_text(text, "")
 
 
 def _delete(call: Invocation, full: str, name: str, given: Arguments) -> None:

@@ -54,7 +54,9 @@ def tokens(code: str, language: str) -> list[Token]:
             i = _pattern(code, i, found)
         elif letter in "'\"`":
             i = _quoted(code, i, language, found)
-        elif letter in _NAME or (letter in "$@%" and i + 1 < end and code[i + 1] in _NAME):
+        elif letter in _NAME or (
+            letter in "$@%" and i + 1 < end and code[i + 1] in _NAME and letter + language != "@php"
+        ):
             i = _name(code, i, language, found)
         else:
             found.append(Token("sign", letter))
@@ -89,9 +91,13 @@ def _quoted(code: str, start: int, language: str, found: list[Token]) -> int:
         i += 2 if code[i] == "\\" else 1
     text = code[start + 1 : i]
     is_command = mark == "`" and (language in ("perl", "ruby", "php", "julia") or _is_tag(found))
-    found.append(
-        Token("command" if is_command else "text", unescape(text) if mark != "'" else text.replace("\\'", "'"))
-    )
+    if mark == "'":
+        text = text.replace("\\'", "'")
+    else:
+        text = unescape(text)
+        for letter in "$@#/`":
+            text = text.replace("\\" + letter, letter)
+    found.append(Token("command" if is_command else "text", text))
     return i + 1
 
 

@@ -1,7 +1,7 @@
 """The constants that a call in some scripting language is given, put together from pieces where they are in pieces."""
 
 from ralph.hooks.guard.invoke import Invocation
-from ralph.hooks.guard.marks import NETWORK, OPAQUE, UNKNOWN, is_known
+from ralph.hooks.guard.marks import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, is_secret_name
 from ralph.hooks.guard.programs.script_tokens import Token
 from ralph.hooks.guard.programs.text import decoded
 
@@ -35,6 +35,7 @@ class Arguments:
 class Values:
     def __init__(self, call: Invocation, language: str) -> None:
         self.call = call
+        self.joins_by_blank = language == "awk"
         self.joins_by_dot = language in ("perl", "php", "lua", "awk")
         self.names: dict[str, str] = {}
 
@@ -80,6 +81,11 @@ class Values:
     def _expression(self, found: list[Token], i: int) -> tuple[str | None, int]:
         """Terms that are joined by `+`, `.` or `..`; None when none of it is known."""
         value, i = self._term(found, i)
+        while self.joins_by_blank and value is not None and i < len(found) and found[i].kind in ("text", "name"):
+            more, after = self._term(found, i)
+            if more is None or after == i:
+                break
+            value, i = value + more, after
         while i < len(found) and found[i].kind == "sign" and found[i].text in "+.":
             is_access = found[i].text == "." and not self.joins_by_dot
             while i < len(found) and found[i].text in ("+", "."):
@@ -125,6 +131,8 @@ class Values:
     def _named(self, name: str, found: list[Token], i: int) -> tuple[str | None, int]:
         short = name.rpartition(".")[2]
         home = self.call.shell.places.home
+        if name.startswith("process.env.") and name not in _HOMES:
+            return UNKNOWN + (SECRET if is_secret_name(name[12:]) else ""), i
         if name in _HOMES:
             return home, self._past_call(found, i)
         if name in _FOLDERS:
@@ -135,6 +143,8 @@ class Values:
             return value, i + 3
         if i < len(found) and found[i].text == "(":
             return self._called(name, short, found, i)
+        if self.joins_by_blank and name[:1] == "$":  # a field of awk: anything may be in it
+            return self.call.shell.names.mark(name), i
         known = self.names.get(name.lstrip("$@"))
         return (known if known is not None else UNKNOWN if name.startswith(("$", "@")) else None), i
 

@@ -49,16 +49,23 @@ def run_shell(call: Invocation) -> str:
     if is_text:
         if not rest:
             return ""
-        shell = call.shell.fork()
+        shell = _started(call)
         shell.params = rest[2:]
         if len(rest) > 1:
             shell.vars["0"] = [rest[1]]
         return judge_script(shell, rest[0], call.argv, call.stdin)
     if rest and not options.has("-s") and rest[0] != "-":
         return run_file(call, rest[0], rest[1:])
-    shell = call.shell.fork()
+    shell = _started(call)
     shell.params = rest
     return judge_script(shell, call.stdin, call.argv)
+
+
+def _started(call: Invocation) -> Shell:
+    """A new shell, with the variables that were set for it alone."""
+    shell = call.shell.fork()
+    shell.vars.update({name: [value] for name, value in call.env.items()})
+    return shell
 
 
 def run_file(call: Invocation, path: str, args: list[str]) -> str:
@@ -71,7 +78,7 @@ def run_file(call: Invocation, path: str, args: list[str]) -> str:
             program = program[1:]
         if program and is_known(first):
             return invoke(call.shell, [*program, path, *args], call.stdin, {})
-    shell = call.shell.fork()
+    shell = _started(call)
     shell.params = args
     return judge_script(shell, text, call.argv, call.stdin)
 
@@ -95,6 +102,7 @@ def power_shell(call: Invocation) -> str:
         call.deny("remote-code", "This runs what a server sends")
     for i, arg in enumerate(args[:-1]):
         if arg.startswith(("-e", "-enc")) and "ncodedcommand".startswith(arg.lstrip("-")[1:]):
+            call.deny("opaque", "This runs an encoded command")
             call.run_text(_wide(call.args[i + 1]))
         elif arg in ("-c", "-command", "/c", "/k"):
             call.run_text(" ".join(call.args[i + 1 :]).replace("\\", "\\\\"))

@@ -14,7 +14,7 @@ TABLE = {
         npm unpublish|deprecate|adduser
         npm owner|team|hook|access|dist-tag add|rm|create|destroy|grant|revoke|public|restricted|set
         npm token create|revoke
-        semantic-release|np|release-it|shipit|surge|mcp-publisher !--dry-run !-d !--ci=false
+        semantic-release|np|release-it|shipit|surge|mcp-publisher !--dry-run !-d !--preview
         gh-pages ...
         twine|flit|maturin|anaconda|cabal|luarocks upload|publish|register !--dry-run
         stack upload
@@ -116,7 +116,8 @@ TABLE = {
         argocd cluster|repo|proj rm|delete
         flux uninstall|delete
         istioctl uninstall|x
-        velero backup|restore|schedule delete
+        velero ... delete
+        op|doppler|infisical ... delete|archive|revoke
         skaffold delete
         crossplane ... delete
         helmfile destroy|delete|apply|sync
@@ -125,7 +126,7 @@ TABLE = {
         salt|knife|chef|puppet ...
         packer build +-force
         restic|borg forget|prune|delete|recreate|unlock|break-lock
-        borg delete|prune
+        borg delete|prune|compact|rdelete|repo-delete
         duplicity remove-*|cleanup
         s3cmd del|rb|rm|sync|mv
         mc rm|rb|mirror|admin
@@ -147,10 +148,10 @@ TABLE = {
         ralph stop|pause|unlock|reset
         ralph --reset-circuit
         ralph run +--no-hooks
-        claude +--dangerously-skip-permissions
-        claude +--allow-dangerously-skip-permissions
-        claude +--bare
-        claude +bypassPermissions
+        claude|claude-code +--dangerously-skip-permissions
+        claude|claude-code +--allow-dangerously-skip-permissions
+        claude|claude-code +--bare
+        claude|claude-code +bypassPermissions
         claude config|mcp|plugin add|add-json|remove|set|uninstall|install|enable|disable|marketplace
         codex +--dangerously-bypass-approvals-and-sandbox
         codex +--yolo

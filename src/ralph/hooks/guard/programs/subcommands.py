@@ -1,5 +1,6 @@
 """Tools whose harm is in a subcommand: publishing, deploying, deleting in the cloud. The table says which."""
 
+from ralph.hooks.guard.acts import is_secret
 from ralph.hooks.guard.globs import matches
 from ralph.hooks.guard.invoke import Invocation
 from ralph.hooks.guard.marks import NETWORK, SECRET, UNKNOWN
@@ -41,7 +42,7 @@ _VALUED_SHORT = {
     "fly": "ac",
     "heroku": "a",
 }
-_RUNS_SCRIPT = ("exec", "x", "dlx", "run-script-inline")
+_RUNS_SCRIPT = ("exec", "x", "dlx", "explore")
 
 _Line = tuple[str, str, list[str], list[str], list[str]]
 _lines: dict[str, list[_Line]] = {}
@@ -63,7 +64,7 @@ def _rules(program: str) -> list[_Line]:
 
 def judge(call: Invocation) -> str | None:
     options = Options(call.args, _VALUED_SHORT.get(call.name, ""), _VALUED)
-    words = options.rest
+    words = options.rest[1:] if options.rest[:1] and options.rest[0].startswith("+") else options.rest  # cargo +nightly
     for category, _, pattern, needed, excluded in _rules(call.name):
         is_meant = _fits(pattern, words) and all(_given(word, call.args) for word in needed)
         if is_meant and not any(_given(word, call.args) for word in excluded):
@@ -98,6 +99,8 @@ def _run_package(call: Invocation) -> str | None:
     """`npm exec -- tool …`, `yarn dlx tool …`: the tool is what counts."""
     start = next(i for i, arg in enumerate(call.args) if arg in _RUNS_SCRIPT)
     options = Options(call.args[start + 1 :], "cp", ("--call", "--package"), stops=True)
+    if call.args[start] == "explore":
+        return call.run(call.args[call.args.index("--") + 1 :]) if "--" in call.args else None
     for command in options.all("-c", "--call"):
         call.run_text(command)
     return call.run(options.rest) if options.rest else None
@@ -114,6 +117,9 @@ def _special(call: Invocation, words: list[str]) -> str | None:
         return UNKNOWN + SECRET
     if call.name in ("aws", "gsutil", "s3cmd", "mc") and words[:2] and words[0] in ("s3", "cp", "put"):
         _upload(call, words)
+    is_upload = call.name in ("az", "gcloud", "b2") and {"upload", "copy", "cp", "put", "sync", "create"} & set(words)
+    if is_upload and any(is_secret(call.shell, arg) for arg in call.args):
+        call.deny("exfiltration", "This sends secrets to a remote store")
     if call.name in ("yarn", "pnpm", "bun") and words and call.name != "npm":
         return _script_or_program(call, words)
     if (

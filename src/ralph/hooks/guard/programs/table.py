@@ -11,8 +11,8 @@ _FAMILIES = {
         ack ag age ascii2uni base32 base64 basename basenc bat batcat bc brotli bunzip2 bzcat bzip2 cat column
         cut date dc dir dirname dos2unix egrep exa expand expr eza factor fgrep fmt fold gpg greadlink grep
         gunzip gzip hd head hexdump iconv jq less ls lsof lz4 mktemp more nl numfmt od openssl paste pgrep
-        pidof printenv ps pwd readlink realpath rev rg seq shuf sops sort strings tac tail tee tr tsort ugrep
-        uniname uniq unxz uudecode wc whereis which xxd xz xzcat yes yq zcat zgrep zstd
+        pidof printenv ps pwd readlink realpath rev rg seq shuf sops sort strings tac tail tee tr tree tsort
+        ugrep uniname uniq unxz uudecode wc whereis which xxd xz xzcat yes yq zcat zgrep zstd
     """,
     "files": """
         7z 7za Remove-Item bsdtar cp dcfldd dd del del-cli ditto erase fallocate gcp gdd gio gmv grm gshred
@@ -75,10 +75,10 @@ _FAMILIES = {
         toybox yash zsh
     """,
     "interpreters": """
-        R Rscript awk bun crystal deno ed elixir emacs emacsclient erl ex expect gawk gdb ghc gmake groovy
-        gsed guile ipython irb jshell julia lldb lua luajit make mawk nawk node nodejs nvim octave osascript
-        perl php pike pypy pypy3 python python2 python3 qjs racket red remake ruby sbcl scala sed swift tclsh
-        ts-node tsx vi view vim vimdiff
+        R Rscript awk bun c++ cc clang clang++ crystal deno ed elixir emacs emacsclient erl ex expect g++ gawk
+        gcc gdb ghc gmake groovy gsed guile ipython irb jshell julia lldb lua luajit make man mawk nawk node
+        nodejs nvim octave osascript perl php pike pypy pypy3 python python2 python3 qjs racket red remake
+        ruby sbcl scala sed swift tcc tclsh ts-node tsx vi view vim vimdiff
     """,
     "wrappers": """
         apptainer arch asdf aws-vault bundle bunx busctl bwrap caffeinate catchsegv cgexec chpst chrt
@@ -99,23 +99,23 @@ _FAMILIES = {
     "databases": """
         alembic artisan athena beeline bq clickhouse clickhouse-client cockroach cockroach-sql cqlsh curator
         cypher-shell db2 dbmate django-admin doctrine drizzle-kit dropdb dropuser duckdb etcdctl flask flyway
-        goose hive impala-shell influx isql kafka-consumer-groups kafka-topics kafka-topics.sh keydb-cli knex
-        liquibase litecli manage.py mariadb migrate mikro-orm mix mongo mongorestore mongosh mycli mysql
-        mysqladmin nats neo4j-admin neonctl osql pg_dropcluster pg_restore pgcli presto prisma pscale psql
-        rabbitmqadmin rabbitmqctl rails rake redis-cli sequelize sequelize-cli snowsql sqlcmd sqlite sqlite3
-        sqlplus supabase trino turso typeorm usql valkey-cli
+        goose hive impala-shell influx isql kafka-consumer-groups kafka-delete-records kafka-delete-records.sh
+        kafka-topics kafka-topics.sh keydb-cli knex liquibase litecli manage.py mariadb migrate mikro-orm mix
+        mongo mongorestore mongosh mycli mysql mysqladmin nats neo4j-admin neonctl osql pg_dropcluster
+        pg_restore pgcli presto prisma pscale psql rabbitmqadmin rabbitmqctl rails rake redis-cli sequelize
+        sequelize-cli snowsql sqlcmd sqlite sqlite3 sqlplus supabase trino turso typeorm usql valkey-cli
     """,
     "subcommands": """
         aider amplify anaconda ansible ansible-galaxy ansible-playbook appcenter argocd atlas auth0 aws az b2
-        borg cabal cargo cdk cf chalice changeset chef civo claude code-push codepush codex conda-build consul
-        copilot cosign crane crossplane cursor-agent dart doctl dotnet duplicity eas eb eksctl exo expo
-        fastlane firebase flit flutter flux fly flyctl gcloud gem gemini gh-pages goreleaser gradle gradlew
-        gsutil hcloud helmfile heroku ibmcloud istioctl jsr knife ko kops lerna linode-cli luarocks maturin mc
-        mcp-publisher mvn mvnw netlify nomad now np npm ntl nuget oci okta openstack oras ovsx packer pip pip3
-        platform pnpm pod pulumi puppet railway ralph rattler-build release-it render restic rosa s3cmd salt
-        sam sbt scw semantic-release sentry-cli serverless shipit shopify skaffold skopeo sls snapcraft sst
-        stack stripe supervisorctl surge terraform terragrunt tofu twilio twine upsun vault velero vercel vsce
-        vultr-cli wrangler yarn zappa
+        borg cabal cargo cdk cf chalice changeset chef civo claude claude-code code-push codepush codex
+        conda-build consul copilot cosign crane crossplane cursor-agent dart doctl dotnet duplicity eas eb
+        eksctl exo expo fastlane firebase flit flutter flux fly flyctl gcloud gem gemini gh-pages goreleaser
+        gradle gradlew gsutil hcloud helmfile heroku ibmcloud istioctl jsr knife ko kops lerna linode-cli
+        luarocks maturin mc mcp-publisher mvn mvnw netlify nomad now np npm ntl nuget oci okta openstack oras
+        ovsx packer pip pip3 platform pnpm pod pulumi puppet railway ralph rattler-build release-it render
+        restic rosa s3cmd salt sam sbt scw semantic-release sentry-cli serverless shipit shopify skaffold
+        skopeo sls snapcraft sst stack stripe supervisorctl surge terraform terragrunt tofu twilio twine upsun
+        vault velero vercel vsce vultr-cli wrangler yarn zappa
     """,
 }
 

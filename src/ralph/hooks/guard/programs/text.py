@@ -15,7 +15,7 @@ from ralph.hooks.guard.marks import (
     taints,
 )
 from ralph.hooks.guard.places import normal
-from ralph.hooks.guard.programs.broad import is_broad
+from ralph.hooks.guard.programs.broad import is_broad, is_ours
 from ralph.hooks.guard.programs.formatting import cut, translated
 from ralph.hooks.guard.wordlist import one_of
 
@@ -31,6 +31,8 @@ def cat(call: Invocation) -> str:
 def transform(call: Invocation) -> str:
     """Something else than what went in: what was readable is not any more."""
     paths = [arg for arg in call.args if not arg.startswith("-")]
+    for path in paths:
+        acts.look(call.shell, path, call.argv)
     return _changed(call.stdin or call.files(paths))
 
 
@@ -73,6 +75,8 @@ def _base32(data: str) -> str:
 
 def xxd(call: Invocation) -> str:
     options = call.options(valued="cglos")
+    for path in options.rest[:1]:
+        acts.look(call.shell, path, call.argv)
     data = call.files(options.rest[:1])
     if not options.has("-r"):
         return UNKNOWN + taints(data)
@@ -202,6 +206,9 @@ def yes(call: Invocation) -> str:
 
 
 def json(call: Invocation) -> str:
+    if call.name == "yq" and any(arg in ("-i", "--inplace") for arg in call.args):
+        acts.write(call.shell, call.args[-1], call.argv)
+        return ""
     if "-n" in call.args or "-rn" in call.args or "-nr" in call.args or "--null-input" in call.args:
         return OPAQUE
     return _changed(call.stdin) if call.stdin else call.output()
@@ -230,7 +237,9 @@ def search(call: Invocation) -> str:
         return call.output()
     if EVERYONE in call.stdin and not options.has("-v", "--invert-match"):
         pattern = options.value("-e") or (options.rest[0] if options.rest else "")
-        return EVERYONE if is_broad(pattern) else UNKNOWN
+        return EVERYONE if is_broad(pattern) or is_ours(pattern) else UNKNOWN
+    if options.has("-o", "--only-matching") and is_known(call.stdin):
+        return OPAQUE
     if call.stdin.strip() in ("*", "./*", f"./{LOCAL}") and not options.has("-v", "--invert-match"):
         return LOCAL
     return call.stdin
@@ -247,7 +256,7 @@ def processes(call: Invocation) -> str:
         options = call.options(valued="uUgGPstd")
         if not options.rest and not options.has("-P", "-t"):
             return EVERYONE
-        return EVERYONE if any(is_broad(word) for word in options.rest) else UNKNOWN
+        return EVERYONE if any(is_broad(word) or is_ours(word) for word in options.rest) else UNKNOWN
     named = any(flag in text for flag in ("-p", "-C", "--pid", "--ppid"))
     return UNKNOWN if named and "-ep" not in text else EVERYONE
 
@@ -284,6 +293,7 @@ JUDGES = {
     "yq": json,
     "ls": list_files,
     "dir": list_files,
+    "tree": list_files,
     "exa": list_files,
     "eza": list_files,
     **dict.fromkeys(one_of("grep egrep fgrep rg ag ack zgrep ugrep"), search),

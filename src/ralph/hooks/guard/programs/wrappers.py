@@ -89,7 +89,9 @@ def wrapped(call: Invocation) -> str | None:
     if call.name == "dotenv" and rest[:1] in (["run"], ["--"]):
         rest = rest[1:]
     if call.name in _RUNS_AFTER_WORD and not (rest and rest[0] in _RUN_WORDS):
-        return None
+        from ralph.hooks.guard.programs.subcommands import judge
+
+        return judge(call)
     if skipped:
         rest = Options(rest[skipped:], valued, valued_long, stops=True).rest
     for name, value in options.values:
@@ -100,7 +102,7 @@ def wrapped(call: Invocation) -> str | None:
 
 def run_with_variables(call: Invocation, rest: list[str]) -> str:
     env = dict(call.env)
-    while rest and "=" in rest[0] and rest[0].partition("=")[0].isidentifier():
+    while rest and "=" in rest[0][1:] and "/" not in rest[0].partition("=")[0]:
         name, _, value = rest[0].partition("=")
         judge_variable(call.shell, name, value)
         env[name] = value
