@@ -52,7 +52,7 @@ def workspace(patient: Patient) -> Iterator[Finding]:
     if not refs:
         yield warn(f"{patient.root} has no plan yet", "ralph init NAME")
     for ref in refs:
-        problems = lint_plan(ref, _settings(patient, ref.layout), patient.env)
+        problems = lint_plan(ref, _settings(patient, ref.layout), patient.env).problems
         errors = [p for p in problems if p.severity is Severity.ERROR]
         name = ref.path.relative_to(ref.root)
         if errors:
