@@ -194,6 +194,14 @@ def test_broken_settings_and_plans_are_failures_with_their_place(root: Path) -> 
     assert "workspace" in failed
 
 
+def test_a_plan_is_looked_at_as_check_would(root: Path) -> None:
+    [found] = workspace_probes.workspace(patient(root))
+    assert (found.level, found.fix) == (Level.WARN, "ralph check .ralph/login/tasks.json")  # its story is the example
+    plan = root / ".ralph" / "login" / "tasks.json"
+    plan.write_text(plan.read_text().replace("Replace this example by", "Build"))
+    assert levels(workspace_probes.workspace(patient(root))) == [Level.OK]
+
+
 def test_trust_that_is_missing_is_a_warning(root: Path) -> None:
     assert levels(workspace_probes.trust(patient(root))) == [Level.OK]
     plan = root / ".ralph" / "login" / "tasks.json"
