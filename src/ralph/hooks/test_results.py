@@ -4,64 +4,13 @@ The command and its output are read together: a summary in the output of `grep` 
 `pytest | tail` has no exit code of its own.
 """
 
+from ralph.hooks.results.kinds import TELLING
+
 _COMMANDS = (
-    "test",
-    "spec",
-    "jest",
-    "mocha",
-    "bats",
-    "check",
-    "tox",
-    "nox",
-    "prove",
-    "phpunit",
-    "verify",
-    "pest",
-    "rake",
-    "ava",
-    "tap",
-    "karma",
-    "jasmine",
-    "cypress",
-    "cucumber",
-    "behave",
-    "behat",
-    "robot",
-    "trial",
-    "nose",
-    "ginkgo",
-    "e2e",
-    "busted",
-    "uvu",
-    "kaocha",
-    "coverage",
-    "tarpaulin",
-    "llvm-cov",
-    "coveralls",
-    "newman",
-    "wdio",
-    "npm",
-    "pnpm",
-    "eunit",
-    "paratest",
-    "ptw",
-    "pabot",
-    "surefire",
-    "codecept",
-    "tdd",
-    "paratest",
-    "rebar3",
-    "molecule",
-    "inspec",
-    "wtr",
-    "qunit",
-    "scan",
-    "midje",
-    "hurl",
-    "stestr",
-    "selftest",
+    "test spec jest mocha bats check tox nox prove phpunit verify pest rake ava tap karma jasmine cypress cucumber "
+    "behave behat robot trial nose ginkgo e2e busted uvu kaocha coverage tarpaulin llvm-cov coveralls newman wdio npm "
+    "pnpm eunit paratest ptw pabot surefire codecept tdd rebar3 molecule inspec wtr qunit scan midje hurl stestr dbt"
 )
-_OUTPUTS = ("test", "Test", "passed", "failed", "failures", "FAIL", "not ok", "passing", "example", "pass", "scenario")
 
 
 class Found:
@@ -80,7 +29,8 @@ class Found:
 def detect(command: str, output: str, exit_code: int | None = None) -> Found:
     """Most commands are no test runs: the cheap look comes first, and imports nothing."""
     lowered = command.lower()
-    if not any(word in lowered for word in _COMMANDS) and not any(word in output for word in _OUTPUTS):
+    is_likely = any(word in lowered for word in _COMMANDS.split())
+    if not is_likely and not any(word in output for word in TELLING):
         return Found()
     from ralph.hooks.results.verdict import judge
 

@@ -1,5 +1,7 @@
 """What an exit code, or words that a command line prints about one, say about the test run in it."""
 
+import re
+
 from ralph.hooks.results.kinds import LOOK, TEST, TRIVIAL
 from ralph.hooks.results.shell import Part
 from ralph.hooks.results.wrappers import base
@@ -28,7 +30,7 @@ def ending(parts: list[Part], code: int | None, text: str) -> Ending:
         return Ending(UNKNOWN, None, False)
     piped = _is_piped(parts, at)
     after = [part for part in parts[at + 1 :] if part.joint != "|"]
-    if parts[at].joint == "$" or any(part.joint in ("&", "$") for part in after):
+    if parts[at].joint == "$" or parts[at].in_loop or any(part.joint in ("&", "$") for part in after):
         return Ending(UNKNOWN, code, False)
     strict = any(part.words[0] == "set" and any("e" in w for w in part.words[1:] if w[0] == "-") for part in parts)
     if any(part.joint == ";" for part in after) and not strict:
@@ -106,8 +108,6 @@ def _told(parts: list[Part], at: int, text: str) -> Ending | None:
 
 def _number_in(template: str, text: str) -> int | None:
     """The number that stands where the template has the code of the tests."""
-    import re
-
     marks = r"\$\{?(?:PIPESTATUS|pipestatus)(?:\[\d\])?\}?|\$\?"
     pieces = re.split(marks, template.replace("\\n", ""), maxsplit=1)
     if len(pieces) < 2:

@@ -107,7 +107,9 @@ def _gradle(rest: list[str]) -> Kind:
     valued = ("-x", "--exclude-task", "--tests", "-p", "-b", "-c", "-I")
     values = {rest[at + 1] for at, word in enumerate(rest[:-1]) if word in valued}
     tasks = [pieces(word) for word in rest if not word.startswith("-") and word not in values]
-    if any(task[-1:] == ["check"] or "test" in task or "tests" in task for task in tasks):
+    builds = ("assemble", "compile", "bundle", "package", "process", "generate", "lint", "merge", "clean")
+    tasks = [task for task in tasks if task and not set(builds) & set(task) and task[-1] != "classes"]
+    if any(task[-1] == "check" or "test" in task or "tests" in task for task in tasks):
         return LISTING if "--dry-run" in rest or "-m" in rest else TEST, "gradle"
     return UNKNOWN, ""
 

@@ -2,12 +2,13 @@
 
 from ralph.hooks.results import languages, scripts
 from ralph.hooks.results.kinds import LISTING, LOOK, OTHER, TEST, TRIVIAL, UNKNOWN, Again, Kind
-from ralph.hooks.results.names import is_testy_path
+from ralph.hooks.results.names import is_testy, is_testy_path
 from ralph.hooks.results.vocabulary import (
     ANY_RUNNER,
     DIRECT,
     LISTS,
     LOOKS,
+    NO_TESTERS,
     OTHERS,
     PRINTS,
     SCRIPTS,
@@ -71,6 +72,10 @@ def _known(name: str, word: str, rest: list[str], depth: int) -> Kind | Again:
     for known, role in ((LOOKS, LOOK), (TRIVIALS, TRIVIAL), (OTHERS, OTHER)):
         if name in known and not is_own:
             return role, ""
+    if rest[:1] == ["test"] and not name.startswith("create") and name not in NO_TESTERS:
+        return TEST, ""
+    if not is_path and is_testy(name):
+        return TEST, ""
     is_script = is_path or name.endswith((".sh", ".py", ".js", ".rb", ".pl", ".ts", ".bash", ".ps1", ".fish"))
     return (TEST, "") if is_script and is_testy_path(word) else (UNKNOWN, "")
 

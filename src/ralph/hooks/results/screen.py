@@ -1,7 +1,10 @@
 """Output as one would read it: without colours, cursor movements, progress bars, and the prefixes of monorepo tools."""
 
+import re
+
 _LONGEST_HEAD = 200_000
 _LONGEST_TAIL = 600_000
+_LONGEST_LINE = 4_000
 
 _ESCAPES = (
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[()#][0-9A-Za-z]|"
@@ -19,21 +22,24 @@ _OWN = ("Tests:", "Error:", "FAIL:", "ERROR:", "E:", "Failure:", "Time:", "Snaps
 
 
 def clean(output: str) -> str:
-    import re
-
     if len(output) > _LONGEST_HEAD + _LONGEST_TAIL:
         output = output[:_LONGEST_HEAD] + "\n" + output[-_LONGEST_TAIL:]
     if "\x1b" in output or any(char in output for char in "\x00\x07\x08"):
         output = re.sub(_ESCAPES, "", output)
     output = output.replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ")
+    if any(len(line) > _LONGEST_LINE for line in output.split("\n")):
+        output = "\n".join(_shortened(line) for line in output.split("\n"))
     bare = _without_prefixes(output)
     return output if bare == "" else f"{output}\n{bare}"
 
 
+def _shortened(line: str) -> str:
+    """A report in JSON on one line has its counts at the beginning or at the end. Patterns are slow on long lines."""
+    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE // 2] + " … " + line[-_LONGEST_LINE // 2 :]
+
+
 def _without_prefixes(text: str) -> str:
     """The lines that had a prefix, once more and without it. The original stays: a guess takes nothing away."""
-    import re
-
     fixed, named = re.compile(_FIXED), re.compile(_NAMED)
     counts: dict[str, int] = {}
     found: list[tuple[str, str]] = []
@@ -43,4 +49,5 @@ def _without_prefixes(text: str) -> str:
         elif (match := named.match(line)) and match[1] not in _OWN:
             counts[match[1]] = counts.get(match[1], 0) + 1
             found.append((match[1], line[match.end() :]))
-    return "\n".join(rest for name, rest in found if not name or counts[name] >= _OFTEN)
+    often = [rest for name, rest in found if not name or counts[name] >= _OFTEN or name.endswith("]:")]
+    return "\n".join(often)

@@ -1,17 +1,20 @@
 """Runners of scripts and targets that a project has named: package managers, make, task runners, monorepo tools."""
 
-from ralph.hooks.results.kinds import LOOK, OTHER, TEST, UNKNOWN, Again, Kind
+from ralph.hooks.results.kinds import LOOK, OTHER, PERHAPS, TEST, UNKNOWN, Again, Kind
 from ralph.hooks.results.names import SHOWS, is_testy, pieces
 from ralph.hooks.results.vocabulary import ANY_RUNNER, DIRECT, SUBCOMMANDS
 from ralph.hooks.results.vocabulary import words as words_of
 from ralph.hooks.results.wrappers import is_assignment
 
 _LINTS = words_of("lint linting format fmt typecheck types typing tsc prettier eslint style mypy ruff")
+_OFTEN = words_of("check checks ci verify validate validation precommit prepush qa all default")
 _CHORES = _LINTS | {"clean", "install", "deps"}
 _TAKES_VALUE = words_of(
     "--prefix -w --workspace -C --cwd --dir --filter -F --userconfig --loglevel --concurrency --workspace-concurrency "
     "--reporter --scope --since -j --config --env-file"
 )
+_RUN_BY_CMAKE = ("test", "check", "RUN_TESTS")
+"""Other targets with `test` in their name only build."""
 _INSTALLS = words_of(
     "install i ci add remove rm uninstall update up audit ls list outdated view info why link publish pack init"
 )
@@ -27,6 +30,8 @@ def kind_of(name: str, rest: list[str]) -> Kind | Again:
         return (TEST, "") if is_test else (UNKNOWN, "")
     if name == "cmake":
         return _cmake(rest)
+    if name == "ninja":
+        return (TEST, "") if any(word in _RUN_BY_CMAKE for word in names) else (UNKNOWN, "")
     if name == "composer" and names[:1] in (["install"], ["update"], ["require"]):
         return OTHER, ""
     if any(is_testy(word) for word in names):
@@ -35,12 +40,12 @@ def kind_of(name: str, rest: list[str]) -> Kind | Again:
         return LOOK, ""
     if names and all(any(piece in _CHORES for piece in pieces(word)) for word in names):
         return OTHER, ""
-    return UNKNOWN, ""  # `make check` too: tests in one project, a linter in another; its output tells
+    return PERHAPS if not names or any(_OFTEN & set(pieces(word)) for word in names) else UNKNOWN, ""
 
 
 def _cmake(rest: list[str]) -> Kind:
     targets = [word for at, word in enumerate(rest) if {"--target", "-t"} & set(rest[:at])]
-    return (TEST, "") if any(is_testy(target) or target == "check" for target in targets) else (OTHER, "")
+    return (TEST, "") if any(target in _RUN_BY_CMAKE for target in targets) else (UNKNOWN, "")
 
 
 def _package(name: str, rest: list[str]) -> Kind | Again:
@@ -70,7 +75,9 @@ def _package(name: str, rest: list[str]) -> Kind | Again:
     words = pieces(word)
     if any(piece in SHOWS for piece in words):
         return LOOK, ""
-    return (OTHER, "") if any(piece in _LINTS for piece in words) else (UNKNOWN, "")
+    if any(piece in _LINTS for piece in words):
+        return OTHER, ""
+    return PERHAPS if _OFTEN & set(words) else UNKNOWN, ""
 
 
 def sessions(rest: list[str]) -> Kind:

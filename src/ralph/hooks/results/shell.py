@@ -28,13 +28,14 @@ _DEEPEST = 6
 class Part:
     """One simple command."""
 
-    __slots__ = ("joint", "nested", "role", "saved", "text", "words")
+    __slots__ = ("in_loop", "joint", "nested", "role", "saved", "text", "words")
 
-    def __init__(self, joint: str) -> None:
+    def __init__(self, joint: str, in_loop: bool = False) -> None:
         self.joint = joint
         """How it is joined to the part before: `&&`, `||`, `;`, `|`, `&`, or `$` inside of a substitution."""
         self.words: list[str] = []
         self.nested: list[Part] = []
+        self.in_loop = in_loop
         self.saved = False
         """Its output went into a file."""
         self.role = ""
@@ -59,6 +60,7 @@ class _Scanner:
         self.target = ""
         """Why the next word is no argument: `>` or `<` for a file, `<<` for the end of a heredoc."""
         self.ends: list[tuple[str, bool]] = []
+        self.loops = 0
 
     def run(self) -> None:
         text = self.text
@@ -216,6 +218,8 @@ class _Scanner:
             joint = _RESERVED[word]
             if joint:
                 self.part.joint = joint if self.parts else ";"
+            self.loops += {"do": 1, "done": -1}.get(word, 0)
+            self.part.in_loop = self.loops > 0
         else:
             self.part.words.append(word)
 
@@ -238,9 +242,9 @@ class _Scanner:
         if part.words:
             part.joint = part.joint or ";"
             self.parts.append(part)
-            self.part = Part(joint)
+            self.part = Part(joint, self.loops > 0)
         elif joint:
             # `if T; then`: what joins is on the word after the separator, or on the first of two.
-            self.part = Part(joint if part.joint in ("", ";", "&") else part.joint)
+            self.part = Part(joint if part.joint in ("", ";", "&") else part.joint, self.loops > 0)
         else:
-            self.part = Part(part.joint)
+            self.part = Part(part.joint, self.loops > 0)

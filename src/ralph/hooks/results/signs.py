@@ -13,6 +13,8 @@ lines, and for a summary the pattern that makes it a bad one (None: it is a good
     none   nothing was run
 """
 
+import re
+
 from ralph.hooks.results.signs_compiled import COMPILED
 from ralph.hooks.results.signs_runners import GENERIC
 from ralph.hooks.results.signs_scripting import SCRIPTING
@@ -58,12 +60,14 @@ _UNNAMED = {"tapjs": "tap", "junit-xml": "", "behat": "cucumber", "gtest": "gtes
 
 
 class Evidence:
-    __slots__ = ("fails", "marks", "nothing", "oks", "sums")
+    __slots__ = ("fails", "hints", "marks", "nothing", "oks", "sums")
 
     def __init__(self) -> None:
         self.sums: list[tuple[int, bool]] = []
         """Where each summary is, and whether it is a bad one."""
         self.fails = False
+        self.hints = False
+        """A statement that is believed only of a command that runs tests."""
         self.marks = False
         self.oks = False
         self.nothing = False
@@ -74,7 +78,7 @@ class Evidence:
 
     @property
     def state(self) -> str:
-        if self.fails or any(bad for _, bad in self.sums):
+        if self.fails or self.hints or any(bad for _, bad in self.sums):
             return "fail"
         if self.sums:
             return "pass"
@@ -109,8 +113,6 @@ def public_name(name: str) -> str:
 
 
 def _look(text: str, sign: Sign, evidence: Evidence) -> None:
-    import re
-
     meaning, pattern = sign[0], sign[2]
     if pattern == "TAP":
         _look_at_tap(text, meaning, evidence)
@@ -122,8 +124,10 @@ def _look(text: str, sign: Sign, evidence: Evidence) -> None:
             evidence.sums.append((match.start(), bad is not None and re.search(bad, match[0]) is not None))
     elif re.search(pattern, text, flags) is None:
         return
-    elif meaning in ("fail", "wfail"):
+    elif meaning == "fail":
         evidence.fails = True
+    elif meaning == "wfail":
+        evidence.hints = True
     elif meaning in ("mark", "own"):
         evidence.marks = True
     elif meaning == "ok":
@@ -134,8 +138,6 @@ def _look(text: str, sign: Sign, evidence: Evidence) -> None:
 
 def _look_at_tap(text: str, meaning: str, evidence: Evidence) -> None:
     """Only results of the outermost level count; a TODO or a SKIP is no failure."""
-    import re
-
     results = [
         (
             len(match[1]),

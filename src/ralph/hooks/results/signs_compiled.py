@@ -52,8 +52,8 @@ CARGO = (
     ("wfail", "could not compile", r"^error: could not compile `"),
     ("mark", "... FAILED", r"^test .+ \.\.\. FAILED$"),
     ("mark", "FAIL [", r"^ +(?:FAIL|SIGABRT|SIGSEGV|TIMEOUT) \["),
-    ("mark", "error[E", r"^error\[E\d{4}\]: "),
-    ("mark", "panicked at", r"^thread '.+' (?:\(\d+\) )?panicked at "),
+    ("own", "error[E", r"^error\[E\d{4}\]: "),
+    ("own", "panicked at", r"^thread '.+' (?:\(\d+\) )?panicked at "),
     ("ok", "... ok", r"^test .+ \.\.\. ok$"),
     ("none", "0 passed; 0 failed", r"^test result: ok\. 0 passed; 0 failed; 0 ignored"),
     ("none", "no tests to run", r"^error: no tests to run|^ *Summary .* 0 tests run: "),
@@ -192,6 +192,7 @@ DOTNET = (
     ("wfail", "error MSB", r": error (?:CS|FS|MSB|NU)\d{4}:"),
     ("mark", "  Failed ", r"^ +Failed \S+ \[(?:< )?[\d.]+ ?\w+\]"),
     ("none", "No test is available", r"^No test (?:is available in|matches the given)"),
+    ("none", "Zero tests ran", r"^Test run summary: Zero tests ran"),
     ("none", "MSB1003", r"error MSB1003"),
 )
 

@@ -19,7 +19,8 @@ NAMED = (
 """What was found in the text, and who failed. A name that is no test's says that something else failed."""
 
 FAILED = (
-    ("Test failed.", r"^ *(?:npm (?:ERR!|error)|\S*ELIFECYCLE\S*) +Test failed\."),
+    ("A complete log of this run", r"^npm (?:ERR!|error) A complete log of this run can be found in"),
+    ("Test failed.", r"^ *(?:npm (?:ERR!|error)|\S*ELIFECYCLE\S*|ERROR) +Test failed\."),
     ("Command failed", r"^(?:error|.*ELIFECYCLE\S*) +Command failed with exit code [1-9]"),
     ("exited (", r"^ *ERROR  run failed: command +exited \([1-9]"),
     ("evaluation failed", r"^ *evaluation failed :\("),
@@ -27,6 +28,13 @@ FAILED = (
     ("commands failed", r"^ERROR: +\S+: commands failed"),
     ("rake aborted!", r"^rake aborted!"),
     ("Task ", r'^Warning: Task "test.*" failed'),
+)
+
+COVERAGE = (
+    r"^Jest: .*[cC]overage .*(?:not met|does not meet)|^ERROR: Coverage for .* does not meet|"
+    r"^(?:FAIL|ERROR:?) Required test coverage of .* not reached|[cC]overage failure: total of .* is less than|"
+    r"^(?:Line|Branch) [cC]overage \(.*\) is below the expected minimum|Coverage is below the failure threshold|"
+    r"Expected minimum coverage of \d+%|[cC]overage does not meet threshold|Rule violated for bundle .*covered ratio"
 )
 
 CRASHES = (
@@ -43,21 +51,20 @@ _LAST = (
 LAST_WORDS = _LAST
 """An exception as the last line of a program that was to test something."""
 
-_PASS = r"(?:tests? |specs? |checks? |cases? |assertions? )?(?:passed|passing|ok|succeeded|successful|success|pass)"
-_FAIL = r"(?:tests? |specs? |checks? |cases? |assertions? )?(?:failed|failing|failures?|errors?|fail|errored)"
+_OF = r"(?:(?:tests?|specs?|checks?|cases?|assertions?|modules?|suites?) )?"
+_PASS = rf"{_OF}(?:passed|passing|ok|succeeded|successful|success|pass)"
+_FAIL = rf"{_OF}(?:failed|failing|failures?|errors?|fail|errored)"
+_BAD = rf"(?i)\b[1-9]\d* {_FAIL}\b"
+_LABEL = r"(?:tests? )?(?:failed|failures|failing|fail)(?: \w+)?\s*[:=]\s*"
 
 GENERIC = (
-    ("wsum", "ass", rf"^.*\b\d+ {_PASS}\b.*\b\d+ {_FAIL}\b.*$", rf"\b[1-9]\d* {_FAIL}\b"),
-    ("wsum", "ail", rf"^.*\b\d+ {_FAIL}\b.*\b\d+ {_PASS}\b.*$", rf"\b[1-9]\d* {_FAIL}\b"),
-    (
-        "wsum",
-        "ail",
-        r"^\W*(?:[Tt]ests? )?(?:[Ff]ailed|[Ff]ailures|FAILED|FAIL|[Ff]ail)\s*[:=]\s*\d+\b.*$",
-        r"[:=]\s*[1-9]",
-    ),
-    ("wsum", "ail", rf"^\W*[1-9]\d* (?:of|out of|/) ?\d+ {_FAIL}\b.*$|^\W*[1-9]\d* {_FAIL}\W*$", r""),
-    ("wfail", "ests", r"^\W*(?:[Ss]ome|SOME)? ?(?:[Tt]ests?|TESTS?) (?:[Ff]ailed|FAILED)\W*$"),
-    ("wfail", "ailed", r"^\W*(?:[Ss]ome|One or more|Some of the|There (?:are|were) failing) .*tests? failed\W*$"),
+    ("wsum", "", rf"(?i)^.*\b\d+ {_PASS}\b.*\b\d+ {_FAIL}\b.*$", _BAD),
+    ("wsum", "", rf"(?i)^.*\b\d+ {_FAIL}\b.*\b\d+ {_PASS}\b.*$", _BAD),
+    ("wsum", "", rf"(?i)^\W*{_LABEL}\d+\b.*$", rf"(?i)^\W*{_LABEL}[1-9]"),
+    ("wsum", "", rf"(?i)^\W*[1-9]\d*(?: of | out of | ?/ ?)\d+ {_FAIL}\b.*$", r""),
+    ("wsum", "", rf"(?i)^\W*[1-9]\d* {_FAIL}\W*$", r""),
+    ("wfail", "", r"(?i)^\W*(?:(?:some|one or more|some of the) )?tests? failed\W*$"),
+    ("wfail", "", r"(?i)^\W*there (?:are|were) (?:test failures|failing tests)\b"),
     ("mark", "FAIL", r"^\W*FAIL(?:ED|URE)?\b[: ]"),
     ("mark", "FAIL", r"(?:\.\.\.|[:\]-]) *FAIL(?:ED)?!?$"),
     ("mark", "not ok", "TAP"),
@@ -66,6 +73,7 @@ GENERIC = (
     ("mark", "✖", r"^\s*(?:✗|✘|✖|❌) "),
     ("mark", "❌", r"^\s*(?:✗|✘|✖|❌) "),
     ("mark", "error", r"^.+:\d+:(?:\d+:)? (?:fatal )?error: |error TS\d+: "),
+    ("none", "make: ", r"^\w*make: (?:Nothing to be done for|['`\"]\S+['\"] is up to date)"),
     ("ok", "ass", r"(?i)\ball \d* ?(?:tests?|checks?|specs?) (?:have )?pass"),
     ("ok", "✓", r"^\s*(?:✓|✔|✅) "),
     ("ok", "✔", r"^\s*(?:✓|✔|✅) "),

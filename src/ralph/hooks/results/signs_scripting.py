@@ -165,13 +165,11 @@ PEST = (
     ("none", "No tests found", r"^ +INFO +No tests found\."),
 )
 
+_EXUNIT = r"(?:\d+ (?:doctests?|properties|property|tests?|features?), )+\d+ failures?.*$"
+
 EXUNIT = (
-    (
-        "sum",
-        " failure",
-        r"^(?:\d+ (?:doctests?|properties|property|tests?|features?), )+\d+ failures?.*$",
-        r"\b[1-9]\d* (?:failures?|invalid)\b",
-    ),
+    ("sum", "Finished in ", rf"^Finished in [\d.]+ seconds.*\n+{_EXUNIT}", r"\b[1-9]\d* (?:failures?|invalid)\b"),
+    ("wsum", " failure", rf"^{_EXUNIT}", r"\b[1-9]\d* (?:failures?|invalid)\b"),
     ("sum", "Result: ", r"^Result: \d+(?:/\d+)? passed.*$", r"\b[1-9]\d* failed"),
     ("wfail", "== Compilation error", r"^== Compilation error in file "),
     ("wfail", "** (", r"^\*\* \((?:Mix|CompileError|SyntaxError|TokenMissingError)\b"),
@@ -183,18 +181,19 @@ EXUNIT = (
 EUNIT = (
     ("sum", "All ", r"^ *All \d+ tests passed\.$|^All \d+ tests (?:were )?passed", None),
     ("sum", "Failed: ", r"^ *Failed: \d+\. +Skipped: \d+\. +Passed: \d+\.", r"Failed: [1-9]"),
-    ("sum", " failures", r"^\d+ tests, \d+ failures.*$", r"\b[1-9]\d* failures"),
+    ("wsum", " failures", r"^\d+ tests, \d+ failures.*$", r"\b[1-9]\d* failures"),
     ("fail", "Error running tests", r"Error running tests|Failures occurred running tests"),
 )
 
 GLEAM = (
     ("sum", "passed, no failures", r"\d+ (?:tests )?passed, no failures|^\d+ tests?, no failures", None),
-    ("sum", " failure", r"^\d+ (?:tests|passed), \d+ failures?.*$", r"\b[1-9]\d* failures?"),
+    ("wsum", " failure", r"^\d+ (?:tests|passed), \d+ failures?.*$", r"\b[1-9]\d* failures?"),
 )
 
 TAP = (
     ("sum", "# fail", r"^ *# fail(?:ed)?:? +\d+.*$", r"fail(?:ed)?:? +[1-9]"),
     ("sum", "# pass", r"^# pass +\d+\n(?:\n*# ok\n|\n*# skip)", None),
+    ("wsum", "failing:", r"^ *failing: +\d+$", r"[1-9]"),
     ("sum", "# { total:", r"^# \{ total: .*\}", r"fail: [1-9]"),
     ("fail", "# Looks like you failed", r"^ *# Looks like (?:you failed|your test exited|you planned)"),
     ("fail", "Bail out!", r"^Bail out!"),
@@ -206,7 +205,7 @@ TAP = (
 """`"TAP"` stands for the rule in `tap`: results of the outermost level count, and TODO or SKIP is no failure."""
 
 BATS = (
-    ("sum", " test", r"^\d+ tests?, \d+ failures?.*$", r"\b[1-9]\d* failures?"),
+    ("wsum", " test", r"^\d+ tests?, \d+ failures?.*$", r"\b[1-9]\d* failures?"),
     ("mark", "✗", r"^ *✗ "),
     ("fail", "bats warning: Executed", r"^# bats warning: Executed \d+ instead of expected"),
 )
@@ -231,10 +230,11 @@ BUSTED = (
 
 TESTTHAT = (
     ("sum", "[ FAIL ", r"^\[ FAIL \d+ \| WARN \d+ \| SKIP \d+ \| PASS \d+ \]", r"FAIL [1-9]"),
-    ("sum", "Failed: ", r"^Failed: +\d+$", r"[1-9]"),
     ("fail", "Error: Test failures", r"^(?:Error: )?Test failures"),
-    ("fail", "ERROR, ", r"^Status: \d+ ERRORs?"),
+    ("fail", "Status: ", r"^Status: \d+ ERRORs?"),
 )
+
+DBT = (("sum", "Done. PASS=", r"Done\. PASS=\d+ WARN=\d+ ERROR=\d+.*$", r"ERROR=[1-9]"),)
 
 SHELLSPEC = (("sum", " example", r"^\d+ examples?, \d+ failures?.*$", r"\b[1-9]\d* failures?"),)
 
@@ -259,4 +259,5 @@ SCRIPTING = {
     "busted": BUSTED,
     "testthat": TESTTHAT,
     "shellspec": SHELLSPEC,
+    "dbt": DBT,
 }

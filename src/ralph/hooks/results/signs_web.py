@@ -44,7 +44,11 @@ MOCHA = (
     ("sum", '"failures": ', r'^ +"passes": \d+,\n +"pending": \d+,\n +"failures": \d+,', r'"failures": [1-9]'),
     ("mark", ") ", r"^ {2,}\d+\) \S.*$\n(?:.*\n){0,3}? {4,}(?:\w*(?:Error|Exception)\b|at |\+ expected)"),
     ("own", ") ", r"^ {2,}\d+\) \S"),
-    ("own", "Error", r"^(?:(?:Exception during run: )?Error: Cannot find module|(?:Syntax|Reference|Type)Error\b)"),
+    (
+        "own",
+        "Error",
+        r"^ ?(?:(?:Exception during run: )?Error: Cannot find module|TSError\b|(?:Syntax|Reference|Type)Error\b)",
+    ),
     ("mark", ": Timeout of", r"^ +(?:Uncaught )?Error: Timeout of \d+ms exceeded"),
     ("mark", "+ expected - actual", r"^ +\+ expected - actual$"),
     ("none", "No test files found", r"^(?:Error|Warning): (?:No test files found|Cannot find any files matching)"),
@@ -54,7 +58,7 @@ MOCHA = (
 NODE = (
     ("sum", "ℹ fail ", r"^ℹ fail \d+$", r"[1-9]"),
     ("sum", "# cancelled ", r"^# fail \d+$", r"[1-9]"),
-    ("sum", " cancelled ", r"^(?:#|ℹ) cancelled \d+$", r"[1-9]"),
+    ("fail", " cancelled ", r"^(?:#|ℹ) cancelled [1-9]\d*$"),
     ("ok", "ℹ pass ", r"^ℹ pass [1-9]\d*$"),
     ("mark", "failing tests:", r"^✖ failing tests:$"),
     ("fail", "overage does not meet", r"[cC]overage does not meet threshold"),
@@ -156,6 +160,8 @@ WDIO = (
     ("sum", " passed", r"^TOTAL ASSERTIONS FAILED|^OK\. \d+ (?:total )?assertions passed.*$", r"FAILED"),
 )
 
+NEWMAN = (("wsum", "assertions │", r"^│ +assertions │ +\d+ │ +\d+ │$", r"│ +[1-9]\d* │$"),)
+
 XML = (
     (
         "wsum",
@@ -180,5 +186,6 @@ WEB = {
     "playwright": PLAYWRIGHT,
     "cypress": CYPRESS,
     "wdio": WDIO,
+    "newman": NEWMAN,
     "junit-xml": XML,
 }

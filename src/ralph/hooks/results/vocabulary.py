@@ -123,6 +123,7 @@ SUBCOMMANDS = {
     "fastlane": ({"test": "swift", "scan": "swift", "tests": "swift"}, ()),
     "storybook": ({"test": ""}, ()),
     "nimble": ({"test": ""}, ()),
+    "dbt": ({"test": "dbt", "build": "dbt"}, ()),
     "spago": ({"test": ""}, ()),
     "moon": ({}, ("run",)),
     "rush": ({"test": ""}, ()),
@@ -166,6 +167,12 @@ OTHERS = words(
     "terraform-docs tflint actionlint cspell dprint taplo deptry ty basedpyright lint-imports patch apply_patch "
     "code2flow tokei cloc scc npm-check-updates ncu pre-commit-update git-lfs"
 )
+NO_TESTERS = words(
+    "dropdb ssh scp rsync tmux screen useradd adduser groupadd kubectl docker podman systemctl service launchctl "
+    "vagrant flyctl fly heroku supabase nslookup ping host dig telnet nc hugo idea subl virsh virtualenv su sudo "
+    "passwd usermod createuser mysqladmin mongo mongosh redis-cli rabbitmqctl minikube kind k3d helmfile dropuser"
+)
+"""`X test` runs tests with most programs; with these, `test` is only a name."""
 LISTS = words(
     "--version --help --collect-only --co --listTests --list-tests --list --no-run --showConfig --show-config --init "
     "--clearCache --clear-cache --fixtures --markers --setup-plan --dry-run --just-print --recon --list-suites "

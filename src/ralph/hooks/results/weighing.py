@@ -1,0 +1,186 @@
+"""Puts together what the command is, what its output says, and how it ended."""
+
+import re
+
+from ralph.hooks.results import exits
+from ralph.hooks.results.kinds import LOOK, PERHAPS, TEST, TRIVIAL
+from ralph.hooks.results.names import is_testy
+from ralph.hooks.results.screen import clean
+from ralph.hooks.results.shell import Part
+from ralph.hooks.results.signs import Evidence, public_name, scan
+from ralph.hooks.results.signs_runners import COVERAGE, CRASHES, FAILED, LAST_WORDS, NAMED, NOTHING
+from ralph.hooks.results.verdict import NO_TESTS, Verdict
+from ralph.hooks.results.wrappers import base
+
+_ENDED_FROM_OUTSIDE = (124, 130, 137, 143)
+_FAMILIES = ("python", "ruby", "junit")
+"""Only the output tells which framework of these it was."""
+
+
+def weigh(parts: list[Part], output: str, code: int | None) -> Verdict:
+    text = clean(output)
+    tests = [part for part in parts if part.role == TEST]
+    if tests:
+        return _of_tests(parts, tests, text, code)
+    return _of_unknown(text, is_likely=not parts or any(part.role == PERHAPS for part in parts))
+
+
+def _of_unknown(text: str, is_likely: bool) -> Verdict:
+    """A command that may be anything: only a framework's summary counts; where tests are likely, its marks do, too."""
+    found = scan(text, "", is_test=is_likely)
+    found.pop("", None)
+    summed = {name: one for name, one in found.items() if one.is_strong}
+    told = summed or {name: one for name, one in found.items() if one.marks}
+    if not told:
+        return NO_TESTS
+    failed = [name for name, one in told.items() if one.state in ("fail", "marks")]
+    return True, bool(failed), public_name((failed or list(told))[0])
+
+
+def _of_tests(parts: list[Part], tests: list[Part], text: str, code: int | None) -> Verdict:
+    frameworks = list(dict.fromkeys(part.text for part in tests))
+    found: dict[str, Evidence] = {}
+    for framework in frameworks:
+        found.update(scan(text, framework, is_test=True))
+    if len(tests) == 1 and tests[0].text == "pytest" and "pytest" in found and not tests[0].in_loop:
+        found["pytest"].sums = sorted(found["pytest"].sums)[
+            -1:
+        ]  # one run has one summary, the last; others were printed in it
+    if any(part.joint == "||" for part in tests[1:]):
+        for one in found.values():
+            one.sums = sorted(one.sums)[-1:]  # run again because it had failed: the last run counts
+    is_known = all(framework not in ("", "make", "rake") for framework in frameworks)
+    state, name = _summed_up(found, is_known)
+    if is_known and len(frameworks) == 1 and frameworks[0] not in _FAMILIES:
+        name = frameworks[0]
+    name = public_name(name) or next((one for one in frameworks if one), "") or _runner(tests[0])
+    end = exits.ending(parts, code, text)
+    if state in ("", "marks") and _runs_nothing(text, end, state):
+        return NO_TESTS
+    failed = _failed(state, found, end, parts, text)
+    if failed is None:
+        return NO_TESTS
+    return True, failed, name
+
+
+def _summed_up(found: dict[str, Evidence], is_known: bool) -> tuple[str, str]:
+    """One state for all: a failure anywhere is a failure; marks and lesser words count when nobody sums up."""
+    summed = {name: one for name, one in found.items() if one.sums}
+    named = {name: one for name, one in summed.items() if name}
+    summed = named or summed
+    for name, one in summed.items():
+        if one.state == "fail":
+            return "fail", name
+    for name, one in found.items():
+        if one.fails or (one.hints and (not summed or is_known or name in summed)):
+            return "fail", name
+    if summed:
+        return "pass", next(iter(summed))
+    for state in ("marks", "none", "ok"):
+        for name, one in found.items():
+            if one.state == state:
+                return state, name
+    return "", ""
+
+
+def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: list[Part], text: str) -> bool | None:
+    """None: nothing ran."""
+    if state == "fail":
+        summed = [one for one in found.values() if one.sums]
+        is_inner = end.says == exits.PASSED and summed and not any(one.fails for one in found.values())
+        if is_inner and _is_one_run(parts) and all(one.ends_well for one in summed):
+            return False  # what failed was a run inside of a test
+        if list(found) == [""] and _something_else_failed(parts, text):
+            return False  # a monorepo tool counts its tasks, not tests
+        if "atching for file changes" in text or "aiting for file changes" in text:
+            return not any(one.ends_well for one in found.values())
+        return True
+    if state == "marks":
+        return None if _something_else_failed(parts, text) else end.says != exits.PASSED
+    if state == "none":
+        return None
+    if state in ("pass", "ok"):
+        return _failed_after_all(state, end, parts, text)
+    if end.says == exits.FAILED:
+        return True
+    if end.says == exits.PASSED:
+        return False
+    if end.says == exits.PERHAPS and not end.is_last:
+        return None if _something_else_failed(parts, text) else False
+    if end.says == exits.PERHAPS:
+        return True if _runner_failed(text) else None
+    return _runner_failed(text) or _crashed(text) or _counted(parts, text) or _has_last_words(text)
+
+
+def _is_one_run(parts: list[Part]) -> bool:
+    tests = [at for at, part in enumerate(parts) if part.role == TEST]
+    return all(parts[at].joint == "&&" for at in tests[1:])
+
+
+def _failed_after_all(state: str, end: exits.Ending, parts: list[Part], text: str) -> bool:
+    """The framework is content. Coverage, a crash at the end or a second step of the script may still have failed."""
+    if end.code in _ENDED_FROM_OUTSIDE:
+        return state == "ok" and end.says == exits.FAILED
+    if end.says == exits.FAILED or (end.says == exits.PERHAPS and end.is_last):
+        return not _something_else_failed(parts, text)
+    if end.says == exits.PASSED:
+        return False
+    return _lacks_coverage(text) or _runner_failed(text) or (end.says == exits.UNKNOWN and _crashed(text))
+
+
+def _lacks_coverage(text: str) -> bool:
+    return "overage" in text and re.search(COVERAGE, text, re.MULTILINE) is not None
+
+
+def _runs_nothing(text: str, end: exits.Ending, state: str) -> bool:
+    if end.code in (126, 127):
+        return True
+    return state == "" and end.says != exits.PASSED and re.search(NOTHING, text, re.MULTILINE) is not None
+
+
+def _runner_failed(text: str) -> bool:
+    if any(needle in text and re.search(pattern, text, re.MULTILINE) for needle, pattern in FAILED):
+        return True
+    return any(is_testy(name) for name in _names_that_failed(text))
+
+
+def _something_else_failed(parts: list[Part], text: str) -> bool:
+    """A runner names what failed, and it is no test. Where only tests were asked for, it was on the way to them."""
+    names = _names_that_failed(text)
+    if not names or any(is_testy(name) for name in names):
+        return False
+    others = any(part.role not in (TEST, LOOK, TRIVIAL) for part in parts)
+    return others or any(name in part.words for name in names for part in parts)
+
+
+def _names_that_failed(text: str) -> list[str]:
+    return [
+        match[1] or ""
+        for needle, pattern in NAMED
+        if needle in text
+        for match in re.finditer(pattern, text, re.MULTILINE)
+    ]
+
+
+def _crashed(text: str) -> bool:
+    return re.search(CRASHES, text, re.MULTILINE) is not None
+
+
+def _has_last_words(text: str) -> bool:
+    lines = [line for line in text.splitlines() if line.strip()][-3:]
+    return any(re.search(LAST_WORDS, line.strip()) for line in lines)
+
+
+def _counted(parts: list[Part], text: str) -> bool:
+    """`T | grep -c FAIL`: the number is all there is."""
+    last = parts[-1]
+    if last.joint != "|" or last.words[0] not in ("grep", "egrep", "rg") or not text.strip().isdigit():
+        return False
+    wanted = " ".join(last.words[1:]).lower()
+    counts = any(word.startswith("-") and "c" in word for word in last.words[1:])
+    return counts and any(word in wanted for word in ("fail", "not ok", "error", "✗", "✖", "×")) and int(text) > 0
+
+
+def _runner(part: Part) -> str:
+    name = base(part.words[0])
+    return "" if name == "run-script" else name
