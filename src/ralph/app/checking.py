@@ -89,6 +89,11 @@ class Checks:
             advice = "" if self._config.baseline == "no-worse" else "; every story is rejected until it is mended"
             self._tell(Noted(f"fails before anything is done: {names}{advice} (baseline)", warning=True))
 
+    def run_quietly(self, plan: Plan, story: Story | None) -> tuple[CheckResult, ...]:
+        """The checks of a story once more, without a record: for a second opinion."""
+        chosen = choose(self._config, plan, story, "story")
+        return tuple(self._compared(check, r) for check, r in zip(chosen, self._run_all(chosen), strict=False))
+
     def _run_all(self, chosen: Sequence[ChosenCheck]) -> tuple[CheckResult, ...]:
         results = []
         for check in chosen:

@@ -21,16 +21,19 @@ from ralph.app.hooking import prepare_hooks
 from ralph.app.steps import plan_steps
 from ralph.app.workspace import plan_state, store_for
 from ralph.app.worktree import GitWorkTree
+from ralph.checks.choosing import choose
 from ralph.config.layers import Settings
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
+from ralph.core.evidence import CheckResult
 from ralph.core.guard import Guard
 from ralph.core.limits import Limits
 from ralph.core.plan import Mode
 from ralph.core.ports import PlanRef, Session
 from ralph.core.reviews import OnCap
+from ralph.core.suspicion import Suspicion, Tamper
 from ralph.engine.agent_run import AgentRunner, Patience
-from ralph.engine.ground import Attempt, Ground
+from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.pipeline import Pipeline
 from ralph.guards import breaker, iterations, rate, transport, usage
 from ralph.host.places import workspace_state
@@ -120,6 +123,18 @@ def make_ground(
 
     work_tree = GitWorkTree(spec.repo, plan_state(ref, env) / "index", hook_env, stop)
 
+    def suspect(attempt: Attempt, inspection: Inspection) -> tuple[Suspicion, ...]:
+        if config.tamper == "off":
+            return ()
+
+        def run_checks() -> tuple[CheckResult, ...]:
+            return checks.run_quietly(attempt.reading.plan, attempt.story)
+
+        commands = [check.command for check in choose(config, attempt.reading.plan, attempt.story, "story")]
+        return work_tree.suspicions(
+            attempt.checkpoint, inspection.tree, attempt.story, commands, config.protected, run_checks
+        )
+
     return Ground(
         run=spec.run,
         root=ref.root,
@@ -142,6 +157,8 @@ def make_ground(
         patience=Patience(total=config.timeout or None, idle=config.idle_timeout or None),
         check=checks,
         run_command=checks.run_command,
+        suspect=suspect,
+        tamper=Tamper(config.tamper),
         review=config.review.enabled,
         review_cap=config.review.cap,
         on_cap=OnCap(config.review.on_cap),

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ralph.core.evidence import CheckResult
+from ralph.core.plan import Story
+from ralph.core.suspicion import Suspicion
 from ralph.core.text import one_line
 from ralph.engine.ground import Commit, Inspection, RolledBack
 from ralph.host import commit_message
 from ralph.host.checkpoint import Checkpoint, head_of, take, undo_tampering
 from ralph.host.commits import agent_commits, commit_story
 from ralph.host.git import ask, git, line, names, printable
-from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import put_back_lost
 from ralph.host.repo import Repo, is_in_place, still_the_same
@@ -78,7 +79,6 @@ class GitWorkTree:
     def inspect(self, checkpoint: dict[str, Any]) -> Inspection:
         before = _checkpoint(checkpoint)
         tampering = undo_tampering(self._repo, before, self._index)
-        self._unlock(before)
         lost = put_back_lost(self._repo, before, self._index)
         found = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
         self._inspected = found.tree
@@ -102,14 +102,20 @@ class GitWorkTree:
             notices=tuple(notices),
         )
 
-    def _unlock(self, before: Checkpoint) -> None:
-        """A git of the agent may have been ended at work: what it locked would keep the loop from committing."""
-        own, shared = self._repo.git_dir, self._repo.common_dir
-        locks = [own / "index.lock", own / "HEAD.lock", shared / "packed-refs.lock"]
-        if before.branch is not None:
-            locks.append(shared / "refs" / "heads" / f"{before.branch}.lock")
-        if any(lock.exists() for lock in locks):
-            clear_stale_locks(self._repo)
+    def suspicions(
+        self,
+        checkpoint: dict[str, Any],
+        tree: str,
+        story: Story | None,
+        commands: Sequence[str],
+        protected: Sequence[str],
+        run_checks: Callable[[], tuple[CheckResult, ...]],
+    ) -> tuple[Suspicion, ...]:
+        from ralph.app.tampering import suspicions  # only what would be accepted is looked at
+
+        before = _checkpoint(checkpoint).tree
+        shadow = shadow_of(self._repo, self._index)
+        return suspicions(self._repo, shadow, before, tree, story, commands, protected, run_checks)
 
     def tree(self) -> str:
         still_the_same(self._repo)

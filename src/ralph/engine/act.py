@@ -16,6 +16,7 @@ from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, ReviewStatus, Story
 from ralph.core.ports import StepContext
 from ralph.core.requests import Request
+from ralph.core.suspicion import Suspicion
 from ralph.core.text import one_line
 from ralph.engine.agent_run import Patience
 from ralph.engine.ground import Attempt, Ground, Inspection
@@ -96,6 +97,12 @@ def _evidence(
             told = f"{some} changed while the checks ran: what is committed is not what they saw"
             ground.journal.write(Noted(told, warning=True))
         interrupted = ground.stop.requested
+    passed = all(check.passed for check in checks if check.required)
+    doubts: tuple[Suspicion, ...] = ()
+    if changed and passed and not interrupted and attempt.mode is not Mode.REVIEW:
+        # Only what would be accepted is worth a second look.
+        doubts = ground.suspect(attempt, inspection)
+        interrupted = ground.stop.requested
     required = [check.passed for check in checks if check.required]
     return Evidence(
         mode=attempt.mode,
@@ -110,6 +117,8 @@ def _evidence(
         question=request.ask or request.waiting,
         waiting=request.waiting,
         checks=checks,
+        suspicions=doubts,
+        tamper=ground.tamper,
         passed_before=all(required) if required and not changed else None,
         answer=request.review if attempt.mode is Mode.REVIEW else None,
         review_cap=ground.review_cap,

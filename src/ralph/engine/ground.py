@@ -16,6 +16,7 @@ from ralph.core.plan import Mode, Plan, Story
 from ralph.core.ports import PlanBook, Reading, Session
 from ralph.core.requests import Request
 from ralph.core.reviews import OnCap
+from ralph.core.suspicion import Suspicion, Tamper
 from ralph.engine.agent_run import AgentRunner, Patience
 from ralph.engine.pipeline import Pipeline
 from ralph.host.signals import StopSignal
@@ -162,6 +163,9 @@ class Ground(Struct, frozen=True, kw_only=True):
     patience: Patience
     check: Checker
     run_command: Callable[..., CheckResult]
+    suspect: Callable[[Attempt, Inspection], tuple[Suspicion, ...]]
+    """What makes the word of passing checks doubtful."""
+    tamper: Tamper
     review: bool
     review_cap: int
     on_cap: OnCap
