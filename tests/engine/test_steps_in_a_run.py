@@ -117,7 +117,7 @@ def test_a_command_that_fails_is_a_reason_to_reject_unless_it_may_fail(tmp_path:
     ("steps", "told"),
     [
         ([AGENT, {"type": "commnd"}], "there is no step type called 'commnd'"),
-        ([AGENT | {"config": {"timeout": "soon"}}], "the timeout in its config is 'soon'"),
+        ([AGENT | {"config": {"timeout": "soon"}}], "(steps[0].config.timeout): expected a duration"),
     ],
 )
 def test_a_wrong_step_is_said_before_anything_begins(tmp_path: Path, steps: list[dict[str, Any]], told: str) -> None:
@@ -129,7 +129,8 @@ def test_a_wrong_step_is_said_before_anything_begins(tmp_path: Path, steps: list
 
 
 def test_a_step_that_cannot_be_used_stops_the_run_and_leaves_its_mending_alone(tmp_path: Path) -> None:
-    made = project(tmp_path, [AGENT, {"type": "command", "name": "test"}, COMMIT])
+    wrong = {"type": "command", "name": "test", "config": {"command": "true", "args": "no list"}}
+    made = project(tmp_path, [AGENT, wrong, COMMIT])
     done = run_ralph(made)
     assert done.code == 78
     assert "needs `config.command`" in done.out

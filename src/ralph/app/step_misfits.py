@@ -1,0 +1,111 @@
+"""What the steps of the settings ask for, held against the workspace they are to run in. Looks, and touches nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ralph.config.durations import EXPECTED, parse_duration
+from ralph.config.keys import nearest_hint
+from ralph.config.layers import Settings
+from ralph.config.schema import Step
+from ralph.core.errors import ConfigError
+from ralph.core.ports import PlanRef
+from ralph.core.problems import Place, Problem, Severity
+from ralph.core.text import one_line
+
+KEYS = {
+    "agent": ("prompt_file", "prd_file", "model", "timeout", "allowed_tools"),
+    "command": ("command", "args", "cwd", "working_dir"),
+    "readme-check": ("file", "path"),
+    "git-commit": (),
+    "noop": (),
+}
+"""What the built-in types understand in `config`, besides `marker_file`. What others understand is not known here."""
+
+
+def refuse_misfits(settings: Settings, ref: PlanRef) -> list[Problem]:
+    """Raise ConfigError for what would go wrong in a run. Returns what is only worth a warning."""
+    found = list(step_misfits(settings, ref))
+    if errors := [problem for problem in found if problem.severity is Severity.ERROR]:
+        raise ConfigError.of(errors)
+    return found
+
+
+def step_misfits(settings: Settings, ref: PlanRef) -> Iterator[Problem]:
+    for number, step in enumerate(settings.config.steps):
+        if step.enabled:
+            yield from _OfStep(settings, ref, number, step).problems()
+
+
+class _OfStep:
+    def __init__(self, settings: Settings, ref: PlanRef, number: int, step: Step) -> None:
+        origin = settings.origin("steps")
+        self._file, self._line = origin.file or str(origin), origin.line or None
+        self._path = f"steps[{number}].config"
+        self._ref = ref
+        self._step = step
+
+    def problems(self) -> Iterator[Problem]:
+        yield from self._unknown_keys()
+        if self._step.type == "command" and not str(self._step.config.get("command") or "").strip():
+            yield self._problem("missing", "the step has no command", "command", 'e.g. "command": "make test"')
+        if self._step.type == "agent":
+            yield from self._of_agent()
+        if (marker := self._path_in("marker_file")) and not self._is_inside(marker):
+            yield self._outside("marker_file")
+
+    def _of_agent(self) -> Iterator[Problem]:
+        timeout = self._step.config.get("timeout")
+        if timeout is not None and parse_duration(str(timeout)) is None:
+            yield self._problem("wrong-type", f"expected {EXPECTED}, found {_shown(timeout)}", "timeout")
+        if (plan := self._path_in("prd_file")) and os.path.realpath(plan) != os.path.realpath(self._ref.path):
+            known = self._ref.path.relative_to(self._ref.root)
+            message = f"the plan of this workspace is {known}, not {self._value('prd_file')}"
+            severity = Severity.ERROR if self._ref.layout == "steps" else Severity.WARNING
+            yield self._problem("other-plan", message, "prd_file", "move the plan, or leave the key out", severity)
+        prompt, marker = self._path_in("prompt_file"), self._path_in("marker_file")
+        if prompt is None or (marker is not None and marker.exists()):  # what is set up needs no prompt any more
+            return
+        if not self._is_inside(prompt):
+            yield self._outside("prompt_file")
+        elif not prompt.is_file():
+            hint = "write it, or `ralph init` writes those of the layout; without the key the built-in one is used"
+            yield self._problem("missing-file", f"there is no file {self._value('prompt_file')}", "prompt_file", hint)
+
+    def _unknown_keys(self) -> Iterator[Problem]:
+        if self._step.type not in KEYS:
+            return
+        known = ("marker_file", *KEYS[self._step.type])
+        for key in self._step.config:
+            if key not in known:
+                message = f"a step of the type {self._step.type} does not know {_shown(key)}; it is left out"
+                yield self._problem("unknown-key", message, key, nearest_hint(key, known), Severity.WARNING)
+
+    def _path_in(self, key: str) -> Path | None:
+        value = self._step.config.get(key)
+        return self._ref.root / str(value) if value else None
+
+    def _is_inside(self, path: Path) -> bool:
+        root = os.path.realpath(self._ref.root)
+        real = Path(os.path.realpath(path))
+        return real.is_relative_to(root) and str(real) != root
+
+    def _outside(self, key: str) -> Problem:
+        message = f"{self._value(key)} is outside of the workspace {self._ref.root}"
+        return self._problem("outside", message, key, "name a file inside it, relative to it")
+
+    def _value(self, key: str) -> str:
+        return one_line(str(self._step.config[key]), 100)
+
+    def _problem(
+        self, code: str, message: str, key: str, hint: str = "", severity: Severity = Severity.ERROR
+    ) -> Problem:
+        where = Place(self._file, self._line, None, f"{self._path}.{one_line(key, 60)}")
+        return Problem(code, message, where, hint, severity)
+
+
+def _shown(value: Any) -> str:
+    return one_line(repr(value), 60)
