@@ -12,6 +12,7 @@ from contextlib import ExitStack
 
 from ralph.app.launching import Launched, agree, launch, prepare_spec
 from ralph.app.named_variants import refuse_unknown_names
+from ralph.app.step_misfits import refuse_misfits
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import ask, emit_line, is_interactive, note, say, warn
 from ralph.cli.plain_view import PlainView
@@ -89,7 +90,8 @@ def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
             "there is no sandbox that Ralph could use", hint="run Ralph itself in a container, and leave out --sandbox"
         )
     prepared = prepare_spec(args, os.environ, extra_env)
-    for problem in prepared.settings.warnings:
+    refuse_unknown_names(prepared.settings)
+    for problem in (*prepared.settings.warnings, *refuse_misfits(prepared.settings, prepared.ref)):
         warn(str(problem))
     if args.dry_run:
         from ralph.app.dry_run import dry_run
@@ -104,7 +106,6 @@ def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
 
 def _run(args: Namespace, prepared: Launched) -> int:
     require_process_control()
-    refuse_unknown_names(prepared.settings)
     state = RunState()
     asks = None if args.plain or args.json or not is_interactive() else _ask_trust
     agree(prepared, os.environ, trust=args.trust, ask=asks, tell=note)
