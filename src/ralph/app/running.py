@@ -25,6 +25,7 @@ from ralph.core.text import one_line
 from ralph.engine.loop import Loop
 from ralph.engine.recover import find_open, recover
 from ralph.host.files import keep_aside, make_folder, write_text
+from ralph.host.git_locks import clear_stale_locks
 from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
 from ralph.host.signals import StopSignal
@@ -61,6 +62,7 @@ def execute(
     owner = Owner.here(spec.run)
     # The plan's, and the working tree's: two plans in one tree would take each other's changes for their own.
     with Lock(state / "run.lock").held_by(owner), Lock(spec.repo.git_dir / "ralph-run").held_by(owner):
+        clear_stale_locks(spec.repo)  # a git that was killed would keep us from recovering, and the user from working
         recovered, history = _recover_last(spec, state, env, stop, sinks_for(), clock)
         branch = ready(situation(spec.repo), recovered.what if recovered else "")
         plan = store_for(spec.ref, env).load().plan

@@ -19,6 +19,7 @@ from ralph.host import commit_message
 from ralph.host.checkpoint import Checkpoint, head_of, take, undo_tampering
 from ralph.host.commits import agent_commits, commit_story
 from ralph.host.git import ask, git, line, names, printable
+from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import put_back_lost
 from ralph.host.repo import Repo, is_in_place, still_the_same
@@ -79,6 +80,7 @@ class GitWorkTree:
     def inspect(self, checkpoint: dict[str, Any]) -> Inspection:
         before = _checkpoint(checkpoint)
         tampering = undo_tampering(self._repo, before, self._index)
+        self._unlock(before)
         lost = put_back_lost(self._repo, before, self._index)
         found = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
         self._inspected = found.tree
@@ -116,6 +118,15 @@ class GitWorkTree:
         before = _checkpoint(checkpoint).tree
         shadow = shadow_of(self._repo, self._index)
         return suspicions(self._repo, shadow, before, tree, story, commands, protected, run_checks)
+
+    def _unlock(self, before: Checkpoint) -> None:
+        """A git of the agent may have been ended at work: what it locked would keep the loop from committing."""
+        own, shared = self._repo.git_dir, self._repo.common_dir
+        locks = [own / "index.lock", own / "HEAD.lock", shared / "packed-refs.lock"]
+        if before.branch is not None:
+            locks.append(shared / "refs" / "heads" / f"{before.branch}.lock")
+        if any(lock.exists() for lock in locks):
+            clear_stale_locks(self._repo)
 
     def tree(self) -> str:
         still_the_same(self._repo)
