@@ -201,7 +201,7 @@ class Config(Section, frozen=True):
     tamper: Annotated[
         Literal["review", "reject", "off"],
         key("What follows when tests or checks were weakened: a review, or rejection.", "--tamper", metavar="POLICY"),
-    ] = "off"
+    ] = "review"
     require_commit: Annotated[bool, key("Let the agent stop only when it has committed its work itself.")] = False
     protected: Annotated[Words, key("Further files and folders that the agent does not edit.")] = ()
     checks: Annotated[tuple[Check, ...], key("Commands the loop runs to prove a story.")] = ()

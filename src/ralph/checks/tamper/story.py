@@ -7,8 +7,8 @@ every plan ("tests pass", "lint is clean") excuse nothing: a sentence has to say
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from collections.abc import Iterable
+from functools import lru_cache
 
 from msgspec import Struct
 

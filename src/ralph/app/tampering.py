@@ -1,0 +1,96 @@
+"""Looks at what an agent did to tests and checks, and runs the checks with the tests as they were before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ralph.checks.tamper.examine import FileChange, examine, tests_to_put_back
+from ralph.core.evidence import CheckResult
+from ralph.core.plan import Story
+from ralph.core.suspicion import Suspicion
+from ralph.core.text import one_line
+from ralph.host.git import git
+from ralph.host.repo import Repo
+from ralph.host.restoring import write_files
+from ralph.host.shadow import Shadow
+from ralph.host.trees import Changed, changes
+
+_MOST_FILES = 500
+_LARGEST = 1_000_000
+
+RunChecks = Callable[[], tuple[CheckResult, ...]]
+
+
+def file_changes(repo: Repo, found: Sequence[Changed]) -> list[FileChange]:
+    """The content of each changed file, before and after. What is too large to read is no test."""
+    wanted = [change for change in found if not change.is_submodule][:_MOST_FILES]
+    names = {name for change in wanted for name in (change.old_id, change.new_id) if name.strip("0")}
+    blobs = _blobs(repo, sorted(names))
+    return [FileChange(change.path, blobs.get(change.old_id), blobs.get(change.new_id)) for change in wanted]
+
+
+def _blobs(repo: Repo, names: list[str]) -> dict[str, bytes]:
+    """All of them with one process."""
+    if not names:
+        return {}
+    sizes = git(repo, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin="\n".join(names).encode() + b"\n")
+    small = []
+    for line in sizes.decode().splitlines():
+        name, _, size = line.partition(" ")
+        if size.isdigit() and int(size) <= _LARGEST:
+            small.append(name)
+    if not small:
+        return {}
+    data = git(repo, "cat-file", "--batch", stdin="\n".join(small).encode() + b"\n")
+    found: dict[str, bytes] = {}
+    at = 0
+    while at < len(data):
+        end = data.index(b"\n", at)
+        name, _, size = data[at:end].decode().split(" ")
+        found[name] = data[end + 1 : end + 1 + int(size)]
+        at = end + 2 + int(size)
+    return found
+
+
+def suspicions(
+    repo: Repo,
+    shadow: Shadow,
+    before: str,
+    after: str,
+    story: Story | None,
+    commands: Sequence[str],
+    protected: Sequence[str],
+    run_checks: RunChecks,
+) -> tuple[Suspicion, ...]:
+    """What is doubtful between two trees. `run_checks` is called while tests that were edited are as they were."""
+    found = changes(repo, before, after)
+    files = file_changes(repo, found)
+    words = "\n".join((story.title, story.description, *story.criteria, story.notes)) if story else ""
+    listed = examine(files, story_text=words, check_commands=commands, protected=protected)
+    doubts = [Suspicion(f.code, f.path, f.message, f.line, f.severity == "high") for f in listed]
+    edited = set(tests_to_put_back(files))
+    if edited and not any(doubt.is_grave for doubt in doubts):
+        doubts += _with_old_tests(shadow, [change for change in found if change.path in edited], run_checks)
+    return tuple(doubts)
+
+
+def _with_old_tests(shadow: Shadow, edited: list[Changed], run_checks: RunChecks) -> list[Suspicion]:
+    """An edited expectation shows as a failure of the test as it was. The agent's version is put back in any case."""
+    write_files(shadow, [_backwards(change) for change in edited if change.status != "A"])
+    try:
+        results = run_checks()
+    finally:
+        write_files(shadow, [change for change in edited if change.status != "D"])
+        for change in edited:
+            if change.status == "D":
+                (shadow.root / change.path).unlink(missing_ok=True)
+    failing = [result for result in results if result.required and not result.passed]
+    paths = ", ".join(one_line(change.path, 60) for change in edited[:3])
+    return [
+        Suspicion("edited-expectation", edited[0].path, f"{result.name!r} fails with {paths} as it was before")
+        for result in failing[:3]
+    ]
+
+
+def _backwards(change: Changed) -> Changed:
+    return Changed(change.path, "M", change.new_mode, change.old_mode, change.new_id, change.old_id, change.raw)
