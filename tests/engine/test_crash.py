@@ -247,6 +247,17 @@ def test_what_a_killed_run_left_is_shown_by_every_view(shorter: Reference) -> No
             assert "which was cut short; the work is in refs/ralph/rescue/" in done.out
 
 
+def test_locks_of_gits_that_were_killed_too_lock_nobody_out(shorter: Reference) -> None:
+    project = shorter.template.copy(shorter.folder / "locked")
+    run_driven(project, "kill", shorter.numbers("journalled Settling")[-1], project.folder / "points")
+    for name in ("index", "HEAD", "packed-refs", "refs/heads/main"):
+        (project.root / f".git/{name}.lock").touch()
+    done = run_ralph(project)
+    assert (done.code, done.err) == (0, "")
+    assert list(problems_of(project)) == []
+    assert list(_differences(project.outcome(), shorter.outcome)) == []
+
+
 def test_a_branch_that_people_went_on_with_after_the_kill_is_left_to_them(shorter: Reference) -> None:
     project = shorter.template.copy(shorter.folder / "people")
     run_driven(project, "kill", shorter.numbers("journalled AgentEnded")[0], project.folder / "points")
