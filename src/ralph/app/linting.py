@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.app.named_variants import unknown_names
+from ralph.app.step_misfits import step_misfits
 from ralph.app.workspace import Choice, choose_plan, find_plans, find_root, root_of, store_for
 from ralph.config.flags import flags_of
 from ralph.config.layers import Settings, load
@@ -57,7 +58,7 @@ def check(args: Namespace, env: Mapping[str, str] | None = None) -> Report:
     plans = []
     for ref in _refs(root, path, flags, settings):
         settings, found = _load(root, ref.layout, env, flags)
-        trouble += found
+        trouble += [*found, *(step_misfits(settings, ref) if settings else ())]
         plans.append(lint_plan(ref, settings, env))
     return Report(root, tuple(dict.fromkeys(trouble)), tuple(plans))
 
