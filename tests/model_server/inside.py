@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from model_server.server import serve  # noqa: E402
+from model_server.server import serve
 
 _NEWNET, _NEWUSER = 0x40000000, 0x10000000
 _SIOCSIFFLAGS, _UP_AND_RUNNING = 0x8914, 0x41

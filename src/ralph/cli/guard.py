@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
         return 0
     if args.command is None:
         raise UsageError("which command?", hint="`ralph guard 'COMMAND'`, in quotes")
-    decision = judge_command(args.command, cwd or os.getcwd(), section)
+    decision = judge_command(args.command, cwd or str(Path.cwd()), section)
     _tell(decision, args.command, args.json)
     return 1 if decision.denied else 0
 
