@@ -7,7 +7,7 @@ import os
 import platform
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ralph import __version__
@@ -30,13 +30,16 @@ from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
 from ralph.host.signals import StopSignal
 from ralph.host.situation import Situation, situation
-from ralph.host.tree import become_subreaper, identify
+from ralph.host.tree import become_subreaper, end_left_behind, identify
 from ralph.journal.reading import cut_torn_tail, read
 from ralph.journal.runs import journal_path
 from ralph.journal.sinks.sink import Sinks
 from ralph.journal.writing import Journal, Listener
 
 _LAST = "last-run"
+_GRACE = 5.0
+_MARK = "_RALPH_STATE"
+"""In the environment of every git that a run starts."""
 _MOST_CHECKS = 20
 
 
@@ -61,9 +64,9 @@ def execute(
     become_subreaper()
     owner = Owner.here(spec.run)
     # The plan's, and the working tree's: two plans in one tree would take each other's changes for their own.
-    with Lock(state / "run.lock").held_by(owner), Lock(spec.repo.git_dir / "ralph-run").held_by(owner):
-        clear_stale_locks(spec.repo)  # a git that was killed would keep us from recovering, and the user from working
+    with Lock(state / "run.lock").held_by(owner), Lock(spec.repo.git_dir / "ralph-run").held_by(owner), _marked(state):
         recovered, history = _recover_last(spec, state, env, stop, sinks_for(), clock)
+        clear_stale_locks(spec.repo)
         branch = ready(situation(spec.repo), recovered.what if recovered else "")
         plan = store_for(spec.ref, env).load().plan
         write_text(state / _LAST, spec.run + "\n")
@@ -82,6 +85,16 @@ def execute(
             journal.close()
         after(ended)
         return ended
+
+
+@contextlib.contextmanager
+def _marked(state: Path) -> Iterator[None]:
+    """Let everybody see whose our gits are, also when we are gone."""
+    os.environ[_MARK] = str(state)
+    try:
+        yield
+    finally:
+        os.environ.pop(_MARK, None)
 
 
 def _started(spec: RunSpec, plan: Plan, branch: str, carried: History) -> RunStarted:
@@ -136,6 +149,9 @@ def _recover_last(
     is_over = any(isinstance(record.event, RunEnded) for record in records)
     if is_over and find_open(record.event for record in records) is None:
         return None, carried
+    # First of all: a git that outlived the run would go on while we do the same again, one that did not has left locks.
+    end_left_behind(None, (_MARK, str(state)), _GRACE)
+    clear_stale_locks(spec.repo)
     journal = Journal(path, clock, seq=records[-1].seq if records else 0)
     told: list[AnyEvent] = []
     journal.listen(lambda record: told.append(record.event))
