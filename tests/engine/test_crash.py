@@ -258,6 +258,22 @@ def test_locks_of_gits_that_were_killed_too_lock_nobody_out(shorter: Reference) 
     assert list(_differences(project.outcome(), shorter.outcome)) == []
 
 
+def test_a_git_that_outlives_the_loop_is_ended_before_its_work_is_done_again(shorter: Reference) -> None:
+    project = shorter.template.copy(shorter.folder / "outlived")
+    slow = project.home / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text(f'#!/bin/sh\ncase " $* " in *" commit-tree "*) sleep 60 ;; esac\nexec {shutil.which("git")} "$@"\n')
+    slow.chmod(0o755)
+    at = shorter.numbers("started git commit-tree")[0]
+    path = f"{slow.parent}:{os.environ['PATH']}"
+    assert run_driven(project, "kill", at, project.folder / "points", PATH=path).code == -signal.SIGKILL
+    assert project.processes()
+    done = run_ralph(project)
+    assert (done.code, done.err) == (0, "")
+    assert list(problems_of(project)) == []
+    assert list(_differences(project.outcome(), shorter.outcome)) == []
+
+
 def test_a_branch_that_people_went_on_with_after_the_kill_is_left_to_them(shorter: Reference) -> None:
     project = shorter.template.copy(shorter.folder / "people")
     run_driven(project, "kill", shorter.numbers("journalled AgentEnded")[0], project.folder / "points")
