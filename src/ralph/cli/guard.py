@@ -4,7 +4,6 @@ The exit code is 0 when the command would be allowed and 1 when it would be deni
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator

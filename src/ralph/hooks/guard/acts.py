@@ -14,6 +14,7 @@ _ELSEWHERE = {
     at.OWN: ("tampering", "This changes Ralph's files or the agent's own settings"),
     at.GIT_HOOK: ("tampering", "This changes git's hooks or its configuration behind its back"),
     at.DEVICE: ("devices", "This writes to a device"),
+    at.KERNEL: ("system", "This changes the running kernel"),
 }
 _HARMLESS_NAMES = ("TMP", "TEMP", "CACHE", "BUILD", "DIST", "OUT", "TARGET", "COVERAGE", "SCRATCH", "TEST", "WORK")
 
@@ -23,7 +24,7 @@ def delete(shell: Shell, path: str, argv: list[str], recursive: bool) -> None:
     kind = place.kind
     if kind in (at.NOTHING, at.INSIDE, at.TEMP, at.NULL):
         return
-    if kind in _ELSEWHERE:
+    if kind in _ELSEWHERE and kind not in (at.RIGHTS, at.STARTUP):
         shell.deny(*_ELSEWHERE[kind], argv)
     elif kind == at.ROOT:
         shell.deny("destruction", f"This deletes {_called(place)} and everything in it", argv)
@@ -43,13 +44,13 @@ def delete(shell: Shell, path: str, argv: list[str], recursive: bool) -> None:
 
 
 def _delete_unknown(shell: Shell, path: str, argv: list[str], recursive: bool) -> None:
-    if OPAQUE in path or NETWORK in path:
+    if recursive and (OPAQUE in path or NETWORK in path):
         shell.deny("opaque", "This deletes something that cannot be read here", argv)
     if not recursive or not path or not is_mark(path[0]):
         return
     names = shell.names.names_in(path[0])
-    bare = path.strip("/").rstrip("*").strip("/")
-    if names and len(bare) == 1 and not any(word in names[0].upper() for word in _HARMLESS_NAMES):
+    is_all_variable = not "".join(letter for letter in path if not is_mark(letter)).strip("/*")
+    if names and is_all_variable and not any(word in names[0].upper() for word in _HARMLESS_NAMES):
         shell.deny("destruction", f"This deletes whatever ${names[0]} is, and the command does not say what", argv)
 
 

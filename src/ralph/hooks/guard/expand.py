@@ -2,11 +2,13 @@
 
 from ralph.hooks.guard.escapes import unescape
 from ralph.hooks.guard.globs import braces, has_glob, matches
-from ralph.hooks.guard.marks import PLACEHOLDER, SECRET, UNKNOWN, is_known, is_mark, is_secret_name
+from ralph.hooks.guard.marks import PLACEHOLDER, SECRET, UNKNOWN, is_known, is_mark, is_secret_name, taints
 from ralph.hooks.guard.shell import Lit, Part, Proc, Quoted, Sub, Sum, Var, Word
 from ralph.hooks.guard.state import Shell
 
 _MOST_FIELDS = 200
+_LONGEST = 100_000
+_LONGEST_EDITED = 4000
 
 
 def expand(shell: Shell, word: Word) -> list[str]:
@@ -20,7 +22,7 @@ def expand(shell: Shell, word: Word) -> list[str]:
     fields: list[str] = []
     for each in _brace_expanded(word):
         fields += _fields(shell, each)
-    return fields[:_MOST_FIELDS]
+    return [bounded(field) for field in fields[:_MOST_FIELDS]]
 
 
 def text_of(shell: Shell, word: Word) -> str:
@@ -31,7 +33,12 @@ def text_of(shell: Shell, word: Word) -> str:
             out += _tilde(shell, part.text)
         else:
             out += " ".join(_values(shell, part))
-    return out
+    return bounded(out)
+
+
+def bounded(text: str) -> str:
+    """`a=$a$a$a`, forty times over, is nothing that anybody needs to know."""
+    return text if len(text) <= _LONGEST else UNKNOWN + taints(text)
 
 
 def _brace_expanded(word: Word) -> list[Word]:
@@ -242,6 +249,8 @@ def _cut(text: str, low: int, count: int | None) -> str:
 
 
 def _edited(value: str, op: str, arg: str) -> str:
+    if len(value) > _LONGEST_EDITED:
+        return value
     if op in ("^^", "^"):
         return value.upper() if op == "^^" else value[:1].upper() + value[1:]
     if op in (",,", ","):

@@ -1,6 +1,7 @@
 """Shell patterns without `re`, which takes longer to import than a command takes to judge; and brace expansion."""
 
 _MOST = 64
+_MOST_BRACES = 40
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -69,7 +70,7 @@ def takes_everything(pattern: str) -> bool:
 
 def braces(text: str) -> list[str]:
     """`a{b,c}` is `ab` and `ac`, `{1..3}` is three words. Too many are cut off: the first ones tell enough."""
-    if "{" not in text:
+    if "{" not in text or text.count("{") > _MOST_BRACES:
         return [text]
     start = text.find("{")
     while start >= 0:

@@ -63,10 +63,12 @@ class LineReader(WordReader):
         if not name.isidentifier():
             return None
         if self.text.startswith("[", stop):
-            close = self.text.find("]", stop)
+            quote = self.text[stop + 1 : stop + 2]
+            close = self.text.find(f"{quote}]" if quote in ("'", '"') else "]", stop + 1)
             if close < 0:
                 return None
-            index, stop = self.text[stop + 1 : close], close + 1
+            close += 1 if quote in ("'", '"') else 0
+            index, stop = self.text[stop + 1 : close].strip("\"'"), close + 1
         adds = self.text.startswith("+=", stop)
         if not adds and not self.text.startswith("=", stop):
             return None

@@ -23,6 +23,7 @@ RIGHTS = "rights"
 SYSTEM = "system"
 OUTSIDE = "outside"
 DEVICE = "device"
+KERNEL = "kernel"
 NULL = "null"
 NET = "net"
 UNSURE = "unsure"
@@ -172,6 +173,8 @@ class Places:
             return NET
         if path == "/dev" or path.startswith("/dev/"):
             return DEVICE
+        if path.startswith(("/proc", "/sys/")):
+            return KERNEL
         if (tail := self._below_home(path)) is not None:
             return _in_home(tail)
         if path.startswith(_RIGHTS):

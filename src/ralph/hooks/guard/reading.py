@@ -38,6 +38,13 @@ def _read(text: str) -> Script:
         if first is None:
             raise Unreadable(str(problem)) from None
         return first
-    if first is None or shape(first) == shape(second):
+    if first is None or _same(first, second):
         return second
     return [Group(first, is_subshell=True), *second]
+
+
+def _same(first: Script, second: Script) -> bool:
+    try:
+        return shape(first) == shape(second)
+    except RecursionError:
+        return False

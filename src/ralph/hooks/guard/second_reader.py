@@ -257,7 +257,7 @@ class _Reader(LineReader):
 
     def _maybe_function(self, word: str) -> Node | None:
         after = self.at + len(word)
-        rest = self.text[after:].lstrip(" \t") if word else ""
+        rest = self.text[after:].lstrip(" \t") if word and "=" not in word else ""
         if not rest.startswith("(") or not (rest := rest[1:].lstrip(" \t")).startswith(")"):
             return None
         self.at = self.end - len(rest) + 1

@@ -6,7 +6,7 @@ from ralph.hooks.guard.places import Place, Places
 from ralph.hooks.guard.rules import Rules
 from ralph.hooks.guard.shell import Script
 
-_STEPS = 4000
+_STEPS = 12_000
 _DEEPEST = 24
 _VARIANTS = 16
 _LONGEST_SHOWN = 120
@@ -116,7 +116,7 @@ class Shell:
         if name.isdigit():
             number = int(name)
             if number == 0:
-                return ["bash"]
+                return [UNKNOWN]
             return [self.params[number - 1]] if number <= len(self.params) else None
         if name in ("@", "*"):
             return self.params

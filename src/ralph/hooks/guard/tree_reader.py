@@ -78,7 +78,10 @@ class _TreeReader:
             elif kind == "list":
                 found += self.body(tree.children)
             elif tree.is_named and kind != "comment":
-                found.append(self.statement(tree))
+                node = self.statement(tree)
+                # A list with a redirection, or in front of a pipe: the grammar makes a unit of it, a shell does not.
+                is_list = isinstance(node, Group) and kind in ("redirected_statement", "pipeline")
+                found += node.body if isinstance(node, Group) and is_list else [node]
         return found
 
     def statement(self, tree: "Tree") -> Node:
@@ -90,8 +93,7 @@ class _TreeReader:
         if kind == "variable_assignments":
             return Simple([], [self.assign(each) for each in tree.children], [])
         if kind == "pipeline":
-            items = self.body([each for each in tree.children if each.type not in ("|", "|&")])
-            return Pipe([inner for item in items for inner in (item.items if isinstance(item, Pipe) else [item])])
+            return self.pipeline([each for each in tree.children if each.type not in ("|", "|&")])
         if kind == "redirected_statement":
             return self.redirected(tree)
         if kind in ("compound_statement", "subshell", "list", "do_group", "program"):
@@ -102,6 +104,12 @@ class _TreeReader:
             return self.commands_within(tree)
         return self.compound(tree, kind)
 
+    def pipeline(self, trees: "list[Tree]") -> Node:
+        before = self.body(trees[:1])
+        items = [*before[-1:], *self.body(trees[1:])]
+        pipe = Pipe([inner for item in items for inner in (item.items if isinstance(item, Pipe) else [item])])
+        return Group([*before[:-1], pipe]) if len(before) > 1 else pipe
+
     def compound(self, tree: "Tree", kind: str) -> Node:
         if kind == "if_statement":
             return self.branch(tree)
@@ -111,8 +119,8 @@ class _TreeReader:
         if kind == "for_statement":
             return self.loop(tree)
         if kind == "c_style_for_statement":
-            head = [self.commands_within(each) for each in tree.children[:-1] if each.is_named]
-            return Loop("", [], [*head], self.body(tree.children[-1].children))
+            head = [node for each in tree.children[:-1] if each.is_named for node in self.commands_within(each).body]
+            return Loop("", [], head, self.body(tree.children[-1].children))
         if kind == "case_statement":
             return self.case(tree)
         if kind == "function_definition":
@@ -136,40 +144,27 @@ class _TreeReader:
                 waiting += each.children
         return Group(found)
 
-    def branch(self, tree: "Tree") -> Node:
-        always: list[Tree] = []
-        arms: list[list[Tree]] = []
+    def branch(self, tree: "Tree") -> Branch:
+        always: Script = []
+        arms: list[Script] = []
+        waiting: list[Tree] = []
         for each in tree.children:
-            if each.type in ("if", "elif"):
-                arms.append([])
-            elif each.type == "then":
-                always += arms[-1]
-                arms[-1] = []
+            if each.type == "then":
+                always += self.body(waiting)
+                waiting = []
             elif each.type == "elif_clause":
                 inner = self.branch(each)
-                assert isinstance(inner, Branch)
-                return Branch(
-                    self.body(always) + inner.always,
-                    [self.body(arm) for arm in arms] + inner.arms + self.rest_of(tree, each),
-                )
+                arms += [self.body(waiting)] if waiting else []
+                waiting = []
+                always += inner.always
+                arms += inner.arms
             elif each.type == "else_clause":
-                arms.append(each.children[1:])
-            elif each.type != "fi":
-                arms[-1].append(each)
-        return Branch(self.body(always), [self.body(arm) for arm in arms])
-
-    def rest_of(self, tree: "Tree", clause: "Tree") -> list[Script]:
-        """The arms after the first `elif`."""
-        arms: list[Script] = []
-        later = [each for each in tree.children if each.start_byte >= clause.end_byte]
-        for each in later:
-            if each.type == "elif_clause":
-                inner = self.branch(each)
-                assert isinstance(inner, Branch)
-                arms += [inner.always, *inner.arms]
-            elif each.type == "else_clause":
+                arms += [self.body(waiting)] if waiting else []
+                waiting = []
                 arms.append(self.body(each.children[1:]))
-        return arms
+            elif each.type not in ("if", "elif", "fi"):
+                waiting.append(each)
+        return Branch(always, [*arms, self.body(waiting)] if waiting else arms)
 
     def loop(self, tree: "Tree") -> Node:
         name, words = "", []
@@ -208,12 +203,14 @@ class _TreeReader:
     def redirected(self, tree: "Tree") -> Node:
         extra: list[Word] = []
         body: Node | None = None
+        is_list = False
         redirects: list[Redirect] = []
         for each in tree.children:
             if each.type in ("file_redirect", "herestring_redirect", "heredoc_redirect"):
                 redirects.append(self.redirect(each, extra))
             else:
                 body = self.statement(each)
+                is_list = each.type == "list"
         if body is None:
             return Simple([], [], redirects)
         if isinstance(body, Simple):
@@ -222,14 +219,16 @@ class _TreeReader:
             return body
         if extra:
             raise Unreadable("words after a redirection of a group")
-        if isinstance(body, Pipe):  # it belongs to the last command
-            body.items[-1] = self.with_redirects(body.items[-1], redirects)
-            return body
-        return Redirected(body, redirects)
+        return self.with_redirects(body, redirects, is_list)
 
-    def with_redirects(self, node: Node, redirects: list[Redirect]) -> Node:
+    def with_redirects(self, node: Node, redirects: list[Redirect], is_list: bool = False) -> Node:
+        """Of a pipeline or a list, the grammar redirects the whole, and a shell the last command."""
         if isinstance(node, Simple):
             node.redirects += redirects
+            return node
+        last = node.items if isinstance(node, Pipe) else node.body if isinstance(node, Group) and is_list else None
+        if last:
+            last[-1] = self.with_redirects(last[-1], redirects)
             return node
         return Redirected(node, redirects)
 
@@ -249,7 +248,9 @@ class _TreeReader:
         if not words and op not in (">&-", "<&-"):
             raise Unreadable("a redirection without a target")
         extra += words[1:]
-        return Redirect(op, words[0] if words else [], fd)
+        if not words:
+            return Redirect(op[:-1], [Lit("-")], fd)
+        return Redirect(op, words[0], fd)
 
     def document(self, tree: "Tree") -> Redirect:
         body: str = ""
@@ -258,7 +259,10 @@ class _TreeReader:
             if each.type == "heredoc_start":
                 mark = self.text(each)
             elif each.type == "heredoc_body":
-                body = self.text(each)
+                start = each.start_byte
+                while self.source[start - 2 : start] == b"\n\n":  # the grammar loses empty lines at the beginning
+                    start -= 1
+                body = self.source[start : each.end_byte].decode("utf-8", "replace")
             elif each.type not in ("<<", "heredoc_end"):
                 raise Unreadable("something follows on the line of a here-document")
         is_quoted = any(letter in mark for letter in "'\"\\")
@@ -333,7 +337,7 @@ class _TreeReader:
         if kind == "translated_string":
             return self.part(tree.children[-1])
         if kind == "simple_expansion":
-            return Var(self.text(tree)[1:])
+            return Var(self.text(tree).strip()[1:])
         if kind == "expansion":
             return read_expansion(self.text(tree).strip(), False)
         if kind == "command_substitution":
@@ -370,7 +374,8 @@ class _TreeReader:
             if each.type == "expansion":
                 parts.append(read_expansion(self.text(each).strip(), True))
             else:
-                parts.append(self.part(each))
+                part = self.part(each)
+                parts.append(Lit(part.text, True) if isinstance(part, Lit) else part)
             at = each.end_byte
         self.fill(parts, at, end)
         return parts

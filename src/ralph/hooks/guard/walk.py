@@ -6,7 +6,7 @@ one command prints may be what the next one runs.
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.environment import judge_variable
-from ralph.hooks.guard.expand import expand, text_of
+from ralph.hooks.guard.expand import bounded, expand, text_of
 from ralph.hooks.guard.invoke import invoke
 from ralph.hooks.guard.marks import UNKNOWN, is_known, taints
 from ralph.hooks.guard.reading import read
@@ -150,7 +150,7 @@ def _assign(shell: Shell, assign: Assign) -> None:
         return
     value = text_of(shell, assign.value)
     if assign.adds:
-        value = (shell.vars.get(name) or [""])[0] + value
+        value = bounded((shell.vars.get(name) or [""])[0] + value)
     if assign.index:
         shell.vars[f"{name}[{assign.index}]"] = [value]
         if assign.index.isdigit():

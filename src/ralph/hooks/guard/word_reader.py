@@ -1,7 +1,7 @@
 """Reads the words of a shell command: quotes, expansions, substitutions. Half of the second reader."""
 
 from ralph.hooks.guard.escapes import unescape
-from ralph.hooks.guard.shell import Lit, Part, Proc, Quoted, Script, Sub, Sum, Unreadable, Var, Word
+from ralph.hooks.guard.shell import Lit, Part, Proc, Quoted, Script, Simple, Sub, Sum, Unreadable, Var, Word
 
 _ENDS_WORD = " \t\n;&|<>()"
 _NAME_START = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
@@ -134,7 +134,7 @@ class WordReader:
             if text.startswith("((", at + 1) and (found := self._arithmetic(at + 3, "))")) is not None:
                 return found
             self.at = at + 2
-            return Sub(self.script_until(")"))
+            return Sub(_reading(self.script_until(")")))
         if following == "[" and (found := self._arithmetic(at + 2, "]")) is not None:
             return found
         if following == "{":
@@ -155,7 +155,7 @@ class WordReader:
             self.at = at + 2
             return Var(following)
         self.at = at + 1
-        return Lit("$", True)
+        return Lit("$", quoted)
 
     def _ansi(self, start: int) -> Lit:
         stop = start
@@ -252,6 +252,19 @@ class WordReader:
         last = parts.pop()
         assert isinstance(last, Lit)
         parts.append(Lit(last.text[:-1] + "*", False))
+
+
+def _reading(script: Script) -> Script:
+    """`$(<file)` is what is in the file."""
+    only = script[0] if len(script) == 1 else None
+    if (
+        isinstance(only, Simple)
+        and not only.words
+        and not only.assigns
+        and [each.op for each in only.redirects] == ["<"]
+    ):
+        return [Simple([[Lit("cat")]], [], only.redirects)]
+    return script
 
 
 def _ends_in_glob(parts: Word) -> bool:

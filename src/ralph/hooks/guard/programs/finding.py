@@ -4,6 +4,7 @@ from ralph.hooks.guard import acts
 from ralph.hooks.guard.globs import takes_everything
 from ralph.hooks.guard.invoke import Invocation
 from ralph.hooks.guard.marks import LOCAL, UNKNOWN, is_known
+from ralph.hooks.guard.options import Options
 
 _NAMES = ("-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname", "-inum", "-samefile")
 _RUNS = ("-exec", "-execdir", "-ok", "-okdir")
@@ -87,8 +88,6 @@ class _Search:
 def fd(call: Invocation) -> str:
     args = call.args
     at = next((i for i, arg in enumerate(args) if arg in ("-x", "-X", "--exec", "--exec-batch")), len(args))
-    from ralph.hooks.guard.options import Options
-
     options = Options(args[:at], "edtEcS", ("--extension", "--type", "--exclude", "--max-depth"))
     pattern, roots = (options.rest[0] if options.rest else "."), options.rest[1:] or ["."]
     narrowed = options.has("-e", "--extension") or not takes_everything(pattern.replace(".", "*"))
@@ -116,6 +115,9 @@ def xargs(call: Invocation) -> str:
             out += call.run([arg.replace(mark, line.strip()) for arg in command], "")
         return out
     items = _items(data)[:_MOST_ITEMS] or [UNKNOWN]
+    is_unknown = any(item[0] == UNKNOWN for item in items if item)
+    if is_unknown and command[0].rpartition("/")[2] == "rm" and Options(command[1:]).has("-r", "-R", "--recursive"):
+        call.deny("destruction", "This deletes whatever it is told on its input, which cannot be read here")
     return call.run([*command, *items], "")
 
 

@@ -297,7 +297,7 @@ def remote(call: Invocation, args: list[str]) -> None:
 
 def read_tree(call: Invocation, args: list[str]) -> None:
     options = Options(args)
-    if options.has("--reset") or options.has("-u"):
+    if options.has("--reset"):
         call.deny("git-history", "This throws away the changes of a whole tree")
 
 

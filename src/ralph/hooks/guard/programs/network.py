@@ -119,6 +119,13 @@ def _body(call: Invocation, path: str) -> str:
     return call.stdin if path in ("-", "/dev/stdin") else contents(call.shell, path)
 
 
+_DROPS = (
+    *("webhook.site", "requestbin.com", "pipedream.net", "ngrok.io", "ngrok-free.app", "oastify.com", "interact.sh"),
+    *("burpcollaborator.net", "file.io", "transfer.sh", "0x0.st", "termbin.com", "hastebin.com", "pastebin.com"),
+)
+"""Where anybody may leave anything."""
+
+
 def _names_a_login(value: str) -> bool:
     """A token is handed to the service that it is for: `client_secret=$X&grant_type=…`, `{"token": …}`."""
     return any(
@@ -143,6 +150,8 @@ def _without_variables(call: Invocation, text: str) -> str:
 def _without_keys(call: Invocation, url: str) -> str:
     """`?key=$API_KEY` is how some services want it."""
     query = url.partition("?")[2]
+    if host_of(url).endswith(_DROPS):
+        return url
     names = ("key=", "api_key=", "apikey=", "access_token=", "token=", "appid=", "auth=")
     if query.startswith(names) or any(f"&{name}" in query for name in names) or "@" in url:
         return _without_variables(call, url)

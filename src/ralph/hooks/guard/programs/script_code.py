@@ -15,8 +15,8 @@ from ralph.hooks.guard.wordlist import one_of
 _RUNS = one_of(
     """
     system exec popen shell_exec passthru proc_open execSync execFileSync execFile spawn spawnSync execute
-    capture2 capture3 capture2e popen3 pcntl_exec system2 open2 open3 Popen run call check_call check_output getoutput cmd
-    fork_exec execa execaSync execaCommand execaCommandSync command exec_cmd os_exec shell Command execvp
+    capture2 capture3 capture2e popen3 pcntl_exec system2 open2 open3 Popen run call check_call check_output
+    getoutput cmd fork_exec execa execaSync execaCommand execaCommandSync command exec_cmd os_exec shell Command execvp
     """
 )
 _METHODS_ONLY = frozenset(("run", "call", "command", "Command", "execute", "cmd", "shell"))

@@ -252,13 +252,19 @@ def plain_output(call: Invocation) -> str | None:
 def processes(call: Invocation) -> str:
     """Which ones: all of them, unless some are named."""
     text = " ".join(call.args)
-    if call.name == "pgrep":
+    if call.name in ("pgrep", "pidof"):
         options = call.options(valued="uUgGPstd")
         if not options.rest and not options.has("-P", "-t"):
             return EVERYONE
         return EVERYONE if any(is_broad(word) or is_ours(word) for word in options.rest) else UNKNOWN
     named = any(flag in text for flag in ("-p", "-C", "--pid", "--ppid"))
     return UNKNOWN if named and "-ep" not in text else EVERYONE
+
+
+def open_files(call: Invocation) -> str:
+    """`lsof -t -i` is everybody who has a connection; with a port it is one program."""
+    text = " ".join(call.args)
+    return UNKNOWN if ":" in text or "-p" in call.args or "+D" in call.args or "-t" not in text else EVERYONE
 
 
 JUDGES = {
@@ -299,7 +305,7 @@ JUDGES = {
     **dict.fromkeys(one_of("grep egrep fgrep rg ag ack zgrep ugrep"), search),
     "ps": processes,
     "pgrep": processes,
-    "pidof": plain_output,
-    "lsof": plain_output,
+    "pidof": processes,
+    "lsof": open_files,
     "wc": plain_output,
 }
