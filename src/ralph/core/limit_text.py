@@ -31,6 +31,7 @@ _BILLING = (
     r"\bout of (?:\w+ )?credits?\b",
     r"\b(?:insufficient|not enough|no|zero) (?:\w+ )?(?:credits?|balance|funds)\b",
     r"\bcredits? (?:limit )?(?:are |is |have |has )?(?:been )?(?:exhausted|depleted|used up|run out|expired|reached)\b",
+    r"\bbalance is (?:insufficient|too low|empty)\b",
     r"\b(?:exceeded|exhausted) your [^.\n]{0,30}\bcredits\b|\blow credit\b|余额不足|欠费",
     r"\bused (?:up )?all (?:of )?(?:your |the |its )?(?:available |free |remaining )?credits\b",
     r"\brequires more credits\b",
@@ -46,7 +47,7 @@ _ADVICE = (r"\b(?:purchase|buy|add|top up) (?:more )?(?:api )?(?:credits|funds)\
 """To pay is what many errors advise; it is the reason only where nothing else is."""
 _QUOTA = (
     r"insufficient_quota|quota_?exceeded|RESOURCE_EXHAUSTED|\bresource has been exhausted\b",
-    r"\bquota (?:has been |was |is |limit )?(?:exceeded|reached|exhausted|used up|depleted)\b",
+    r"\bquota (?:'[^'\n]{1,60}' )?(?:has been |was |is |limit )?(?:exceeded|reached|exhausted|used up|depleted)\b",
     r"\b(?:exceeded|exhausted|reached|hit|used up) (?:your|the|its|allocated|all)?(?:[^.\n]|\.\d){0,60}?\bquota\b",
     r"\bexhausted your (?:daily |current )?capacity\b",
     r"\b(?:no|out of) (?:remaining )?quota\b|\bquota (?:remaining|left)\W{1,3}0\b",
@@ -62,7 +63,7 @@ _USAGE = (
     rf"{_WHOSE}(?P<what>(?:[^.\n]|\.\d){{0,50}}?)\b(?:limits?|allowance)\b",
     r"\b(?:has|have) (?:hit|reached|exceeded) (?:its|their|the|your) (?:\w+ ){0,3}usage limits?\b",
     r"\breached your specified api usage limits?\b",
-    r"\bout of (?:extra |free |included )?(?:usage|requests|messages)\b",
+    r"\bout of (?:\w+ )?(?:usage|requests|messages)\b",
     r"(?<!rate )(?<!rate-)\blimit reached\s*(?:[·∙•|:-]|\W)\s*(?:resets?|try again)",
     r"\byour (?:[\w-]+ ){0,2}limits? (?:will )?resets?\b",
     r"\bexhausted your (?:plan|subscription|free trial)",
@@ -73,7 +74,7 @@ _USAGE = (
 )
 _RATE = (
     r"\brate[ _-]?limit(?:s|ed|ing)?(?: was| has been| is| were)? (?:reached|exceeded|hit|error)\b",
-    r"rate_limit_(?:error|exceeded|reached)|RateLimit(?:Error|Exceeded|Exception)",
+    r"rate_limit_(?:error|exceeded|reached)|\brate_limited\b|RateLimit(?:Error|Exceeded|Exception)",
     r"\brate[ -]limits? (?:will )?resets?\b|\breached (?:organization )?max (?:RPM|TPM|concurrency)\b",
     r"\b(?:concurrency limit|tier capacity) (?:exceeded|reached)\b|请求过于频繁",
     r"\blimited to \d+ (?:api )?(?:calls|requests)\b",
@@ -81,11 +82,11 @@ _RATE = (
     r"\b(?:exceed(?:ed|s)?|hit|reached|over)\b[^.\n]{0,60}\brate[ -]limits?\b",
     r"\b(?:been|being|are|were|got) (?:temporarily )?rate[ -]?limited\b|^\W*rate[ -]?limited\b",
     r"\btoo many (?:concurrent )?(?:requests|tokens)\b|too_many_requests",
-    r"\bThrottling(?:Exception|Error)?\b|\brequests? (?:was|were|has been|is being) throttled\b",
+    r"\bThrottling(?:Exception|Error)?\b|\brequests? (?:was|were|(?:has|have) been|(?:is|are) being) throttled\b",
     r"\b(?:error|status|http|rejected|failed|api|\[)\W{0,4}(?:code\W{0,4}|status\W{0,4})?429\b",
     r"[\"'](?:status)?code[\"']\W{1,3}429\b",
     r"^\W*429\b|\b429[ :]+(?:\{|too|rate|error|client|quota|you|request|no body|status)",
-    r"\btemporarily limiting requests\b",
+    r"\btemporarily limiting requests\b|\A\W*(?:http[ _]429|rate_limit(?:ed)?)\W*\Z",
     r"\brequests? per (?:minute|day|hour|second)\b[^.\n]{0,40}\b(?:exceeded|reached)\b",
     r"\bretry[-_]after[\"']?\s*[:=]\s*[\"']?\d",
 )

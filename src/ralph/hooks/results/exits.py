@@ -23,13 +23,19 @@ class Ending:
 def ending(parts: list[Part], code: int | None, text: str) -> Ending:
     """Of the last test run of a command line."""
     at = max(index for index, part in enumerate(parts) if part.role == TEST)
-    told = _told(parts, at, text)
-    if told is not None:
-        return told
+    end = _told(parts, at, text) or _by_code(parts, at, code)
+    if parts[at].is_negated:  # `if ! T; then …`
+        end.says = {PASSED: FAILED, FAILED: PASSED}.get(end.says, UNKNOWN)
+    return end
+
+
+def _by_code(parts: list[Part], at: int, code: int | None) -> Ending:
     if code is None:
         return Ending(UNKNOWN, None, False)
     piped = _is_piped(parts, at)
     after = [part for part in parts[at + 1 :] if part.joint != "|"]
+    if after and after[-1].words[:1] == ["exit"] and _kept_in(parts, at) in after[-1].words[1:2]:
+        return Ending(PASSED if code == 0 else FAILED, code, True)  # `T; rc=$?; …; exit $rc`
     if parts[at].joint == "$" or parts[at].in_loop or any(part.joint in ("&", "$") for part in after):
         return Ending(UNKNOWN, code, False)
     strict = any(part.words[0] == "set" and any("e" in w for w in part.words[1:] if w[0] == "-") for part in parts)
@@ -44,12 +50,16 @@ def ending(parts: list[Part], code: int | None, text: str) -> Ending:
     before = _chained_before(parts, at)
     if rescued and after[0].joint == "&&":
         return Ending(PERHAPS, code, False)
-    sure = (
-        (harmless or rescued)
-        and _filters_never_fail(parts, at)
-        and all(part.role in (TRIVIAL, LOOK, TEST) for part in before)
-    )
+    sure = (harmless or rescued) and _filters_never_fail(parts, at)
+    sure = sure and all(part.role in (TRIVIAL, LOOK, TEST) for part in before)
     return Ending(FAILED if sure else PERHAPS, code, harmless)
+
+
+def _kept_in(parts: list[Part], at: int) -> str:
+    """The variable that keeps the code of the tests: `T; rc=$?`. Otherwise `$?` itself."""
+    following = parts[at + 1].words if at + 1 < len(parts) else [""]
+    name, equals, value = following[0].partition("=")
+    return f"${name}" if equals and value == "$?" and len(following) == 1 else "$?"
 
 
 def _chained_before(parts: list[Part], at: int) -> list[Part]:
@@ -85,23 +95,26 @@ def _has_pipefail(parts: list[Part]) -> bool:
 def _told(parts: list[Part], at: int, text: str) -> Ending | None:
     """`T; echo "exit: $?"`, `T || echo FAILED`, `T && echo OK`: the words, if they were printed."""
     piped = _is_piped(parts, at)
+    kept = _kept_in(parts, at)
     end = at + 1
     while end < len(parts) and parts[end].joint == "|":
         end += 1
-    for part in parts[end:]:
+    first = end + (kept != "$?")
+    for index, part in enumerate(parts[end:], end):
         if part.words[0] not in ("echo", "printf"):
-            if part.joint in (";", "&"):
+            if part.joint in (";", "&") and kept == "$?":
                 break
             continue
         words = " ".join(word for word in part.words[1:] if not (word.startswith("-") and len(word) < 4))
-        if "PIPESTATUS" in words or "pipestatus" in words or ("$?" in words and (not piped or _has_pipefail(parts))):
-            if (code := _number_in(words, text)) is not None and part is parts[end]:
+        words = words.replace(kept, "$?").replace("${" + kept[1:] + "}", "$?")
+        if "PIPESTATUS" in words.upper() or ("$?" in words and (not piped or _has_pipefail(parts))):
+            if (code := _number_in(words, text)) is not None and (index == first or kept != "$?"):
                 return Ending(PASSED if code == 0 else FAILED, code, True)
         elif piped or "$" in words:
             continue
         elif part.joint == "||" and _is_line(words, text):
             return Ending(FAILED, None, True)
-        elif part.joint == "&&" and part is parts[end] and _is_line(words, text):
+        elif part.joint == "&&" and index == end and _is_line(words, text):
             return Ending(PASSED, 0, True)
     return None
 

@@ -28,7 +28,7 @@ _DEEPEST = 6
 class Part:
     """One simple command."""
 
-    __slots__ = ("in_loop", "joint", "nested", "role", "saved", "text", "words")
+    __slots__ = ("in_loop", "is_negated", "joint", "nested", "role", "saved", "text", "words")
 
     def __init__(self, joint: str, in_loop: bool = False) -> None:
         self.joint = joint
@@ -36,6 +36,7 @@ class Part:
         self.words: list[str] = []
         self.nested: list[Part] = []
         self.in_loop = in_loop
+        self.is_negated = False
         self.saved = False
         """Its output went into a file."""
         self.role = ""
@@ -218,6 +219,7 @@ class _Scanner:
             joint = _RESERVED[word]
             if joint:
                 self.part.joint = joint if self.parts else ";"
+            self.part.is_negated = self.part.is_negated or word == "!"
             self.loops += {"do": 1, "done": -1}.get(word, 0)
             self.part.in_loop = self.loops > 0
         else:

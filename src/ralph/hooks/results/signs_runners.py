@@ -13,6 +13,7 @@ NAMED = (
     ("nx run", r"^ *✖ +(?:\d+/\d+ +failed|nx run [^:\s]+:([\w-]+))"),
     ("Running target", r"Running targets? ([\w-]+) for .* failed"),
     ("nox > Session", r"^nox > Session (\S+?)(?:\(.*\))? failed\."),
+    ("nox > *", r"^nox > \* (\S+?)(?:\(.*\))?: failed"),
     ("handling the", r"^Script .* handling the (\S+) event returned with error code"),
     ("errored after", r"'(\S+)' errored after"),
 )
@@ -82,14 +83,18 @@ GENERIC = (
 )
 
 NOTHING = (
-    r"no test specified|^npm (?:ERR!|error) (?:[Mm]issing script|Could not read package\.json)|"
+    r"no test specified|^npm (?:ERR!|error) (?:[Mm]issing script|(?:enoent )?Could not read package\.json|404)|"
     r"^error Command \"\S+\" not found|Couldn't find a package\.json|ERR_PNPM_NO_SCRIPT|ERR_PNPM_NO_IMPORTER|"
-    r"^error: Script not found|^make: \*\*\* (?!\[)|: (?:command )?not found$|^'?\S+'? is not recognized as|"
-    r"No module named '?(?:pytest|nose2?|tox|nox|behave|coverage|unittest2)'?$|: No such file or directory$|"
-    r": Permission denied$|^error: Justfile does not contain recipe|^No justfile found|^npm (?:ERR!|error) 404|"
-    r"^task: (?:Task \"|No Taskfile)|^Unknown command: |^ERROR: No matching (?:distribution|test)|"
-    r"command not found: |^rake aborted!\n+Don't know how to build task|Don't know how to build task|"
-    r"^Could not open input file: |^error: no such command|^fish: Unknown command|"
-    r"^\S+: can't open file |^node:internal/modules/cjs/loader.*\n(?:.*\n){2,4}Error: Cannot find module '/"
+    r"^error: Script not found|^error: no such command|^make: \*\*\* (?!\[)|^'?\S+'? is not recognized as|"
+    r"^(?:/\S*/)?\w*sh: .*(?:not found|No such file or directory|Permission denied)$|command not found: |"
+    r"^\S+: line \d+: .*: (?:command not found|No such file or directory|Permission denied)$|"
+    r"^env: .*: (?:No such file or directory|Permission denied)$|^fish: Unknown command|^Unknown command: |"
+    r"No module named '?(?:pytest|nose2?|tox|nox|behave|coverage)'?$|^ERROR: No matching (?:distribution|test)|"
+    r"^error: Justfile does not contain recipe|^No justfile found|^task: (?:Task \"|No Taskfile)|"
+    r"Couldn't find a script named|^Command not found: |Failed to spawn: |npx canceled due to missing packages|"
+    r"did not match any directory/file|^service \".*\" is not running|^(?:docker: |Error response from daemon)|"
+    r"Cannot connect to the Docker daemon|^Task '\S+' not found in |Don't know how to build task|"
+    r"^Could not open input file: |^\S+: can't open file |"
+    r"^node:internal/modules/cjs/loader.*\n(?:.*\n){2,4}Error: Cannot find module '/"
 )
 """What was to run is not there."""

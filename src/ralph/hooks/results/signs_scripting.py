@@ -81,6 +81,7 @@ BEHAVE = (
         r"\b[1-9]\d* (?:failed|error|undefined|hook_error|cleanup_error)",
     ),
     ("fail", "Failing scenarios:", r"^(?:Failing|Errored) scenarios:"),
+    ("mark", "undefined steps", r"implement step definitions for undefined steps"),
 )
 
 ROBOT = (
@@ -112,7 +113,8 @@ RSPEC = (
     ("fail", "Coverage (", r"^(?:Line|Branch) [Cc]overage \(.*\) is below the expected minimum coverage"),
     ("mark", "rspec ./", r"^rspec '?\./\S+[:\[]"),
     ("mark", "Failed examples:", r"^Failed examples:"),
-    ("mark", "Failure/Error:", r"^ +Failure/Error: "),
+    ("mark", "Failures:", r"^Failures:$"),
+    ("mark", "Failure/Error:", r"\A(?!(?s:.*)Pending: \(Failures listed here are expected)(?s:.*?)^ +Failure/Error: "),
     ("mark", "(FAILED - ", r"\(FAILED - \d+\)$"),
     ("none", "0 examples, 0 failures", r"^0 examples, 0 failures$"),
     ("none", "No examples found", r"^No examples found\.?$"),
@@ -127,6 +129,7 @@ MINITEST = (
     ),
     ("mark", "Failure:", r"^ *(?:\d+\) )?Failure:\s*$"),
     ("mark", "Error:", r"^ +\d+\) Error:\s*$|^ ?Error:$\n\S+#"),
+    ("mark", "igrations are pending", r"^Migrations are pending|PendingMigrationError"),
     ("mark", "rails test ", r"^(?:bin/)?rails test \S+:\d+$"),
     ("none", "0 runs, ", r"^0 (?:runs|tests), "),
 )
@@ -171,6 +174,7 @@ EXUNIT = (
     ("sum", "Finished in ", rf"^Finished in [\d.]+ seconds.*\n+{_EXUNIT}", r"\b[1-9]\d* (?:failures?|invalid)\b"),
     ("wsum", " failure", rf"^{_EXUNIT}", r"\b[1-9]\d* (?:failures?|invalid)\b"),
     ("sum", "Result: ", r"^Result: \d+(?:/\d+)? passed.*$", r"\b[1-9]\d* failed"),
+    ("fail", "ERROR! Test suite aborted", r"^ERROR! Test suite aborted"),
     ("wfail", "== Compilation error", r"^== Compilation error in file "),
     ("wfail", "** (", r"^\*\* \((?:Mix|CompileError|SyntaxError|TokenMissingError)\b"),
     ("mark", ") test ", r"^ +\d+\) (?:test|doctest|property) .+ \(.+\)$"),
@@ -220,6 +224,7 @@ PROVE = (
 )
 
 BUSTED = (
+    ("mark", " → ", r"^(?:Failure|Error) → "),
     (
         "sum",
         " success",

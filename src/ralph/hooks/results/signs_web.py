@@ -14,7 +14,7 @@ JEST = (
     ("fail", "Test suite failed to run", r"^ *● +Test suite failed to run"),
     ("mark", "FAIL ", r"^ ?FAIL +(?:\S+ )?\S+\.[cm]?[jt]sx?\b"),
     ("mark", "✕", r"^ *✕ "),
-    ("mark", "●", r"^ +● (?!Console$|Validation|Deprecation|Multiple configurations|Cannot log|process\.).+"),
+    ("mark", "●", r"^ +● +(?![A-Z]+$|Console$|Validation|Deprecation|Multiple configurations|Cannot log|process\.).+"),
     ("mark", "obsolete", r"^ › \d+ snapshots? (?:obsolete|file obsolete).*--ci"),
     ("ok", "PASS ", r"^ ?PASS +(?:\S+ )?\S+\.[cm]?[jt]sx?\b"),
     ("none", "No tests found, exiting", r"^No tests found, exiting with code"),
@@ -64,6 +64,7 @@ NODE = (
     ("fail", "overage does not meet", r"[cC]overage does not meet threshold"),
     ("mark", "not ok", "TAP"),
     ("mark", "✖", r"^ *✖ .+ \([\d.]+ms\)$"),
+    ("own", "'ERR_ASSERTION'", r"^ +code: 'ERR_ASSERTION',?$"),
     ("ok", "✔", r"^ *✔ .+ \([\d.]+ms\)$"),
     ("ok", "ok ", "TAP"),
     ("none", " tests 0", r"^(?:#|ℹ) tests 0$"),
@@ -116,6 +117,7 @@ DENO = (
     ("wfail", "error: Type checking failed", r"^error: Type checking failed"),
     ("wfail", "error: ", r"^error: (?:Module not found|Uncaught|The module's source code could not be parsed)"),
     ("mark", "... FAILED", r"^.* \.\.\. FAILED \("),
+    ("own", "--no-check", r"Re-run with --no-check to skip type-checking"),
     ("none", "No test modules found", r"^error: No test modules found"),
 )
 

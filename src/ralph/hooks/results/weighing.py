@@ -13,6 +13,7 @@ from ralph.hooks.results.verdict import NO_TESTS, Verdict
 from ralph.hooks.results.wrappers import base
 
 _ENDED_FROM_OUTSIDE = (124, 130, 137, 143)
+_CHOOSY = ("grep", "egrep", "rg", "ag", "awk", "sed", "head", "sort", "uniq", "jq")
 _FAMILIES = ("python", "ruby", "junit")
 """Only the output tells which framework of these it was."""
 
@@ -100,7 +101,7 @@ def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: li
     if state == "none":
         return None
     if state in ("pass", "ok"):
-        return _failed_after_all(state, end, parts, text)
+        return _failed_after_all(state, end, text)
     if end.says == exits.FAILED:
         return True
     if end.says == exits.PASSED:
@@ -109,7 +110,7 @@ def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: li
         return None if _something_else_failed(parts, text) else False
     if end.says == exits.PERHAPS:
         return True if _runner_failed(text) else None
-    return _runner_failed(text) or _crashed(text) or _counted(parts, text) or _has_last_words(text)
+    return _runner_failed(text) or _crashed(text) or _counted(parts, text) or _has_last_words(parts, text)
 
 
 def _is_one_run(parts: list[Part]) -> bool:
@@ -117,12 +118,13 @@ def _is_one_run(parts: list[Part]) -> bool:
     return all(parts[at].joint == "&&" for at in tests[1:])
 
 
-def _failed_after_all(state: str, end: exits.Ending, parts: list[Part], text: str) -> bool:
+def _failed_after_all(state: str, end: exits.Ending, text: str) -> bool:
     """The framework is content. Coverage, a crash at the end or a second step of the script may still have failed."""
     if end.code in _ENDED_FROM_OUTSIDE:
         return state == "ok" and end.says == exits.FAILED
     if end.says == exits.FAILED or (end.says == exits.PERHAPS and end.is_last):
-        return not _something_else_failed(parts, text)
+        names = _names_that_failed(text)
+        return not names or any(is_testy(name) for name in names)
     if end.says == exits.PASSED:
         return False
     return _lacks_coverage(text) or _runner_failed(text) or (end.says == exits.UNKNOWN and _crashed(text))
@@ -166,7 +168,10 @@ def _crashed(text: str) -> bool:
     return re.search(CRASHES, text, re.MULTILINE) is not None
 
 
-def _has_last_words(text: str) -> bool:
+def _has_last_words(parts: list[Part], text: str) -> bool:
+    """A program that ends with an exception. What a filter lets through does not say how it ended."""
+    if any(part.joint == "|" and base(part.words[0]) in _CHOOSY for part in parts):
+        return False
     lines = [line for line in text.splitlines() if line.strip()][-3:]
     return any(re.search(LAST_WORDS, line.strip()) for line in lines)
 
