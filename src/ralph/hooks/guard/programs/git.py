@@ -389,15 +389,11 @@ _COMMANDS = {
     "log": changed_files,
     "credential": credential,
     "rev-parse": top,
-    "svn": other_push,
-    "lfs": other_push,
-    "subtree": other_push,
-    "p4": other_push,
-    "annex": other_push,
     "send-pack": send,
     "send-email": send,
     "http-push": send,
     "flow": flow,
+    **dict.fromkeys(("svn", "lfs", "subtree", "p4", "annex"), other_push),
 }
 
 JUDGES = {"git": git, "git-filter-repo": git, "hub": git, "tig": git, "*": git}
