@@ -104,7 +104,11 @@ def test_no_wrapper_hides_a_dangerous_command(name: str) -> None:
     assert through == []
 
 
-@given(st.sampled_from(PLAIN), st.lists(st.sampled_from(sorted(WRAPPERS)), min_size=2, max_size=3, unique=True))
+NESTING = ("sh -c", "bash -c", "eval", "base64", "printf", "here string", "xargs", "find")
+"""Those that take a whole command as a text. The others, combined at random, often make what no shell would run."""
+
+
+@given(st.sampled_from(PLAIN), st.lists(st.sampled_from(NESTING), min_size=2, max_size=3))
 def test_nor_do_two_or_three_of_them(command: str, names: list[str]) -> None:
     for name in names:
         command = WRAPPERS[name](command)
