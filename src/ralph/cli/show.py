@@ -11,6 +11,10 @@ from ralph.cli.output import can_say, paint
 from ralph.core.plan import Mode, Order, Plan, State, Story
 from ralph.core.text import clean, one_line
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ralph.plans.beads import Bead
+
 MARKS = {
     State.TODO: ("·", "dim"),
     State.IN_PROGRESS: ("▶", "cyan"),
@@ -138,6 +142,15 @@ def story_card(story: Story, plan: Plan, why: str = "", mode: Mode | None = None
     yield from _section("verify", [f"- {one_line(item)}" for item in story.verify])
     yield from _section("notes", clean(story.notes).strip().splitlines())
     yield from _section("feedback", clean(story.review.feedback).strip().splitlines())
+
+
+def bead_lines(bead: Bead) -> Iterator[str]:
+    """What the tracker knows about a step."""
+    yield ""
+    yield paint(f"bead {one_line(bead.id)}  {one_line(bead.title)}", "bold")
+    yield f"{'status':<10} {one_line(bead.status)}"
+    for name in ("description", "design", "acceptance_criteria", "notes"):
+        yield from _section(name.replace("_", " "), clean(getattr(bead, name)).strip().splitlines())
 
 
 def _section(title: str, lines: list[str]) -> Iterator[str]:

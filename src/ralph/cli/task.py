@@ -27,7 +27,7 @@ from ralph.app.turns import turn
 from ralph.app.workspace import OpenPlan, open_ref, plan_state, store_for
 from ralph.cli.arguments import Parser, add_json, add_workspace
 from ralph.cli.output import emit_json, note, say, say_raw, warn
-from ralph.cli.show import as_json, id_width, line_width, story_card, story_lines
+from ralph.cli.show import as_json, bead_lines, id_width, line_width, story_card, story_lines
 from ralph.core.changes import AddStory, Change, MoveStory, SetFields, apply
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.exit_codes import ExitCode
@@ -35,6 +35,10 @@ from ralph.core.plan import Mode, Order, State, Story
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.surgery import insert, move, move_first, split
 from ralph.core.text import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ralph.plans.beads import Bead
 
 EXAMPLES = """
 ralph task list --state todo
@@ -165,24 +169,50 @@ def _why(opened: OpenPlan, story: Story) -> str:
 
 def _show(opened: OpenPlan, args: Namespace) -> int:
     story = find_story(opened.plan, args.id)
+    bead = _bead(opened, story)
     if args.json:
-        emit_json(as_json(story, _why(opened, story)))
+        emit_json(as_json(story, _why(opened, story)) | {"bead": bead})
     else:
-        _say_card(opened, story)
+        _say_card(opened, story, bead)
     return 0
 
 
-def _say_card(opened: OpenPlan, story: Story, mode: Mode | None = None) -> None:
+def _bead(opened: OpenPlan, story: Story) -> Bead | None:
+    """What the tracker knows about a step. Only a spec has one, and only then its program is looked for."""
+    if not story.ref or opened.ref.layout != "spec.md":
+        return None
+    from ralph.app.tracking import Tracking
+
+    bead, told = Tracking(opened.ref, opened.settings.config, os.environ).bead(story)
+    if told:
+        (warn if told.is_warning else note)(told.text)
+    return bead
+
+
+def _follow(opened: OpenPlan, after: OpenPlan) -> None:
+    """The beads of steps that changed go along with them."""
+    if opened.ref.layout != "spec.md":
+        return
+    from ralph.app.tracking import Tracking
+
+    for told in Tracking(opened.ref, opened.settings.config, os.environ).follow(opened.plan, after.plan):
+        (warn if told.is_warning else note)(told.text)
+
+
+def _say_card(opened: OpenPlan, story: Story, bead: Bead | None, mode: Mode | None = None) -> None:
     for line in story_card(story, opened.plan, _why(opened, story), mode):
+        say_raw(line)
+    for line in bead_lines(bead) if bead else ():
         say_raw(line)
 
 
 def _next(opened: OpenPlan, args: Namespace) -> int:
     found = next_work(opened.plan, review=opened.settings.config.review.enabled)
+    bead = _bead(opened, found[0]) if found else None
     if args.json:
-        emit_json(as_json(found[0]) | {"mode": found[1]} if found else None)
+        emit_json(as_json(found[0]) | {"mode": found[1], "bead": bead} if found else None)
     elif found:
-        _say_card(opened, *found)
+        _say_card(opened, found[0], bead, found[1])
     elif opened.plan.is_finished:
         say("Every story is done.")
     else:
@@ -286,6 +316,7 @@ def _save(opened: OpenPlan, changes: list[Change], args: Namespace) -> None:
         _say_stories(after, stories)
     if loaded.source == opened.source and loaded.sidecar == opened.loaded.sidecar:
         note("nothing had to be changed")
+    _follow(opened, after)
     for story_id in sorted(_reordered(changes)):
         if later := waits_for_later(after.plan, story_id):
             warn(f"{story_id} still waits for {', '.join(later)}, whose turn comes later")

@@ -35,11 +35,12 @@ def run(args: Namespace) -> int:
         raise UsageError(
             f"the steps of a {opened.ref.layout} plan name no beads", hint="this is for plans of the layout spec.md"
         )
-    beads = find(os.environ, opened.root, args.tool or "")
+    wanted = args.tool or {"auto": "", "off": ""}.get(opened.settings.config.beads, opened.settings.config.beads)
+    beads = find(os.environ, opened.root, wanted)
     if beads is None:
-        missing = args.tool or " nor ".join(TOOLS)
+        missing = wanted or " nor ".join(TOOLS)
         raise SetupError(
-            f"{'no' if args.tool else 'neither'} {missing} is on PATH, so the spec stands alone",
+            f"{'no' if wanted else 'neither'} {missing} is on PATH, so the spec stands alone",
             hint="a run works from the spec alone too; to track beads, install br (beads_rust) or bd, then `br init`",
         )
     statuses = beads.statuses(story.ref for story in opened.plan.stories if story.ref)
