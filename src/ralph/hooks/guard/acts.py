@@ -129,7 +129,7 @@ def is_secret(shell: Shell, path: str) -> bool:
 
 def keep(shell: Shell, path: str, text: str, appends: bool = False) -> None:
     """Remember what was written: it may be run later."""
-    if not is_known(path):
+    if not is_known(path) or path.startswith("/dev/"):
         return
     full = shell.full(path)
     shell.files[full] = (shell.files.get(full, "") if appends else "") + text

@@ -2,7 +2,6 @@
 
 import os
 
-from ralph.hooks.guard.categories import BY_ID
 from ralph.hooks.guard.quick import is_plain, is_risky
 
 TYPE_CHECKING = False  # `typing` is not imported for it
@@ -10,7 +9,7 @@ if TYPE_CHECKING:
     from ralph.hooks.guard.state import Shell
 
 _LONGEST = 100_000
-_NOWHERE = "/workspace/project"
+_NOWHERE = "/the/workspace"
 """Stands for a workspace that is not known."""
 
 
@@ -24,6 +23,8 @@ class Decision:
 
     @property
     def severity(self) -> str:
+        from ralph.hooks.guard.categories import BY_ID
+
         found = BY_ID.get(self.category)
         return found.severity if found else ("medium" if self.denied else "")
 
@@ -64,6 +65,8 @@ def _judge(shell: "Shell", command: str) -> None:
 def _unreadable(command: str, problem: str) -> Decision:
     if not is_risky(command):
         return ALLOWED
+    from ralph.hooks.guard.categories import BY_ID
+
     return Decision(True, "unreadable", f"The guard cannot read this command ({problem}). {BY_ID['unreadable'].advice}")
 
 
@@ -76,12 +79,14 @@ def _shell(cwd: str, section: dict[str, object]) -> "Shell":
     cwd = normal(without_marks(cwd)) if cwd.startswith("/") else "/"
     given = section.get("workspace")
     workspace = normal(given) if isinstance(given, str) and given.startswith("/") else cwd
-    if workspace == "/":
+    is_guess = workspace == "/"
+    if is_guess:
         workspace = cwd = _NOWHERE
     names = Names()
     temp = section.get("writable")
     folders = tuple(each for each in temp if isinstance(each, str)) if isinstance(temp, (list, tuple)) else ()
     shell = Shell(Places(workspace, _home(workspace), folders, names), names, Rules(section))
+    shell.places.is_guess = is_guess
     shell.cwd = cwd if cwd != "/" else workspace
     return shell
 

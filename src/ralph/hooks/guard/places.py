@@ -85,6 +85,13 @@ _TOP = one_of(
 )
 
 
+_USUAL = one_of("workspace workspaces repo repos app project projects code work src")
+"""Where containers keep the project that they work on."""
+_PERSONAL = one_of(
+    "Documents Downloads Desktop Pictures Music Movies Videos Library Public Templates Applications snap"
+)
+
+
 class Place:
     __slots__ = ("kind", "path")
 
@@ -100,6 +107,8 @@ class Places:
         self.temp = (*_TEMP, *(normal(folder) for folder in temp if folder.startswith("/") and normal(folder) != "/"))
         self.names = names
         self.is_home_within = (self.home + "/").startswith(self.workspace + "/")
+        self.is_guess = False
+        """Nobody said where the workspace is: what looks like one counts as one."""
 
     def locate(self, text: str, cwd: str) -> Place:
         if not text:
@@ -131,7 +140,7 @@ class Places:
         if self._holds_workspace(prefix, rest):
             return Place(ROOT, path)
         if prefix == self.workspace or prefix.startswith(self.workspace + "/"):
-            kind = self._inside(path, parts[len(self.workspace[1:].split("/")) :])
+            kind = self._inside(parts[len(self.workspace[1:].split("/")) :])
             if not (kind == INSIDE and self.is_home_within and self._is_below(prefix, self.home)):
                 return Place(kind, path)
         return Place(self._outside(path, prefix, rest), path)
@@ -149,7 +158,7 @@ class Places:
             for pattern, name in zip(rest, below, strict=False)
         ) and len(rest) <= len(below)
 
-    def _inside(self, path: str, parts: list[str]) -> str:
+    def _inside(self, parts: list[str]) -> str:
         if not parts:
             return ROOT
         if len(parts) == 1 or (len(parts) == 2 and parts[1] == "**"):
@@ -183,9 +192,21 @@ class Places:
             return STARTUP
         if path.startswith("/var/log"):
             return LOG
-        if path[1:].split("/")[0] in _TOP or not prefix.strip("/"):
-            return SYSTEM
-        return OUTSIDE
+        top, _, below = path[1:].partition("/")
+        if self.is_guess and top in _USUAL:
+            return self._inside(below.split("/")) if below.strip("/*") else ROOT
+        return SYSTEM if top in _TOP or not prefix.strip("/") else OUTSIDE
+
+    def moved(self, workspace: str) -> "Places":
+        return Places(workspace, self.home, self.temp, self.names)
+
+    def could_be_workspace(self, path: str) -> bool:
+        """A folder in somebody's home that is not one of those that every home has."""
+        tail = self._below_home(path)
+        if not tail:
+            return False
+        first = tail.split("/")[0]
+        return not first.startswith(".") and first not in _PERSONAL and is_known(tail)
 
     def _below_home(self, path: str) -> str | None:
         if self._is_below(path, self.home):

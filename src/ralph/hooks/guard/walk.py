@@ -261,8 +261,9 @@ def _write_redirects(shell: Shell, redirects: list[Redirect], out: str, argv: li
         target = text_of(shell, redirect.word)
         if op == ">&" and (target.isdigit() or target == "-"):
             continue
-        acts.redirect(shell, target, op, out, argv)
-        if redirect.fd in ("", "1") and op != "<>":
+        is_output = redirect.fd in ("", "1") and op != "<>"
+        acts.redirect(shell, target, op, out if is_output else "", argv)
+        if is_output:
             out = ""
     return out
 

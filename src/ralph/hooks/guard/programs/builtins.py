@@ -27,6 +27,8 @@ def change_folder(call: Invocation) -> str:
         shell.cwd = before[0]
     elif target.startswith("/"):
         shell.cwd = normal(target)
+        if shell.places.is_guess and shell.places.could_be_workspace(shell.cwd):
+            shell.places = shell.places.moved(shell.cwd)
     elif target and is_mark(target[0]):
         shell.cwd = target
     elif target:
