@@ -116,6 +116,19 @@ def test_a_wrong_key_or_value_is_named(tmp_path: Path, text: str, line: int, key
     assert hint in problem.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("checks: [{name: a, command: b, run: c}]", "there are: name, command, timeout, when, cwd, allow_failure"),
+        ("branch: {qqq: 1}", "there are: prefix, auto_create"),
+        ("zzz: 1", "`ralph config show` lists the keys"),
+    ],
+)
+def test_a_key_that_is_like_no_other_is_told_which_there_are(tmp_path: Path, text: str, hint: str) -> None:
+    [problem] = problems(tmp_path, text)
+    assert problem.hint == hint
+
+
 def test_every_problem_is_found_not_only_the_first(tmp_path: Path) -> None:
     text = "max_iterations: x\nagent:\n  modell: y\nchecks:\n  - {name: 1, comand: z}\n  - {}\npush: 3\n"
     found = problems(tmp_path, text)

@@ -74,7 +74,11 @@ class Reader:
         if known is None and "." in name.text and name.text in options():
             hint = "write the parts one under the other: " + ": ".join(name.text.split(".")) + ": …"
         else:
+            section = key.removesuffix(name.text)
             hint = nearest_hint(name.text if known else key, known)
+            if known is None and hint == f"did you mean {section.rstrip('.')}?":  # it is in there, and that is no help
+                hint, known = "", [each.removeprefix(section) for each in options() if each.startswith(section)]
+            hint = hint or (f"there are: {', '.join(known)}" if known else "`ralph config show` lists the keys")
         self.report(Wrong("unknown-key", f"there is no key {name.text!r} here", name, key, hint))
 
     def _read(self, node: Node, shape: shapes.Type, key: str) -> Any:
