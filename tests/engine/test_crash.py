@@ -26,13 +26,26 @@ from ralph.core.events import IterationEnded, RunEnded
 from ralph.core.verdict import Kind
 from ralph.journal.reading import read
 from support.crash_driver import WRITING_GIT
-from support.loops import LoopProject, Outcome, Scenario, reviewed, run_driven, run_ralph, short, stepped, whole
+from support.loops import (
+    LoopProject,
+    Outcome,
+    Scenario,
+    hooked,
+    reviewed,
+    run_driven,
+    run_ralph,
+    short,
+    stepped,
+    whole,
+)
 
 pytestmark = pytest.mark.slow
 
 ALL = os.environ.get("RALPH_CRASH_ALL") == "1"
+SCENARIOS = {"hooked": hooked, "reviewed": reviewed, "stepped": stepped}
 TROUBLE = {"ENOSPC": "No space left on device", "full": "No space left on device", "EIO": "Input/output error"}
-ELSE = ("feature", "spec.md", "steps", "reviewed", "stepped")
+ELSE = ("feature", "spec.md", "steps", *SCENARIOS)
+"""Only when everything is tried."""
 _WRITES = ("open", "fill", "write", "fsync", "rename", "mkdir", "git")
 _IDLE = ("journal", "journalled", "fsync", "fill", "chmod", "utime", "git")
 
@@ -96,7 +109,7 @@ def shorter(tmp_path_factory: pytest.TempPathFactory) -> Reference:
 
 @pytest.fixture(scope="module", params=["tasks.json", "plan.md", *(ELSE if ALL else ())])
 def longer(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Reference:
-    scenario = {"reviewed": reviewed, "stepped": stepped}.get(request.param, partial(whole, request.param))
+    scenario = SCENARIOS.get(request.param, partial(whole, request.param))
     return make_reference(tmp_path_factory.mktemp("whole"), scenario())
 
 

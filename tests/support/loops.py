@@ -76,6 +76,8 @@ class Scenario(NamedTuple):
     attempts: list[tuple[str, Kind]]
     check: str = CHECK
     config: str = CONFIG
+    hook: str = ""
+    """The project's own pre-commit hook."""
 
 
 def whole(layout: str) -> Scenario:
@@ -86,6 +88,7 @@ def whole(layout: str) -> Scenario:
         {one: "Say one", two: "Say two", three: "Say three"},
         f"stories:\n  '{one}':\n{_WELL}  '{two}':\n{_BROKEN}{_REPAIRED}  '{three}':\n{_COMMITTING}",
         [(one, Kind.ACCEPTED), (two, Kind.REJECTED), (two, Kind.ACCEPTED), (three, Kind.ACCEPTED)],
+        hook="exit 0\n" if layout == "plan.md" else "",
     )
 
 
@@ -113,6 +116,11 @@ def reviewed() -> Scenario:
         [("US-001", Kind.REJECTED), *[("US-001", Kind.ACCEPTED)] * 4],
         config=CONFIG.replace("review: {enabled: false}", "review: {enabled: true}"),
     )
+
+
+def hooked() -> Scenario:
+    """The project's hook finds what the checks do not."""
+    return short("tasks.json")._replace(check="exit 0\n", hook=CHECK)
 
 
 def stepped() -> Scenario:
@@ -218,8 +226,8 @@ class LoopProject:
         project.git("init", "-q")
         project.git("add", "-A")
         project.git("commit", "-q", "-m", "the project")
-        if scenario.layout == "plan.md":
-            project.write(".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n", mode=0o755)
+        if scenario.hook:
+            project.write(".git/hooks/pre-commit", f"#!/bin/sh\n{scenario.hook}", mode=0o755)
         project.put_in_own_things()
         return project
 
