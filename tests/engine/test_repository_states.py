@@ -352,7 +352,7 @@ def test_two_plans_of_one_repository_do_not_run_at_once(den: Den) -> None:
     other = den.root / ".ralph/other/prd.json"
     other.parent.mkdir()
     other.write_text(plan_text(den.stories))
-    started = den.start({"US-001": [[shell("touch here; sleep 3; rm here"), *good("US-001")]]}, "-f", "feat")
+    started = den.start({"US-001": [[shell("touch here; sleep 2; rm here"), *good("US-001")]]}, "-f", "feat")
     wait_for((den.root / "here").exists, 20)
     second = den.run(None, "-f", "other")
     assert second.code == 73

@@ -1,11 +1,13 @@
-"""`ralph run` as people use it: every layout, every way a run ends, and what it says and leaves behind."""
+"""`ralph run` as people use it: every layout, every way a run ends, and what it says and leaves behind.
+
+Signals and two runs at once are in `test_interrupts`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -294,27 +296,6 @@ def test_what_keeps_a_run_from_starting_has_its_own_code(shop: Shop, tmp_path: P
     assert (broken.code, "broken.yaml:1" in broken.err) == (65, True)
     shop.write(".ralph/config.yaml", "max_iterations: many\n")
     assert ralph_here("run", "--plain", cwd=shop.root).code == 65
-
-
-def test_a_second_run_is_told_who_has_the_plan(shop: Shop) -> None:
-    process = shop.start({"US-004": [[{"sleep": 4}, *good("US-004")]]})
-    wait_for(lambda: shop.state.exists() and list(shop.state.rglob("events.jsonl")), 20)
-    second = shop.run()
-    assert second.code == 73
-    assert f"process {process.pid}" in second.err
-    assert shop.finish(process).code == 0
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_a_run_in_good_order(shop: Shop, number: int, code: int) -> None:
-    process = shop.start({"US-004": [[work("US-004"), {"sleep": 60}]]})
-    wait_for((shop.root / "src/US-004.txt").exists, 20)
-    process.send_signal(number)
-    assert shop.finish(process).code == code
-    assert shop.ended()[-1].kind is Kind.INTERRUPTED
-    assert shop.ended()[-1].rescue
-    assert not (shop.root / "src/US-004.txt").exists()
-    assert shop.run().code == 0
 
 
 # What is shown

@@ -3,10 +3,12 @@ afterwards: what is done is proven, what people had is still there, nothing else
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -59,6 +61,9 @@ _IGNORED = {"user.log": "a log of the user's\n", "private/notes.txt": "private n
 _OURS = (".ralph/feat/progress.txt", ".ralph/WAITING", PLAN)
 _NOT_OURS = (".", *(f":(exclude){name}" for name in (*_OURS, ".ralph/feat/request.json", f"{PLAN}.moved-*/file")))
 
+_MADE: dict[str, bytes] = {}
+"""Projects that were made before, as archives."""
+
 BAD: Action = {"write": {"path": "src/x.txt", "text": "bad\n"}}
 """Work that the check finds out."""
 
@@ -93,10 +98,24 @@ class Den:
         self.outside = folder / "outside"
         self.home = Path(os.environ["HOME"])
         self.stories = [f"US-{n:03}" for n in range(1, stories + 1)]
-        self._make({**_FILES, PLAN: plan_text(self.stories), ".ralph/config.yaml": config})
+        self._unpack({**_FILES, PLAN: plan_text(self.stories), ".ralph/config.yaml": config})
         self.before = listing(self.root)
         self.refs = self._refs()
         self.around = listing(self.outside)
+
+    def _unpack(self, files: dict[str, str]) -> None:
+        """The same project for every test: made once, with some twenty calls of git, and copied after that."""
+        key = json.dumps(files)
+        if key not in _MADE:
+            self._make(files)
+            with io.BytesIO() as packed:
+                with tarfile.open(fileobj=packed, mode="w") as archive:
+                    archive.add(self.root, "project")
+                    archive.add(self.outside, "outside")
+                _MADE[key] = packed.getvalue()
+            return
+        with tarfile.open(fileobj=io.BytesIO(_MADE[key])) as archive:
+            archive.extractall(self.folder, filter="fully_trusted")
 
     def _make(self, files: Mapping[str, str]) -> None:
         self.root.mkdir(parents=True)
