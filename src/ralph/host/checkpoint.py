@@ -86,7 +86,7 @@ def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoi
         branch=branch,
         tree=snapshot.tree,
         index=keep(moments, index, durable=False) if (index := real_index(repo)) is not None else "",
-        index_time=_time(repo.git_dir / "index"),
+        index_time=written_at(repo.git_dir / "index"),
         branches=keep(moments, _listing(branches), durable=False),
         guarded=guard(repo, store_of(index_file)),
         taken_at=taken_at,
@@ -209,7 +209,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _time(path: Path) -> int:
+def written_at(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.errors import SetupError
-from ralph.host.checkpoint import Checkpoint, head_of, real_index, undo_tampering
+from ralph.host.checkpoint import Checkpoint, head_of, real_index, undo_tampering, written_at
 from ralph.host.commit_hooks import TIMEOUT, HookFailure, hook_of, hooks_in_tree, run_hook
 from ralph.host.git import (
     Call,
@@ -286,7 +286,7 @@ def _publish(
 
     Returns the commit, and whether it is by Ralph because git knows no user.
     """
-    before = real_index(repo)
+    before, since = real_index(repo), written_at(repo.git_dir / "index")
     if before is not None and hashlib.sha256(before).hexdigest() != checkpoint.index:
         # What the agent staged goes; what it committed itself is in the index like the rest.
         restore_index(repo, checkpoint, index_file)
@@ -310,7 +310,7 @@ def _publish(
         if moved.code:
             raise HeadMoved(f"HEAD moved while the loop was committing: {moved.complaint}", hint="start again")
     except SetupError:
-        put_index(repo, before)
+        put_index(repo, before, since)
         raise
     return commit, is_fallback
 
