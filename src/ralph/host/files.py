@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import tempfile
 import time
 from pathlib import Path
 
@@ -66,7 +65,7 @@ def write_bytes(path: Path, data: bytes, *, mode: int | None = None, durable: bo
             mode = stat.S_IMODE(target.stat().st_mode)
         except OSError:
             mode = 0o666 & ~_umask()
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
+    temporary, descriptor = _beside(target)
     try:
         with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
             stream.write(data)
@@ -78,10 +77,19 @@ def write_bytes(path: Path, data: bytes, *, mode: int | None = None, durable: bo
         os.replace(temporary, target)  # noqa: PTH105 - one spelling for both arguments
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)  # noqa: PTH108
+            temporary.unlink()
         raise
     if durable:
         sync_folder(target.parent)
+
+
+def _beside(target: Path) -> tuple[Path, int]:
+    """A new file next to another one, and its descriptor. `tempfile` would do it, at 5 ms for its import."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    while True:
+        temporary = target.with_name(f".{target.name[:100]}.{os.urandom(4).hex()}.tmp")
+        with contextlib.suppress(FileExistsError):
+            return temporary, os.open(temporary, flags, 0o600)
 
 
 def write_text(path: Path, text: str, *, mode: int | None = None) -> None:
