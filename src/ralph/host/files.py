@@ -75,9 +75,11 @@ def write_bytes(path: Path, data: bytes, *, mode: int | None = None, durable: bo
             if durable:
                 os.fsync(stream.fileno())
         os.replace(temporary, target)  # noqa: PTH105 - one spelling for both arguments
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(target)  # a write does not say where it failed
         raise
     if durable:
         sync_folder(target.parent)
