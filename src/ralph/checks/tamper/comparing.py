@@ -169,6 +169,8 @@ class Comparison:
                 yield Finding(
                     "test-skipped", path, mark.line, f"the new test {outline.name} is not run ({mark.text})", "low"
                 )
+            elif mark.kind in ("guard", "skipif"):
+                continue
             elif outline.name.rpartition(".")[2] in _SET_UP or "autouse=True" in outline.body.replace(" ", ""):
                 yield Finding(
                     "test-skipped", path, mark.line, f"{outline.name} skips the tests it sets up ({mark.text})", "high"
@@ -221,7 +223,10 @@ def _new_marks(
         if mark.kind == "focus":
             yield Finding("test-focused", path, mark.line, f"{mark.text} keeps the other tests from running", "high")
             continue
-        known = mark.kind in kinds or (mark.kind in ("xfail", "skipif") and "skip" in kinds)
+        if mark.kind == "guard" and not outline.is_test:
+            continue
+        always = {kind for kind, text in before if not _is_conditional(kind, text)}
+        known = mark.kind in (kinds if _is_conditional(mark.kind, mark.text) else always) or "skip" in always
         asked = known or _skip_is_asked_for(evidence, path, outline.name)
         what = (
             "expected to fail"
@@ -233,6 +238,10 @@ def _new_marks(
         yield Finding(
             "test-skipped", path, mark.line, f"{outline.name} is {what} ({mark.text[:80]})", high_unless(asked)
         )
+
+
+def _is_conditional(kind: str, text: str) -> bool:
+    return kind in ("skipif", "guard") or " if " in text or text.startswith(("|", "&", "then", "do "))
 
 
 def _skip_is_asked_for(evidence: Evidence, path: str, name: str) -> bool:

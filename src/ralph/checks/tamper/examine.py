@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec import structs
+
 from ralph.checks.tamper.check_files import check_file_findings
 from ralph.checks.tamper.commands import Used, used_by
 from ralph.checks.tamper.comparing import Comparison
@@ -26,10 +28,12 @@ from ralph.checks.tamper.story import StoryWords
 from ralph.checks.tamper.strictness import loosened
 from ralph.checks.tamper.suppressions import suppression_findings
 from ralph.checks.tamper.values import FileChange, Finding
+from ralph.core.text import one_line
 
 __all__ = ["FileChange", "Finding", "examine", "is_test_file", "new_tests", "tests_to_put_back"]
 
 _MOST_FINDINGS = 300
+_LONGEST_MESSAGE = 240
 
 
 def examine(
@@ -76,7 +80,9 @@ def _ordered(found: Sequence[Finding]) -> tuple[Finding, ...]:
     first: dict[tuple[str, str, int], Finding] = {}
     for finding in sorted(found, key=lambda finding: finding.severity):
         first.setdefault((finding.code, finding.path, finding.line), finding)
-    return tuple(sorted(first.values(), key=lambda f: (f.severity, f.path, f.line, f.code)))[:_MOST_FINDINGS]
+    chosen = sorted(first.values(), key=lambda f: (f.severity, f.path, f.line, f.code))[:_MOST_FINDINGS]
+    # They quote files, and end on a terminal, in a log and in a prompt.
+    return tuple(structs.replace(finding, message=one_line(finding.message, _LONGEST_MESSAGE)) for finding in chosen)
 
 
 def _tests(reads: Sequence[Read], evidence: Evidence) -> Iterator[Finding]:

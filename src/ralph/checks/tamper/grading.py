@@ -48,6 +48,8 @@ def grade(name: str, *, negated: bool = False, compares: bool = False) -> Grade:
     """`compares`: the matcher was given something to compare with."""
     words = set(words_of(name))
     negated = negated != bool(words & _NEGATIONS)
+    if words & {"a", "an"} and not words - _FILLER - _NEGATIONS:
+        return Grade("kind", TRUTHY)
     words -= _FILLER | _NEGATIONS
     if words & _THROWS:
         return Grade("throws not" if negated else "throws", BOUND if negated else EXACT, throws=True)

@@ -27,6 +27,10 @@ _HASH = r"\#[^\n]*"
 # A pattern after an operator or an opening bracket; elsewhere a slash divides.
 _JS_PATTERN = r"(?<=[(,=:\[!&|?{};])[ \t]*/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n]){0,200}\]|[^/\\\n\[]){1,500}/[a-z]*"
 
+_HERE = r"(?<!<)<<(?!<)-?[ ]?(?P<quote>['\"]?)(?P<tag>[^\s'\"|&;<>()$`\\]+)(?P=quote)[^\n]*\n(?:.*?\n)?[ \t]*(?P=tag)(?=[\n)]|\Z)"
+
+HERE_DOCUMENT = re.compile(_HERE, re.DOTALL)
+
 _RULES: dict[str, tuple[str, str]] = {
     "javascript": (_SLASHES, f"{_DOUBLE}|{_SINGLE}|{_BACKTICK}|{_JS_PATTERN}"),
     "go": (_SLASHES, f"{_DOUBLE}|{_BACKTICK}|{_CHAR}"),
@@ -35,7 +39,7 @@ _RULES: dict[str, tuple[str, str]] = {
     "java": (_SLASHES, f"{_TRIPLE}|{_DOUBLE}|{_CHAR}"),
     "php": (rf"{_SLASHES}|\#(?!\[)[^\n]*", f"{_DOUBLE_LONG}|{_SINGLE_LONG}"),
     "csharp": (_SLASHES, rf'{_TRIPLE}|@\$?"(?:""|[^"])*+(?:"|\Z)|{_DOUBLE}|{_CHAR}'),
-    "shell": (rf"(?:(?<=[\s;])|^){_HASH}", rf"{_DOUBLE_LONG}|'[^']*+(?:'|\Z)"),
+    "shell": (rf"(?:(?<=[\s;])|^){_HASH}", rf"{_HERE}|{_DOUBLE_LONG}|'[^']*+(?:'|\Z)"),
     "swift": (_SLASHES, f"{_TRIPLE}|{_DOUBLE}"),
     "cpp": (_SLASHES, f"{_DOUBLE}|{_CHAR}"),
     "python": (_HASH, f"{_TRIPLE}|{_TRIPLE_SINGLE}|{_DOUBLE}|{_SINGLE}"),
@@ -94,7 +98,11 @@ def _pairs(bare: str) -> dict[int, int]:
         sign = match[0]
         if sign not in _OPENING:
             stack.append((sign, match.start()))
-        elif stack and stack[-1][0] == _OPENING[sign]:
+            continue
+        if sign == "}":  # whatever was not closed inside stays open
+            while stack and stack[-1][0] != "{":
+                stack.pop()
+        if stack and stack[-1][0] == _OPENING[sign]:
             pairs[stack.pop()[1]] = match.start()
     return pairs
 

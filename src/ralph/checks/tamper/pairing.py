@@ -52,13 +52,16 @@ def runs(outline: Outline) -> bool:
 def pair_up(files: Sequence[TestFile]) -> Pairing:
     old = [outline for file in files if file.old for outline in file.old.outlines]
     new = [outline for file in files if file.new for outline in file.new.outlines]
-    by_key = {(outline.path, outline.name): outline for outline in new}
+    by_key: dict[tuple[str, str], list[Outline]] = {}
+    for outline in new:
+        by_key.setdefault((outline.path, outline.name), []).append(outline)
     pairs: list[Pair] = []
     used: set[int] = set()
     rest: list[Outline] = []
     for one in old:
-        other = by_key.get((one.path, one.name))
-        if other is not None and id(other) not in used and (other.is_test or not one.is_test):
+        namesakes = by_key.get((one.path, one.name), ())
+        other = next((o for o in namesakes if id(o) not in used and (o.is_test or not one.is_test)), None)
+        if other is not None:
             used.add(id(other))
             pairs.append(Pair(one, other))
         elif one.is_test:

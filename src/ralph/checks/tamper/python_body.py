@@ -37,6 +37,8 @@ class BodyReader:
         self.calls = 0
         self._mentioned: set[str] = set()
         self._inlined = 0
+        self._acts: set[int] = set()
+        self._assigned: dict[str, int] = {}
         names = dict(file.names_for(function))
         names |= self._scan()
         for row in self._rows():
@@ -62,6 +64,7 @@ class BodyReader:
                     self.calls += 1
                     self._note_patch(node)
                 case ast.Expr(value=ast.Call() as call) if "assert" not in dotted(call).lower():
+                    self._acts.add(node.lineno)
                     handed_on |= {inner.id for inner in ast.walk(call) if isinstance(inner, ast.Name)}
                 case (
                     ast.Assign(targets=[ast.Name(id=name)], value=value)
@@ -76,6 +79,8 @@ class BodyReader:
                     self.replaced.add(attr)
                 case ast.AugAssign(target=ast.Name(id=name)):
                     stored[name] += 1
+        self._acts |= {value.lineno for value in values.values() if not isinstance(value, ast.Constant)}
+        self._assigned = {name: value.lineno for name, value in values.items()}
         return {
             name: value
             for name, value in values.items()
@@ -241,13 +246,21 @@ class BodyReader:
         shown = test if test is not None else call
         plain = tokens_of(shown) if shown is not None else ()
         for claim in found:
-            same = claim.op in ("==", "is") and claim.subject == claim.expected
+            same = claim.op in ("==", "is") and claim.subject == claim.expected and not self._acts_before(node, test)
             alone = known is None and test is not None and is_self_contained(test)
-            self._add(node, claim, plain, Fate.CONSTANT if known or same or alone else fate, condition)
+            doubtful = (same or alone) and not known
+            self._add(node, claim, plain, Fate.CONSTANT if known or doubtful else fate, condition, doubtful=doubtful)
+
+    def _acts_before(self, node: ast.stmt, test: ast.expr | None) -> bool:
+        """Something happened between a value was taken and it is compared with the same again."""
+        mentioned = {inner.id for inner in ast.walk(test) if isinstance(inner, ast.Name)} if test is not None else set()
+        taken = [line for name, line in self._assigned.items() if name in mentioned]
+        first = min(taken, default=node.lineno)
+        return any(first < line < node.lineno and line not in taken for line in self._acts)
 
     def _add(
-        self, node: ast.stmt, claim: Claim, plain: Tokens, fate: Fate, condition: str, raises: tuple[str, ...] = ()
-    ) -> None:
+        self, node: ast.stmt, claim: Claim, plain: Tokens, fate: Fate, condition: str, raises: tuple[str, ...] = (), doubtful: bool = False
+    ) -> None:  # fmt: skip
         self.assertions.append(
             Assertion(
                 line=node.lineno,
@@ -261,11 +274,12 @@ class BodyReader:
                 plain=plain,
                 subject=claim.subject,
                 expected=claim.expected,
-                strength=NOTHING if fate is Fate.CONSTANT else claim.strength,
+                strength=NOTHING if fate is Fate.CONSTANT and not doubtful else claim.strength,
                 fate=fate,
                 condition=condition if fate is Fate.CONDITIONAL else "",
                 tolerance=claim.tolerance,
                 raises=raises,
+                doubtful=doubtful,
             )
         )
 

@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -29,12 +29,30 @@ class Function(Struct, frozen=True):
 
 
 def parse(text: str) -> ast.Module | None:
+    tree = _parsed(text)
+    return tree if isinstance(tree, ast.Module) else None
+
+
+def _parsed(text: str) -> ast.Module | str:
+    """The tree, or what is wrong."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in somebody's string is not our warning
             return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return str(error)
+
+
+_NEWER = re.compile(
+    r"^\s*type \w+.*=|^\s*(?:async )?(?:def|class) \w+\[|\bt[\"']|^\s*except \w[\w.]*, \w|^\s*except\*|^\s*lazy (?:import|from)",
+    re.MULTILINE,
+)
+
+
+def may_be_newer(text: str) -> bool:
+    """It does not parse, but perhaps only because this Python is older than the project's."""
+    problem = _parsed(text)
+    return isinstance(problem, str) and ("f-string" in problem or _NEWER.search(text) is not None)
 
 
 class PythonFile:
@@ -49,7 +67,7 @@ class PythonFile:
         self.removed: dict[str, int] = {}
         """Tests that the module itself takes away again, with the line."""
         self._read_imports()
-        self._test_classes: set[str] = set()
+        self._test_classes: set[str] = set(_mixins(tree))
         self._collect(tree.body, None, "", True, "")
         self._helpers = {
             f.name: f for f in self.functions if f.owner is None and not f.is_test and self._asserts(f.node)
@@ -137,7 +155,7 @@ class PythonFile:
                 and truth(item.value) is False
             ):
                 return False
-        if is_unittest or any(base in self._test_classes for base in bases):
+        if is_unittest or node.name in self._test_classes or any(base in self._test_classes for base in bases):
             return True
         return node.name.startswith("Test") and "__init__" not in methods
 
@@ -205,6 +223,15 @@ class PythonFile:
         if local is not None and not _calls_argument(local):
             return Mark("skip", node.lineno, f"@{name} never calls the test")
         return None
+
+
+def _mixins(tree: ast.Module) -> Iterator[str]:
+    """Classes that lend their tests to a test class of the same file."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and len(node.bases) > 1:
+            bases = [dotted(base).rpartition(".")[2] for base in node.bases]
+            if any("Test" in base for base in bases):
+                yield from bases
 
 
 def single_assignments(body: Sequence[ast.stmt]) -> dict[str, ast.expr]:

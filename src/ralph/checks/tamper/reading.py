@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ralph.checks.tamper.pairing import TestFile
 from ralph.checks.tamper.paths import is_collected, is_golden, is_named_as_test, is_test_file, language_of
+from ralph.checks.tamper.python_file import may_be_newer
 from ralph.checks.tamper.python_suite import PythonSuite
 from ralph.checks.tamper.shared_blocks import without_shared
 from ralph.checks.tamper.source import LONGEST, is_binary, text_of
@@ -90,7 +91,8 @@ def _test_file(read: Read) -> TestFile:
             if one is not None and two is not None:
                 return TestFile(read.path, one, two, shared.left_out)
     old, new = suite_of(read.path, read.old), suite_of(read.path, read.new)
-    if old is None and new is None and language_of(read.path) == "python":
+    older = old is not None and new is None and read.new is not None and may_be_newer(read.new)
+    if language_of(read.path) == "python" and ((old is None and new is None) or older):
         old, new = suite_of(read.path, read.old, fallback=True), suite_of(read.path, read.new, fallback=True)
     return TestFile(read.path, old, new)
 

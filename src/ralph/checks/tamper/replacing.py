@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 from ralph.checks.tamper.pairing import TestFile
 from ralph.checks.tamper.python_suite import PythonSuite
+from ralph.checks.tamper.source import line_at
 from ralph.checks.tamper.suite import Case, Fate
+from ralph.checks.tamper.token_suite import TokenSuite
 from ralph.checks.tamper.values import Finding
 
 _TARGET = re.compile(
@@ -31,6 +33,7 @@ _FOREIGN = frozenset(
         "flask",
     ]
 )
+_MODULE_MOCK = re.compile(r"\b(?:jest|vi)\.(?:mock|doMock|setMock)\(\s*['\"](?P<module>[^'\"]+)['\"]\s*,")
 _FAKE = re.compile(
     r"(?:^|[._])(?:fake|fakes|mock|mocks|stub|stubs|dummy|dummies|tests?|conftest)(?:[._]|$)", re.IGNORECASE
 )
@@ -64,9 +67,30 @@ def autouse_mocks(case: Case) -> Iterator[Finding]:
             return
 
 
+def _mocked_modules(path: str, old: str, new: str) -> Iterator[Finding]:
+    """`jest.mock('./total', () => ({ total: () => 3 }))` in the test of `./total`."""
+    known = {match["module"] for match in _MODULE_MOCK.finditer(old)}
+    for match in _MODULE_MOCK.finditer(new):
+        module = match["module"]
+        if module in known:
+            continue
+        imported = re.search(
+            rf"import\s+(?P<names>[^;'\"]+?)\s+from\s+['\"]{re.escape(module)}['\"]|(?:const|let|var)\s+(?P<required>[^=;]+)=\s*require\(\s*['\"]{re.escape(module)}['\"]",
+            new,
+        )
+        names = re.findall(r"\w+", (imported["names"] or imported["required"]) if imported else "")
+        asked = [name for name in names if re.search(rf"\b(?:expect|assert[\w.]*)\s*\(\s*(?:await\s+)?{name}\b", new)]
+        is_own = module.rsplit("/", 1)[-1].split(".")[0] == path.rsplit("/", 1)[-1].split(".")[0]
+        if asked or is_own:
+            message = f"{module} is replaced in its own test"
+            yield Finding("subject-mocked", path, line_at(new, match.start()), message, "high")
+
+
 def replaced_imports(file: TestFile) -> Iterator[Finding]:
     """What was imported from the code comes from a fake, or from the test itself."""
     old, new = file.old, file.new
+    if isinstance(old, TokenSuite) and isinstance(new, TokenSuite):
+        yield from _mocked_modules(file.path, old.code, new.code)
     if not (isinstance(old, PythonSuite) and isinstance(new, PythonSuite)):
         return
     before, after = old.file.aliases, new.file.aliases

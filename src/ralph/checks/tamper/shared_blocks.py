@@ -11,7 +11,7 @@ import re
 from msgspec import Struct
 
 _START = re.compile(r"(?:@|def |async def |class )")
-_TEST = re.compile(r"(?:async )?def (?P<function>test\w*)|class (?P<group>Test\w*|\w*Tests?(?:Case)?)\b")
+_TEST = re.compile(r"(?:async )?def (?P<function>test\w*)|class (?P<group>\w*Test\w*)(?:\((?:\w+\.)*TestCase\))?:")
 _SMALL = 3000
 """Characters. Less than this is parsed in no time."""
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from ralph.checks.tamper.suite import BOUND, EXACT, TRUTHY, Tokens
 
 _WORD = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'|[^\s;|&]+|[;|&]+")
+_VARIABLE = re.compile(r"(?<!\\)[$`]")
 _HIDES = re.compile(r"(?:\|\||;)\s*(?:true|:|return\s+0|exit\s+0|echo\b.*)\s*;?\s*$")
 _EXACT = frozenset({"-eq", "=", "==", "-z", "-f", "-d", "-e", "-s", "-x"})
 _BOUNDS = frozenset({"-gt", "-ge", "-lt", "-le", "=~"})
@@ -43,10 +44,18 @@ def shell_claim(line: str) -> ShellClaim:
         )
         if op.startswith(("assert", "refute", "diff", "cmp", "fail")):
             strength = BOUND if {"-p", "--partial", "--regexp", "-e"} & set(words) else EXACT
-    subject = tuple(word.strip("\"'") for word in words if "$" in word or "`" in word)
-    expected = tuple(_literal(word) for word in words if "$" not in word and "`" not in word and word not in _OPERATORS)
-    constant = hidden or (not subject and op in _OPERATORS | {"true"})
-    return ShellClaim(op, subject, expected, strength, constant)
+    told = [word for word in words if word not in _OPERATORS]
+    asked = (
+        next((word for word in told if _VARIABLE.search(word)), "")
+        if op in _OPERATORS | {"true"} or op.startswith("not ")
+        else ""
+    )
+    subject = (asked.strip("\"'"),) if asked else ()
+    rest = list(told)
+    if asked:
+        rest.remove(asked)
+    constant = hidden or (not any(map(_VARIABLE.search, told)) and op in _OPERATORS | {"true"})
+    return ShellClaim(op, subject, tuple(map(_literal, rest)), strength, constant)
 
 
 _OPERATORS = _EXACT | _BOUNDS | _WEAK | {"!"}

@@ -47,6 +47,8 @@ class Assertion(Struct, frozen=True):
     tolerance: float = 0.0
     raises: tuple[str, ...] = ()
     """The errors it waits for, by name."""
+    doubtful: bool = False
+    """It cannot fail, as far as a reader can tell; a test of states before and after can look like that."""
     is_failure: bool = False
     """`assert False`, `pytest.fail()`: there to be replaced, or never to be reached."""
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ralph.checks.tamper.grading import BROAD, Condition, Grade, condition, grade, is_fixed
 from ralph.checks.tamper.languages import Language
-from ralph.checks.tamper.lexing import Lexed, arguments, tokens
+from ralph.checks.tamper.lexing import HERE_DOCUMENT, Lexed, arguments, tokens
 from ralph.checks.tamper.paths import words_of
 from ralph.checks.tamper.shell_assertions import shell_claim
 from ralph.checks.tamper.suite import EXACT, NOTHING, PREDICATE, TRUTHY, Assertion, Fate, Tokens, is_literal
@@ -111,6 +111,8 @@ class AssertionReader:
 
     def _shell(self, match: re.Match[str]) -> Claimed:
         close = self._end_of_line(match.end())
+        if (document := HERE_DOCUMENT.search(self._lexed.code, match.end())) and document.start() < close:
+            close = document.end()
         claim = shell_claim(self._lexed.code[match.start() : close])
         return Claimed(claim.op, claim.subject, claim.expected, claim.strength, close, claim.constant)
 

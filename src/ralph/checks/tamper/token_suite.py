@@ -32,6 +32,7 @@ _ROW_CALL = re.compile(
     r"\b(?:InlineData|TestCase|DataRow|case|test_case|CsvSource|ValueSource|EnumSource|Arguments\.of|arguments|of|Row)\s*\(?\s*\{?\s*$"
 )
 _CALL = re.compile(r"[\w$!]\s*\(|^\s*run\s", re.MULTILINE)
+_BUILD_TAG = re.compile(r"^//go:build[ \t]+[^\n]+|^//[ \t]*\+build[ \t]+[^\n]+|^#!\[cfg\([^\n]*", re.MULTILINE)
 _MOST_CASES = 3000
 _LONGEST_LINE = 20_000
 
@@ -54,6 +55,7 @@ class TokenSuite:
         self._language: Language = LANGUAGES[language]
         self._lexed: Lexed = lex(text, language)
         self._line = LineFinder(text)
+        self._text = text
         self._places: dict[tuple[str, int], Place] = {}
         self.outlines: Sequence[Outline] = self._outlines()
         self.marks: Sequence[Mark] = self._file_marks()
@@ -63,6 +65,11 @@ class TokenSuite:
         if language not in LANGUAGES or max(map(len, text.split("\n"))) > _LONGEST_LINE:
             return None
         return cls(path, language, text)
+
+    @property
+    def code(self) -> str:
+        """The text without its comments."""
+        return self._lexed.code
 
     def _outlines(self) -> list[Outline]:
         found: list[Outline] = []
@@ -229,9 +236,10 @@ class TokenSuite:
             for match in skip.pattern.finditer(self._lexed.bare)
             if not any(start <= match.start() < end for start, end in inside)
         ]
-        if self._name in ("java", "csharp"):
-            return tuple(found)
-        return tuple(mark for mark in found if mark.kind != "guard" or self._name != "rust")
+        found = [mark for mark in found if mark.kind != "guard"]
+        for match in _BUILD_TAG.finditer(self._text) if self._name in ("go", "rust") else ():
+            found.append(Mark("guard", self._line(match.start()), match[0].strip()))
+        return tuple(found)
 
     def case(self, outline: Outline) -> Case:
         place = self._places[(outline.name, outline.line)]

@@ -55,7 +55,7 @@ def difference(old: Case, new: Case) -> Difference:
         left.setdefault(assertion.tokens, []).append(assertion)
     lost, worse = [], []
     for assertion in old.assertions:
-        if assertion.fate > Fate.CONDITIONAL:
+        if assertion.fate > Fate.CONDITIONAL and not assertion.doubtful:
             _take(left, assertion, Fate.CONSTANT)
         elif _take(left, assertion, assertion.fate) is None:
             lost.append(assertion)
@@ -200,7 +200,7 @@ def _replaced(old: Assertion, new: Assertion, found: Difference, evidence: Evide
         return _closeness(old, new, found, evidence)
     if shape(old.tokens) == shape(new.tokens):
         return _edited(old, new, found, evidence)
-    if new.strength < old.strength:
+    if new.strength < old.strength or _is_blurred(old, new):
         return FINE if _says_empty(old, new) else _loosened(old, new, found, evidence)
     if kept and (literals(old.tokens) or same_subject):
         return FINE
@@ -208,13 +208,28 @@ def _replaced(old: Assertion, new: Assertion, found: Difference, evidence: Evide
         return FINE  # more is compared than before: a whole list instead of its length
     judged = _edited(old, new, found, evidence)
     nothing_fixed = not values and not same_subject
-    return Judgement(judged.code, judged.message, "low") if nothing_fixed else judged
+    # The same is expected of something that is found in another way: a locator, a helper.
+    found_otherwise = old.expected == new.expected and bool(literals(old.expected)) and bool(others - mine)
+    return Judgement(judged.code, judged.message, "low") if nothing_fixed or found_otherwise else judged
 
 
 def _keeps(old: Assertion, new: Assertion, case: Case) -> bool:
     """What was compared with still is, and what was handed in still stands somewhere in the test."""
     held = set(literals(new.tokens))
     return set(literals(old.expected)) <= held and set(literals(old.subject)) <= held | set(case.loose)
+
+
+_BLURS = frozenset({"set", "frozenset", "sorted", "len", "bool", "Counter", "Set", "new"})
+
+
+def _is_blurred(old: Assertion, new: Assertion) -> bool:
+    """`names() == [...]` → `set(names()) == {...}`: order and number do not count any more."""
+    wrapped = new.subject[:1] and new.subject[0] in _BLURS and len(new.subject) > len(old.subject)
+    return bool(wrapped and old.subject[:1] and old.subject[0] not in _BLURS and _is_part(old.subject, new.subject))
+
+
+def _is_part(part: Tokens, whole: Tokens) -> bool:
+    return any(whole[at : at + len(part)] == part for at in range(len(whole) - len(part) + 1))
 
 
 def _are_related(old: Assertion, new: Assertion) -> bool:

@@ -21,6 +21,7 @@ class Zone(Struct, frozen=True):
 _NEVER = re.compile(r"\b(?:if|while|elsif|unless)\s*\(?\s*(?:false|0|!true|False|nil)\s*\)?\s*$")
 _ALWAYS = re.compile(r"\bif\s*\(?\s*(?:true|1|True)\s*\)?\s*$")
 _IF = re.compile(r"\b(?:if|unless|elsif|switch)\b")
+_GO_IF = re.compile(r"\bif\s+(?![(\s])[^\n{}]*;[^\n{}]*$")
 _ELSE = re.compile(r"\belse\s*$")
 _CATCH = re.compile(r"^\s*\)?\s*(?:catch|rescue)\b(?P<what>.*)$", re.DOTALL)
 _SAVES = re.compile(
@@ -79,6 +80,8 @@ def _braces(lexed: Lexed, start: int, end: int) -> Iterator[int]:
 def _header(bare: str, brace: int, floor: int) -> str:
     """What stands before a brace: back to the end of the statement before."""
     text = bare[max(floor + 1, brace - 300) : brace]
+    if (go := _GO_IF.search(text)) is not None:
+        return text[go.start() :]
     cut = max(text.rfind(sign) for sign in "{};")
     return text[cut + 1 :]
 
