@@ -1,7 +1,7 @@
 """What commands do to files, whichever program it is: read, write, delete, move. Each act is judged by its place."""
 
 from ralph.hooks.guard import places as at
-from ralph.hooks.guard.marks import NETWORK, OPAQUE, PARENT, SECRET, UNKNOWN, is_known, is_mark
+from ralph.hooks.guard.marks import NETWORK, OPAQUE, OUTPUT, PARENT, SECRET, UNKNOWN, is_known, is_mark
 from ralph.hooks.guard.places import Place
 from ralph.hooks.guard.secrets import is_private_key, is_secret_file
 from ralph.hooks.guard.state import Shell
@@ -48,7 +48,7 @@ def _delete_unknown(shell: Shell, path: str, argv: list[str], recursive: bool) -
         shell.deny("opaque", "This deletes something that cannot be read here", argv)
     if not recursive or not path or not is_mark(path[0]):
         return
-    names = shell.names.names_in(path[0])
+    names = ["(…)"] if path[0] == OUTPUT else shell.names.names_in(path[0])
     is_all_variable = not "".join(letter for letter in path if not is_mark(letter)).strip("/*")
     if names and is_all_variable and not any(word in names[0].upper() for word in _HARMLESS_NAMES):
         shell.deny("destruction", f"This deletes whatever ${names[0]} is, and the command does not say what", argv)

@@ -2,7 +2,7 @@
 
 from ralph.hooks.guard.escapes import unescape
 from ralph.hooks.guard.globs import braces, has_glob, matches
-from ralph.hooks.guard.marks import PLACEHOLDER, SECRET, UNKNOWN, is_known, is_mark, is_secret_name, taints
+from ralph.hooks.guard.marks import OUTPUT, PLACEHOLDER, SECRET, UNKNOWN, is_known, is_mark, is_secret_name, taints
 from ralph.hooks.guard.shell import Lit, Part, Proc, Quoted, Sub, Sum, Var, Word
 from ralph.hooks.guard.state import Shell
 
@@ -154,7 +154,7 @@ def _values(shell: Shell, part: Part) -> list[str]:
     from ralph.hooks.guard.walk import run_apart, run_as_file
 
     if isinstance(part, Sub):
-        return [run_apart(shell, part.script, shell.stdin).rstrip("\n")]
+        return [run_apart(shell, part.script, shell.stdin).rstrip("\n").replace(UNKNOWN, OUTPUT)]
     if isinstance(part, Proc):
         return [run_as_file(shell, part)]
     if isinstance(part, Sum):

@@ -6,6 +6,8 @@ _MOST_BRACES = 40
 
 def matches(pattern: str, text: str) -> bool:
     """`*`, `?` and `[…]`, as in a shell and in find; a slash is nothing special."""
+    if "*" not in pattern and "?" not in pattern and "[" not in pattern:
+        return pattern == text
     return _match(pattern, 0, text, 0)
 
 
@@ -62,10 +64,10 @@ def takes_everything(pattern: str) -> bool:
     """A file name pattern that leaves nothing, or next to nothing, out: `*`, `.*`, `?*`, `[!.]*`."""
     if "*" not in pattern:
         return False
-    rest = pattern.replace("*", "").replace("?", "")
+    rest = pattern.replace("*", "").replace("?", "").lstrip(".")
     while rest.startswith(("[!", "[^")) and "]" in rest:
         rest = rest[rest.index("]") + 1 :]
-    return rest in ("", ".", "[a-zA-Z0-9]", "[a-z]", "[A-Za-z]")
+    return rest in ("", "[a-zA-Z0-9]", "[a-z]", "[A-Za-z]")
 
 
 def braces(text: str) -> list[str]:

@@ -98,6 +98,8 @@ class LineReader(WordReader):
             found.append(redirect)
 
     def redirect(self) -> Redirect | None:
+        if self.at >= self.end or self.text[self.at] not in "<>&{0123456789":
+            return None
         stop = self.at
         while stop < self.end and self.text[stop].isdigit():
             stop += 1

@@ -19,6 +19,9 @@ EVERYONE = "\ue006"
 PLACEHOLDER = chr(0xF0000)
 """From here on: parts of a word while its braces are expanded."""
 
+OUTPUT = "\ue007"
+"""Something, as the result of a substitution."""
+
 _TAINTS = (SECRET, NETWORK, OPAQUE, EVERYONE)
 _FIRST_NAME = 0xE100
 _LAST_NAME = 0xF8FF

@@ -1,7 +1,7 @@
 """Where a path leads, seen from the workspace. No file is looked at: the guard judges what the command says."""
 
 from ralph.hooks.guard.globs import has_glob, matches, takes_everything
-from ralph.hooks.guard.marks import UNKNOWN, Names, is_known, is_mark
+from ralph.hooks.guard.marks import OUTPUT, UNKNOWN, Names, is_known, is_mark
 from ralph.hooks.guard.wordlist import one_of
 
 NOTHING = "nothing"
@@ -120,14 +120,14 @@ class Places:
                 return self._unsure(text)
             if not cwd.startswith("/"):
                 wide = text.strip("./*") == ""
-                return Place(MAYBE_ROOT if wide and cwd != UNKNOWN else UNSURE, text)
+                return Place(MAYBE_ROOT if wide and cwd not in (UNKNOWN, OUTPUT) else UNSURE, text)
             text = f"{cwd}/{text}"
         return self._absolute(normal(text))
 
     def _unsure(self, text: str) -> Place:
         rest = text.lstrip("".join(letter for letter in text if is_mark(letter)))
         if rest.startswith("/") and self.names.names_in(text[0]):
-            top = rest.lstrip("/").split("/")[0]
+            top = normal(rest).lstrip("/").split("/")[0]
             if not top or top in _TOP or takes_everything(top):
                 return Place(MAYBE_ROOT, text)
         return Place(UNSURE, text)

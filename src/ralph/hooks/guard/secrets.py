@@ -1,6 +1,5 @@
 """Which files hold secrets."""
 
-from ralph.hooks.guard.globs import matches
 from ralph.hooks.guard.wordlist import one_of
 
 _NAMES = one_of(
@@ -13,33 +12,13 @@ _NAMES = one_of(
     token.json cookies.sqlite logins.json
     """
 )
-_PATTERNS = (
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "*.jks",
-    "*.keystore",
-    "*.kdbx",
-    "*.ovpn",
-    "*_rsa",
-    "*_ed25519",
-    "*.tfstate",
-)
+_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ovpn", "_rsa", "_ed25519", ".tfstate")
 _FOLDERS = (
-    "/.ssh",
-    "/.aws",
-    "/.gnupg",
-    "/.kube",
-    "/.docker",
-    "/.azure",
-    "/.config/gcloud",
-    "/.config/gh",
+    *("/.ssh", "/.aws", "/.gnupg", "/.kube", "/.docker", "/.azure", "/.config/gcloud", "/.config/gh"),
     "/.password-store",
 )
 _PLAIN_ENDINGS = (".pub", ".example", ".sample", ".template", ".dist", ".md", "known_hosts", ".crt", ".test")
 _OPEN_NAMES = frozenset(("config", "known_hosts", "authorized_keys"))
-_ENVIRONMENT = ("/environ",)
 
 
 def is_secret_file(path: str) -> bool:
@@ -47,11 +26,11 @@ def is_secret_file(path: str) -> bool:
     name = path.rstrip("/").rpartition("/")[2]
     if name.endswith(_PLAIN_ENDINGS):
         return False
-    if name in _NAMES or any(matches(pattern, name) for pattern in _PATTERNS):
+    if name in _NAMES or name.endswith(_ENDINGS):
         return name not in ("environ",) or path.startswith("/proc")
     if name.startswith(".env."):
         return True
-    return any(f"{folder}/" in f"{path}/" for folder in _FOLDERS) and not _is_public(path, name)
+    return "/." in path and any(f"{folder}/" in f"{path}/" for folder in _FOLDERS) and not _is_public(path, name)
 
 
 def is_private_key(path: str) -> bool:

@@ -97,7 +97,7 @@ class Shell:
         if len(shown) > _LONGEST_SHOWN:
             shown = shown[:_LONGEST_SHOWN] + "…"
         advice = BY_ID[category].advice if category in BY_ID else BY_ID["project"].advice
-        raise Denied(category, f"{what}: `{shown}`. {advice}", argv)
+        raise Denied(category, f"{readable(what)}: `{shown}`. {advice}", argv)
 
     def locate(self, path: str) -> Place:
         return self.places.locate(path, self.cwd)
@@ -120,6 +120,8 @@ class Shell:
             return [self.params[number - 1]] if number <= len(self.params) else None
         if name in ("@", "*"):
             return self.params
+        if name == "#":
+            return [str(len(self.params))]
         fixed = self._fixed(name)
         return None if fixed is None else [fixed]
 
@@ -169,7 +171,6 @@ _FIXED = {
     "HOSTNAME": "host",
     "SHELLOPTS": "braceexpand:hashall:interactive-comments",
     "BASHOPTS": "checkwinsize:cmdhist",
-    "#": "0",
     "?": "0",
     "$": "4711",
     "!": "4712",

@@ -253,8 +253,8 @@ class _TreeReader:
         return Redirect(op, words[0], fd)
 
     def document(self, tree: "Tree") -> Redirect:
-        body: str = ""
-        mark = ""
+        body = mark = ""
+        strips = False
         for each in tree.children:
             if each.type == "heredoc_start":
                 mark = self.text(each)
@@ -263,8 +263,12 @@ class _TreeReader:
                 while self.source[start - 2 : start] == b"\n\n":  # the grammar loses empty lines at the beginning
                     start -= 1
                 body = self.source[start : each.end_byte].decode("utf-8", "replace")
+            elif each.type == "<<-":
+                strips = True
             elif each.type not in ("<<", "heredoc_end"):
                 raise Unreadable("something follows on the line of a here-document")
+        if strips:
+            body = "\n".join(line.lstrip("\t") for line in body.split("\n"))
         is_quoted = any(letter in mark for letter in "'\"\\")
         return Redirect("<<", [Lit(body, True)] if is_quoted else read_template(body))
 

@@ -3,7 +3,7 @@
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.globs import takes_everything
 from ralph.hooks.guard.invoke import Invocation
-from ralph.hooks.guard.marks import LOCAL, UNKNOWN, is_known
+from ralph.hooks.guard.marks import LOCAL, OUTPUT, UNKNOWN, is_known
 from ralph.hooks.guard.options import Options
 
 _NAMES = ("-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname", "-inum", "-samefile")
@@ -24,12 +24,13 @@ def find(call: Invocation) -> str:
     for path in search.written:
         acts.write(call.shell, path, call.argv)
     for root in search.roots:
-        for found in search.all_found(root):
-            if search.deletes:
-                acts.delete(call.shell, found if search.names else root, call.argv, True)
-            for command in search.commands:
-                call.run([arg.replace("{}", found) for arg in command])
-    return "".join(search.found(root) + "\n" for root in search.roots)
+        for command, names in search.acts:
+            for found in _all_found(root, names):
+                if not command:
+                    acts.delete(call.shell, found if names else root, call.argv, True)
+                else:
+                    call.run([arg.replace("{}", found) for arg in command])
+    return "".join(_found(root, search.names) + "\n" for root in search.roots)
 
 
 class _Search:
@@ -37,17 +38,18 @@ class _Search:
         self.roots = roots
         self.names: list[str] = []
         """What narrows the search: without it, everything is found."""
-        self.commands: list[list[str]] = []
+        self.acts: list[tuple[list[str], list[str]]] = []
+        """What is done, and the names that it is done to. No command: it is deleted."""
         self.written: list[str] = []
-        self.deletes = False
         negated = False
-        i = 0
+        depth = i = 0
         while i < len(args):
             arg = args[i]
             i += 1
             if arg in ("!", "-not"):
                 negated = True
                 continue
+            depth += (arg == "(") - (arg == ")")
             if arg in _NAMES and i < len(args):
                 if not negated and not takes_everything(args[i].rpartition("/")[2]):
                     self.names.append(args[i])
@@ -56,10 +58,10 @@ class _Search:
                 self.names.append(LOCAL)
             elif arg in _RUNS:
                 i = self._command(args, i)
-            elif arg == "-prune" and i < len(args) and args[i] in ("-o", "-or"):
-                self.names = []  # those are left out
+            elif arg in ("-o", "-or", ",") and depth == 0:
+                self.names = []  # what follows is about all the others
             elif arg == "-delete":
-                self.deletes = True
+                self.acts.append(([], self.names))
             elif arg in ("-fprint", "-fprintf", "-fls", "-fprint0") and i < len(args):
                 self.written.append(args[i])
             negated = False
@@ -68,21 +70,23 @@ class _Search:
         stop = start
         while stop < len(args) and args[stop] != ";" and not (args[stop] == "+" and args[stop - 1] == "{}"):
             stop += 1
-        self.commands.append(args[start:stop])
+        self.acts.append((args[start:stop], self.names))
         return stop + 1
 
-    def all_found(self, root: str) -> list[str]:
-        """Each name may be in the folder itself, or deeper."""
-        names = [name.strip("*").strip("/") for name in self.names if is_known(name)]
-        return [self.found(root), *[f"{root.rstrip('/')}/{name}" for name in names if name]]
 
-    def found(self, root: str) -> str:
-        """A path that stands for what is found below a folder."""
-        root = root.rstrip("/") or "/"
-        if not self.names:
-            return f"{root.rstrip('/')}/*"
-        name = self.names[0].rpartition("/")[2].strip("*") or self.names[0].strip("*/").rpartition("/")[2]
-        return f"{root.rstrip('/')}/{LOCAL}/{name or LOCAL}"
+def _all_found(root: str, names: list[str]) -> list[str]:
+    """Each name may be in the folder itself, or deeper."""
+    known = [name.strip("*").strip("/") for name in names if is_known(name)]
+    return [_found(root, names), *[f"{root.rstrip('/')}/{name}" for name in known if name]]
+
+
+def _found(root: str, names: list[str]) -> str:
+    """A path that stands for what is found below a folder."""
+    root = root.rstrip("/")
+    if not names:
+        return f"{root}/*"
+    name = names[0].rpartition("/")[2].strip("*") or names[0].strip("*/").rpartition("/")[2]
+    return f"{root}/{LOCAL}/{name or LOCAL}"
 
 
 def fd(call: Invocation) -> str:
@@ -107,15 +111,14 @@ def xargs(call: Invocation) -> str:
     data = acts.contents(call.shell, source) if source else call.stdin
     command = options.rest or ["echo"]
     mark = options.value("-I", "--replace") or ("{}" if options.has("-i") else "")
-    if options.has("-0", "-d", "--null", "--delimiter"):
-        data = data.replace("\0", "\n")
+    lines = data.strip("\0").split("\0") if "\0" in data else data.splitlines()
     if mark:
         out = ""
-        for line in data.splitlines()[:_MOST_LINES] or [UNKNOWN]:
+        for line in lines[:_MOST_LINES] or [UNKNOWN]:
             out += call.run([arg.replace(mark, line.strip()) for arg in command], "")
         return out
-    items = _items(data)[:_MOST_ITEMS] or [UNKNOWN]
-    is_unknown = any(item[0] == UNKNOWN for item in items if item)
+    items = (lines if "\0" in data else _items(data))[:_MOST_ITEMS] or [UNKNOWN]
+    is_unknown = any(item[0] in (UNKNOWN, OUTPUT) for item in items if item)
     if is_unknown and command[0].rpartition("/")[2] == "rm" and Options(command[1:]).has("-r", "-R", "--recursive"):
         call.deny("destruction", "This deletes whatever it is told on its input, which cannot be read here")
     return call.run([*command, *items], "")

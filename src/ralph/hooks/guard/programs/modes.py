@@ -19,6 +19,8 @@ def change_mode(call: Invocation) -> str:
         call.deny("privilege", "This lets a program run with the rights of its owner")
     breaks = _breaks(mode)
     for path in paths:
+        if recursive and mode.isdigit() and (len(mode) < 3 or mode[-3] == "0"):
+            call.deny("permissions", f"This makes everything below {path} unusable")
         if recursive and breaks and _is_wide(mode):
             call.deny("permissions", f"This makes everything below {path} writable by everybody")
         acts.change(

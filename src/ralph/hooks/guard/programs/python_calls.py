@@ -45,6 +45,7 @@ _SENDS = one_of(
     """
 )
 _SENDING = one_of("send sendall sendto sendmail send_message post put patch request upload_file put_object storbinary")
+_MOST_ITEMS = 300
 KNOWN = _SHELL | _SPAWN | _DELETE | _WRITE_FIRST | _WRITE_SECOND | _MOVE | _SENDS
 
 
@@ -57,6 +58,7 @@ class World:
         self.endless = 0
         self.narrowed = 0
         """Under a condition: not everything that a loop goes over."""
+        self.argv = ["-c", *call.args[call.args.index("-c") + 2 :]] if "-c" in call.args else []
         self.database = ""
         self.has_cloud = False
         self.is_connected = False
@@ -75,6 +77,8 @@ class World:
         return Method(base, name)
 
     def item(self, base: Value, index: Value) -> Value:
+        if isinstance(base, Reference) and base.path == "sys.argv" and isinstance(index, int):
+            return self.argv[index] if 0 <= index < len(self.argv) else None
         if isinstance(index, int):
             return indexed(base, index)
         if isinstance(base, str) and SECRET in base and isinstance(index, str):
@@ -120,6 +124,8 @@ class World:
 
     def _other(self, path: str, args: list[Value], named: dict[str, Value]) -> Value:
         first = args[0] if args else None
+        if path in ("map", "filter") and len(args) > 1 and isinstance(first, Reference) and isinstance(args[1], list):
+            return [self.run(first, [item], {}) for item in args[1][:_MOST_ITEMS]]
         if path in ("exec", "eval", "execfile"):
             return self._evaluate(as_text(first))
         if path == "compile":

@@ -42,8 +42,6 @@ def value(call: Invocation, path: str, args: list[Value], named: dict[str, Value
         if path in ("bytes", "bytearray") and isinstance(first, list):
             return "".join(chr(number) for number in first if isinstance(number, int) and 0 <= number < 256)
         return first if path == "list" else text
-    if path == "map" and len(args) > 1 and isinstance(first, Reference) and isinstance(args[1], list):
-        return [value(call, first.path, [item], {}) for item in args[1]]
     if path == "range" and all(isinstance(arg, int) for arg in args) and args:
         return [*range(*[arg for arg in args if isinstance(arg, int)][:3])][:50]
     if path == "reversed" and isinstance(first, (str, list)):

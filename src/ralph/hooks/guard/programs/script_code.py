@@ -200,7 +200,7 @@ def _judge_texts(call: Invocation, language: str, code: str, found: list[Token])
                 call.run_text(token.text, "")
 
 
-_LISTS = one_of("glob readdirSync readdir scandir Dir.glob Dir.children Dir.entries Dir.each_child Dir")
+_LISTS = one_of("find finddepth glob readdirSync readdir scandir Dir.glob Dir.children Dir.entries Dir.each_child Dir")
 
 
 def _judge_listings(call: Invocation, language: str, found: list[Token]) -> None:
@@ -208,9 +208,15 @@ def _judge_listings(call: Invocation, language: str, found: list[Token]) -> None
     if not any(token.text.rpartition(".")[2] in _DELETES for token in found):
         return
     values = Values(call, language)
+    listed = "".join(token.text for token in found)
+    for piece in listed.split("<")[1:] if language == "perl" else []:  # `unlink <~/*>`
+        if "*" in piece.partition(">")[0]:
+            acts.delete(call.shell, _home(call, piece.partition(">")[0]), call.argv, True)
+    for text in [token.text for token in found if token.kind == "text" and "File.Find" in listed]:
+        acts.delete(call.shell, _home(call, text), call.argv, True)
     for i, token in enumerate(found):
         if token.kind == "name" and token.text in _LISTS:
-            for text in values.arguments(found, i + 1).texts[:1]:
+            for text in values.arguments(found, i + 1).texts[:2]:
                 if text.startswith(("/", "~")):
                     acts.delete(call.shell, _home(call, text if "*" in text else f"{text}/*"), call.argv, True)
 
@@ -233,8 +239,8 @@ def _judge_apple(call: Invocation, code: str) -> None:
             call.run_text(rest[1:].partition('"')[0])
         if "with administrator privileges" in rest:
             call.deny("privilege")
-    lower = code.lower()
-    if "system events" in lower and any(word in lower for word in ("shut down", "restart", "log out", "sleep")):
+    lower = " ".join(code.lower().split())
+    if any(f"to {word}" in lower for word in ("shut down", "restart", "log out", "sleep")):
         call.deny("shutdown")
     if "empty trash" in lower or "empty the trash" in lower:
         call.deny("destruction")
@@ -257,6 +263,10 @@ def _judge_name(call: Invocation, language: str, values: Values, found: list[Tok
         _run(call, values.arguments(found, i + 1))
     elif name in _DELETES:
         _delete(call, full, name, values.arguments(found, i + 1))
+    elif name == "sync" and {"rimraf", "del"} & {token.text for token in found}:
+        given = values.arguments(found, i + 1)
+        for text in [*given.texts, *given.items]:
+            acts.delete(call.shell, _home(call, text), call.argv, True)
     elif name in _EVALUATES:
         _evaluate(call, language, values.arguments(found, i + 1))
     elif name in _WRITES or full in _OPENS or name in ("open", "fopen"):

@@ -2,7 +2,7 @@
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.invoke import Invocation, invoke
-from ralph.hooks.guard.marks import NETWORK, OPAQUE, UNKNOWN, is_known
+from ralph.hooks.guard.marks import NETWORK, OPAQUE, OUTPUT, UNKNOWN, is_known
 from ralph.hooks.guard.options import Options
 from ralph.hooks.guard.quick import is_risky
 from ralph.hooks.guard.shell import Unreadable
@@ -17,7 +17,7 @@ def judge_script(shell: Shell, text: str, argv: list[str], stdin: str = "") -> s
     from ralph.hooks.guard.reading import read
     from ralph.hooks.guard.walk import end, run_script
 
-    if not text.strip() or text.strip() == UNKNOWN:
+    if not text.strip() or text.strip() in (UNKNOWN, OUTPUT):
         return UNKNOWN
     shell.deeper()
     try:

@@ -72,7 +72,7 @@ TABLE = {
         gsutil rm|rb|mv
         gsutil ... rm|rb
         gsutil rsync +-d
-        az ... delete|purge|deallocate|stop|remove|disable|reset
+        az ... delete*|purge|deallocate|stop|remove|disable|reset
         az group|vm|aks delete
         az role assignment create
         doctl|hcloud|linode-cli|vultr-cli|scw|civo|exo|ibmcloud|oci|openstack|rosa|upsun|platform ... delete|destroy

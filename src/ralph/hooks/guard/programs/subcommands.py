@@ -113,6 +113,13 @@ def _special(call: Invocation, words: list[str]) -> str | None:
             from ralph.hooks.guard.programs.shells import judge_script
 
             judge_script(inner, text, call.argv)
+    if (
+        call.name in ("npm", "pnpm", "yarn")
+        and "-g" in call.args
+        and words[:1]
+        and words[0] in ("root", "prefix", "bin")
+    ):
+        return "/usr/lib/node_modules\n"
     if call.name in ("aws", "gcloud", "az", "gsutil") and _prints_secret(call, words):
         return UNKNOWN + SECRET
     if call.name in ("aws", "gsutil", "s3cmd", "mc") and words[:2] and words[0] in ("s3", "cp", "put"):
