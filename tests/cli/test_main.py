@@ -45,6 +45,37 @@ def test_the_front_door_imports_almost_nothing(flag: str, tmp_path: Path) -> Non
     assert done.stdout
 
 
+# Each takes 2 to 50 ms, and none of them has to be there before an agent is started.
+LATER = {
+    "asyncio",
+    "dataclasses",
+    "difflib",
+    "importlib.metadata",
+    "importlib.resources",
+    "inspect",
+    "multiprocessing",
+    "rich",
+    "secrets",
+    "shutil",
+    "socket",
+    "tempfile",
+    "tree_sitter",
+    "typing_extensions",
+}
+
+
+def test_a_run_starts_without_what_it_needs_later_or_never(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from ralph.cli.main import main\n"
+        "main(['run'])\n"  # says that there is no plan here; by then everything is loaded
+        "print('\\n'.join(sys.modules), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "ralph.engine.loop" in done.stderr.split()
+    assert LATER & set(done.stderr.split()) == set()
+
+
 # --- version and help ------------------------------------------------------------------------------------------------
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
+
+from ralph.host import programs
 
 
 def which(name: str, cwd: Path, path: str) -> str | None:
     """A name is searched on `path`; one with a slash is a file, seen from the workspace."""
     if "/" in name:
-        return shutil.which(str(cwd / Path(name).expanduser()))
-    return shutil.which(name, path=path)
+        return programs.which(str(cwd / Path(name).expanduser()), path)
+    return programs.which(name, path)
 
 
 def argument(text: str) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shlex
 import sys
-import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,7 +47,7 @@ def prepare_hooks(
 ) -> HookFiles:
     """Write policy and settings for one client process. `folder` is the run's own, in the state folder."""
     state = make_folder(folder / "hooks" / f"{attempt.number:04}", private=True)
-    nonce = secrets.token_hex(16)
+    nonce = os.urandom(16).hex()
     records = state / "records.jsonl"
     policy_path = state / "policy.json"
     records.unlink(missing_ok=True)
@@ -122,7 +120,7 @@ def _literal(text: str) -> str:
 
 def writable_places(env: Mapping[str, str]) -> list[str]:
     """Folders outside of the workspace where an agent may leave files."""
-    return sorted({env.get("TMPDIR") or tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/null"})
+    return sorted({env.get("TMPDIR") or "/tmp", "/tmp", "/var/tmp", "/dev/null"})
 
 
 def protected_places(ref: PlanRef, where: Locations, config: Config) -> list[str]:

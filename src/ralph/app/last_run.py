@@ -26,7 +26,6 @@ from ralph.journal.runs import journal_path
 _NAME = "last-run"
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _LONGEST_LINE = 16 * 1024 * 1024
-_DECODER = msgspec.json.Decoder(Record)
 
 
 class Standing(StrEnum):
@@ -107,4 +106,5 @@ def _ends(path: Path) -> tuple[Record, Record] | None:
             if start == 0 or len(lines) > 1 or span > _LONGEST_LINE:
                 break
             span *= 8
-    return (_DECODER.decode(first), _DECODER.decode(lines[-1])) if lines else None
+    decoder = msgspec.json.Decoder(Record)
+    return (decoder.decode(first), decoder.decode(lines[-1])) if lines else None

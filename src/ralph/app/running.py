@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -109,7 +108,7 @@ def _started(spec: RunSpec, plan: Plan, branch: str, carried: History) -> RunSta
         name=plan.name or spec.ref.name,
         pid=os.getpid(),
         start=me.start if me else "",
-        host=socket.gethostname() or platform.node(),
+        host=platform.node(),
         version=__version__,
         agent=config.agent.name,
         model=config.agent.model,

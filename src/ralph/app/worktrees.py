@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,6 +44,8 @@ def open_worktree(ref: PlanRef, repo: Repo, run: str, env: Mapping[str, str]) ->
 
 def _copy(root: Path, to: Path, path: Path) -> None:
     """Copy one file or folder of the workspace, links as links. A folder's runs and logs stay behind."""
+    import shutil
+
     target = to / os.path.relpath(path, root)
     if path.is_dir() and not path.is_symlink():
         skip = shutil.ignore_patterns("runs", "logs", "archive", "worktrees")

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import NoReturn
 
 from ralph.core.errors import UsageError
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """argparse makes one for each argument that is declared, and would import shutil only to ask how wide it may be."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdigit() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except OSError:  # stdout is no terminal, or closed
+        return 80
 
 
 class Parser(argparse.ArgumentParser):
     """argparse, with Ralph's exit code for wrong usage and a did-you-mean for options and choices."""
 
     def __init__(self, *args: object, examples: str = "", **kwargs: object) -> None:
-        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs.setdefault("formatter_class", _Formatter)
         kwargs.setdefault("allow_abbrev", False)
         if examples:
             kwargs["epilog"] = "examples:\n" + "\n".join(f"  {line}" for line in examples.strip().splitlines())
@@ -26,6 +43,8 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{self.prog}: {message}", hint=self._hint(message))
 
     def _hint(self, message: str) -> str:
+        from difflib import get_close_matches  # for mistakes only
+
         if flag := re.search(r"argument (?:\S+/)?(--\S+): expected one argument", message):
             return f"a value that begins with a dash is written as {flag[1]}=-VALUE"
         if match := re.search(r"invalid choice: '?([^' ]+)", message):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import platform
 import time
 from argparse import ArgumentParser, Namespace
-from socket import gethostname
 
 from ralph.app.workspace import root_of
 from ralph.cli.output import emit_line, note, paint, say_raw
@@ -58,7 +58,7 @@ def run(args: Namespace) -> int:
 
 def _is_alive(started: RunStarted | None) -> bool:
     """By process id and start time. On another machine nobody can tell, so it counts as alive."""
-    if started is None or started.host != gethostname():
+    if started is None or started.host != platform.node():
         return True
     process = identify(started.pid)
     return process is not None and process.start == started.start

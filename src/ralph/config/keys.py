@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -117,6 +116,8 @@ def option(spelled: str) -> Option:
 
 def nearest_hint(wrong: str, known: Iterable[str] | None = None) -> str:
     """`did you mean …?`, or nothing when nothing is near. Without `known`: among all keys."""
+    from difflib import get_close_matches  # for mistakes only
+
     wrong = wrong[:100]
     if known is not None:
         close = get_close_matches(wrong, list(known), 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 
 from ralph.config.document import decode, parse
@@ -42,6 +41,8 @@ def named_config(root: Path, name: str) -> Path | None:
 
 
 def missing_config(root: Path, name: str) -> UsageError:
+    from difflib import get_close_matches
+
     folder = root / ".ralph" / "configs"
     there = sorted(path.stem for path in folder.glob("*") if path.suffix in SUFFIXES) if folder.is_dir() else []
     close = get_close_matches(name, there, 1)

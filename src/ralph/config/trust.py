@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Iterable, Sequence
-from difflib import unified_diff
 from enum import StrEnum
 from pathlib import PurePath
 from typing import Any
@@ -141,6 +140,8 @@ def by_source(commands: Iterable[NamedCommand]) -> dict[str, Commands]:
 
 def check_trust(record: Record, commands: Sequence[NamedCommand]) -> Verdict:
     """Trusted when each file names exactly the commands that were agreed to for it."""
+    from difflib import unified_diff  # most often there is no difference
+
     difference: list[str] = []
     status = Status.TRUSTED
     for source, listed in by_source(commands).items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -36,6 +35,8 @@ class Registry:
         return None if name in self._table or name in self._plugins() else self._unknown(name)
 
     def _unknown(self, name: str) -> UsageError:
+        from difflib import get_close_matches
+
         close = get_close_matches(name, self.names(), 1)
         hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(self.names())}"
         return UsageError(f"there is no {self.kind} called {name!r}", hint=hint)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -20,6 +19,7 @@ from ralph.core.errors import SetupError
 from ralph.core.text import one_line
 from ralph.host.adopt import HOUSEHOLD
 from ralph.host.excerpt import Excerpt
+from ralph.host.programs import which
 from ralph.host.ptable import require_process_control
 from ralph.host.pump import Pump
 from ralph.host.signals import StopSignal
@@ -207,7 +207,7 @@ def why_not_started(
             hint="pass long text by standard input or in a file",
         )
     path = (os.environ if env is None else env).get("PATH", os.defpath)
-    found = shutil.which(argv[0], path=path) if os.sep not in argv[0] else str(cwd / argv[0])
+    found = which(argv[0], path) if os.sep not in argv[0] else str(cwd / argv[0])
     if error.errno == errno.ENOENT and not (found and Path(found).exists()):
         if found:
             return CannotStart(f"{program} cannot be started: there is no such file")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -94,6 +93,8 @@ def make_folders(root: Path, path: bytes) -> None:
 
 def remove_tree(path: Path) -> bool:
     """Remove whatever is at `path`; what a link points to stays."""
+    import shutil  # 5 ms, and most runs never need it
+
     for last_try in (False, True):
         try:
             if path.is_dir() and not path.is_symlink():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -152,7 +151,7 @@ def _with_extra(
     if not extra and not known:
         return current.tree
     scratch = shadow.index.with_name(f"{shadow.index.name}.scratch")
-    shutil.copyfile(shadow.index, scratch)
+    scratch.write_bytes(shadow.index.read_bytes())
     try:
         add_files(shadow, scratch, extra)
         mine = {change.raw for change in changes(repo, checkpoint.tree, current.tree)} | extra.keys()

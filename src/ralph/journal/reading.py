@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,11 @@ from ralph.core.errors import BadData
 from ralph.core.events import SCHEMA, Record
 from ralph.core.problems import Place
 
-_DECODER = msgspec.json.Decoder(Record)
+
+@cache
+def _decoder() -> msgspec.json.Decoder[Record]:
+    """When it is needed: it takes a few milliseconds to make."""
+    return msgspec.json.Decoder(Record)
 
 
 def read(path: Path) -> Iterator[Record]:
@@ -30,7 +35,7 @@ def read(path: Path) -> Iterator[Record]:
 
 def _decode(line: bytes, path: Path, number: int) -> Record:
     try:
-        record = _DECODER.decode(line)
+        record = _decoder().decode(line)
     except msgspec.DecodeError as error:
         place = Place(str(path), number)
         raise BadData(f"the journal is damaged: {error}", where=place, hint="the lines before it are good") from None

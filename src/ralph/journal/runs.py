@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from ralph.core.text import one_line
 
 def new_run_id(now: float) -> str:
     """Sorts by time, and two runs started in the same second differ."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{secrets.token_hex(2)}"
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{os.urandom(2).hex()}"
 
 
 def runs_folder(workspace_state: Path) -> Path:

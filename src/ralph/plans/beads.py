@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from msgspec import Struct
 from ralph.core.errors import BadData, SetupError, UsageError
 from ralph.core.text import one_line
 from ralph.host import proc
+from ralph.host.programs import which
 
 TOOLS = ("br", "bd")
 STATUSES = ("open", "in_progress", "blocked", "deferred", "closed")
@@ -61,7 +61,7 @@ class _Failed(Struct):
 def find(env: Mapping[str, str], root: Path, tool: str = "") -> Beads | None:
     """The tracker of this workspace, by the tool named or else the first that is there."""
     for name in (tool,) if tool else TOOLS:
-        if program := shutil.which(name, path=env.get("PATH", "")):
+        if program := which(name, env.get("PATH", "")):
             return Beads(program, root, env)
     return None
 

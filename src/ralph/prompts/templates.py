@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ralph.core.errors import BadData
@@ -42,17 +42,17 @@ VARIABLES: Mapping[str, str] = {
 }
 """What a prompt can name. The engine fills all of them, so a template may use any subset."""
 
+_LIBRARY = Path(__file__).with_name("library")
+
 # Instructions, enough to loop over thousands of stories. An agent may edit a prompt file, so a loop must end.
 _FUEL = 100_000
 
 
 def library(name: str) -> str:
     """The text of a template that ships with Ralph, read when asked for."""
-    from importlib.resources import files
-
     if name not in NAMES:
         raise KeyError(name)
-    return files("ralph.prompts").joinpath("library", f"{name}.md").read_text("utf-8")
+    return (_LIBRARY / f"{name}.md").read_text("utf-8")
 
 
 def render(template: str, variables: Mapping[str, Any], name: str) -> str:
@@ -83,6 +83,8 @@ def _never(_name: str) -> bool:
 
 
 def _explained(error: TemplateError, template: str, variables: Mapping[str, Any], name: str) -> BadData:
+    from difflib import get_close_matches
+
     line, column = _position(error, template)
     detail = error.detail or error.message
     hint = ""

@@ -1,0 +1,22 @@
+"""Where a program is."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def which(name: str, path: str) -> str | None:
+    """As `shutil.which`, without the 5 ms that importing shutil takes: it knows archives too."""
+    if sys.platform == "win32":
+        from shutil import which as search
+
+        return search(name, path=path)
+    if os.path.dirname(name):  # noqa: PTH120 - for a name that is a path, whatever its end is
+        return name if _is_program(name) else None
+    found = (os.path.join(folder, name) for folder in path.split(os.pathsep) if path)  # noqa: PTH118
+    return next(filter(_is_program, found), None)
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113
