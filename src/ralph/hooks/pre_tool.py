@@ -58,9 +58,9 @@ def _command(call: Call) -> Answer:
     if section.get("enabled") is False:
         return NOTHING
     try:
-        from ralph.hooks.guard.decide import judge_command
+        from ralph.hooks.guard.shielded import judge_shielded
 
-        decision = judge_command(command, call.cwd, section | _places(call))
+        decision = judge_shielded(command, call.cwd, section | _places(call))
     except Exception as error:  # noqa: BLE001 - nobody has looked at the command, so it does not run
         keep(call, NOTHING, f"{type(error).__name__}: {error}")
         return deny("The command guard could not look at this command. Say it in a simpler way.", "guard-failed")

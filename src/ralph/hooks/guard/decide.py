@@ -32,9 +32,14 @@ class Decision:
 ALLOWED = Decision(False)
 
 
+def needs_reading(command: str, section: dict[str, object]) -> bool:
+    """Whether one look at the words is not enough."""
+    return bool(section.get("deny")) or not is_plain(command)
+
+
 def judge_command(command: str, cwd: str, section: dict[str, object]) -> Decision:
     """`section` is the compiled `guard:` of the settings; without its `workspace`, `cwd` is the workspace."""
-    if not section.get("deny") and is_plain(command):
+    if not needs_reading(command, section):
         return ALLOWED
     if len(command) > _LONGEST:
         return _unreadable(command, "it is too long")

@@ -7,13 +7,18 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 _parser: "Parser | None" = None
+_ASCII = bytes(range(128)) + b"x" * 128
 
 
 def parse(source: bytes) -> "Node":
+    """The tree of a command. Its places are right, its text is not: to a shell a byte beyond ASCII is a letter.
+
+    The grammar's own code asks C whether such a character is a digit, and may crash on the answer.
+    """
     global _parser
     if _parser is None:
         _parser = _load()
-    return _parser.parse(source).root_node
+    return _parser.parse(source.translate(_ASCII)).root_node
 
 
 def _load() -> "Parser":
