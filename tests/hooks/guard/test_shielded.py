@@ -13,13 +13,10 @@ from ralph.hooks.guard.decide import Decision, judge_command
 from ralph.hooks.guard.shielded import JudgeDied, judge_shielded
 from ralph.hooks.pre_tool import answer
 
-CRASHED_THE_GRAMMAR = "echo {\U000f9a34}; rm -rf / #"
-
 
 def test_characters_far_beyond_ascii_do_not_crash_the_grammar() -> None:
-    assert judge_command(CRASHED_THE_GRAMMAR, "/w", {}).denied
-    for first in (0x100, 0x2FDC, 0xFFFF, 0x10000, 0xF9A34, 0x10FFFF):
-        assert not judge_command(f"echo {{{chr(first)}", "/w", {}).denied
+    for number in range(0x20000, 0x110000, 0x9000):  # about one in three of these ended the process
+        assert judge_command(f"{{{chr(number)}; rm -rf /", "/w", {}).denied
 
 
 @pytest.mark.parametrize("command", ["rm -rf /", "ls && echo 'é'", "git push --force", "echo $(date)"])
