@@ -89,6 +89,10 @@ def launch(session: Session, program: str) -> Launch:
         # One word with `=`: the option takes all words that follow, and a rule such as `Bash(git *)` has spaces.
         argv.append(f"--allowedTools={argument(session.allowed_tools)}")
     argv.append(f"--disallowedTools={argument(','.join(filter(None, (*_NOBODY_ANSWERS, session.disallowed_tools))))}")
+    if session.tools:
+        argv.append(f"--tools={argument(session.tools)}")
+    if session.schema:
+        argv += ["--json-schema", argument(session.schema)]
     if session.fallback_model:
         argv += ["--fallback-model", argument(session.fallback_model)]
     if session.budget_usd:

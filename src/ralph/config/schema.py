@@ -92,6 +92,11 @@ class Review(Section, frozen=True):
     ] = "approve"
 
 
+class Planning(Section, frozen=True):
+    agent: Annotated[str, key("Which agent plans; empty: the one that works on the stories.")] = ""
+    model: Annotated[str, key("The model that plans; empty: opus with Claude Code, else agent.model.")] = ""
+
+
 class Branch(Section, frozen=True):
     prefix: Annotated[str, key("Put before the plan's name when a branch is made for it.")] = "feature/"
     auto_create: Annotated[bool, key("Make the plan's branch when it does not exist, and work on it.")] = False
@@ -210,6 +215,7 @@ class Config(Section, frozen=True):
     steps: Annotated[tuple[Step, ...], key("The steps of an iteration, in order.")] = ()
     agent: Agent = Agent()
     review: Review = Review()
+    planning: Planning = Planning()
     circuit_breaker: CircuitBreaker = CircuitBreaker()
     completion: Completion = Completion()
     branch: Branch = Branch()

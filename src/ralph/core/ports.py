@@ -123,6 +123,10 @@ class Session(Struct, frozen=True, kw_only=True):
     keep: bool = False
     """The client may keep a transcript of the session."""
     skip_permissions: bool = False
+    tools: str = ""
+    """The only tools there are, for clients that can leave the others out; empty: all of them."""
+    schema: str = ""
+    """JSON Schema of the answer, for clients that can be held to one."""
     command: tuple[str, ...] = ()
     """For the `command` agent, and to name another binary for the others."""
     script: Path | None = None
