@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -229,13 +230,31 @@ def test_nothing_breaks_it(command: str, output: str) -> None:
     assert detect(command, output, None).failed in (True, False)
 
 
-def test_output_of_any_size_is_read_in_time() -> None:
-    import time
+NOISE = {
+    "log": "PASS: 1 passed 2 ok src/a.py:1:2: error: x --- not ok 3 | a b\n" * 40_000,
+    "blank": "\n" * 500_000,
+    "spaces": (" " * 4000 + "\n") * 100,
+    "counts": ("1 passed 1 failed " * 220 + "\n") * 100,
+    "dots": ("." * 4000 + "\n") * 100,
+    "tap": ("not ok 1 " * 440 + "\n") * 100,
+    "prefixes": "web:test: a | b\n" * 30_000,
+}
 
-    noise = "PASS: 1 passed 2 ok src/a.py:1:2: error: x --- not ok 3 | a b\n" * 40_000
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("command", ["npm test", "./build.sh", "pytest"])
+def test_output_of_any_size_is_read_in_time(command: str, noise: str) -> None:
+    summary = "1 failed in 0.1s\n" if command == "pytest" else "Tests:       1 failed, 2 passed, 3 total\n"
     start = time.process_time()
-    assert detect("npm test", noise + "Tests:       1 failed, 2 passed, 3 total\n", None).failed
-    assert time.process_time() - start < 5
+    assert detect(command, NOISE[noise] + summary, None).failed
+    assert time.process_time() - start < 4
+
+
+@pytest.mark.parametrize("part", ["(", "$(", "`", "a;", "'", "a b ", "cat <<A\n", "docker exec ", "{ ", "| x "])
+def test_a_command_of_any_size_is_read_in_time(part: str) -> None:
+    start = time.process_time()
+    detect(part * 4000 + " npm test", "1 failed", 1)
+    assert time.process_time() - start < 4
 
 
 def test_a_plain_command_imports_nothing() -> None:

@@ -20,14 +20,14 @@ from ralph.hooks.results.wrappers import base, runs_elsewhere
 _DEEPEST = 5
 
 
-def kind(words: list[str], depth: int = 0) -> Kind:
-    """For words that are already unwrapped."""
+def kind(words: list[str], depth: int = 0, *, is_tail: bool = False) -> Kind:
+    """For words that are already unwrapped. `is_tail`: whoever asks looks at every other tail of them, too."""
     if not words or depth > _DEEPEST:
         return TRIVIAL, ""
     name = plain_name(words[0])
-    found = _known(name, words[0], words[1:], depth)
+    found = _known(name, words[0], words[1:], depth, is_tail=is_tail)
     if isinstance(found, list):
-        return kind(found, depth + 1)
+        return kind(found, depth + 1, is_tail=is_tail)
     if found[0] == TEST and _is_listing(name, found[1], words[1:]):
         return LISTING, ""
     return found
@@ -42,7 +42,7 @@ def plain_name(word: str) -> str:
     return name
 
 
-def _known(name: str, word: str, rest: list[str], depth: int) -> Kind | Again:
+def _known(name: str, word: str, rest: list[str], depth: int, *, is_tail: bool) -> Kind | Again:
     is_path = "/" in word
     if name in PRINTS:
         return LOOK, ""
@@ -64,8 +64,8 @@ def _known(name: str, word: str, rest: list[str], depth: int) -> Kind | Again:
         return scripts.kind_of(name, rest)
     if name not in LOOKS and any(one in ("log", "logs") for one in rest[:3]):
         return LOOK, ""
-    for tail in runs_elsewhere([word, *rest]):
-        there = kind(tail, depth + 1)
+    for tail in () if is_tail else runs_elsewhere([word, *rest]):
+        there = kind(tail, depth + 1, is_tail=True)
         if there[0] not in (UNKNOWN, TRIVIAL, OTHER):
             return there
     is_own = is_path and not word.startswith(("/bin/", "/usr/"))  # `scripts/test` is no builtin

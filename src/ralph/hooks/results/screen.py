@@ -4,7 +4,7 @@ import re
 
 _LONGEST_HEAD = 200_000
 _LONGEST_TAIL = 600_000
-_LONGEST_LINE = 4_000
+_LONGEST_LINE = 1_000
 
 _ESCAPES = (
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[()#][0-9A-Za-z]|"
@@ -27,6 +27,7 @@ def clean(output: str) -> str:
     if "\x1b" in output or any(char in output for char in "\x00\x07\x08"):
         output = re.sub(_ESCAPES, "", output)
     output = output.replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ")
+    output = re.sub(r"\n{4,}", "\n\n\n", output)
     if any(len(line) > _LONGEST_LINE for line in output.split("\n")):
         output = "\n".join(_shortened(line) for line in output.split("\n"))
     bare = _without_prefixes(output)

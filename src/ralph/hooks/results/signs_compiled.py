@@ -200,7 +200,7 @@ SWIFT = (
     (
         "sum",
         "Executed ",
-        r"^\s*Executed [1-9]\d* tests?, with .*\d+ failures?.*$",
+        r"^[ \t]*Executed [1-9]\d* tests?, with .*\d+ failures?.*$",
         r"\bwith (?:\d+ tests? skipped and )?[1-9]\d* failures?",
     ),
     ("sum", "Test run with", r"^. Test run with [1-9]\d* tests?.* (?:passed|failed) after .*$", r" failed after"),

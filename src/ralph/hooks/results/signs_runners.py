@@ -56,30 +56,30 @@ _OF = r"(?:(?:tests?|specs?|checks?|cases?|assertions?|modules?|suites?) )?"
 _PASS = rf"{_OF}(?:passed|passing|ok|succeeded|successful|success|pass)"
 _FAIL = rf"{_OF}(?:failed|failing|failures?|errors?|fail|errored)"
 _BAD = rf"(?i)\b[1-9]\d* {_FAIL}\b"
-_LABEL = r"(?:tests? )?(?:failed|failures|failing|fail)(?: \w+)?\s*[:=]\s*"
+_LABEL = r"(?:tests? )?(?:failed|failures|failing|fail)(?: \w+)?[ \t]*[:=][ \t]*"
 
 GENERIC = (
     ("wsum", "", rf"(?i)^.*\b\d+ {_PASS}\b.*\b\d+ {_FAIL}\b.*$", _BAD),
     ("wsum", "", rf"(?i)^.*\b\d+ {_FAIL}\b.*\b\d+ {_PASS}\b.*$", _BAD),
-    ("wsum", "", rf"(?i)^\W*{_LABEL}\d+\b.*$", rf"(?i)^\W*{_LABEL}[1-9]"),
-    ("wsum", "", rf"(?i)^\W*[1-9]\d*(?: of | out of | ?/ ?)\d+ {_FAIL}\b.*$", r""),
-    ("wsum", "", rf"(?i)^\W*[1-9]\d* {_FAIL}\W*$", r""),
-    ("wfail", "", r"(?i)^\W*(?:(?:some|one or more|some of the) )?tests? failed\W*$"),
-    ("wfail", "", r"(?i)^\W*there (?:are|were) (?:test failures|failing tests)\b"),
-    ("mark", "FAIL", r"^\W*FAIL(?:ED|URE)?\b[: ]"),
+    ("wsum", "", rf"(?i)^[^\w\n]*{_LABEL}\d+\b.*$", rf"(?i)^[^\w\n]*{_LABEL}[1-9]"),
+    ("wsum", "", rf"(?i)^[^\w\n]*[1-9]\d*(?: of | out of | ?/ ?)\d+ {_FAIL}\b.*$", r""),
+    ("wsum", "", rf"(?i)^[^\w\n]*[1-9]\d* {_FAIL}[^\w\n]*$", r""),
+    ("wfail", "", r"(?i)^[^\w\n]*(?:(?:some|one or more|some of the) )?tests? failed[^\w\n]*$"),
+    ("wfail", "", r"(?i)^[^\w\n]*there (?:are|were) (?:test failures|failing tests)\b"),
+    ("mark", "FAIL", r"^[^\w\n]*FAIL(?:ED|URE)?\b[: ]"),
     ("mark", "FAIL", r"(?:\.\.\.|[:\]-]) *FAIL(?:ED)?!?$"),
     ("mark", "not ok", "TAP"),
-    ("mark", "✗", r"^\s*(?:✗|✘|✖|❌) "),
-    ("mark", "✘", r"^\s*(?:✗|✘|✖|❌) "),
-    ("mark", "✖", r"^\s*(?:✗|✘|✖|❌) "),
-    ("mark", "❌", r"^\s*(?:✗|✘|✖|❌) "),
+    ("mark", "✗", r"^[ \t]*(?:✗|✘|✖|❌) "),
+    ("mark", "✘", r"^[ \t]*(?:✗|✘|✖|❌) "),
+    ("mark", "✖", r"^[ \t]*(?:✗|✘|✖|❌) "),
+    ("mark", "❌", r"^[ \t]*(?:✗|✘|✖|❌) "),
     ("mark", "error", r"^.+:\d+:(?:\d+:)? (?:fatal )?error: |error TS\d+: "),
     ("none", "make: ", r"^\w*make: (?:Nothing to be done for|['`\"]\S+['\"] is up to date)"),
     ("ok", "ass", r"(?i)\ball \d* ?(?:tests?|checks?|specs?) (?:have )?pass"),
-    ("ok", "✓", r"^\s*(?:✓|✔|✅) "),
-    ("ok", "✔", r"^\s*(?:✓|✔|✅) "),
-    ("ok", "✅", r"^\s*(?:✓|✔|✅) "),
-    ("ok", "PASS", r"^\W*PASS(?:ED)?\b"),
+    ("ok", "✓", r"^[ \t]*(?:✓|✔|✅) "),
+    ("ok", "✔", r"^[ \t]*(?:✓|✔|✅) "),
+    ("ok", "✅", r"^[ \t]*(?:✓|✔|✅) "),
+    ("ok", "PASS", r"^[^\w\n]*PASS(?:ED)?\b"),
 )
 
 NOTHING = (

@@ -70,6 +70,7 @@ _ELSEWHERE = {
 }
 """Their options are too many to know: the first word that is a known program is the command."""
 
+_MOST_TAILS = 200
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ksh", "ash", "busybox", "fish"))
 
 
@@ -126,7 +127,8 @@ def runs_elsewhere(words: list[str]) -> list[list[str]]:
     wanted = _ELSEWHERE[name]
     if wanted and not any(word in wanted for word in words[1:6]):
         return []
-    return [words[at:] for at in range(1, len(words)) if not words[at].startswith("-")]
+    starts = [at for at in range(1, len(words)) if not words[at].startswith("-")]
+    return [words[at:] for at in starts[:_MOST_TAILS]]
 
 
 def _without_assignments(words: list[str]) -> list[str]:
