@@ -12,8 +12,10 @@ from ralph.checks.tamper.settings import settings_of
 from ralph.checks.tamper.values import Finding
 
 _CI = re.compile(
-    r"(?:^|/)(?:\.github/(?:workflows|actions)/.+|\.gitlab-ci\.ya?ml|\.gitlab/ci/.+|\.circleci/.+|azure-pipelines[\w.-]*\.ya?ml|Jenkinsfile[\w.-]*"
-    r"|\.travis\.ya?ml|bitbucket-pipelines\.ya?ml|\.buildkite/.+|\.drone\.ya?ml|\.woodpecker[\w/.-]*|appveyor\.ya?ml|\.cirrus\.ya?ml)$"
+    r"(?:^|/)(?:\.github/(?:workflows|actions)/.+|\.gitlab-ci\.ya?ml|\.gitlab/ci/.+|\.circleci/.+"
+    r"|azure-pipelines[\w.-]*\.ya?ml|Jenkinsfile[\w.-]*"
+    r"|\.travis\.ya?ml|bitbucket-pipelines\.ya?ml|\.buildkite/.+|\.drone\.ya?ml"
+    r"|\.woodpecker[\w/.-]*|appveyor\.ya?ml|\.cirrus\.ya?ml)$"
 )
 _HOOK = re.compile(r"(?:^|/)(?:\.husky/[\w-]+|lefthook\.ya?ml|\.githooks/.+)$")
 _MAKE = re.compile(r"(?:^|/)(?:GNUm|M|m)akefile$|\.mk$|(?:^|/)[Jj]ustfile$")
@@ -24,10 +26,12 @@ _SCRIPT_FOLDER = re.compile(
     r"(?:^|/)(?:scripts?|bin|tools?|ci|\.ci|hack|dev|build|etc)/[^/]+$|^[^/]+\.(?:sh|bash)$|^[\w-]+$"
 )
 _CHECK_NAME = re.compile(
-    r"(?i)(?:^|[_.-])(?:run)?[_.-]?(?:tests?|checks?|lint|verify|ci|coverage|quality|typecheck|validate|presubmit)(?:[_.-]|$)"
+    r"(?i)(?:^|[_.-])(?:run)?[_.-]?(?:tests?|checks?|lint|verify|ci|coverage|quality|typecheck"
+    r"|validate|presubmit)(?:[_.-]|$)"
 )
 _CODE_HIDES = re.compile(
-    r"\b(?:sys\.|os\._|process\.)?exit\(\s*0?\s*\)|\bos\._exit\(|\braise\s+SystemExit\(\s*0?\s*\)|\bexcept\b[^\n]*:\s*pass\b"
+    r"\b(?:sys\.|os\._|process\.)?exit\(\s*0?\s*\)|\bos\._exit\(|\braise\s+SystemExit\(\s*0?\s*\)"
+    r"|\bexcept\b[^\n]*:\s*pass\b"
 )
 
 

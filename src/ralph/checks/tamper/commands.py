@@ -8,18 +8,25 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-_RUNNERS = frozenset(
-    "pytest py.test unittest nose2 tox nox jest vitest mocha ava karma cypress playwright rspec rake phpunit pest bats ctest mypy "
-    "pyright basedpyright ruff flake8 pylint black isort bandit eslint tsc prettier stylelint golangci-lint rubocop phpstan psalm "
-    "shellcheck coverage biome xo standard tap staticcheck nextest gotestsum hypothesis behave cucumber tsd vue-tsc svelte-check "
-    "pre-commit lint-imports pyre codespell yamllint hadolint ktlint detekt checkstyle swiftlint c8 nyc pyflakes pydocstyle".split()
+from ralph.checks.tamper.source import word_set
+
+_RUNNERS = word_set(
+    "pytest py.test unittest nose2 tox nox jest vitest mocha ava karma cypress playwright rspec "
+    "rake phpunit pest bats ctest mypy "
+    "pyright basedpyright ruff flake8 pylint black isort bandit eslint tsc prettier stylelint "
+    "golangci-lint rubocop phpstan psalm "
+    "shellcheck coverage biome xo standard tap staticcheck nextest gotestsum hypothesis behave "
+    "cucumber tsd vue-tsc svelte-check "
+    "pre-commit lint-imports pyre codespell yamllint hadolint ktlint detekt checkstyle swiftlint "
+    "c8 nyc pyflakes pydocstyle"
 )
-_WITH_SUBCOMMAND = frozenset(
-    "go cargo npm yarn pnpm bun deno dotnet make gmake just task mvn mvnw gradle gradlew swift composer lerna nx turbo ./gradlew ./mvnw rake".split()
+_WITH_SUBCOMMAND = word_set(
+    "go cargo npm yarn pnpm bun deno dotnet make gmake just task mvn mvnw gradle gradlew swift "
+    "composer lerna nx turbo ./gradlew ./mvnw rake"
 )
-_WRAPPERS = frozenset("npx bunx pnpx env time sudo xvfb-run nice exec command stdbuf winpty".split())
-_RUN_WRAPPERS = frozenset("poetry uv pipenv pdm hatch rye pnpm yarn bundle bun conda".split())
-_INTERPRETERS = frozenset("python python3 python2 node bash sh zsh ruby php perl deno tsx ts-node".split())
+_WRAPPERS = word_set("npx bunx pnpx env time sudo xvfb-run nice exec command stdbuf winpty")
+_RUN_WRAPPERS = word_set("poetry uv pipenv pdm hatch rye pnpm yarn bundle bun conda")
+_INTERPRETERS = word_set("python python3 python2 node bash sh zsh ruby php perl deno tsx ts-node")
 
 _HIDING: tuple[tuple[str, str], ...] = (
     (r"\|\|\s*(?:/bin/)?true\b", "|| true"),
@@ -53,7 +60,8 @@ _NARROWING: tuple[tuple[str, str], ...] = (
     (r"(?<!\S)-p[ =]?no:\w+", "-p no:…"),
     (r"--noconftest\b", "--noconftest"),
     (r"--no-cov\b", "--no-cov"),
-    (r"--test(?:Path|Name)?IgnorePatterns?\b|--testNamePattern\b|--testPathPatterns?\b|--onlyChanged\b|--findRelatedTests\b", "--testPathIgnorePatterns"),
+    ((r"--test(?:Path|Name)?IgnorePatterns?\b|--testNamePattern\b|--testPathPatterns?\b"
+r"|--onlyChanged\b|--findRelatedTests\b"), "--testPathIgnorePatterns"),
     (r"--listTests\b|--list-tests\b", "--listTests"),
     (r"(?<!\S)-run[ =]", "-run"),
     (r"(?<!\S)-skip[ =]|(?<!\S)--skip\b", "--skip"),
@@ -70,8 +78,10 @@ _NARROWING: tuple[tuple[str, str], ...] = (
 _HIDING_RULES = [(re.compile(pattern, re.MULTILINE | re.IGNORECASE), label) for pattern, label in _HIDING]
 _NARROWING_RULES = [(re.compile(pattern), label) for pattern, label in _NARROWING]
 _STRICT_FLAG = re.compile(
-    r"^(?:--strict\S*|-W\S*|-Werror|--werror|-race|--max-warnings\S*|--cov-fail-under\S*|--fail-under\S*|--all|--workspace|--all-targets"
-    r"|--all-features|-D|warnings|--check|--ci|--coverage|--cov\S*|--frozen-lockfile|--error-on-warnings|--no-cache-dir|--runslow)$"
+    r"^(?:--strict\S*|-W\S*|-Werror|--werror|-race|--max-warnings\S*|--cov-fail-under\S*"
+    r"|--fail-under\S*|--all|--workspace|--all-targets"
+    r"|--all-features|-D|warnings|--check|--ci|--coverage|--cov\S*|--frozen-lockfile"
+    r"|--error-on-warnings|--no-cache-dir|--runslow)$"
 )
 _PIPED = re.compile(r"[^|]\|\s*(?:tee|cat|tail|head|grep|sed|awk|less)\b")
 _NUMBER_FLAG = re.compile(
@@ -126,7 +136,7 @@ def simple_commands(line: str) -> Iterator[list[str]]:
 
 def runner_of(words: Sequence[str]) -> tuple[str, list[str]]:
     """The check a command runs, and its arguments; '' for other commands."""
-    rest = [word for word in words]
+    rest = list(words)
     while rest:
         first = rest[0].rsplit("/", 1)[-1] if not rest[0].startswith("./gradlew") else "gradlew"
         if re.fullmatch(r"\w+=.*", rest[0]) or first in _WRAPPERS or rest[0] in ("@", "-", "!", "cross-env"):
@@ -279,13 +289,14 @@ class Used(Struct, frozen=True):
 
     def names(self, path: str) -> bool:
         return any(
-            word == path or word.endswith("/" + path) or path.endswith("/" + word) and "." in word
+            word == path or word.endswith("/" + path) or (path.endswith("/" + word) and "." in word)
             for word in self.words
         )
 
 
-_CONVENTIONAL = frozenset(
-    "test tests check checks lint verify ci typecheck type-check types coverage cov unit integration e2e all default quality".split()
+_CONVENTIONAL = word_set(
+    "test tests check checks lint verify ci typecheck type-check types coverage cov unit "
+    "integration e2e all default quality"
 )
 
 

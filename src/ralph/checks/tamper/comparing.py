@@ -90,7 +90,8 @@ class Comparison:
                 yield Finding("expected-edited", outline.path, outline.line, message, high_unless(asked))
         lost = [token for token in found.old.loose if token not in found.new.loose and token not in _used(live)]
         if lost and live:
-            message = f"{outline.name} is fed with other data than before ({', '.join(t.lstrip(chr(39)) for t in lost[:3])[:60]} is gone)"
+            shown = ", ".join(token.lstrip("'") for token in lost[:3])[:60]
+            message = f"{outline.name} is fed with other data than before ({shown} is gone)"
             yield Finding("test-data-edited", outline.path, outline.line, message, "low")
 
     def _gone(self) -> Iterator[Finding]:
@@ -134,7 +135,7 @@ class Comparison:
             yield Finding("test-not-collected", pair.left.path, pair.left.line, message, "high")
             return
         other = self._alike(old)
-        if live and other is None and all([self._pool.has(assertion) for assertion in live]):
+        if live and other is None and self._pool.has_all(live):
             return
         if other is not None:
             self._taken.add(other.outline)

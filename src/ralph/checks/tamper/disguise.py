@@ -11,20 +11,31 @@ from ralph.checks.tamper.source import line_at
 from ralph.checks.tamper.values import Finding, Severity
 
 _DETECTS = re.compile(
-    r"PYTEST_CURRENT_TEST|PYTEST_VERSION|[\"'](?:_?pytest|unittest|nose)[\"']\s+(?:not\s+)?in\s+(?:sys\.(?:modules|argv)|.*sys\.modules)"
-    r"|sys\.modules\.get\(\s*[\"'](?:_?pytest|unittest)|[\"']pytest[\"']\s+in\s+(?:sys\.argv|os\.environ)|sys\._called_from_test"
-    r"|JEST_WORKER_ID|process\.env\.VITEST\b|import\.meta\.vitest|typeof\s+(?:jest|vitest|describe|it)\s*(?:!==?|===?)\s*[\"'](?:undefined|function)"
-    r"|testing\.Testing\(\)|flag\.Lookup\(\s*\"test\.|strings\.HasSuffix\(os\.Args\[0\],\s*\"\.test|\bcfg!\(\s*test\s*\)"
-    r"|defined\?\(\s*(?:RSpec|Minitest|Test::Unit)|class_exists\(\s*[\"']\\?\\?PHPUnit|defined\(\s*[\"']PHPUNIT|Class\.forName\(\s*\"org\.(?:junit|testng)"
-    r"|getStackTrace\(\)[^;\n]*junit|(?:inspect\.stack|inspect\.currentframe|sys\._getframe|extract_stack)\([^\n]*test|[\"'][^\"'\n]*test[^\"'\n]*[\"'][^\n]*(?:inspect\.stack|inspect\.currentframe|sys\._getframe|extract_stack)\(|BATS_TEST_\w+|AppDomain[^;\n]*(?:xunit|nunit)"
+    r"PYTEST_CURRENT_TEST|PYTEST_VERSION|[\"'](?:_?pytest|unittest"
+    r"|nose)[\"']\s+(?:not\s+)?in\s+(?:sys\.(?:modules|argv)|.*sys\.modules)"
+    r"|sys\.modules\.get\(\s*[\"'](?:_?pytest|unittest)|[\"']pytest[\"']\s+in\s+(?:sys\.argv"
+    r"|os\.environ)|sys\._called_from_test"
+    r"|JEST_WORKER_ID|process\.env\.VITEST\b|import\.meta\.vitest|typeof\s+(?:jest|vitest|describe"
+    r"|it)\s*(?:!==?|===?)\s*[\"'](?:undefined|function)"
+    r"|testing\.Testing\(\)|flag\.Lookup\(\s*\"test\."
+    r"|strings\.HasSuffix\(os\.Args\[0\],\s*\"\.test|\bcfg!\(\s*test\s*\)"
+    r"|defined\?\(\s*(?:RSpec|Minitest|Test::Unit)|class_exists\(\s*[\"']\\?\\?PHPUnit"
+    r"|defined\(\s*[\"']PHPUNIT|Class\.forName\(\s*\"org\.(?:junit|testng)"
+    r"|getStackTrace\(\)[^;\n]*junit|(?:inspect\.stack|inspect\.currentframe|sys\._getframe"
+    r"|extract_stack)\([^\n]*test|[\"'][^\"'\n]*test[^\"'\n]*[\"'][^\n]*(?:inspect\.stack"
+    r"|inspect\.currentframe|sys\._getframe|extract_stack)\(|BATS_TEST_\w+"
+    r"|AppDomain[^;\n]*(?:xunit|nunit)"
 )
 _ENVIRONMENT = re.compile(
-    r"NODE_ENV\s*(?:===?|!==?)\s*[\"']test[\"']|[\"']test[\"']\s*(?:===?|!==?)\s*process\.env\.NODE_ENV|Rails\.env\.test\?"
-    r"|(?:environ(?:\.get)?[\[(]|getenv\()\s*[\"'](?:TESTING|IS_TEST|TEST_MODE|UNDER_TEST|RUNNING_TESTS|CI)[\"']|process\.env\.(?:TESTING|IS_TEST|TEST_MODE)\b"
+    r"NODE_ENV\s*(?:===?|!==?)\s*[\"']test[\"']|[\"']test[\"']\s*(?:===?"
+    r"|!==?)\s*process\.env\.NODE_ENV|Rails\.env\.test\?"
+    r"|(?:environ(?:\.get)?[\[(]|getenv\()\s*[\"'](?:TESTING|IS_TEST|TEST_MODE|UNDER_TEST"
+    r"|RUNNING_TESTS|CI)[\"']|process\.env\.(?:TESTING|IS_TEST|TEST_MODE)\b"
     r"|(?:APP_ENV|RAILS_ENV|RACK_ENV|FLASK_ENV|GO_ENV)[\"')\]\s]*\s*(?:===?|eq)\s*[\"']test(?:ing)?[\"']"
 )
 _CONFIGURATION = re.compile(
-    r"(?:^|/)(?:config|configs|settings|conf|webpack|babel|logging)(?:/|[\w.-]*\.\w+$)|\.config\.\w+$|(?:^|/)\.\w+rc(?:\.\w+)?$"
+    r"(?:^|/)(?:config|configs|settings|conf|webpack|babel|logging)(?:/|[\w.-]*\.\w+$)"
+    r"|\.config\.\w+$|(?:^|/)\.\w+rc(?:\.\w+)?$"
 )
 
 

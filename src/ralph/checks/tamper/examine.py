@@ -1,7 +1,7 @@
 """Tamper analysis: what an agent did to the tests, and to what runs them, between the checkpoint and now. Pure.
 
-`examine` says what looks like cheating. `tests_to_put_back` names the test files to run once more in their old version, and
-`new_tests` the ones that have to fail on the old code.
+`examine` says what looks like cheating. `tests_to_put_back` names the test files to run once more in their old
+version, and `new_tests` the ones that have to fail on the old code.
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ def _tests(reads: Sequence[Read], evidence: Evidence) -> Iterator[Finding]:
         parked = parked_at(by_path[finding.path], reads) if finding.code == "test-file-deleted" else ""
         if parked:
             message = f"{finding.path} was moved to {parked}, where its tests are not collected"
-            finding = Finding("test-file-not-collected", parked, 1, message, "high")
-        yield finding
+            yield Finding("test-file-not-collected", parked, 1, message, "high")
+        else:
+            yield finding
     asserted = comparison.asserted()
     for read in reads:
         if language_of(read.path):

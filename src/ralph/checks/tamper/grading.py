@@ -1,32 +1,36 @@
-"""How much an assertion says, by the words in the name of its matcher: `toStrictEqual`, `assertNotNull`, `be_truthy`."""
+"""How much an assertion says, by the words in its matcher's name: `toStrictEqual`, `assertNotNull`, `be_truthy`."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
 from ralph.checks.tamper.paths import words_of
+from ralph.checks.tamper.source import word_set
 from ralph.checks.tamper.suite import BOUND, CLOSE, EXACT, PREDICATE, TRUTHY, Tokens, is_literal
 
-_FILLER = frozenset(
-    "assert xct expect should must wont to be is are have has been that and debug prop require check it deep deeply strict strictly "
-    "json array list dict string iterable sequence fluent the a an of than by with on all value values object message async only".split()
+_FILLER = word_set(
+    "assert xct expect should must wont to be is are have has been that and debug prop require "
+    "check it deep deeply strict strictly "
+    "json array list dict string iterable sequence fluent the a an of than by with on all value "
+    "values object message async only"
 )
-_NEGATIONS = frozenset("not wont refute no doesnt dont never isnt un ne neq".split())
-_CLOSE = frozenset("close almost delta epsilon near approx approximately tolerance within".split())
-_BOUNDS = frozenset(
-    "greater less gt gte ge lt lte le above below least most between contain contains containing include includes including in match "
-    "matches regex regexp start starts end ends prefix suffix subset superset key keys property item items like any some one members "
-    "elements substring".split()
+_NEGATIONS = word_set("not wont refute no doesnt dont never isnt un ne neq")
+_CLOSE = word_set("close almost delta epsilon near approx approximately tolerance within")
+_BOUNDS = word_set(
+    "greater less gt gte ge lt lte le above below least most between contain contains containing "
+    "include includes including in match "
+    "matches regex regexp start starts end ends prefix suffix subset superset key keys property "
+    "item items like any some one members "
+    "elements substring"
 )
-_EXACT = frozenset(
-    "equal equals eq eql same identical exactly called times length count size len zero empty null nil none undefined blank false "
-    "falsy falsey snapshot nan absent".split()
+_EXACT = word_set(
+    "equal equals eq eql same identical exactly called times length count size len zero empty "
+    "null nil none undefined blank false "
+    "falsy falsey snapshot nan absent"
 )
-_TRUTHY = frozenset(
-    "defined truthy exist exists exist? instance type present kind respond anything something typeof".split()
-)
-_THROWS = frozenset(
-    "throw throws thrown raise raises raised panic panics exception reject rejects rejected rejection throwable".split()
+_TRUTHY = word_set("defined truthy exist exists exist? instance type present kind respond anything something typeof")
+_THROWS = word_set(
+    "throw throws thrown raise raises raised panic panics exception reject rejects rejected rejection throwable"
 )
 BROAD = frozenset(
     {"Error", "Exception", "Throwable", "StandardError", "RuntimeException", "BaseException", "SystemException"}

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 Body = Literal["braces", "call", "end", "indent"]
-"""Where a test ends: at its closing brace, with its call, at the `end` below it, at the next line that is not indented."""
+"""Where a test ends: at its closing brace, with its call, at the `end` below it, at a line that is not indented."""
 
 
 class Skip(Struct, frozen=True):
@@ -44,11 +44,14 @@ _JS_CASE = _p(
     r"(?<![\w.$>])(?P<x>[xf]?)(?P<word>it|test|specify|describe|context|suite)(?P<mods>(?:\s*\.\s*\w+)*)\s*(?=[(`])"
 )
 _METHOD = _p(
-    r"(?:(?<=[\s*&])|^)(?P<name>(?!if\b|for\b|while\b|switch\b|catch\b|using\b|lock\b|foreach\b|synchronized\b|return\b|new\b)[\w$]+)"
-    r"\s*\((?:[^(){};]|\([^(){};]*\))*\)\s*(?:throws\s+[\w.,\s]+?|:\s*[\w\\|?<>.\[\]]+|=\s*\w+(?:<\w+>)?(?:\(\w*\))?)?\s*\{"
+    r"(?:(?<=[\s*&])|^)(?P<name>(?!if\b|for\b|while\b|switch\b|catch\b|using\b|lock\b|foreach\b"
+    r"|synchronized\b|return\b|new\b)[\w$]+)"
+    r"\s*\((?:[^(){};]|\([^(){};]*\))*\)\s*(?:throws\s+[\w.,\s]+?|:\s*[\w\\|?<>.\[\]]+"
+    r"|=\s*\w+(?:<\w+>)?(?:\(\w*\))?)?\s*\{"
 )
 _FUNCTION = _p(
-    r"\bfun\s+(?:<[^>]*>\s*)?(?P<name>`[^`\n]*`|\w+)\s*\((?:[^(){};]|\([^(){};]*\))*\)\s*(?::\s*[\w<>?.]+)?\s*(?:=\s*\w+(?:<\w+>)?(?:\([^(){}]*\))?)?\s*\{"
+    r"\bfun\s+(?:<[^>]*>\s*)?(?P<name>`[^`\n]*`|\w+)\s*\((?:[^(){};]"
+    r"|\([^(){};]*\))*\)\s*(?::\s*[\w<>?.]+)?\s*(?:=\s*\w+(?:<\w+>)?(?:\([^(){}]*\))?)?\s*\{"
 )
 
 _JAVA_TEST = _p(r"@(?:\w+\.)*(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|Theory|Property)\b")
@@ -66,21 +69,31 @@ LANGUAGES: dict[str, Language] = {
         assertion=_p(
             r"(?<![\w.$])(?:expect|assertThat)\s*(?P<fluent>\()"
             r"|(?<![\w$])(?:sinon\s*\.\s*)?assert(?:\s*\.\s*(?P<name>\w+))*\s*\("
-            r"|(?<![\w$])t\s*\.\s*(?P<ava>is|not|deepEqual|true|false|truthy|falsy|like|throws|throwsAsync|regex|equal|same|ok|notOk)\s*\("
+            r"|(?<![\w$])t\s*\.\s*(?P<ava>is|not|deepEqual|true|false|truthy|falsy|like|throws|throwsAsync"
+            r"|regex|equal|same|ok|notOk)\s*\("
             r"|(?P<should>\.\s*should\s*\.)"
         ),
     ),
     "go": Language(
-        cases=(CaseRule(_p(r"^func\s+(?:\([^)\n]*\)\s*)?(?P<name>\w+)\s*\([^{\n]*\{"), "braces", _p(r"^(?:Test|Example|Fuzz)(?![a-z])")),),
+        cases=(
+            CaseRule(
+                _p(r"^func\s+(?:\([^)\n]*\)\s*)?(?P<name>\w+)\s*\([^{\n]*\{"),
+                "braces",
+                _p(r"^(?:Test|Example|Fuzz)(?![a-z])"),
+            ),
+        ),
         skips=(Skip("skip", _p(r"\bt\s*\.\s*(?:Skip|Skipf|SkipNow)\s*\(|\bs\s*\.\s*T\(\)\s*\.\s*Skip\w*\s*\(")),),
         assertion=_p(
-            r"(?<![\w.])(?:assert|require|is|suite|s|check)\s*\.\s*(?:Require\(\)\s*\.\s*|Assert\(\)\s*\.\s*)?(?P<name>[A-Z]\w*)\s*\("
+            r"(?<![\w.])(?:assert|require|is|suite|s|check)\s*\.\s*(?:Require\(\)\s*\.\s*"
+            r"|Assert\(\)\s*\.\s*)?(?P<name>[A-Z]\w*)\s*\("
             r"|(?<![\w.])(?:g\s*\.\s*)?(?:Expect|Ω|Eventually|Consistently)\s*(?P<fluent>\()"
         ),
         failure=_p(r"\b(?:t|tb|b|s\.T\(\))\s*\.\s*(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\s*\("),
     ),
     "rust": Language(
-        cases=(CaseRule(_p(r"\bfn\s+(?P<name>\w+)\s*(?:<[^>]*>)?\s*\([^{;]*\{"), "braces", _RUST_TEST, annotated=True),),
+        cases=(
+            CaseRule(_p(r"\bfn\s+(?P<name>\w+)\s*(?:<[^>]*>)?\s*\([^{;]*\{"), "braces", _RUST_TEST, annotated=True),
+        ),
         skips=(
             Skip("skip", _p(r"\#\[\s*ignore\b|\#\[\s*cfg_attr\s*\([^\]]*\bignore\b")),
             Skip("xfail", _p(r"\#\[\s*should_panic\b")),
@@ -91,7 +104,13 @@ LANGUAGES: dict[str, Language] = {
     ),
     "ruby": Language(
         cases=(
-            CaseRule(_p(r"^[ \t]*(?P<x>[xf]?)(?P<word>it|specify|scenario|example|test|describe|context|feature|RSpec\.describe)\b(?!\s*[=.,)])(?P<head>[^\n]*)"), "end"),
+            CaseRule(
+                _p(
+                    r"^[ \t]*(?P<x>[xf]?)(?P<word>it|specify|scenario|example|test|describe|context|feature"
+                    r"|RSpec\.describe)\b(?!\s*[=.,)])(?P<head>[^\n]*)"
+                ),
+                "end",
+            ),
             CaseRule(_p(r"^[ \t]*def\s+(?:self\.)?(?P<name>\w+[?!]?)"), "end", _p(r"^test_")),
         ),
         skips=(
@@ -106,7 +125,10 @@ LANGUAGES: dict[str, Language] = {
         ),
     ),
     "java": Language(
-        cases=(CaseRule(_FUNCTION, "braces", _JAVA_TEST, annotated=True), CaseRule(_METHOD, "braces", _JAVA_TEST, annotated=True)),
+        cases=(
+            CaseRule(_FUNCTION, "braces", _JAVA_TEST, annotated=True),
+            CaseRule(_METHOD, "braces", _JAVA_TEST, annotated=True),
+        ),
         skips=(
             Skip("skip", _p(r"@(?:\w+\.)*(?:Ignore|Disabled)(?!\w)")),
             Skip("skipif", _p(r"@(?:Disabled|Enabled)(?:If|On|For)\w*")),
@@ -122,13 +144,27 @@ LANGUAGES: dict[str, Language] = {
     ),
     "php": Language(
         cases=(
-            CaseRule(_p(r"\bfunction\s+(?P<name>\w+)\s*\([^{;]*\{"), "braces", _p(r"\#\[\s*(?:\\?\w+\\)*Test\b|^test"), annotated=True),
+            CaseRule(
+                _p(r"\bfunction\s+(?P<name>\w+)\s*\([^{;]*\{"),
+                "braces",
+                _p(r"\#\[\s*(?:\\?\w+\\)*Test\b|^test"),
+                annotated=True,
+            ),
             CaseRule(_JS_CASE, "call"),
         ),
-        skips=(Skip("skip", _p(r"->\s*markTest(?:Skipped|Incomplete)\s*\(|::\s*markTest(?:Skipped|Incomplete)\s*\(|\)\s*->\s*(?:skip|todo)\s*\(")),
-               Skip("focus", _p(r"\)\s*->\s*only\s*\("))),
+        skips=(
+            Skip(
+                "skip",
+                _p(
+                    r"->\s*markTest(?:Skipped|Incomplete)\s*\(|::\s*markTest(?:Skipped|Incomplete)\s*\("
+                    r"|\)\s*->\s*(?:skip|todo)\s*\("
+                ),
+            ),
+            Skip("focus", _p(r"\)\s*->\s*only\s*\(")),
+        ),
         assertion=_p(
-            r"(?:\$this\s*->\s*|(?:self|static|parent|\\?\w*Assert)\s*::\s*)(?P<name>assert\w+|expectException\w*|fail)\s*\("
+            r"(?:\$this\s*->\s*|(?:self|static|parent|\\?\w*Assert)\s*::\s*)(?P<name>assert\w+"
+            r"|expectException\w*|fail)\s*\("
             r"|(?<![\w.$>])expect\s*(?P<fluent>\()"
         ),
     ),
@@ -136,10 +172,17 @@ LANGUAGES: dict[str, Language] = {
         cases=(CaseRule(_METHOD, "braces", _CS_TEST, annotated=True),),
         skips=(
             Skip("skip", _p(r"\bSkip\s*=\s*(?!null)|\[[^\]]*\b(?:Ignore|Explicit)\b(?:\s*\(|\s*\]|\s*,)")),
-            Skip("skip", _p(r"\bAssert\s*\.\s*(?:Ignore|Inconclusive|Skip\w*|Pass)\s*\(|\bSkip\s*\.\s*(?:If|IfNot|When)\s*\(")),
+            Skip(
+                "skip",
+                _p(
+                    r"\bAssert\s*\.\s*(?:Ignore|Inconclusive|Skip\w*|Pass)\s*\(|\bSkip\s*\.\s*(?:If|IfNot"
+                    r"|When)\s*\("
+                ),
+            ),
         ),
         assertion=_p(
-            r"(?<![\w.])(?:\w*Assert)\s*\.\s*(?P<name>(?!Ignore|Inconclusive|Skip|Pass)\w+)\s*(?P<types><[^()]*?>)?\s*\("
+            r"(?<![\w.])(?:\w*Assert)\s*\.\s*(?P<name>(?!Ignore|Inconclusive|Skip"
+            r"|Pass)\w+)\s*(?P<types><[^()]*?>)?\s*\("
             r"|(?P<should>\.\s*Should(?:\(\))?\s*\.)"
             r"|\.\s*(?P<must>Should(?:Not)?(?:Be|Throw|Contain|Start|End|Have|Match)\w*)\s*\("
         ),
@@ -150,8 +193,15 @@ LANGUAGES: dict[str, Language] = {
         assertion=_p(r"(?<![\w.])(?P<name>XCTAssert\w*|XCTFail|XCTUnwrap)\s*\(|\#(?:expect|require)\s*(?P<fluent>\()"),
     ),
     "cpp": Language(
-        cases=(CaseRule(_p(r"^[ \t]*(?:TEST|TEST_F|TEST_P|TYPED_TEST|TEST_CASE|SCENARIO)\s*\((?P<name>[^)\n]*)\)\s*\{"), "braces"),),
-        skips=(Skip("skip", _p(r"\bGTEST_SKIP\b|\bDISABLED_\w+|\[\.\]|\[!mayfail\]|\[!shouldfail\]|^[ \t]*SKIP\s*\(")),),
+        cases=(
+            CaseRule(
+                _p(r"^[ \t]*(?:TEST|TEST_F|TEST_P|TYPED_TEST|TEST_CASE|SCENARIO)\s*\((?P<name>[^)\n]*)\)\s*\{"),
+                "braces",
+            ),
+        ),
+        skips=(
+            Skip("skip", _p(r"\bGTEST_SKIP\b|\bDISABLED_\w+|\[\.\]|\[!mayfail\]|\[!shouldfail\]|^[ \t]*SKIP\s*\(")),
+        ),
         assertion=_p(r"(?<![\w.])(?P<name>(?:EXPECT|ASSERT|CHECK|REQUIRE)(?:_\w+)?|assert)\s*\("),
     ),
     "shell": Language(
@@ -161,15 +211,22 @@ LANGUAGES: dict[str, Language] = {
         ),
         skips=(Skip("skip", _p(r"(?:^|[;&|]|\bthen\b|\bdo\b)[ \t]*(?:skip|startSkipping)\b(?!\w*=)")),),
         assertion=_p(
-            r"^[ \t]*(?:\}|then\b|do\b|else\b|!)?[ \t]*(?P<name>\[\[?(?=\s)|\(\(|test(?=\s)|assert\w*|refute\w*|grep\b|diff\b|cmp\b|fail\b)"
+            r"^[ \t]*(?:\}|then\b|do\b|else\b|!)?[ \t]*(?P<name>\[\[?(?=\s)|\(\(|test(?=\s)|assert\w*"
+            r"|refute\w*|grep\b|diff\b|cmp\b|fail\b)"
         ),
     ),
     "python": Language(
         cases=(CaseRule(_p(r"^[ \t]*(?:async\s+)?def\s+(?P<name>\w+)\s*\("), "indent", _p(r"^test")),),
         skips=(
-            Skip("skip", _p(r"@(?:pytest\.)?mark\.(?:skip|skipif)\b|@(?:unittest\.)?skip\w*|\bpytest\.skip\s*\(|\bskipTest\s*\(|\bSkipTest\b")),
+            Skip(
+                "skip",
+                _p(
+                    r"@(?:pytest\.)?mark\.(?:skip|skipif)\b|@(?:unittest\.)?skip\w*|\bpytest\.skip\s*\("
+                    r"|\bskipTest\s*\(|\bSkipTest\b"
+                ),
+            ),
             Skip("xfail", _p(r"@(?:pytest\.)?mark\.xfail\b|\bexpectedFailure\b|\bpytest\.xfail\s*\(")),
         ),
         assertion=_p(r"^[ \t]*(?P<word>assert)\b|(?<![\w])(?:self|np\.testing)\.(?P<name>assert\w+)\s*\("),
     ),
-}  # fmt: skip
+}

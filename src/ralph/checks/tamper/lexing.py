@@ -1,7 +1,7 @@
 """Comments, strings and code told apart, for languages that are read by their tokens.
 
-`code` has the comments blanked, `bare` also what is inside of strings. Both are as long as the text, line by line, so that
-a place found in one is the same place in all of them.
+`code` has the comments blanked, `bare` also what is inside of strings. Both are as long as the text, line by line, so
+that a place found in one is the same place in all of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _HASH = r"\#[^\n]*"
 # A pattern after an operator or an opening bracket; elsewhere a slash divides.
 _JS_PATTERN = r"(?<=[(,=:\[!&|?{};])[ \t]*/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n]){0,200}\]|[^/\\\n\[]){1,500}/[a-z]*"
 
-_HERE = r"(?<!<)<<(?!<)-?[ ]?(?P<quote>['\"]?)(?P<tag>[^\s'\"|&;<>()$`\\]+)(?P=quote)[^\n]*\n(?:.*?\n)?[ \t]*(?P=tag)(?=[\n)]|\Z)"
+_HERE = (
+    r"(?<!<)<<(?!<)-?[ ]?(?P<quote>['\"]?)(?P<tag>[^\s'\"|&;<>()$`\\]+)(?P=quote)[^\n]*\n"
+    r"(?:.*?\n)?[ \t]*(?P=tag)(?=[\n)]|\Z)"
+)
 
 HERE_DOCUMENT = re.compile(_HERE, re.DOTALL)
 

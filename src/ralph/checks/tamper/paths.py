@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from ralph.checks.tamper.source import word_set
+
 _remembered = lru_cache(maxsize=10_000)
 
 _LANGUAGES = {
@@ -22,11 +24,12 @@ _LANGUAGES = {
 }
 _BY_SUFFIX = {f".{end}": name for name, ends in _LANGUAGES.items() for end in ends.split()}
 
-_TEST_FOLDERS = frozenset("tests test __tests__ e2e cypress testdata __snapshots__ __mocks__ __fixtures__".split())
+_TEST_FOLDERS = word_set("tests test __tests__ e2e cypress testdata __snapshots__ __mocks__ __fixtures__")
 _CODE_TEST_FOLDERS = frozenset({"spec", "specs", "features"})
-_PARKED = frozenset(
-    "archive archived attic old disabled backup backups bak deprecated trash unused node_modules build dist venv graveyard "
-    "skipped quarantine".split()
+_PARKED = word_set(
+    "archive archived attic old disabled backup backups bak deprecated trash unused node_modules "
+    "build dist venv graveyard "
+    "skipped quarantine"
 )
 
 _NAMED_AS_TEST = {
@@ -45,15 +48,18 @@ _NAMED_AS_TEST = {
 # Where the place alone makes a runner pick a file up (mocha, cargo, Pest, the JUnit source set).
 _COLLECTED_BY_PLACE = frozenset({"javascript", "rust", "php", "java", "csharp", "swift", "cpp", "shell"})
 _SUPPORT = re.compile(
-    r"(?:^|/)(?:conftest\.py|(?:jest|vitest|test|mocha)?[._-]?(?:setup|teardown|helpers?|fixtures?|globals?)(?:[._-]\w+)*\.\w+"
+    r"(?:^|/)(?:conftest\.py|(?:jest|vitest|test|mocha)?[._-]?(?:setup|teardown|helpers?|fixtures?"
+    r"|globals?)(?:[._-]\w+)*\.\w+"
     r"|(?:spec|test|rails)_helper\.rb|setupTests\.[jt]sx?|Pest\.php|bootstrap\.php)$",
     re.IGNORECASE,
 )
-_SUPPORT_FOLDERS = frozenset("helpers support fixtures mocks __mocks__ __fixtures__ testdata data common stubs".split())
+_SUPPORT_FOLDERS = word_set("helpers support fixtures mocks __mocks__ __fixtures__ testdata data common stubs")
 
 _GOLDEN = re.compile(
-    r"(?:^|/)(?:__snapshots__|__image_snapshots__|snapshots?|goldens?|approved|approvals|expected|expected[_-]outputs?|baselines?)/"
-    r"|\.(?:snap|ambr|golden|approved|expected|snapshot)(?:\.\w+)?$|\.approved\.|\.verified\.|(?:^|/)expected[^/]*$|[._-]expected\.\w+$",
+    r"(?:^|/)(?:__snapshots__|__image_snapshots__|snapshots?|goldens?|approved|approvals|expected"
+    r"|expected[_-]outputs?|baselines?)/"
+    r"|\.(?:snap|ambr|golden|approved|expected|snapshot)(?:\.\w+)?$|\.approved\.|\.verified\.|(?:^"
+    r"|/)expected[^/]*$|[._-]expected\.\w+$",
     re.IGNORECASE,
 )
 

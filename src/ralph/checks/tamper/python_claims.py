@@ -147,8 +147,10 @@ def _predicate(node: ast.Call, names: Names) -> Claim:
 
 # unittest, numpy and pandas: what their methods compare, as an operator.
 _BINARY = {
-    "==": "assertequal assertequals assertlistequal assertdictequal asserttupleequal assertsetequal assertsequenceequal "
-    "assertmultilineequal assertjsonequal assertxmlequal asserthtmlequal assertquerysetequal assertarrayequal assertframeequal "
+    "==": "assertequal assertequals assertlistequal assertdictequal asserttupleequal assertsetequal "
+    "assertsequenceequal "
+    "assertmultilineequal assertjsonequal assertxmlequal asserthtmlequal assertquerysetequal "
+    "assertarrayequal assertframeequal "
     "assertseriesequal assertindexequal eq assertstringequal assertarraysequal",
     "!=": "assertnotequal assertnotequals",
     "is": "assertis",
@@ -159,15 +161,18 @@ _BINARY = {
     ">=": "assertgreaterequal",
     "<": "assertless",
     "<=": "assertlessequal",
-    "has": "assertcontains assertcountequal assertitemsequal assertdictcontainssubset assertregex assertregexpmatches assertredirects",
+    "has": "assertcontains assertcountequal assertitemsequal assertdictcontainssubset assertregex "
+    "assertregexpmatches assertredirects",
 }
 _BY_METHOD = {name: op for op, listed in _BINARY.items() for name in listed.split()}
 _CLOSE = {"assertalmostequal", "assertalmostequals", "assertallclose", "assertapproxequal", "assertarrayalmostequal"}
 _MOCKS = {
-    "assert_called_once_with": EXACT, "assert_called_with": EXACT, "assert_has_calls": CLOSE, "assert_any_call": CLOSE,
-    "assert_called_once": BOUND, "assert_called": PREDICATE, "assert_not_called": EXACT, "assert_awaited_once_with": EXACT,
-    "assert_awaited_with": EXACT, "assert_awaited_once": BOUND, "assert_awaited": PREDICATE, "assert_not_awaited": EXACT,
-}  # fmt: skip
+    **dict.fromkeys(("assert_called_once_with", "assert_called_with", "assert_not_called"), EXACT),
+    **dict.fromkeys(("assert_awaited_once_with", "assert_awaited_with", "assert_not_awaited"), EXACT),
+    **dict.fromkeys(("assert_has_calls", "assert_any_call", "assert_has_awaits", "assert_any_await"), CLOSE),
+    **dict.fromkeys(("assert_called_once", "assert_awaited_once"), BOUND),
+    **dict.fromkeys(("assert_called", "assert_awaited"), PREDICATE),
+}
 _HELPER = re.compile(r"_*(?:assert|check|verify|expect|ensure|validate|should|must)(?:_|[A-Z]|s?$)")
 
 

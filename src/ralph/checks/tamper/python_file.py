@@ -44,7 +44,8 @@ def _parsed(text: str) -> ast.Module | str:
 
 
 _NEWER = re.compile(
-    r"^\s*type \w+.*=|^\s*(?:async )?(?:def|class) \w+\[|\bt[\"']|^\s*except \w[\w.]*, \w|^\s*except\*|^\s*lazy (?:import|from)",
+    r"^\s*type \w+.*=|^\s*(?:async )?(?:def|class) \w+\[|\bt[\"']|^\s*except \w[\w.]*, \w"
+    r"|^\s*except\*|^\s*lazy (?:import|from)",
     re.MULTILINE,
 )
 

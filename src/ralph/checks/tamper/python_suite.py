@@ -81,15 +81,15 @@ class PythonSuite:
         function = self._functions[(outline.name, outline.line)]
         read = BodyReader(self._file, function)
         marks = list(dict.fromkeys([*outline.marks, *read.marks]))
-        if outline.is_test and _yields(function.node):
+        if outline.is_test and "yield" in outline.body and _yields(function.node):
             marks.append(Mark("skip", outline.line, "a test with `yield` is not run"))
         return Case(
             outline,
             tuple(read.assertions),
             tuple(marks),
-            read.calls,
+            read.scan.calls,
             loose=tuple(read.loose),
-            replaced=frozenset(read.replaced),
+            replaced=read.scan.replaced,
         )
 
 

@@ -75,7 +75,8 @@ def _mocked_modules(path: str, old: str, new: str) -> Iterator[Finding]:
         if module in known:
             continue
         imported = re.search(
-            rf"import\s+(?P<names>[^;'\"]+?)\s+from\s+['\"]{re.escape(module)}['\"]|(?:const|let|var)\s+(?P<required>[^=;]+)=\s*require\(\s*['\"]{re.escape(module)}['\"]",
+            rf"import\s+(?P<names>[^;'\"]+?)\s+from\s+['\"]{re.escape(module)}['\"]|(?:const|let"
+            rf"|var)\s+(?P<required>[^=;]+)=\s*require\(\s*['\"]{re.escape(module)}['\"]",
             new,
         )
         names = re.findall(r"\w+", (imported["names"] or imported["required"]) if imported else "")

@@ -1,4 +1,4 @@
-"""Files and code that stand between the tests and their result: a shim for the runner, a forged outcome, an early exit."""
+"""What stands between the tests and their result: a shim for the runner, a forged outcome, an early exit."""
 
 from __future__ import annotations
 
@@ -11,49 +11,62 @@ from ralph.checks.tamper.lexing import lex
 from ralph.checks.tamper.paths import is_test_file, language_of
 from ralph.checks.tamper.python_expression import dotted, truth
 from ralph.checks.tamper.python_file import parse
-from ralph.checks.tamper.source import line_at
+from ralph.checks.tamper.source import line_at, word_set
 from ralph.checks.tamper.values import Finding
 
-_MODULES = frozenset(
-    "pytest _pytest unittest nose nose2 coverage mypy ruff flake8 pylint tox nox doctest hypothesis pluggy sitecustomize usercustomize "
-    "pytest_cov xdist behave".split()
+_MODULES = word_set(
+    "pytest _pytest unittest nose nose2 coverage mypy ruff flake8 pylint tox nox doctest "
+    "hypothesis pluggy sitecustomize usercustomize "
+    "pytest_cov xdist behave"
 )
-_STANDARD = frozenset(
-    "abc argparse ast asyncio base64 builtins collections contextlib copy csv datetime decimal enum fractions functools hashlib importlib "
-    "inspect io itertools json logging math operator os pathlib pickle random re shutil socket statistics string subprocess sys tempfile "
-    "threading time traceback types typing uuid warnings".split()
+_STANDARD = word_set(
+    "abc argparse ast asyncio base64 builtins collections contextlib copy csv datetime decimal "
+    "enum fractions functools hashlib importlib "
+    "inspect io itertools json logging math operator os pathlib pickle random re shutil socket "
+    "statistics string subprocess sys tempfile "
+    "threading time traceback types typing uuid warnings"
 )
-_PROGRAMS = frozenset(
-    "pytest py.test python python3 node npm npx yarn pnpm jest vitest mocha go cargo make tox nox ruff mypy eslint tsc phpunit rspec bundle rake "
-    "mvn gradle dotnet bats unittest coverage pip git bash sh env".split()
+_PROGRAMS = word_set(
+    "pytest py.test python python3 node npm npx yarn pnpm jest vitest mocha go cargo make tox "
+    "nox ruff mypy eslint tsc phpunit rspec bundle rake "
+    "mvn gradle dotnet bats unittest coverage pip git bash sh env"
 )
 _INSTALLED = re.compile(r"(?:^|/)(?:node_modules|vendor|\.?venv|site-packages|\.tox|\.nox)/")
 _INSTALLED_BINARY = re.compile(r"(?:^|/)(?:node_modules/\.bin|vendor/bin|\.?venv/bin|\.?venv/Scripts)/[^/]+$|\.pth$")
-_FORGING_HOOKS = frozenset(
-    "pytest_runtest_makereport pytest_runtest_call pytest_pyfunc_call pytest_runtest_protocol pytest_sessionfinish pytest_exception_interact "
-    "pytest_runtestloop pytest_report_teststatus pytest_cmdline_main pytest_runtest_logreport pytest_unconfigure".split()
+_FORGING_HOOKS = word_set(
+    "pytest_runtest_makereport pytest_runtest_call pytest_pyfunc_call pytest_runtest_protocol "
+    "pytest_sessionfinish pytest_exception_interact "
+    "pytest_runtestloop pytest_report_teststatus pytest_cmdline_main pytest_runtest_logreport pytest_unconfigure"
 )
-_DROPPING_HOOKS = frozenset(
-    "pytest_collection_modifyitems pytest_ignore_collect pytest_collect_file pytest_pycollect_makeitem pytest_itemcollected "
-    "pytest_deselected pytest_generate_tests pytest_runtest_setup pytest_collection_finish pytest_load_initial_conftests".split()
+_DROPPING_HOOKS = word_set(
+    "pytest_collection_modifyitems pytest_ignore_collect pytest_collect_file "
+    "pytest_pycollect_makeitem pytest_itemcollected "
+    "pytest_deselected pytest_generate_tests pytest_runtest_setup pytest_collection_finish "
+    "pytest_load_initial_conftests"
 )
 _FORGES = re.compile(
-    r"\boutcome\b|\bexitstatus\b|\bexcinfo\b|\bpassed\b|\bpassed\b|\bos\._exit\b|\bsys\.exit\b|\bforce_result\b|_exitcode|longrepr|TestReport|testsfailed|return True"
+    r"\boutcome\b|\bexitstatus\b|\bexcinfo\b|\bpassed\b|\bpassed\b|\bos\._exit\b|\bsys\.exit\b"
+    r"|\bforce_result\b|_exitcode|longrepr|TestReport|testsfailed|return True"
 )
 _DROPS = re.compile(
-    r"\bskip\w*|\bxfail\b|\bdeselect\w*|items\s*\[|items\.(?:clear|remove|pop)|del\s+items|return\s+(?:True|\[\])|ignore"
+    r"\bskip\w*|\bxfail\b|\bdeselect\w*|items\s*\[|items\.(?:clear|remove|pop)|del\s+items"
+    r"|return\s+(?:True|\[\])|ignore"
 )
 _PATCHED = re.compile(
-    r"(?:sys\.exit|os\._exit|builtins\.\w+|pytest\.(?:fail|raises|skip|main|exit)|_pytest[\w.]*|unittest\.TestCase\.\w+|TestCase\.(?:assert\w+|fail|run)"
+    r"(?:sys\.exit|os\._exit|builtins\.\w+|pytest\.(?:fail|raises|skip|main|exit)|_pytest[\w.]*"
+    r"|unittest\.TestCase\.\w+|TestCase\.(?:assert\w+|fail|run)"
     r"|AssertionError|TestReport[\w.]*|TestResult[\w.]*|CallInfo[\w.]*)\s*=(?!=)"
-    r"|setattr\(\s*(?:(?:sys|os)\s*,\s*[\"']_?exit[\"']|(?:builtins|pytest|_pytest[\w.]*|unittest[\w.]*|TestCase|TestReport|CallInfo)\s*,)"
+    r"|setattr\(\s*(?:(?:sys|os)\s*,\s*[\"']_?exit[\"']|(?:builtins|pytest|_pytest[\w.]*"
+    r"|unittest[\w.]*|TestCase|TestReport|CallInfo)\s*,)"
     r"|\b(?:jest\.setup|expect)\s*=(?!=)|\bexpect\.extend\(\s*\{\s*(?:toBe|toEqual|toStrictEqual)\b"
     r"|global(?:This)?\.(?:expect|it|test|describe|assert)\s*=(?!=)|assert\.\w+\s*=\s*(?:\(|function|\w+\s*=>)"
     r"|process\.exit\s*=(?!=)|process\.on\(\s*['\"]exit['\"]|process\.exitCode\s*=\s*0"
 )
 _EXITS = re.compile(
-    r"\bos\._exit\(\s*0?\s*\)|\bprocess\.(?:exit|reallyExit)\(\s*0?\s*\)|\bos\.Exit\(\s*0\s*\)|\bstd::process::exit\(\s*0\s*\)"
-    r"|\bSystem\.exit\(\s*0\s*\)|\bEnvironment\.Exit\(\s*0\s*\)|\bexit!\s*(?:\(?\s*(?:0|true)\s*\)?)?|\batexit\.register\("
+    r"\bos\._exit\(\s*0?\s*\)|\bprocess\.(?:exit|reallyExit)\(\s*0?\s*\)|\bos\.Exit\(\s*0\s*\)"
+    r"|\bstd::process::exit\(\s*0\s*\)"
+    r"|\bSystem\.exit\(\s*0\s*\)|\bEnvironment\.Exit\(\s*0\s*\)|\bexit!\s*(?:\(?\s*(?:0"
+    r"|true)\s*\)?)?|\batexit\.register\("
 )
 _TEST_MAIN = re.compile(r"^func\s+TestMain\s*\(", re.MULTILINE)
 
@@ -145,7 +158,8 @@ def _exits(path: str, old: str, new: str) -> Iterator[Finding]:
 
 
 _SUSPECT = re.compile(
-    r"__eq__|__ne__|__bool__|pytest_\w+|\breport\b|\boutcome\b|\bitems\b|\bsession\b|return True|sys\.exit|SystemExit|\bexit\(|\bquit\("
+    r"__eq__|__ne__|__bool__|pytest_\w+|\breport\b|\boutcome\b|\bitems\b|\bsession\b|return True"
+    r"|sys\.exit|SystemExit|\bexit\(|\bquit\("
 )
 
 
@@ -187,10 +201,10 @@ def _suspects(tree: ast.Module | None, path: str) -> Iterator[tuple[str, str, in
 
 def _exit_call(node: ast.Expr | ast.Raise) -> str:
     value = node.value if isinstance(node, ast.Expr) else node.exc
-    if isinstance(value, ast.Call) and dotted(value.func) in ("sys.exit", "exit", "quit", "SystemExit"):
-        if not value.args or truth(value.args[0]) is False:
-            return dotted(value.func) + "()"
-    return ""
+    if not (isinstance(value, ast.Call) and dotted(value.func) in ("sys.exit", "exit", "quit", "SystemExit")):
+        return ""
+    is_success = not value.args or truth(value.args[0]) is False
+    return dotted(value.func) + "()" if is_success else ""
 
 
 def _always_true(node: ast.FunctionDef) -> bool:

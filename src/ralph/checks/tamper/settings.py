@@ -38,7 +38,8 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
     (r"vite(?:st)?\.config\.\w+|vitest\.workspace\.\w+", "object", "vitest"),
     (r"\.eslintrc(?:\.(?:json|c?js))?|eslint\.config\.\w+", "object", "eslint"),
     (r"\.nycrc(?:\.json)?|\.c8rc(?:\.json)?|nyc\.config\.js", "object", "nyc"),
-    (r"\.mocharc\.(?:json|c?js)|karma\.conf\.js|playwright\.config\.\w+|cypress\.config\.\w+|ava\.config\.\w+", "object", "mocha"),
+    ((r"\.mocharc\.(?:json|c?js)|karma\.conf\.js|playwright\.config\.\w+|cypress\.config\.\w+"
+r"|ava\.config\.\w+"), "object", "mocha"),
     (r"biome\.jsonc?", "object", "biome"),
     (r"pyrightconfig\.json", "object", "pyright"),
     (r"\.eslintrc\.ya?ml", "yaml", "eslint"),
@@ -143,7 +144,8 @@ def _ini(text: str) -> Iterator[Row]:
 
 
 _OBJECT_TOKEN = re.compile(
-    r"(?P<string>\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'|`(?:\\.|[^`\\])*+`)|(?P<word>-?[\w$.]+)|(?P<sign>[{}\[\]:,])"
+    r"(?P<string>\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'|`(?:\\.|[^`\\])*+`)"
+    r"|(?P<word>-?[\w$.]+)|(?P<sign>[{}\[\]:,])"
 )
 
 

@@ -31,3 +31,8 @@ def squeezed(text: str) -> str:
 
 def line_at(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
+
+
+def word_set(*texts: str) -> frozenset[str]:
+    """The words of a text: how long lists of names are written down here."""
+    return frozenset(word for text in texts for word in text.split())

@@ -13,33 +13,55 @@ from functools import lru_cache
 from msgspec import Struct
 
 from ralph.checks.tamper.paths import words_of
+from ralph.checks.tamper.source import word_set
 
 _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n|:\s")
 _WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*")
-_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_NUMBER_WORDS = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 
 _CHANGE = re.compile(
-    r"^\W*(?:[-*\d.)\]\[ x]*)(?:US-\d+\s+)?(?:change|rename|replace|switch|modify|alter|convert|migrate|raise|lower|increase|decrease"
-    r"|reduce|bump|round|adjust|move|turn|let|make|extend|translate|reword)\b.*\b(?:to|into|with|so|by|from|instead|as|of)\b"
+    r"^\W*(?:[-*\d.)\]\[ x]*)(?:US-\d+\s+)?(?:change|rename|replace|switch|modify|alter|convert"
+    r"|migrate|raise|lower|increase|decrease"
+    r"|reduce|bump|round|adjust|move|turn|let|make|extend|translate|reword)\b.*\b(?:to|into|with"
+    r"|so|by|from|instead|as|of)\b"
     r"|\b(?:instead of|rather than|no longer|from now on|becomes?|used to|not any ?more)\b"
-    r"|\b(?:now|must|should|shall) (?:now )?(?:returns?|be|shows?|gives?|raises?|throws?|prints?|uses?|reads?|says?|answers?|includes?)\b"
+    r"|\b(?:now|must|should|shall) (?:now )?(?:returns?|be|shows?|gives?|raises?|throws?|prints?"
+    r"|uses?|reads?|says?|answers?|includes?)\b"
     r".*\b(?:instead|now|not)\b|\bnow (?:returns?|shows?|gives?|raises?|prints?|uses?|says?|answers?|includes?)\b",
     re.IGNORECASE,
 )
 _TEST_WORK = re.compile(
-    r"\b(?:updat|adjust|adapt|rewrit|chang|refactor|replac|re-?record|regenerat|correct|renam|reorgani|split|merg)\w*\b.*"
+    r"\b(?:updat|adjust|adapt|rewrit|chang|refactor|replac|re-?record|regenerat|correct|renam"
+    r"|reorgani|split|merg)\w*\b.*"
     r"\b(?:tests?|specs?|expectations?|assertions?|fixtures?|snapshots?|golden|expected)\b",
     re.IGNORECASE,
 )
 _SNAPSHOT_WORK = re.compile(
-    r"\b(?:updat|adjust|rewrit|chang|replac|re-?record|regenerat|refresh|renew)\w*\b.*\b(?:snapshots?|golden|approved|recorded|expected)\b",
+    r"\b(?:updat|adjust|rewrit|chang|replac|re-?record|regenerat|refresh"
+    r"|renew)\w*\b.*\b(?:snapshots?|golden|approved|recorded|expected)\b",
     re.IGNORECASE,
 )
 _REMOVAL = re.compile(
-    r"\b(?:remov(?:e|es|ing)|delet(?:e|es|ing)|drops?|dropping|retir(?:e|es|ing)|deprecat(?:e|es|ing)|discontinue|strip|eliminate"
+    r"\b(?:remov(?:e|es|ing)|delet(?:e|es|ing)|drops?|dropping|retir(?:e|es|ing)|deprecat(?:e|es"
+    r"|ing)|discontinue|strip|eliminate"
     r"|get rid of|stops?|withdraw|removal of)\b(?P<after>[^\n]*)"
-    r"|(?P<before>[^\n]*?)\b(?:(?:is|are|be|been|was|were) (?:\w+ )?(?:removed|deleted|dropped|gone|retired)|no longer\b(?P<rest>[^\n]*))",
+    r"|(?P<before>[^\n]*?)\b(?:(?:is|are|be|been|was|were) (?:\w+ )?(?:removed|deleted|dropped"
+    r"|gone|retired)|no longer\b(?P<rest>[^\n]*))",
     re.IGNORECASE,
 )
 _OBJECT_END = re.compile(
@@ -47,12 +69,15 @@ _OBJECT_END = re.compile(
 )
 _FILLER = re.compile(r"\b(?:support|code|handling|everything|all|traces?) (?:for|of)\b", re.IGNORECASE)
 _ACTION = re.compile(
-    r"\b(?:configur|set ?up|add|chang|relax|lower|disabl|allow|migrat|upgrad|switch|enabl|exclud|ignor|rais|updat|bump|introduc"
-    r"|creat|mov|replac|renam|drop|remov|extend|adjust|loosen|skip|rewrit|run|use|speed|cach|split|simplif|writ|mak)\w*\b",
+    r"\b(?:configur|set ?up|add|chang|relax|lower|disabl|allow|migrat|upgrad|switch|enabl|exclud"
+    r"|ignor|rais|updat|bump|introduc"
+    r"|creat|mov|replac|renam|drop|remov|extend|adjust|loosen|skip|rewrit|run|use|speed|cach|split"
+    r"|simplif|writ|mak)\w*\b",
     re.IGNORECASE,
 )
 _RELAX = re.compile(
-    r"\b(?:lower|relax|reduc|drop|exclud|omit|ignor|disabl|allow|remov|loosen|turn off|migrat|switch|replac|mov|upgrad|configur|set up"
+    r"\b(?:lower|relax|reduc|drop|exclud|omit|ignor|disabl|allow|remov|loosen|turn off|migrat"
+    r"|switch|replac|mov|upgrad|configur|set up"
     r"|adopt|introduc|renam|skip|leave out|separat|split)\w*\b",
     re.IGNORECASE,
 )
@@ -60,11 +85,14 @@ _BOILERPLATE = re.compile(
     r"\b(?:pass(?:es|ing)?|green|clean|succeeds?|without (?:errors|warnings)|no (?:errors|warnings)|stays?)\b",
     re.IGNORECASE,
 )
-_GENERIC = frozenset(
-    "the and for with from into that this its our their all any old new test tests case cases should must when then are was not "
-    "has have will can get set add use via per out one function method class module file code feature endpoint field option value "
-    "values result results response data json list dict self client body legacy unused dead obsolete deprecated support user "
-    "users works work correctly returns return raises".split()
+_GENERIC = word_set(
+    "the and for with from into that this its our their all any old new test tests case cases "
+    "should must when then are was not "
+    "has have will can get set add use via per out one function method class module file code "
+    "feature endpoint field option value "
+    "values result results response data json list dict self client body legacy unused dead "
+    "obsolete deprecated support user "
+    "users works work correctly returns return raises"
 )
 
 

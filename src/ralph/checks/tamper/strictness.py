@@ -4,76 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Literal
-
-from msgspec import Struct
 
 from ralph.checks.tamper.commands import hides, narrowing_option, weaknesses
 from ralph.checks.tamper.evidence import Evidence, high_unless
+from ralph.checks.tamper.setting_rules import RULES, TOPICS, Rule, Way
 from ralph.checks.tamper.settings import Setting, Table
 from ralph.checks.tamper.values import Finding, Severity
 
-Way = Literal["least", "most", "grows", "shrinks", "on", "off", "level", "options", "commands", "changes"]
-"""What would be a weakening: a number falls, a number rises, a list grows, a list shrinks, a switch goes off or on, a level
-falls, options leave something out, commands check less, any other value."""
-
-
-class Rule(Struct, frozen=True):
-    code: str
-    way: Way
-    pattern: re.Pattern[str]
-
-
-_TABLE: tuple[tuple[str, Way, str], ...] = (
-    ("coverage-loosened", "least", r"coverage\.report\.fail_under|.*coverage_?thresholds?\..*|(?:nyc|vitest|jest)\.(?:.*\.)?(?:branches|functions|lines|statements|perfile)"),
-    ("coverage-loosened", "least", r"codecov\..*target|.*minimum_?coverage.*|build\.(?:.*\.)?minimum|build\.threshold|rspec\.line"),
-    ("coverage-loosened", "most", r"codecov\..*threshold"),
-    ("coverage-loosened", "grows", r"coverage\.(?:run|report)\.(?:omit|exclude_lines|exclude_also|partial_branches)|.*coveragepathignorepatterns"),
-    ("coverage-loosened", "grows", r"nyc\.exclude|vitest\.(?:test\.)?coverage\.exclude|codecov\..*ignore"),
-    ("coverage-loosened", "shrinks", r"coverage\.run\.(?:source|source_pkgs|include)|.*collectcoveragefrom|vitest\.(?:.*\.)?coverage\.include|nyc\.include"),
-    ("coverage-loosened", "on", r"coverage\.run\.branch|nyc\.(?:check-coverage|all)|jest\.collectcoverage|codecov\..*require_ci_to_pass"),
-    ("coverage-loosened", "off", r"codecov\..*informational"),
-    ("tests-narrowed", "options", r"pytest\.addopts"),
-    ("tests-narrowed", "commands", r"testenv.*\.commands(?:_pre|_post)?|(?:.*\.)?(?:taskipy|poe|hatch)\.(?:.*\.)?(?:tasks|scripts)\..*|pdm\.scripts\..*"),
-    ("tests-narrowed", "shrinks", r"pytest\.testpaths|jest\.(?:roots|projects)|vitest\.(?:test\.)?include|mocha\.(?:spec|testdir)|phpunit\.(?:directory|file)"),
-    ("tests-narrowed", "changes", r"pytest\.python_(?:files|functions|classes)|jest\.(?:testmatch|testregex|runner|testrunner)|mocha\.(?:grep|fgrep|testmatch)"),
-    ("tests-narrowed", "grows", r"pytest\.norecursedirs|.*testpathignorepatterns|.*modulepathignorepatterns|vitest\.(?:test\.)?exclude|mocha\.(?:ignore|exclude|testignore)|phpunit\.exclude"),
-    ("tests-narrowed", "off", r".*passwithnotests|build\.(?:.*\.)?(?:skiptests|maven\.test\.skip|skip)|mocha\.(?:allowuncaught|passonfailingtestsuite)"),
-    ("failure-hidden", "off", r"build\.(?:.*\.)?(?:testfailureignore|ignorefailures|maven\.test\.failure\.ignore)|testenv.*\.ignore_(?:outcome|errors)"),
-    ("tests-narrowed", "on", r"pytest\.xfail_strict|cargo\.(?:.*\.)?(?:autotests|test|doctest)|phpunit\.phpunit\.failon.*|mocha\.forbidonly|build\.(?:.*\.)?enabled"),
-    ("lint-loosened", "shrinks", r"(?:ruff|flake8|pycodestyle)\.(?:extend-)?select|eslint\.(?:extends|plugins)|golangci\.linters\.enable|pre-commit\.repos\.hooks\.id|.*filterwarnings|isort\.profile"),
-    ("lint-loosened", "grows", r"(?:ruff|flake8|pycodestyle)\.(?:(?:extend-)?ignore|(?:extend-)?exclude|(?:extend-)?per-file-ignores.*)|eslint\.(?:ignorepatterns|ignores)(?:\.line)?|pylint\..*disable|master\.disable|messages control\.disable"),
-    ("lint-loosened", "grows", r"bandit\.skips|golangci\.linters\.disable|golangci\..*exclude.*|rubocop\..*exclude|biome\.(?:files|linter)\.ignore|pre-commit\..*exclude|pre-commit\.ci\.skip|phpstan\..*(?:ignoreerrors|excludepaths).*"),
-    ("lint-loosened", "most", r"(?:flake8|ruff\.mccabe)\.max-complexity|rubocop\..*\.max|eslint\..*max-warnings"),
-    ("lint-loosened", "least", r"pylint\..*fail-under|phpstan\..*level"),
-    ("lint-loosened", "on", r"rubocop\..*\.enabled|biome\.linter\.(?:enabled|rules\.recommended)|golangci\.linters\.enable-all"),
-    ("lint-loosened", "off", r"golangci\.linters\.disable-all"),
-    ("lint-loosened", "level", r"eslint\.(?:.*\.)?rules\..*|eslint\.rules.*|biome\.linter\.rules\..*|cargo\.(?:workspace\.)?lints\..*|eslint\.[\w@/-]+"),
-    ("types-loosened", "on", r"mypy\.(?:.*\.)?(?:strict.*|disallow_.*|warn_.*|check_untyped_defs|no_implicit_.*|extra_checks|local_partial_types)|mypy-.*\.(?:disallow_.*|check_untyped_defs)"),
-    ("types-loosened", "off", r"mypy.*\.(?:ignore_errors|ignore_missing_imports|allow_.*)"),
-    ("types-loosened", "grows", r"mypy\.(?:exclude|disable_error_code)|pyright\.(?:exclude|ignore)"),
-    ("types-loosened", "shrinks", r"mypy\.(?:files|packages|enable_error_code)|pyright\.(?:include|strict)"),
-    ("types-loosened", "changes", r"mypy.*\.follow_imports"),
-    ("types-loosened", "level", r"pyright\.(?:typecheckingmode|report.*)"),
-    ("types-loosened", "on", r"tsconfig\.compileroptions\.(?:strict.*|alwaysstrict|noimplicit.*|nounused.*|nofallthrough.*|nounchecked.*|noproperty.*|exactoptional.*|useunknown.*|forceconsistent.*)"),
-    ("types-loosened", "off", r"tsconfig\.compileroptions\.(?:suppress.*|allowunreachablecode|allowunusedlabels|noemitonerrordisabled)"),
-)  # fmt: skip
-_RULES = [Rule(code, way, re.compile(pattern)) for code, way, pattern in _TABLE]
-
-_TOPICS = {
-    "coverage-loosened": (r"coverage", r"fail[_-]under", r"threshold", r"codecov", r"nyc"),
-    "tests-narrowed": (r"pytest(?:\.ini)?", r"jest", r"vitest", r"mocha", r"testpaths", r"test (?:runner|config\w*|settings?|discovery|collection)", r"slow tests?"),
-    "failure-hidden": (r"build", r"ci", r"pipeline"),
-    "lint-loosened": (r"lint\w*", r"ruff", r"eslint", r"flake8", r"pylint", r"rubocop", r"golangci\S*", r"biome", r"phpstan", r"pre-commit", r"rules?", r"warnings?"),
-    "types-loosened": (r"mypy", r"pyright", r"typescript", r"tsconfig", r"type[- ]?check\w*", r"strict\w*", r"typing"),
-}  # fmt: skip
-_LEVELS = {"off": 0, "0": 0, "none": 0, "false": 0, "allow": 0, "basic": 1, "warn": 1, "warning": 1, "1": 1, "info": 1, "information": 1, "standard": 2, "error": 3, "2": 3, "strict": 3, "true": 3, "deny": 3, "forbid": 4}  # fmt: skip
+_LEVELS = {
+    "off": 0,
+    "0": 0,
+    "none": 0,
+    "false": 0,
+    "allow": 0,
+    "basic": 1,
+    "warn": 1,
+    "warning": 1,
+    "1": 1,
+    "info": 1,
+    "information": 1,
+    "standard": 2,
+    "error": 3,
+    "2": 3,
+    "strict": 3,
+    "true": 3,
+    "deny": 3,
+    "forbid": 4,
+}
 
 
 def loosened(old: Table, new: Table, evidence: Evidence, fresh: Mapping[str, bool]) -> Iterator[Finding]:
     """`fresh`: files that did not exist before. What a tool was told before somebody set it up cannot be known."""
     for key in sorted(old.keys() | new.keys()):
-        rule = next((rule for rule in _RULES if rule.pattern.fullmatch(key)), None)
+        rule = next((rule for rule in RULES if rule.pattern.fullmatch(key)), None)
         if rule is None:
             continue
         before, after = old.get(key), new.get(key)
@@ -87,7 +50,7 @@ def loosened(old: Table, new: Table, evidence: Evidence, fresh: Mapping[str, boo
         message = _weaker(rule, key, before, after)
         if not message:
             continue
-        severity: Severity = "low" if evidence.story.relaxes(*_TOPICS.get(rule.code, ())) else "high"
+        severity: Severity = "low" if evidence.story.relaxes(*TOPICS.get(rule.code, ())) else "high"
         if before is None and fresh.get(place.path) and rule.way != "options":
             severity = "low"
         yield Finding(rule.code, place.path, place.line if after else 1, message, severity)
@@ -173,7 +136,7 @@ def _is_on(values: tuple[str, ...]) -> bool | None:
 def _level(name: str, old: tuple[str, ...], new: tuple[str, ...]) -> str:
     was = _LEVELS.get(old[0].lower()) if old else None
     now = _LEVELS.get(new[0].lower()) if new else None
-    if now is not None and (was is None and not old and now == 0 or was is not None and now < was):
+    if now is not None and ((was is None and not old and now == 0) or (was is not None and now < was)):
         return f"{name} is {new[0]}" + (f", was {old[0]}" if old else "")
     return f"{name} is gone, was {old[0]}" if was is not None and was > 0 and not new else ""
 

@@ -11,13 +11,17 @@ from ralph.checks.tamper.values import Finding
 _BULK = 4
 
 _ONE = re.compile(
-    r"#\s*noqa\b|#\s*type:\s*ignore|#\s*pyright:\s*ignore|#\s*pragma:\s*no\s*cover|#\s*pylint:\s*disable|#\s*nosec\b|eslint-disable(?:-next)?-line"
-    r"|eslint-disable\b|@ts-ignore|@ts-expect-error|istanbul ignore|[cv]8 ignore|biome-ignore|//\s*nolint|rubocop:disable|@phpstan-ignore|@SuppressWarnings"
+    r"#\s*noqa\b|#\s*type:\s*ignore|#\s*pyright:\s*ignore|#\s*pragma:\s*no\s*cover"
+    r"|#\s*pylint:\s*disable|#\s*nosec\b|eslint-disable(?:-next)?-line"
+    r"|eslint-disable\b|@ts-ignore|@ts-expect-error|istanbul ignore|[cv]8 ignore|biome-ignore"
+    r"|//\s*nolint|rubocop:disable|@phpstan-ignore|@SuppressWarnings"
     r"|#\[allow\(|#pragma warning disable|NOLINT\b|\[SuppressMessage|@Suppress\(|prettier-ignore|shellcheck disable"
 )
 _WHOLE = re.compile(
-    r"^\s*#\s*(?:ruff|flake8):\s*noqa\b(?!:)|^\s*#\s*mypy:\s*ignore-errors|^\s*#\s*type:\s*ignore\s*$|^\s*#\s*pylint:\s*(?:skip-file|disable-all)"
-    r"|^\s*#\s*pyright:\s*(?:basic|off)|^\s*/\*\s*eslint-disable\s*\*/|^\s*//\s*@ts-nocheck|^\s*#!\[allow\(|^\s*/\*\s*istanbul ignore file|^\s*//\s*nolint:all",
+    r"^\s*#\s*(?:ruff|flake8):\s*noqa\b(?!:)|^\s*#\s*mypy:\s*ignore-errors"
+    r"|^\s*#\s*type:\s*ignore\s*$|^\s*#\s*pylint:\s*(?:skip-file|disable-all)"
+    r"|^\s*#\s*pyright:\s*(?:basic|off)|^\s*/\*\s*eslint-disable\s*\*/|^\s*//\s*@ts-nocheck"
+    r"|^\s*#!\[allow\(|^\s*/\*\s*istanbul ignore file|^\s*//\s*nolint:all",
     re.MULTILINE,
 )
 

@@ -163,7 +163,7 @@ class AssertionReader:
             subject, expected = (two, one) if first_is_expected else (one, two)
         if graded.op == "≈" and len(given) > 2:
             expected = (*expected, "±", *given[2])
-        constant = (subject == expected or is_fixed(one) and is_fixed(two)) and graded.op != "!="
+        constant = (subject == expected or (is_fixed(one) and is_fixed(two))) and graded.op != "!="
         return Claimed(graded.op, subject, expected, graded.strength, close, constant)
 
     def _matched(self, subject: Tokens, matcher: Tokens, close: int) -> Claimed:
@@ -327,7 +327,7 @@ def _claimed(found: Condition, close: int) -> Claimed:
 def _thrown(graded: Grade, waited: Tokens, body: Tokens, close: int) -> Claimed:
     names = tuple(token for token in waited if token[:1].isupper() and not is_literal(token))[:1]
     pattern = tuple(token for token in waited if is_literal(token))
-    is_broad = not names and not pattern or (bool(names) and names[0] in BROAD and not pattern)
+    is_broad = (not names and not pattern) or (bool(names) and names[0] in BROAD and not pattern)
     strength = PREDICATE if is_broad and graded.strength == EXACT else graded.strength
     return Claimed(
         graded.op, body, (*(f"'{name}" for name in names), *pattern), strength, close, raises=names or ("Error",)

@@ -29,7 +29,8 @@ _EXPECTED = re.compile(
 )
 _ROW = re.compile(r"[\[{(](?P<inside>[^\[\](){};]{1,400})[\]})]")
 _ROW_CALL = re.compile(
-    r"\b(?:InlineData|TestCase|DataRow|case|test_case|CsvSource|ValueSource|EnumSource|Arguments\.of|arguments|of|Row)\s*\(?\s*\{?\s*$"
+    r"\b(?:InlineData|TestCase|DataRow|case|test_case|CsvSource|ValueSource|EnumSource"
+    r"|Arguments\.of|arguments|of|Row)\s*\(?\s*\{?\s*$"
 )
 _CALL = re.compile(r"[\w$!]\s*\(|^\s*run\s", re.MULTILINE)
 _BUILD_TAG = re.compile(r"^//go:build[ \t]+[^\n]+|^//[ \t]*\+build[ \t]+[^\n]+|^#!\[cfg\([^\n]*", re.MULTILINE)
@@ -74,12 +75,12 @@ class TokenSuite:
     def _outlines(self) -> list[Outline]:
         found: list[Outline] = []
         groups: list[tuple[int, int, str, tuple[Mark, ...]]] = []
-        for place, name, is_test, marks in self._cases():
+        for place, name, is_test, own in self._cases():
             around = [group for group in groups if group[0] < place.start < group[1]]
             full = " > ".join([*(group[2] for group in around), name])
-            marks = (*(mark for group in around for mark in group[3]), *marks)
+            marks = (*(mark for group in around for mark in group[3]), *own)
             if place.is_group:
-                groups.append((place.start, place.end, name, marks[-len(marks) :] if not around else marks))
+                groups.append((place.start, place.end, name, own))
                 continue
             line = self._line(place.start)
             self._places[(full, line)] = place

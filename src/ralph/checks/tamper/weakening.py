@@ -19,8 +19,18 @@ _FATES = {
     Fate.UNREACHABLE: ("assertion-unreachable", "is never reached now"),
     Fate.CONSTANT: ("assertion-constant", "cannot fail now"),
 }
-_OPPOSITES = ({"==", "!="}, {"in", "not in"},
-    {"has", "has not"}, {"is", "is not"}, {"true", "not"}, {"<", ">="}, {">", "<="}, {"none", "there"}, {"none", "not none"}, {"empty", "not empty"})  # fmt: skip
+_OPPOSITES = (
+    {"==", "!="},
+    {"in", "not in"},
+    {"has", "has not"},
+    {"is", "is not"},
+    {"true", "not"},
+    {"<", ">="},
+    {">", "<="},
+    {"none", "there"},
+    {"none", "not none"},
+    {"empty", "not empty"},
+)
 _STILL_CLOSE = 1e-3
 
 
@@ -113,6 +123,11 @@ class Pool:
             self._left[assertion.tokens] -= 1
             return True
         return False
+
+    def has_all(self, assertions: Sequence[Assertion]) -> bool:
+        """All of them, each taken once."""
+        found = [self.has(assertion) for assertion in assertions]
+        return all(found)
 
     def is_in_helper(self, assertion: Assertion, gained: Sequence[Assertion]) -> bool:
         """The test calls a helper instead, and that helper compares with the same values."""

@@ -25,7 +25,8 @@ _GO_IF = re.compile(r"\bif\s+(?![(\s])[^\n{}]*;[^\n{}]*$")
 _ELSE = re.compile(r"\belse\s*$")
 _CATCH = re.compile(r"^\s*\)?\s*(?:catch|rescue)\b(?P<what>.*)$", re.DOTALL)
 _SAVES = re.compile(
-    r"\b(?:throw|raise|rethrow|fail|flunk|panic|die)\b|\bexpect\b|assert|\bt\s*\.\s*(?:Error|Fatal|Fail)|\bdone\s*\(\s*\w"
+    r"\b(?:throw|raise|rethrow|fail|flunk|panic|die)\b|\bexpect\b|assert|\bt\s*\.\s*(?:Error|Fatal"
+    r"|Fail)|\bdone\s*\(\s*\w"
 )
 _CAUGHT = re.compile(r"\b(?:catch_unwind|runCatching)\s*\(?[^;{}]*$")
 _RETURN = re.compile(r"(?<![\w.$@])return\b(?P<rest>[^\n;}]*)")
