@@ -14,6 +14,7 @@ from ralph.core.evidence import CheckResult, Ended, Evidence
 from ralph.core.limits import Limits
 from ralph.core.moves import Move, Reason
 from ralph.core.plan import Mode, Order, ReviewStatus, State
+from ralph.core.spending import Amount, Basis, Elsewhere
 from ralph.core.verdict import Kind, Verdict
 
 SCHEMA = 1
@@ -113,6 +114,51 @@ class AgentEnded(Event, frozen=True, kw_only=True):
     outcome: Outcome
     swept: int = 0
     raw: str = ""
+
+
+class Reserved(Event, frozen=True, kw_only=True):
+    """Set aside for a session that is about to start. Without a record of what it cost, this counts."""
+
+    iteration: int
+    id: str
+    usd: float | None = None
+    """None: only tokens are bounded."""
+    tokens: int = 0
+
+
+class Charged(Event, frozen=True, kw_only=True):
+    """What a session cost, and how that is known."""
+
+    iteration: int
+    story: str
+    id: str
+    basis: Basis
+    usd: float | None = None
+    tokens: int = 0
+    model: str = ""
+
+
+class SpendingSeen(Event, frozen=True, kw_only=True):
+    """What all runs of the workspace have spent, before a decision that depends on it."""
+
+    elsewhere: Elsewhere = Elsewhere()
+    stories: dict[str, Amount] = {}
+    """What earlier runs have spent on the stories of this plan; only told once."""
+
+
+class Foreseen(Event, frozen=True, kw_only=True):
+    """What it will probably take to finish: figures that hold in half and in nine of ten cases."""
+
+    stories: int
+    """That are still open."""
+    samples: int
+    """Stories of this workspace it is drawn from; 0: it is a guess."""
+    iterations: tuple[float, float]
+    seconds: tuple[float, float]
+    usd: tuple[float, float] | None = None
+    tokens: tuple[float, float] | None = None
+    chance: float | None = None
+    """To finish within the budget. None: there is none, or too little is known."""
 
 
 class HookAnswered(Event, frozen=True, kw_only=True):
@@ -265,6 +311,10 @@ AnyEvent = (
     | AgentStarted
     | AgentSaid
     | AgentEnded
+    | Reserved
+    | Charged
+    | SpendingSeen
+    | Foreseen
     | HookAnswered
     | StepEnded
     | CheckEnded

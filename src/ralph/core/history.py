@@ -8,6 +8,7 @@ from msgspec import Struct
 from ralph.core.agent import Limit
 from ralph.core.events import AgentSaid, AgentStarted, AnyEvent, IterationEnded, Proved, Recovered, RunStarted
 from ralph.core.plan import Mode
+from ralph.core.purse import Purse, pay
 from ralph.core.verdict import Kind
 
 _HOUR = 3600.0
@@ -40,6 +41,8 @@ class History(Struct, frozen=True):
     setup_done: bool = False
     setup_failures: int = 0
     proved: bool | None = None
+    purse: Purse = Purse()
+    """What is spent, for the budgets."""
 
 
 def fold(history: History, event: AnyEvent, t: float) -> History:
@@ -59,7 +62,8 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
         case Proved(passed=passed):
             return change(history, proved=passed)
         case _:
-            return history
+            purse = pay(history.purse, event)
+            return history if purse is history.purse else change(history, purse=purse)
 
 
 def _after(history: History, event: IterationEnded, t: float) -> History:

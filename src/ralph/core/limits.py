@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from ralph.core.spending import Budget
+
 
 class Limits(Struct, frozen=True):
     max_iterations: int = 20
@@ -20,3 +22,4 @@ class Limits(Struct, frozen=True):
     """A reset further away than this is not believed."""
     unknown_reset_wait: float = 15 * 60.0
     """How long to wait at a usage limit that does not say when it ends."""
+    budget: Budget = Budget()

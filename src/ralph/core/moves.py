@@ -24,6 +24,9 @@ class Reason(StrEnum):
     ONCE = "once"
     ONCE_TIMED_OUT = "once-timed-out"
     USAGE_LIMIT = "usage-limit"
+    BUDGET = "budget"
+    OUT_OF_REACH = "out-of-reach"
+    """It would hardly be finished within the budget."""
     WAITING = "waiting"
     MISCONFIGURED = "misconfigured"
     REPOSITORY = "repository"
@@ -41,6 +44,8 @@ _EXIT_CODES = {
     Reason.ONCE: ExitCode.COMPLETE,
     Reason.ONCE_TIMED_OUT: ExitCode.TIMED_OUT,
     Reason.USAGE_LIMIT: ExitCode.USAGE_LIMIT,
+    Reason.BUDGET: ExitCode.BUDGET,
+    Reason.OUT_OF_REACH: ExitCode.BUDGET,
     Reason.WAITING: ExitCode.WAITING,
     Reason.MISCONFIGURED: ExitCode.ENVIRONMENT,
     Reason.REPOSITORY: ExitCode.ENVIRONMENT,

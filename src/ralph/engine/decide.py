@@ -10,6 +10,9 @@ from ralph.core.limits import Limits
 from ralph.core.moves import Move, Prove, Reason, Stop, Work
 from ralph.core.plan import Mode, Plan, State
 from ralph.core.select import next_work, why_nothing_is_ready
+from ralph.core.spending import Room, figure, overspent
+
+_SHOWN = 5
 
 
 def decide(
@@ -33,9 +36,10 @@ def decide(
         if limits.max_attempts and history.setup_failures >= limits.max_attempts:
             return Stop(Reason.NO_PROGRESS, f"setting up has failed {history.setup_failures} times")
         return Work("", Mode.SETUP)
-    if work := next_work(plan, review=review, skip=history.asked):
+    too_dear = overspent(limits.budget, history.purse.stories)
+    if work := next_work(plan, review=review, skip=history.asked | too_dear if too_dear else history.asked):
         return Work(work[0].id, work[1])
-    return _when_nothing_is_ready(plan, history)
+    return _when_nothing_is_ready(plan, history, too_dear)
 
 
 def _when_finished(history: History) -> Move:
@@ -46,10 +50,15 @@ def _when_finished(history: History) -> Move:
     return Stop(Reason.FINAL_CHECKS, "every story is done, but the checks fail on the final tree")
 
 
-def _when_nothing_is_ready(plan: Plan, history: History) -> Stop:
+def _when_nothing_is_ready(plan: Plan, history: History, too_dear: dict[str, Room]) -> Stop:
     questions = [f"{story}: {question}" for story, question in history.asked.items()]
     if questions or plan.count(State.BLOCKED):
         return Stop(Reason.WAITING, "; ".join(questions) or why_nothing_is_ready(plan))
+    if dear := [story.id for story in plan.stories if story.id in too_dear and story.is_open]:
+        rooms = [too_dear[story] for story in dear]
+        told = [f"{story} {figure(room, room.spent)}" for story, room in zip(dear, rooms, strict=True)][:_SHOWN]
+        most = f"its budget of {figure(rooms[0], rooms[0].limit)} ({rooms[0].key})"
+        return Stop(Reason.BUDGET, f"each open story has spent {most}: {', '.join(told)}; a higher one lets it go on")
     if plan.count(State.FAILED):
         return Stop(Reason.FAILED_STORIES, why_nothing_is_ready(plan))
     return Stop(Reason.NOTHING_READY, why_nothing_is_ready(plan))

@@ -1,0 +1,138 @@
+"""What it will probably take to finish: past stories, drawn again and again. Pure, and the same each time it is asked.
+
+Each trial draws one past story for each open one and adds them up. More open stories are more drawings of the same
+trials, so a longer plan is never foreseen to be cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from ralph.core.ledger import Held, Sample
+
+ENOUGH = 5
+"""Stories from which on a workspace's own history is trusted alone."""
+_TRIALS = 240
+_DRAWN = 32
+"""Open stories that are drawn one by one; what more would come to is in proportion."""
+_PRIOR = (1, 1, 1, 2, 2, 3, 5)
+_PRIOR_SECONDS = 240.0
+_PRIOR_MICROS = 600_000
+_PRIOR_TOKENS = 1_000_000
+
+Range = tuple[float, float]
+
+
+class Totals(Struct, frozen=True):
+    """What one trial came to."""
+
+    iterations: float
+    seconds: float
+    micros: float
+    tokens: float
+
+
+class Forecast(Struct, frozen=True):
+    stories: int
+    samples: int
+    """Of this workspace; 0: a guess."""
+    iterations: Range = (0.0, 0.0)
+    seconds: Range = (0.0, 0.0)
+    usd: Range | None = None
+    """None: the agent does not tell what it costs."""
+    tokens: Range | None = None
+
+
+class Kept(Struct, frozen=True):
+    """How past forecasts held: runs that finished, and how many stayed within the two figures."""
+
+    runs: int
+    within_half: int
+    within_most: int
+
+
+def prior(review: bool) -> tuple[Sample, ...]:
+    """A guess, for a workspace without a history: most stories take one or two attempts, some take five."""
+    each = [count * (2 if review else 1) for count in _PRIOR]
+    return tuple(Sample(n, n * _PRIOR_SECONDS, n * _PRIOR_MICROS, n * _PRIOR_TOKENS) for n in each)
+
+
+def forecast(samples: Sequence[Sample], stories: int, *, review: bool = False) -> Forecast:
+    found, knows = _trials(samples, stories, review)
+    if not found:
+        return Forecast(0, len(samples))
+    usd: Range | None = None
+    if knows.money:
+        p50, p90 = _range(found, lambda t: t.micros)
+        usd = (round(p50 / 1e6, 4), round(p90 / 1e6, 4))
+    return Forecast(
+        stories,
+        len(samples),
+        _range(found, lambda t: t.iterations),
+        _range(found, lambda t: t.seconds),
+        usd,
+        _range(found, lambda t: t.tokens) if knows.tokens else None,
+    )
+
+
+def chance(samples: Sequence[Sample], stories: int, micros: int | None, tokens: int | None) -> float | None:
+    """Of finishing with what is left. None: nothing is bounded, or too little is known to say so."""
+    if len(samples) < ENOUGH or (micros is None and tokens is None):
+        return None
+    found, knows = _trials(samples, stories, False)
+    if not found:
+        return 1.0
+    if (micros is not None and not knows.money) or (tokens is not None and not knows.tokens):
+        return None
+    enough = [(micros is None or t.micros <= micros) and (tokens is None or t.tokens <= tokens) for t in found]
+    return sum(enough) / len(enough)
+
+
+class _Known(Struct, frozen=True):
+    money: bool
+    tokens: bool
+
+
+def _trials(samples: Sequence[Sample], stories: int, review: bool) -> tuple[list[Totals], _Known]:
+    if stories <= 0:
+        return [], _Known(False, False)
+    pool = [*samples, *(prior(review)[: ENOUGH - len(samples) + 2] if len(samples) < ENOUGH else ())]
+    priced = [sample for sample in pool if sample.micros is not None]
+    own_priced = sum(sample.micros is not None for sample in samples)
+    knows = _Known(not samples or own_priced * 2 >= len(samples), not samples or any(s.tokens for s in samples))
+    drawn, scale = min(stories, _DRAWN), max(stories / _DRAWN, 1.0)
+    found: list[Totals] = []
+    for trial in range(_TRIALS):
+        dice = _dice(trial)
+        iterations = seconds = micros = tokens = 0.0
+        for _ in range(drawn):
+            at = next(dice)
+            one = pool[at % len(pool)]
+            iterations, seconds, tokens = iterations + one.iterations, seconds + one.seconds, tokens + one.tokens
+            known = one.micros if one.micros is not None or not priced else priced[at % len(priced)].micros
+            micros += known or 0
+        found.append(Totals(iterations * scale, seconds * scale, micros * scale, tokens * scale))
+    return found, knows
+
+
+def _dice(trial: int) -> Iterator[int]:
+    """A fixed sequence for each trial that looks random; the module for it would cost more than the whole forecast."""
+    state = (0x9E3779B97F4A7C15 * (trial + 1)) & 0xFFFFFFFFFFFFFFFF
+    while True:
+        state ^= (state << 13) & 0xFFFFFFFFFFFFFFFF
+        state ^= state >> 7
+        state ^= (state << 17) & 0xFFFFFFFFFFFFFFFF
+        yield state >> 11
+
+
+def _range(found: Iterable[Totals], of: Callable[[Totals], float]) -> Range:
+    figures = sorted(of(one) for one in found)
+    return round(figures[len(figures) // 2], 3), round(figures[len(figures) * 9 // 10], 3)
+
+
+def kept(held: Iterable[Held]) -> Kept:
+    """By iterations: the one figure that every run has."""
+    pairs = [(one.foretold.iterations, one.finished.iterations) for one in held]
+    return Kept(len(pairs), sum(n <= p50 for (p50, _), n in pairs), sum(n <= p90 for (_, p90), n in pairs))

@@ -1,0 +1,186 @@
+"""The ledger of a workspace: what its sessions cost, over all runs and worktrees. The lines, and their sums. Pure.
+
+It says nothing that the journals do not say, in a form that is cheap to read at each start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from ralph.core.spending import NOTHING, Amount, Basis
+
+_MOST_STORIES = 200
+"""Finished stories that are remembered: what happened long ago tells little about tomorrow."""
+_MOST_RUNS = 100
+
+Day = tuple[int, int, int]
+
+
+class Reserve(Struct, frozen=True, tag="reserve", kw_only=True):
+    """Set aside for a session. Until it is settled, it counts."""
+
+    id: str
+    t: float
+    run: str
+    plan: str
+    story: str = ""
+    micros: int = 0
+    tokens: int = 0
+    pid: int = 0
+    start: str = ""
+    host: str = ""
+    journal: str = ""
+
+
+class Settle(Struct, frozen=True, tag="settle", kw_only=True):
+    """What a session cost."""
+
+    id: str
+    t: float
+    run: str
+    plan: str
+    story: str = ""
+    basis: Basis = Basis.REPORTED
+    micros: int | None = None
+    tokens: int = 0
+
+
+class Iterated(Struct, frozen=True, tag="iteration", kw_only=True):
+    t: float
+    run: str
+    plan: str
+    story: str
+    seconds: float = 0
+    over: bool = False
+    """The story is done with it, or given up."""
+
+
+class Foretold(Struct, frozen=True, tag="forecast", kw_only=True):
+    """The forecast of a run's start: figures for a half and for nine of ten cases."""
+
+    t: float
+    run: str
+    iterations: tuple[float, float]
+    seconds: tuple[float, float]
+    usd: tuple[float, float] | None = None
+
+
+class Finished(Struct, frozen=True, tag="finished", kw_only=True):
+    """A run that came to the end of its plan, and what that took."""
+
+    t: float
+    run: str
+    iterations: int
+    seconds: float
+    micros: int | None = None
+
+
+class Anew(Struct, frozen=True, tag="anew"):
+    """From here on the budgets of the workspace and of its stories count from zero."""
+
+    t: float
+
+
+Line = Reserve | Settle | Iterated | Foretold | Finished | Anew
+
+
+class Sample(Struct, frozen=True):
+    """What one story took, from its first iteration to its end."""
+
+    iterations: int
+    seconds: float
+    micros: int | None
+    tokens: int = 0
+
+
+class Held(Struct, frozen=True):
+    """One forecast that can be compared with what came."""
+
+    foretold: Foretold
+    finished: Finished
+
+
+class Book:
+    """What the lines come to, added up as they come. `day_of` tells the calendar day of a moment."""
+
+    def __init__(self, day_of: Callable[[float], Day]) -> None:
+        self._day_of = day_of
+        self._days: dict[Day, Amount] = {}
+        self._open: dict[str, Reserve] = {}
+        self._settled: set[str] = set()
+        self._begun: dict[tuple[str, str], Sample] = {}
+        self._foretold: dict[str, Foretold] = {}
+        self.ever = NOTHING
+        self.stories: dict[tuple[str, str], Amount] = {}
+        """Plan and story → what they cost since the last new start."""
+        self.dearest = 0
+        self.largest = 0
+        """Tokens of one session."""
+        self.samples: list[Sample] = []
+        self.held: list[Held] = []
+
+    def add(self, line: Line) -> None:
+        match line:
+            case Reserve():
+                if line.id not in self._settled:
+                    self._open[line.id] = line
+            case Settle():
+                self._settle(line)
+            case Iterated():
+                self._iterated(line)
+            case Foretold():
+                self._foretold[line.run] = line
+            case Finished():
+                foretold = self._foretold.pop(line.run, None)
+                if foretold is not None:
+                    self.held = [*self.held[-_MOST_RUNS + 1 :], Held(foretold, line)]
+            case Anew():
+                self.ever, self.stories = NOTHING, {}
+
+    def _settle(self, line: Settle) -> None:
+        if line.id in self._settled:  # the run that was killed, and the one that closed it
+            return
+        self._settled.add(line.id)
+        self._open.pop(line.id, None)
+        amount = Amount(line.micros or 0, line.tokens, int(line.micros is None))
+        day = self._day_of(line.t)
+        self._days[day] = self._days.get(day, NOTHING) + amount
+        self.ever += amount
+        if not line.story:
+            return
+        key = line.plan, line.story
+        self.stories[key] = self.stories.get(key, NOTHING) + amount
+        if line.basis is not Basis.RESERVED:
+            self.dearest, self.largest = max(self.dearest, amount.micros), max(self.largest, amount.tokens)
+        before = self._begun.get(key, Sample(0, 0, 0))
+        known = None if line.micros is None or before.micros is None else before.micros + line.micros
+        self._begun[key] = Sample(before.iterations, before.seconds, known, before.tokens + line.tokens)
+
+    def _iterated(self, line: Iterated) -> None:
+        if not line.story:
+            return
+        key = line.plan, line.story
+        before = self._begun.pop(key, Sample(0, 0, None))
+        now = Sample(before.iterations + 1, before.seconds + max(line.seconds, 0), before.micros, before.tokens)
+        if line.over:
+            self.samples = [*self.samples[-_MOST_STORIES + 1 :], now]
+        else:
+            self._begun[key] = now
+
+    @property
+    def open(self) -> tuple[Reserve, ...]:
+        """Set aside, and never settled."""
+        return tuple(self._open.values())
+
+    def since(self, day: Day) -> Amount:
+        """Spent on this day. A clock that was set back makes days to come: those count, too."""
+        found = NOTHING
+        for other, amount in self._days.items():
+            if other >= day:
+                found += amount
+        return found
+
+    def of_plan(self, plan: str) -> dict[str, Amount]:
+        return {story: amount for (of, story), amount in self.stories.items() if of == plan}

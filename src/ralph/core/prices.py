@@ -1,0 +1,80 @@
+"""List prices of models, for agents that report tokens and no cost. Pure; the table itself is a dated data file."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.agent import Tokens
+
+_VENDOR = re.compile(r"^(?:[a-z]{2,6}\.)?(?:anthropic|openai|azure|bedrock|vertex_ai|openrouter)[./]", re.IGNORECASE)
+_VERSION = re.compile(
+    r"(?:-\d{8}|-\d{4}-\d{2}-\d{2}|@\d{8}|@latest|-latest|-v\d+(?::\d+)?|:\d+|\[\d+[km]\])$", re.IGNORECASE
+)
+"""The end of a name that says which edition of the same model it is."""
+
+
+class Price(Struct, frozen=True, forbid_unknown_fields=True):
+    """Dollars for a million tokens of each class."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    """None: as input."""
+    cache_write: float | None = None
+
+    def of(self, tokens: Tokens) -> float:
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        parts = (
+            max(tokens.input, 0) * self.input,
+            max(tokens.output, 0) * self.output,
+            max(tokens.cache_read, 0) * read,
+            max(tokens.cache_write, 0) * write,
+        )
+        return sum(parts) / 1_000_000
+
+
+class PriceTable(Struct, frozen=True, forbid_unknown_fields=True):
+    date: str = ""
+    """When the prices were looked up."""
+    note: str = ""
+    sources: tuple[str, ...] = ()
+    models: dict[str, Price] = {}
+    """By name; one that ends with `*` stands for every name that begins so."""
+    aliases: dict[str, str] = {}
+
+    def over(self, other: PriceTable) -> PriceTable:
+        """This table, and the other one for what is not in it."""
+        models, aliases = other.models | self.models, other.aliases | self.aliases
+        return msgspec.structs.replace(self, date=self.date or other.date, models=models, aliases=aliases)
+
+    def price(self, model: str) -> Price | None:
+        """None: nobody has said what this model costs. A name that is merely similar is no answer."""
+        name = model.strip().lower()
+        known = {key.lower(): price for key, price in self.models.items()}
+        aliases = {key.lower(): value.lower() for key, value in self.aliases.items()}
+        for candidate in _spellings(name):
+            if found := known.get(aliases.get(candidate, candidate)):
+                return found
+        begins = [key for key in known if key.endswith("*") and any(s.startswith(key[:-1]) for s in _spellings(name))]
+        return known[max(begins, key=len)] if begins and name else None
+
+    def cost(self, model: str, tokens: Tokens) -> float | None:
+        price = self.price(model)
+        return None if price is None else price.of(tokens)
+
+
+def _spellings(name: str) -> list[str]:
+    """The name, and shorter ones of the same model: without the vendor, without the edition."""
+    found = [name]
+    if (bare := _VENDOR.sub("", name)) != name:
+        found.append(bare)
+    for _ in range(3):
+        shorter = _VERSION.sub("", found[-1])
+        if shorter == found[-1]:
+            break
+        found.append(shorter)
+    return found

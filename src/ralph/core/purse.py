@@ -1,0 +1,42 @@
+"""What a run has spent so far and what others have, as far as the budgets need to know. A fold. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.events import AnyEvent, Charged, Foreseen, SpendingSeen
+from ralph.core.spending import NOTHING, Amount, Elsewhere, micros, whole_tokens
+
+
+class Purse(Struct, frozen=True):
+    run: Amount = NOTHING
+    stories: dict[str, Amount] = {}
+    """Of this run and of earlier ones."""
+    elsewhere: Elsewhere = Elsewhere()
+    chance: float | None = None
+    """To finish within the budget."""
+
+    def of(self, story: str) -> Amount:
+        return self.stories.get(story, NOTHING)
+
+
+def pay(purse: Purse, event: AnyEvent) -> Purse:
+    change = msgspec.structs.replace
+    match event:
+        case Charged(story=story):
+            amount = amount_of(event)
+            stories = purse.stories | {story: purse.of(story) + amount} if story else purse.stories
+            return change(purse, run=purse.run + amount, stories=stories)
+        case SpendingSeen(elsewhere=elsewhere, stories=earlier):
+            stories = purse.stories | {name: purse.of(name) + amount for name, amount in earlier.items()}
+            return change(purse, elsewhere=elsewhere, stories=stories if earlier else purse.stories)
+        case Foreseen(chance=chance):
+            return change(purse, chance=chance)
+        case _:
+            return purse
+
+
+def amount_of(charged: Charged) -> Amount:
+    known = micros(charged.usd)
+    return Amount(known or 0, whole_tokens(charged.tokens), int(known is None))

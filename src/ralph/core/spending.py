@@ -1,0 +1,189 @@
+"""Money and tokens: amounts that add up to the same in whatever order, the budgets, and what is left of them. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+
+MICROS = 1_000_000
+"""Of a dollar. Sums are kept in whole ones: the same figures give the same sum, however they are added."""
+_MOST = 10**9
+"""Dollars, and thousands of tokens, of one session; whoever reports more reports nonsense."""
+_NOTHING = 1000
+"""What is less than this part of a budget counts as nothing: a client stops at its limit, give or take a little."""
+
+
+class Basis(StrEnum):
+    """Where a figure comes from."""
+
+    REPORTED = "reported"
+    ESTIMATED = "estimated"
+    """Tokens at list prices."""
+    RESERVED = "reserved"
+    """The session was killed, and nobody knows: what was set aside for it counts."""
+    UNKNOWN = "unknown"
+
+
+class Amount(Struct, frozen=True):
+    micros: int = 0
+    tokens: int = 0
+    unknown: int = 0
+    """Sessions whose cost nobody knows; their tokens are in the sum."""
+
+    @property
+    def usd(self) -> float:
+        return self.micros / MICROS
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.micros + other.micros, self.tokens + other.tokens, self.unknown + other.unknown)
+
+
+NOTHING = Amount()
+
+
+def total(amounts: Iterable[Amount]) -> Amount:
+    micros = tokens = unknown = 0
+    for amount in amounts:
+        micros, tokens, unknown = micros + amount.micros, tokens + amount.tokens, unknown + amount.unknown
+    return Amount(micros, tokens, unknown)
+
+
+def micros(usd: float | None) -> int | None:
+    """None for what is no sum of money: an agent may report anything."""
+    if usd is None or isinstance(usd, bool) or not math.isfinite(usd) or not 0 <= usd <= _MOST:
+        return None
+    return round(usd * MICROS)
+
+
+def whole_tokens(count: int) -> int:
+    return count if 0 <= count <= _MOST * 1000 else 0
+
+
+class Budget(Struct, frozen=True):
+    """The bounds of what may be spent. 0: no bound."""
+
+    run_usd: float = 0
+    story_usd: float = 0
+    day_usd: float = 0
+    workspace_usd: float = 0
+    run_tokens: int = 0
+    story_tokens: int = 0
+    day_tokens: int = 0
+    workspace_tokens: int = 0
+    least_chance: float = 0
+    """Stop when the chance to finish within these bounds falls below it."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Other runs spend from it, too."""
+        return bool(self.day_usd or self.workspace_usd or self.day_tokens or self.workspace_tokens)
+
+    @property
+    def has_tokens(self) -> bool:
+        return bool(self.run_tokens or self.story_tokens or self.day_tokens or self.workspace_tokens)
+
+    @property
+    def is_set(self) -> bool:
+        return self.is_shared or self.has_tokens or bool(self.run_usd or self.story_usd)
+
+
+class Elsewhere(Struct, frozen=True):
+    """What the ledger of the workspace says: of all its runs, this one included."""
+
+    day: Amount = NOTHING
+    ever: Amount = NOTHING
+    held: Amount = NOTHING
+    """Set aside by other runs that are at work."""
+
+
+class Scope(StrEnum):
+    RUN = "run"
+    STORY = "story"
+    DAY = "day"
+    WORKSPACE = "workspace"
+
+
+class Room(Struct, frozen=True):
+    """One budget: how much it is, how much of it is spent, and how much others have set aside."""
+
+    scope: Scope
+    is_money: bool
+    limit: int
+    """Micros, or tokens."""
+    spent: int
+    held: int = 0
+
+    @property
+    def left(self) -> int:
+        return max(self.limit - self.spent - self.held, 0)
+
+    @property
+    def is_spent(self) -> bool:
+        return self.limit - self.spent <= self.limit // _NOTHING
+
+    @property
+    def is_taken(self) -> bool:
+        """Nothing is left, but others may give back what they have set aside."""
+        return not self.is_spent and self.limit - self.spent - self.held <= self.limit // _NOTHING
+
+    @property
+    def key(self) -> str:
+        return f"budget.{self.scope.value}_{'usd' if self.is_money else 'tokens'}"
+
+
+def rooms(budget: Budget, run: Amount, elsewhere: Elsewhere) -> Iterator[Room]:
+    """Every budget that is set, but for those of the stories."""
+    yield from _both(Scope.RUN, budget.run_usd, budget.run_tokens, run, NOTHING)
+    yield from _both(Scope.DAY, budget.day_usd, budget.day_tokens, elsewhere.day, elsewhere.held)
+    yield from _both(Scope.WORKSPACE, budget.workspace_usd, budget.workspace_tokens, elsewhere.ever, elsewhere.held)
+
+
+def story_rooms(budget: Budget, spent: Amount) -> Iterator[Room]:
+    yield from _both(Scope.STORY, budget.story_usd, budget.story_tokens, spent, NOTHING)
+
+
+def _both(scope: Scope, usd: float, tokens: int, spent: Amount, held: Amount) -> Iterator[Room]:
+    if usd > 0:
+        yield Room(scope, True, max(micros(usd) or 0, 1), spent.micros, held.micros)
+    if tokens > 0:
+        yield Room(scope, False, tokens, spent.tokens, held.tokens)
+
+
+def overspent(budget: Budget, stories: dict[str, Amount]) -> dict[str, Room]:
+    """Stories that have used up their own budget, and are set aside."""
+    if not budget.story_usd and not budget.story_tokens:
+        return {}
+    found: dict[str, Room] = {}
+    for story, spent in stories.items():
+        for room in story_rooms(budget, spent):
+            if room.is_spent:
+                found.setdefault(story, room)
+    return found
+
+
+def share(found: Iterable[Room], session: int | None, dearest: int) -> int | None:
+    """Micros that one session may spend. None: there is no bound.
+
+    Of a budget that others share it takes half, so that they can work, too; but all of it when half would hardly be
+    enough for the dearest session so far.
+    """
+    bounds = [] if session is None else [session]
+    for room in found:
+        if room.is_money and room.scope in (Scope.DAY, Scope.WORKSPACE):
+            bounds.append(min(max(room.left // 2, 2 * dearest), room.left))
+        elif room.is_money:
+            bounds.append(room.left)
+    return min(bounds) if bounds else None
+
+
+def dollars(micros: int) -> str:
+    """Cents; a sum of less than ten cents more exactly."""
+    usd = micros / MICROS
+    return f"${usd:,.2f}" if usd >= 0.1 or not micros else f"${usd:.4f}"
+
+
+def figure(room: Room, amount: int) -> str:
+    return dollars(amount) if room.is_money else f"{amount:,} tokens"

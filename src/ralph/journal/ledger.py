@@ -1,0 +1,110 @@
+"""The ledger's file: lines that several runs append to, and what they come to.
+
+Each record is one write, between two ends of line: one that is torn by a full disk or a kill spoils no other. What is
+set aside is on the disk before the session starts; a lost settlement leaves that counted, so money is never forgotten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from ralph.core.errors import LockHeld, SetupError
+from ralph.core.ledger import Anew, Book, Day, Finished, Foretold, Iterated, Line, Reserve, Settle
+from ralph.host.files import make_folder
+from ralph.host.locks import Lock, Owner
+
+NAME = "spending.jsonl"
+_PATIENCE = 20.0
+"""Seconds to wait for another run that is setting something aside; that takes milliseconds."""
+_LARGEST = 64 * 1024
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[Line]:
+    return msgspec.json.Decoder(Reserve | Settle | Iterated | Foretold | Finished | Anew)
+
+
+def local_day(t: float) -> Day:
+    """The calendar day where the reader is. A day with a change of the clocks is one day, however long."""
+    with contextlib.suppress(OverflowError, ValueError, OSError):
+        return time.localtime(t)[:3]
+    return (9999, 12, 31)
+
+
+class Ledger:
+    """`book` is up to date after `refresh`. Nothing is made or read before that, or before the first line."""
+
+    def __init__(self, folder: Path, day_of: Callable[[float], Day] = local_day) -> None:
+        self.path = folder / NAME
+        self.book = Book(day_of)
+        self.damaged = 0
+        """Lines that could not be read: torn ones, or of a newer Ralph."""
+        self._offset = 0
+        self._encoder = msgspec.json.Encoder()
+
+    def refresh(self) -> Book:
+        """Read what is new since the last time."""
+        try:
+            with self.path.open("rb") as stream:
+                stream.seek(self._offset)
+                data = stream.read()
+        except FileNotFoundError:
+            return self.book
+        except OSError as error:
+            raise self._failed("read", error) from None
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        decode = _decoder().decode
+        for line in whole.splitlines():
+            if not line:
+                continue
+            try:
+                self.book.add(decode(line))
+            except (msgspec.DecodeError, ValueError):
+                self.damaged += 1
+        return self.book
+
+    def append(self, line: Line, *, durable: bool = False) -> None:
+        data = b"\n" + self._encoder.encode(line) + b"\n"
+        make_folder(self.path.parent, private=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        try:
+            descriptor = os.open(self.path, flags, 0o600)
+            try:
+                if os.write(descriptor, data) != len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                if durable:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise self._failed("written", error) from None
+
+    def _failed(self, what: str, error: OSError) -> SetupError:
+        return SetupError(
+            f"the ledger {self.path} cannot be {what}: {error.strerror}",
+            hint="make room or repair the disk; without it no budget can be kept",
+        )
+
+    @contextlib.contextmanager
+    def alone(self, run: str) -> Iterator[None]:
+        """Nobody else sets anything aside meanwhile."""
+        lock = Lock(self.path.with_name("spending.lock"))
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                lock.acquire(Owner.here(run))
+                break
+            except LockHeld:
+                if time.monotonic() > deadline:
+                    raise
+        with lock:
+            yield
