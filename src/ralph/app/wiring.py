@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,13 @@ def make_ground(
     def needs_setup() -> bool:
         return bool(steps.markers) and not all(marker.exists() for marker in steps.markers)
 
+    def additions() -> Sequence[str]:
+        if not (plan_state(ref, env) / "additions").is_dir():
+            return ()
+        from ralph.app.planning.adding import take_in  # few runs need it
+
+        return take_in(ref, env)
+
     def make_session(attempt: Attempt, step: dict[str, Any], feedback: str) -> Session:
         session = session_for(spec, attempt, step, feedback, desk.request, env)
         if not find_agent(config.agent.name).HOOKS:
@@ -152,6 +159,7 @@ def make_ground(
         setup_steps=pipeline(steps.setup) if steps.setup else None,
         setup_markers=steps.markers,
         needs_setup=needs_setup,
+        take_in=additions,
         run_agent=runner,
         make_session=make_session,
         patience=Patience(total=config.timeout or None, idle=config.idle_timeout or None),

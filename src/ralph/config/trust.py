@@ -103,6 +103,7 @@ def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
 _PERMISSIONS: dict[str, Any] = {
     "agent.name": "claude",
     "agent.script": "",
+    "planning.agent": "",
     "agent.env": (),
     "agent.allowed_tools": (),
     "agent.dangerously_skip_permissions": False,

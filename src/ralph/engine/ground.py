@@ -157,6 +157,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     setup_markers: tuple[Path, ...]
     """Written when setting up is done."""
     needs_setup: Callable[[], bool]
+    take_in: Callable[[], Sequence[str]] = tuple
+    """Write into the plan what a person has added while an agent was at work. Sentences about it."""
     run_agent: AgentRunner
     make_session: Callable[[Attempt, dict[str, Any], str], Session]
     """Attempt, step config and feedback → session with its prompt."""

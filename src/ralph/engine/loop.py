@@ -47,6 +47,8 @@ class Loop:
 
     def _until_stopped(self) -> Stop:
         while True:
+            for told in self._ground.take_in():
+                self._ground.journal.write(Noted(told))
             try:
                 reading: Reading = self._ground.book.load()
             except PlanError as error:

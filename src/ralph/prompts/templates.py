@@ -27,6 +27,12 @@ NAMES = (
     "tasks-prompt",
 )
 
+REVIEWERS = {"quality": "reviewer-quality", "tests": "reviewer-tests", "security": "reviewer-security"}
+"""What one of several reviewers looks at, by the reviewer's name."""
+
+PLANNING = ("add", "fix-story", "plan", "plan-rules")
+"""What agents are told that make a plan, not work on one. They have variables of their own."""
+
 VARIABLES: Mapping[str, str] = {
     "STORY_ID": "the story of this session, e.g. US-001",
     "STORY_TITLE": "its title",
@@ -50,7 +56,7 @@ _FUEL = 100_000
 
 def library(name: str) -> str:
     """The text of a template that ships with Ralph, read when asked for."""
-    if name not in NAMES:
+    if name not in NAMES and name not in PLANNING:
         raise KeyError(name)
     return (_LIBRARY / f"{name}.md").read_text("utf-8")
 

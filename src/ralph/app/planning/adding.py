@@ -1,0 +1,149 @@
+"""Puts new stories into a plan that is there: at once, or, while a run is at work, by the run, between iterations.
+
+A change of the plan during an iteration counts as the agent's own, and is put back when its work is. So what a person
+adds then waits in the state folder, where no agent comes, until the run takes it in.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ralph.app.last_run import is_at_work
+from ralph.app.planning.answer import DraftStory
+from ralph.app.planning.composing import Composed, compose
+from ralph.app.planning.done_tasks import archived_ids, has_archive, put_into_archive, to_archive
+from ralph.app.trusting import read_record, write_trust
+from ralph.app.turns import turn
+from ralph.app.workspace import plan_state, store_for
+from ralph.config.trust import Status, check_trust, commands_of_plan
+from ralph.core.changes import RemoveStory, apply
+from ralph.core.errors import BadData, NotTrusted, RalphError
+from ralph.core.plan import Plan
+from ralph.core.ports import PlanRef
+from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
+
+_INBOX = "additions"
+_TAKEN = ".taken"
+
+
+class Addition(Struct, frozen=True):
+    stories: tuple[DraftStory, ...]
+    archive: bool = False
+    """Put tasks that are done into the archive, where the layout has one."""
+    first: bool = False
+    """Before every other story."""
+    agreed: bool = False
+    """A person has seen its commands."""
+
+
+class Added(Struct, frozen=True):
+    composed: Composed
+    plan: Plan
+    """As it is now; as it will be, when a run has to take the stories in."""
+    archived: tuple[str, ...] = ()
+    waits: bool = False
+    """A run is at work, and takes them in before its next iteration."""
+    trusted: bool = True
+
+
+def add(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
+    """Write the stories, or leave them for the run that is at work."""
+    state = plan_state(ref, env)
+    if not is_at_work(state):
+        return _write(ref, addition, env)
+    if not addition.agreed and any(story.verify for story in addition.stories):
+        raise NotTrusted(
+            "a run is at work, and would run the commands of these stories, which nobody has agreed to",
+            hint="--trust agrees to them; or wait until the run has ended",
+        )
+    name = f"{time.time_ns()}.json"
+    folder = make_folder(state / _INBOX, private=True)
+    write_bytes(folder / name, msgspec.json.encode(addition) + b"\n", mode=0o600)
+    if not is_at_work(state) and (mine := _claim(folder / name)):  # the run ended in between
+        added = _write(ref, addition, env)
+        mine.unlink(missing_ok=True)
+        return added
+    plan = store_for(ref, env).load().plan
+    composed = compose(plan, addition.stories, taken=archived_ids(ref), first=addition.first)
+    return Added(composed, apply(plan, composed.changes), waits=True)
+
+
+def take_in(ref: PlanRef, env: Mapping[str, str]) -> list[str]:
+    """What waits, written into the plan: for a run, while no agent is at work. Sentences about it."""
+    folder = plan_state(ref, env) / _INBOX
+    if not folder.is_dir():
+        return []
+    told = []
+    for found in sorted(folder.iterdir()):
+        path = _claim(found)
+        if path is None:
+            continue
+        try:
+            addition = msgspec.json.decode(read_bytes(path), type=Addition)
+            if found == path and _is_in(ref, addition, env):  # a run was killed just after it had taken it in
+                path.unlink()
+                continue
+            added = _write(ref, addition, env)
+        except (msgspec.DecodeError, RalphError) as error:
+            aside = keep_aside(path)
+            told.append(f"stories that were added could not be taken in: {error}; they are kept in {aside}")
+            continue
+        path.unlink(missing_ok=True)
+        gone = f"; {', '.join(added.archived)} went into the archive" if added.archived else ""
+        told.append(f"taken in, added by a person: {', '.join(added.composed.new)}{gone}")
+    return told
+
+
+def _claim(path: Path) -> Path | None:
+    """Whoever renames it writes it, and nobody else does."""
+    if path.suffix == _TAKEN:
+        return path
+    if path.suffix != ".json":
+        return None
+    try:
+        return path.rename(path.with_suffix(_TAKEN))
+    except FileNotFoundError:
+        return None
+
+
+def _is_in(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> bool:
+    there = {(story.title, story.criteria) for story in store_for(ref, env).load().plan.stories}
+    return all((story.title.strip(), story.acceptance_criteria) in there for story in addition.stories)
+
+
+def _write(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
+    store = store_for(ref, env)
+    with turn(ref, env):
+        loaded = store.load()
+        composed = compose(loaded.plan, addition.stories, taken=archived_ids(ref), first=addition.first)
+        gone: list[str] = []
+        if addition.archive and has_archive(ref):
+            gone = to_archive(apply(loaded.plan, composed.changes))
+        changes = [*composed.changes, *(RemoveStory(story) for story in gone)]
+        store.planned(loaded, changes, {})  # before the archive is written: what cannot be written changes nothing
+        if gone:
+            put_into_archive(ref, loaded.source, gone, time.time())
+        after = store.save(loaded, changes)
+    trusted = _trust(ref, loaded.plan, after.plan, env, agreed=addition.agreed)
+    return Added(composed, after.plan, tuple(gone), trusted=trusted)
+
+
+def _trust(ref: PlanRef, before: Plan, after: Plan, env: Mapping[str, str], *, agreed: bool) -> bool:
+    """What was trusted before stays so, with the new commands if a person agreed to them."""
+    name = ref.path.relative_to(ref.root).as_posix()
+    old, new = commands_of_plan(before, name), commands_of_plan(after, name)
+    if not new:
+        return True
+    try:
+        record = read_record(ref.root, env)
+    except BadData:
+        return False
+    if check_trust(record, old).status is not Status.TRUSTED or not (agreed or set(new) <= set(old)):
+        return check_trust(record, new).status is Status.TRUSTED
+    write_trust(ref.root, new, env)
+    return True

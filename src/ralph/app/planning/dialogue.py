@@ -1,0 +1,214 @@
+"""The conversation: rounds of questions, an answer that is repaired once, a plan that is linted, a person's word.
+
+Every session is a fresh agent that is told everything so far. Nothing is written here but the draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ralph.app.planning.answer import Answer, Form, Unusable, read_answer, schema_for
+from ralph.app.planning.composing import compose
+from ralph.app.planning.draft import Draft, Drafts
+from ralph.app.planning.findings import NO_CHECK, denied, findings
+from ralph.app.planning.ordering import in_order
+from ralph.app.planning.person import Decision, Person, Proposal, Word
+from ralph.app.planning.sessions import Sessions
+from ralph.app.planning.target import Target, described, with_checks
+from ralph.core.errors import BadData, IllegalChange
+from ralph.core.problems import Problem
+from ralph.core.text import one_line
+from ralph.prompts.planning import Exchange, PlanBriefing, build_plan_prompt
+
+_NO_PREFERENCE = "No preference: decide yourself, and write down what you chose."
+_ENOUGH = "Ask no more. Decide everything else yourself, and write down what you assumed."
+_LONGEST_PREVIOUS = 100_000
+
+Examine = Callable[[Proposal], list[Problem]]
+"""What else is wrong with a proposal, for one kind of call."""
+
+
+class Dialogue:
+    def __init__(
+        self,
+        *,
+        target: Target,
+        sessions: Sessions,
+        person: Person,
+        drafts: Drafts,
+        draft: Draft,
+        briefing: PlanBriefing,
+        form: Form,
+        env: dict[str, str],
+        taken: tuple[str, ...] = (),
+        first: bool = False,
+        examine: Examine = lambda _: [],
+    ) -> None:
+        self._target = target
+        self._sessions = sessions
+        self._person = person
+        self._drafts = drafts
+        self._draft = draft
+        self._briefing = briefing
+        self._form = form
+        self._env = env
+        self._taken = taken
+        self._first = first
+        self._examine = examine
+
+    def hold(self) -> Proposal | None:
+        """Until there is a plan that can be written. None: it was dropped."""
+        answer, problems, feedback, was_told = None, tuple[str, ...](), "", False
+        if self._draft.answer:
+            answer = msgspec.json.decode(self._draft.answer, type=Answer)
+        while True:
+            if answer is None or problems or feedback:
+                answer = self._ask(answer, problems, feedback)
+                problems, feedback = (), ""
+                self._keep(answer=msgspec.json.encode(answer).decode())
+            proposal = self._propose(answer)
+            if not was_told and (found := _for_the_agent(proposal)):
+                was_told, problems = True, tuple(map(_told, found))
+                self._person.tell(f"{len(problems)} findings in the plan: the agent puts them right")
+                continue
+            if not self._person.can_be_asked:
+                _refuse(proposal)
+                return proposal
+            decided, proposal = self._decide(proposal)
+            if decided.word is not Word.REVISE:
+                return proposal if decided.word is Word.ACCEPT else None
+            answer, feedback, was_told = proposal.answer, decided.feedback, False
+
+    def _ask(self, before: Answer | None, problems: tuple[str, ...], feedback: str) -> Answer:
+        """One usable answer. Questions are passed on; what cannot be used is said to the agent, once."""
+        previous = msgspec.json.format(msgspec.json.encode(before)).decode() if before else ""
+        is_repaired = False
+        while True:
+            said = self._sessions.ask(*self._prompt(previous, problems, feedback))
+            if said.put_back:
+                files = ", ".join(one_line(path, 60) for path in said.put_back[:5])
+                self._person.tell(f"the agent changed {files}: put back", warning=True)
+                if said.rescue:
+                    self._person.tell(f"what it wrote is in {said.rescue}; `git show {said.rescue}:PATH` shows a file")
+            try:
+                answer = read_answer(said.text, self._form)
+            except Unusable as error:
+                if is_repaired:
+                    raise self._given_up(error) from None
+                is_repaired = True
+                self._person.tell(f"the answer cannot be used ({error}): the agent is told, and answers again")
+                previous, problems = said.text[:_LONGEST_PREVIOUS], tuple(map(_told, error.problems))
+                continue
+            if not answer.questions:
+                return answer
+            self._pass_on(answer)
+            is_repaired = False
+            if before is None:
+                previous, problems = "", ()
+
+    def _prompt(self, previous: str, problems: tuple[str, ...], feedback: str) -> tuple[str, str]:
+        schema = schema_for(self._form)
+        briefing = msgspec.structs.replace(
+            self._briefing,
+            dialogue=self._draft.dialogue,
+            may_ask=self._form.may_ask,
+            schema=msgspec.json.format(msgspec.json.encode(schema)).decode(),
+            previous=previous,
+            problems=problems,
+            feedback=feedback,
+        )
+        return build_plan_prompt(briefing), msgspec.json.encode(schema).decode()
+
+    def _pass_on(self, answer: Answer) -> None:
+        """Ask the person. Each answer is kept at once."""
+        total = len(answer.questions)
+        for number, question in enumerate(answer.questions, 1):
+            given = self._person.answer(question, number, total)
+            if given is None:
+                self._form = msgspec.structs.replace(self._form, may_ask=False)
+                self._keep(dialogue=(*self._draft.dialogue, Exchange(question.question, _ENOUGH)))
+                return
+            said = given.strip() or _NO_PREFERENCE
+            self._keep(dialogue=(*self._draft.dialogue, Exchange(question.question, said)))
+
+    def _keep(self, **changes: object) -> None:
+        self._draft = msgspec.structs.replace(self._draft, **changes)
+        self._drafts.keep(self._draft)
+
+    def _propose(self, answer: Answer) -> Proposal:
+        target = described(with_checks(self._target, answer.verify_commands, self._env), answer.description)
+        composed = compose(target.plan, in_order(answer.stories), taken=self._taken, first=self._first)
+        problems = list(denied(target, answer.verify_commands))
+        try:
+            after = target.store.planned(target.base, composed.changes, {})
+        except (IllegalChange, BadData) as error:
+            problem = Problem("unwritable", f"the plan cannot be written: {error.message}", hint=error.hint)
+            return Proposal(target, answer, composed, target.base, (*problems, problem))
+        problems += findings(target, after, composed.new)
+        proposal = Proposal(target, answer, composed, after, tuple(problems))
+        return msgspec.structs.replace(proposal, problems=(*problems, *self._examine(proposal)))
+
+    def _decide(self, proposal: Proposal) -> tuple[Decision, Proposal]:
+        """Until a person has decided. What was edited is looked at like an agent's answer."""
+        kept = ""
+        while True:
+            decision = self._person.decide(proposal)
+            match decision.word:
+                case Word.ACCEPT if proposal.errors:
+                    self._person.tell("there are errors in it: edit or revise it first", warning=True)
+                    continue
+                case Word.EDIT:
+                    text = self._person.edit(kept or _editable(proposal.answer), "plan.json")
+                    try:
+                        edited = read_answer(
+                            text, msgspec.structs.replace(self._form, may_ask=False, requirements=False)
+                        )
+                    except Unusable as error:
+                        kept = text
+                        for problem in error.problems:
+                            self._person.tell(_told(problem), warning=True)
+                        continue
+                    kept = ""
+                    answer = msgspec.structs.replace(edited, requirements=proposal.answer.requirements)
+                case Word.EDIT_REQUIREMENTS:
+                    page = self._person.edit(proposal.answer.requirements, "requirements.md")
+                    answer = msgspec.structs.replace(proposal.answer, requirements=page)
+                case _:
+                    return decision, proposal
+            self._keep(answer=msgspec.json.encode(answer).decode())
+            proposal = self._propose(answer)
+
+    def _given_up(self, error: Unusable) -> BadData:
+        kept = " (your answers are kept: --resume-draft goes on)" if self._draft.dialogue else ""
+        return BadData(
+            f"the agent was told what is wrong with its answer, and the next one cannot be used either: {error}",
+            hint=f"what it said is in {self._sessions.raw}; do it again{kept}",
+        )
+
+
+def _editable(answer: Answer) -> str:
+    """What a person edits: everything but the page with the requirements."""
+    document = msgspec.to_builtins(answer)
+    for name in ("questions", "requirements"):
+        document.pop(name)
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _told(problem: Problem) -> str:
+    where = problem.where.path or (f"story {problem.story}" if problem.story else "")
+    said = f"{where}: {problem.message}" if where and where not in problem.message else problem.message
+    return f"{said} ({problem.hint})" if problem.hint else said
+
+
+def _for_the_agent(proposal: Proposal) -> list[Problem]:
+    """What it can put right. Checks of a plan that is there are a person's."""
+    return [p for p in proposal.problems if not (p.code in NO_CHECK and proposal.target.exists)]
+
+
+def _refuse(proposal: Proposal) -> None:
+    """Nobody looks at the plan, so it has to be without findings. That a project has no checks is not the plan's."""
+    problems = [problem for problem in proposal.problems if problem.code not in NO_CHECK]
+    if problems:
+        raise BadData.of(problems)

@@ -1,0 +1,66 @@
+"""`.ralph/prd_archive.json`: tasks of the layout `steps` that are done, out of the way when more work comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ralph.core.errors import BadData
+from ralph.core.plan import Plan
+from ralph.core.ports import PlanRef
+from ralph.core.problems import Place
+from ralph.host.files import read_bytes, write_bytes
+
+FILE = "prd_archive.json"
+
+
+def has_archive(ref: PlanRef) -> bool:
+    """Whether done tasks of this layout leave the plan; in the others they stay until the plan is put away."""
+    return ref.layout == "steps"
+
+
+def archive_path(ref: PlanRef) -> Path:
+    return ref.folder / FILE
+
+
+def to_archive(plan: Plan, needed: Iterable[str] = ()) -> list[str]:
+    """Tasks that are done and that nobody waits for."""
+    waited_for = {wanted for story in plan.stories if not story.is_done for wanted in story.depends_on} | set(needed)
+    return [story.id for story in plan.stories if story.is_done and story.id not in waited_for]
+
+
+def archived_ids(ref: PlanRef) -> tuple[str, ...]:
+    if not has_archive(ref):
+        return ()
+    return tuple(str(task.get("id", "")) for task in _read(ref)["tasks"] if isinstance(task, dict))
+
+
+def put_into_archive(ref: PlanRef, source: bytes, ids: Iterable[str], now: float) -> None:
+    """Their text as it is in the plan, with the time. One that is there already is not written twice."""
+    document = _read(ref)
+    there = {str(task.get("id", "")) for task in document["tasks"] if isinstance(task, dict)}
+    wanted = set(ids) - there
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    tasks = msgspec.json.decode(source)["tasks"]
+    document["tasks"] += [task | {"archivedAt": at} for task in tasks if str(task["id"]) in wanted]
+    write_bytes(archive_path(ref), msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+
+
+def _read(ref: PlanRef) -> dict[str, Any]:
+    """Read strictly: a damaged archive is not added to, so that nothing in it is lost."""
+    path = archive_path(ref)
+    if not path.exists():
+        return {"tasks": []}
+    try:
+        document = msgspec.json.decode(read_bytes(path, within=ref.root))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadData(
+            f"it cannot be read: {error}", where=Place(str(path)), hint="repair it, or move it away"
+        ) from None
+    if not isinstance(document, dict) or not isinstance(document.get("tasks"), list):
+        raise BadData('it has no list of "tasks"', where=Place(str(path)), hint="repair it, or move it away")
+    return document

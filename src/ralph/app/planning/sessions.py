@@ -1,0 +1,231 @@
+"""One planning session: a fresh agent that may look at everything and change nothing.
+
+Clients that can be told so have no tools to change anything. Whatever they are told, the tree is compared afterwards,
+and what is different is saved under a rescue ref and put back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ralph.agents.registry import agent as find_agent
+from ralph.app.hooking import client_settings, guard_section, writable_places
+from ralph.app.planning.overhearing import Overheard
+from ralph.app.worktree import GitWorkTree
+from ralph.config.schema import Config
+from ralph.core.agent import Outcome, Trouble
+from ralph.core.errors import LockHeld, SetupError
+from ralph.core.evidence import Ended, How
+from ralph.core.exit_codes import ExitCode
+from ralph.core.ports import HookFiles, Session
+from ralph.core.text import one_line
+from ralph.engine.agent_run import AgentRunner, Patience
+from ralph.host.files import make_folder, write_bytes
+from ralph.host.locks import Lock, Owner
+from ralph.host.repo import Repo
+from ralph.host.signals import StopSignal
+from ralph.journal.writing import Journal, Listener
+
+_LOOKS = "Read,Grep,Glob"
+_GIT = ("log", "show", "diff", "status", "ls-files", "grep", "blame")
+TOOLS = f"{_LOOKS},Bash"
+ALLOWED = ",".join([_LOOKS, *(f"Bash(git {word}{end})" for word in _GIT for end in ("", " *"))])
+DISALLOWED = "Edit,Write,MultiEdit,NotebookEdit"
+_OPUS = {"claude": "opus"}
+_FIXES = {
+    Trouble.AUTHENTICATION: "log the agent in, or set its API key",
+    Trouble.MODEL: "choose another model with --model, or set planning.model",
+    Trouble.LIMIT: "wait until it ends",
+    Trouble.BUDGET: "raise agent.budget_usd",
+    Trouble.UNGUARDED: "see that the client runs hooks: no --bare, no disableAllHooks; or set canary to warn or off",
+}
+
+
+class Interrupted(SetupError):
+    """A person, or the system, stopped it. What was answered so far is kept."""
+
+    def __init__(self, code: ExitCode, hint: str) -> None:
+        super().__init__("stopped; nothing in the workspace was changed", hint=hint)
+        self.exit_code = code
+
+
+class Said(Struct, frozen=True):
+    text: str
+    cost_usd: float | None = None
+    put_back: tuple[str, ...] = ()
+    """Files that the agent had changed."""
+    rescue: str = ""
+    """Where its version of them is."""
+
+
+def planning_agent(config: Config) -> str:
+    return config.planning.agent or config.agent.name
+
+
+def planning_model(config: Config) -> str:
+    return config.planning.model or _OPUS.get(planning_agent(config), config.agent.model)
+
+
+class Sessions:
+    """The sessions of one call of `ralph plan`, `add` or `fix`. Each is a process of its own."""
+
+    def __init__(
+        self,
+        *,
+        root: Path,
+        repo: Repo | None,
+        config: Config,
+        env: Mapping[str, str],
+        folder: Path,
+        kind: str,
+        stop: StopSignal,
+        listeners: Sequence[Listener] = (),
+    ) -> None:
+        self._root = root
+        self._repo = repo
+        self._config = config
+        self._env = env
+        self._folder = make_folder(folder, private=True)
+        self._kind = kind
+        self._stop = stop
+        self._listeners = listeners
+        self._count = 0
+
+    @property
+    def raw(self) -> Path:
+        """Everything the agents said, for whoever wants to know."""
+        return self._folder / "raw"
+
+    def ask(self, prompt: str, schema: str) -> Said:
+        self._count += 1
+        heard = Overheard(find_agent(planning_agent(self._config)))
+        heard.find(self._session(prompt, schema, None), self._env.get("PATH", ""))  # a missing one is said as it is
+        with self._unchanged() as changes:
+            ended, outcome = self._run(heard, prompt, schema)
+        if self._stop.requested:
+            raise Interrupted(self._stop.exit_code or ExitCode.INTERRUPTED, "do it again; --resume-draft goes on")
+        self._refuse_trouble(ended, outcome, heard.answer)
+        files, rescue = changes[0] if changes else ((), "")
+        return Said(heard.answer, outcome.cost_usd, files, rescue)
+
+    def _run(self, heard: Overheard, prompt: str, schema: str) -> tuple[Ended, Outcome]:
+        journal = Journal(self._folder / f"events-{self._count:04}.jsonl", time.time)
+        for listener in self._listeners:
+            journal.listen(listener)
+        config = self._config
+        runner = AgentRunner(
+            lambda _: heard,
+            journal,
+            self._stop,
+            run=self._folder.name,
+            raw_folder=self.raw,
+            env=self._env,
+            wanted_env=config.agent.env,
+            promise="",
+            canary=config.canary,
+        )
+        hooks = self._hooks() if heard.HOOKS else None
+        try:
+            patience = Patience(total=config.timeout or None, idle=config.idle_timeout or None)
+            return runner(self._session(prompt, schema, hooks), self._kind, patience)
+        finally:
+            journal.close()
+
+    def _session(self, prompt: str, schema: str, hooks: HookFiles | None) -> Session:
+        config = self._config.agent
+        own = planning_agent(self._config) == config.name
+        return Session(
+            prompt=prompt,
+            cwd=self._root,
+            model=planning_model(self._config),
+            tools=TOOLS,
+            allowed_tools=ALLOWED,
+            disallowed_tools=DISALLOWED,
+            schema=schema,
+            fallback_model=config.fallback_model,
+            budget_usd=config.budget_usd,
+            keep=config.keep_sessions,
+            command=config.command if own else (),
+            script=self._root / config.script if config.script else None,
+            story=self._kind,
+            title=self._kind,
+            iteration=self._count,
+            attempt=self._count,
+            is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
+            hooks=hooks,
+        )
+
+    def _hooks(self) -> HookFiles:
+        """The command guard, and the sign of life of the hooks. Nothing may be edited, so nothing has to be read."""
+        state = make_folder(self._folder / "hooks" / f"{self._count:04}", private=True)
+        nonce = os.urandom(16).hex()
+        policy = {
+            "nonce": nonce,
+            "pid": os.getpid(),
+            "run": self._folder.name,
+            "mode": "plan",
+            "workspace": str(self._root),
+            "state": str(state),
+            "records": str(state / "records.jsonl"),
+            "writable": writable_places(self._env),
+            "protected": ["*"],
+            "guard": guard_section(self._config),
+        }
+        write_bytes(state / "policy.json", msgspec.json.encode(policy), mode=0o600, durable=False)
+        write_bytes(state / "settings.json", msgspec.json.encode(client_settings()), mode=0o600, durable=False)
+        env = {"RALPH_POLICY": str(state / "policy.json"), "RALPH_NONCE": nonce}
+        return HookFiles(state / "settings.json", env, state / "records.jsonl", state)
+
+    @contextlib.contextmanager
+    def _unchanged(self) -> Iterator[list[tuple[tuple[str, ...], str]]]:
+        """Look at the tree before and after. Where a run is at work, what changes is the run's own to judge."""
+        found: list[tuple[tuple[str, ...], str]] = []
+        if self._repo is None:
+            yield found
+            return
+        lock = Lock(self._repo.git_dir / "ralph-run")
+        try:
+            lock.acquire(Owner.here(self._folder.name))
+        except LockHeld:
+            yield found
+            return
+        try:
+            tree = GitWorkTree(self._repo, self._folder / "index", {}, self._stop)
+            before = tree.checkpoint()
+            try:
+                yield found
+            finally:
+                after = tree.inspect(before)
+                if after.changed or after.commits or not after.sound:
+                    message = f"ralph: what the {self._kind} agent changed"
+                    done = tree.roll_back(before, f"{self._folder.name}/{self._count}", message)
+                    found.append((after.changed or after.notices, done.ref))
+        finally:
+            lock.release()
+
+    def _refuse_trouble(self, ended: Ended, outcome: Outcome, answer: str) -> None:
+        """An answer counts however the client ended; without one, say why there is none."""
+        trouble = outcome.trouble
+        if trouble in _FIXES:
+            said = one_line(outcome.detail or outcome.text or str(trouble), 300)
+            error = SetupError(f"the planning agent could not work: {said}", hint=_FIXES[trouble])
+            if trouble is Trouble.LIMIT:
+                error.exit_code = ExitCode.USAGE_LIMIT
+            raise error
+        if answer.strip() and trouble in (None, Trouble.PERMISSION, Trouble.EMPTY):
+            return
+        if trouble in (Trouble.TRANSPORT, Trouble.CONTEXT, Trouble.OTHER) and not outcome.ok:
+            raise SetupError(
+                f"the planning agent gave no answer: {one_line(outcome.detail or str(trouble), 300)}",
+                hint="do it again; --resume-draft goes on with what you have answered",
+            )
+        if ended.how is How.FAILED_TO_START or not ended.well:
+            said = ended.detail or f"it ended with {ended.how.value}, exit code {ended.code}"
+            raise SetupError(f"the planning agent failed: {one_line(said, 300)}", hint=f"what it said is in {self.raw}")

@@ -1,0 +1,136 @@
+"""Where a plan goes: a new place, one with nothing but examples in it, or a plan that has stories already."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ralph.app.linting import has_checks
+from ralph.app.planning.composing import is_untouched
+from ralph.app.project_files import RealTree
+from ralph.app.scaffold import DEFAULT_LAYOUT, Request, fresh_files, refer
+from ralph.app.toolchain import ProposedCheck, Toolchain, find
+from ralph.app.workspace import Choice, find_plans, store_for
+from ralph.config.layers import Settings, load
+from ralph.core.errors import BadData
+from ralph.core.plan import Plan
+from ralph.core.ports import PlanRef
+from ralph.host.files import read_bytes
+from ralph.plans.beside import Sidecar
+from ralph.plans.json_text import Style, dump
+from ralph.plans.store import Loaded, PlanStore
+from ralph.prompts.templates import library, render
+
+_LARGEST = 1_000_000
+
+
+class Target(Struct, frozen=True):
+    ref: PlanRef
+    request: Request
+    store: PlanStore
+    settings: Settings
+    toolchain: Toolchain
+    base: Loaded
+    """The plan as it is, or as a new one begins."""
+    exists: bool
+    """The plan's file is there."""
+    requirements: Path
+    written: str = ""
+    """What the page with the requirements says, if a person has written something there."""
+
+    @property
+    def plan(self) -> Plan:
+        return self.base.plan
+
+    @property
+    def has_stories(self) -> bool:
+        """Stories of a person's: new ones are added, and nothing else is touched."""
+        return self.exists and not is_untouched(self.plan)
+
+    @property
+    def has_checks(self) -> bool:
+        return has_checks(self.settings.config) or bool(self.toolchain.checks)
+
+
+def find_target(request: Request, env: Mapping[str, str], *, any_layout: bool) -> Target:
+    """`any_layout`: no layout was asked for, so the one plan that is there is meant, if it can be found."""
+    ref = _existing(request) if any_layout else None
+    ref = ref or refer(request)
+    request = msgspec.structs.replace(request, layout=ref.layout)
+    toolchain = find(RealTree(ref.root))
+    return open_target(ref, request, toolchain, env)
+
+
+def open_target(ref: PlanRef, request: Request, toolchain: Toolchain, env: Mapping[str, str]) -> Target:
+    settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags={})
+    store = store_for(ref, env)
+    exists = ref.path.exists()
+    base = store.load() if exists else _beginning(ref, request, toolchain, store)
+    where = store.layout.locations(ref)
+    page = where.requirements or (where.specs or ref.folder) / "requirements.md"
+    return Target(ref, request, store, settings, toolchain, base, exists, page, _written(page, ref.root))
+
+
+def with_checks(target: Target, commands: tuple[str, ...], env: Mapping[str, str]) -> Target:
+    """Commands that the planner proposes for the whole project count where the project has none of its own."""
+    if not commands or target.toolchain.checks or target.exists:
+        return target
+    names = [f"check-{number}" if number > 1 else "check" for number in range(1, len(commands) + 1)]
+    checks = [
+        ProposedCheck(name, command, "proposed with the plan", "no file of the project says so")
+        for name, command in zip(names, commands, strict=True)
+    ]
+    toolchain = Toolchain(tuple(checks), (), target.toolchain.warnings)
+    return open_target(target.ref, target.request, toolchain, env)
+
+
+def described(target: Target, description: str) -> Target:
+    """A new plan in JSON says in a sentence what it is about."""
+    if target.exists or not description.strip() or target.ref.path.suffix != ".json":
+        return target
+    document: dict[str, Any] = msgspec.json.decode(target.base.source)
+    document["description"] = description.strip()
+    source = dump(document, Style()) + b"\n"
+    return msgspec.structs.replace(target, base=_loaded(target.store, source))
+
+
+def _existing(request: Request) -> PlanRef | None:
+    layout = "" if request.layout == DEFAULT_LAYOUT else request.layout
+    found = find_plans(request.root, Choice(layout, ralph_dir=request.ralph_dir))
+    if request.name:
+        found = [ref for ref in found if ref.name in (request.name, f"PRD-{request.name}")]
+    return found[0] if len(found) == 1 and found[0].path.exists() else None
+
+
+def _beginning(ref: PlanRef, request: Request, toolchain: Toolchain, store: PlanStore) -> Loaded:
+    name = ref.path.relative_to(ref.root).as_posix()
+    [source] = [file.data for file in fresh_files(ref, request, toolchain) if file.path == name]
+    return _loaded(store, source)
+
+
+def _loaded(store: PlanStore, source: bytes) -> Loaded:
+    plan = store.layout.parse(source, str(store.ref.path))
+    return Loaded(plan, plan, source, Sidecar())
+
+
+def _written(page: Path, root: Path) -> str:
+    """Nothing when there is only the page that a new plan begins with."""
+    with contextlib.suppress(BadData):
+        text = read_bytes(page, within=root, limit=_LARGEST).decode("utf-8-sig", "replace")
+        return text if _own_words(text) else ""
+    return ""
+
+
+def _own_words(text: str) -> set[str]:
+    """Lines that no template has."""
+    known: set[str] = set()
+    for name in ("prd", "requirements"):
+        known |= {line.strip() for line in render(library(name), {"PROJECT_NAME": ""}, name).splitlines()}
+    known.add("What is wanted, and why. The tasks come from this page.")
+    lines = {line.strip() for line in text.splitlines()}
+    return {line for line in lines - known if line and not line.startswith("# ")}
