@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from ralph.checks.tamper.examine import FileChange, examine, tests_to_put_back
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Story
@@ -17,6 +19,9 @@ from ralph.host.trees import Changed, changes
 
 _MOST_FILES = 500
 _LARGEST = 1_000_000
+
+_ABOUT_THE_CODE = frozenset({"test-detected", "answers-hard-coded", "warnings-silenced"})
+"""Findings in the code under test: putting that back would undo the work itself."""
 
 RunChecks = Callable[[], tuple[CheckResult, ...]]
 
@@ -61,35 +66,51 @@ def suspicions(
     commands: Sequence[str],
     protected: Sequence[str],
     run_checks: RunChecks,
+    *,
+    weigh: bool = False,
 ) -> tuple[Suspicion, ...]:
-    """What is doubtful between two trees. `run_checks` is called while tests that were edited are as they were."""
+    """What is doubtful between two trees. `run_checks` is called while tests that were edited are as they were.
+
+    `weigh`: also find out whether the checks pass only because of what is doubtful.
+    """
     found = changes(repo, before, after)
     files = file_changes(repo, found)
     words = "\n".join((story.title, story.description, *story.criteria, story.notes)) if story else ""
     listed = examine(files, story_text=words, check_commands=commands, protected=protected)
     doubts = [Suspicion(f.code, f.path, f.message, f.line, f.severity == "high") for f in listed]
-    edited = set(tests_to_put_back(files))
-    if edited and not any(doubt.is_grave for doubt in doubts):
-        doubts += _with_old_tests(shadow, [change for change in found if change.path in edited], run_checks)
-    return tuple(doubts)
+    grave = [doubt for doubt in doubts if doubt.is_grave]
+    if grave and not weigh:
+        return tuple(doubts)
+    wanted = {*tests_to_put_back(files), *(doubt.path for doubt in grave if doubt.code not in _ABOUT_THE_CODE)}
+    if not wanted:
+        return tuple(doubts)
+    shown = _with_old_files(shadow, [change for change in found if change.path in wanted], run_checks)
+    if shown and grave:
+        doubts = [replace(doubt, is_decisive=doubt.is_grave) for doubt in doubts]
+    return (*doubts, *shown)
 
 
-def _with_old_tests(shadow: Shadow, edited: list[Changed], run_checks: RunChecks) -> list[Suspicion]:
+def _with_old_files(shadow: Shadow, edited: list[Changed], run_checks: RunChecks) -> list[Suspicion]:
     """An edited expectation shows as a failure of the test as it was. The agent's version is put back in any case."""
+    _remove(shadow, edited, "A")
     write_files(shadow, [_backwards(change) for change in edited if change.status != "A"])
     try:
         results = run_checks()
     finally:
         write_files(shadow, [change for change in edited if change.status != "D"])
-        for change in edited:
-            if change.status == "D":
-                (shadow.root / change.path).unlink(missing_ok=True)
+        _remove(shadow, edited, "D")
     failing = [result for result in results if result.required and not result.passed]
     paths = ", ".join(one_line(change.path, 60) for change in edited[:3])
     return [
         Suspicion("edited-expectation", edited[0].path, f"{result.name!r} fails with {paths} as it was before")
         for result in failing[:3]
     ]
+
+
+def _remove(shadow: Shadow, edited: list[Changed], status: str) -> None:
+    for change in edited:
+        if change.status == status:
+            (shadow.root / change.path).unlink(missing_ok=True)
 
 
 def _backwards(change: Changed) -> Changed:

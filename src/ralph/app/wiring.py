@@ -139,7 +139,13 @@ def make_ground(
 
         commands = [check.command for check in choose(config, attempt.reading.plan, attempt.story, "story")]
         return work_tree.suspicions(
-            attempt.checkpoint, inspection.tree, attempt.story, commands, config.protected, run_checks
+            attempt.checkpoint,
+            inspection.tree,
+            attempt.story,
+            commands,
+            config.protected,
+            run_checks,
+            weigh=config.tamper == "review" and config.review.enabled,
         )
 
     return Ground(

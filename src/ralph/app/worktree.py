@@ -112,12 +112,18 @@ class GitWorkTree:
         commands: Sequence[str],
         protected: Sequence[str],
         run_checks: Callable[[], tuple[CheckResult, ...]],
+        *,
+        weigh: bool = False,
     ) -> tuple[Suspicion, ...]:
         from ralph.app.tampering import suspicions  # only what would be accepted is looked at
 
+        def check() -> tuple[CheckResult, ...]:
+            self._inspected = ""  # files were put back, and the private index knows
+            return run_checks()
+
         before = _checkpoint(checkpoint).tree
         shadow = shadow_of(self._repo, self._index)
-        return suspicions(self._repo, shadow, before, tree, story, commands, protected, run_checks)
+        return suspicions(self._repo, shadow, before, tree, story, commands, protected, check, weigh=weigh)
 
     def _unlock(self, before: Checkpoint) -> None:
         """A git of the agent may have been ended at work: what it locked would keep the loop from committing."""

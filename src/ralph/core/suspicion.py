@@ -11,7 +11,7 @@ class Tamper(StrEnum):
     """What follows from a suspicion."""
 
     REVIEW = "review"
-    """A review has to look at it; where there is no review, the work is rejected."""
+    """A review has to look at it. Where there is none, or where the checks fail without it, the work is rejected."""
     REJECT = "reject"
     OFF = "off"
 
@@ -22,6 +22,8 @@ class Suspicion(Struct, frozen=True):
     message: str
     line: int = 0
     is_grave: bool = True
+    is_decisive: bool = False
+    """The checks pass only because of it, and the story does not ask for it: there is nothing left to review."""
 
     def __str__(self) -> str:
         return f"{self.path}{f':{self.line}' if self.line else ''}: {self.message}"

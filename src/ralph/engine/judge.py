@@ -97,11 +97,15 @@ def _accept(evidence: Evidence, changes: list[Change], notices: list[str]) -> Ve
 
 
 def _unless_tampered(evidence: Evidence, accepted: Verdict, notices: list[str]) -> Verdict:
-    """Passing checks prove nothing when the tests were weakened. A review can tell; without one it is rejected."""
+    """Passing checks prove nothing when the tests were weakened. A review can tell; without one it is rejected.
+
+    So it is where the checks fail with the tests as they were: an approval would be the only proof.
+    """
     grave = [str(doubt) for doubt in evidence.suspicions if doubt.is_grave]
     if not grave or evidence.tamper is Tamper.OFF:
         return accepted
-    if evidence.tamper is Tamper.REVIEW and evidence.review:
+    is_decided = any(doubt.is_decisive for doubt in evidence.suspicions)
+    if evidence.tamper is Tamper.REVIEW and evidence.review and not is_decided:
         looked_at = tuple(f"a review has to look at {doubt}" for doubt in grave[:_MOST_DOUBTS])
         return msgspec.structs.replace(accepted, notices=(*accepted.notices, *looked_at))
     reasons = ["the checks pass, but tests or checks were tampered with", *grave[:_MOST_DOUBTS]]
