@@ -67,8 +67,43 @@ def archive(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: floa
         return put_away(opened, dates, label=label, keep=keep, now=now, env=env)
 
 
+class Shelved(Struct, frozen=True):
+    """A complete copy of a plan. Nothing has been removed yet."""
+
+    path: Path
+    manifest: Manifest
+    items: tuple[Item, ...]
+    looks: dict[Path, Look]
+    """How each file looked when it was copied."""
+
+    @property
+    def going(self) -> set[Path]:
+        """What the archive stands for, and nobody has changed since."""
+        return {i.source for i in self.items if not i.stays and look(i.source) == self.looks[i.source]}
+
+
 def put_away(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: float, env: Mapping[str, str]) -> Archived:
     """For whoever holds the plan's lock."""
+    ref = opened.ref
+    shelved = shelve(opened, dates, label=label, keep=keep, now=now, env=env)
+    going = shelved.going
+    fresh = _start_afresh(ref, going, now) if keep or not owns_its_folder(ref) else ()
+    remove(ref, going - {ref.root / path for path in fresh})
+    (plan_state(ref, env) / "beside.json").unlink(missing_ok=True)
+    if fresh:
+        trust_own(ref, fresh, env)
+    return Archived(
+        path=shelved.path,
+        manifest=shelved.manifest,
+        moved=tuple(sorted(going)),
+        copied=tuple(sorted(item.source for item in shelved.items if item.stays)),
+        fresh=fresh,
+        left=tuple(sorted({i.source for i in shelved.items if not i.stays} - going)),
+    )
+
+
+def shelve(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: float, env: Mapping[str, str]) -> Shelved:
+    """Copy the plan and all that belongs to it, what is kept beside it too, into the archive."""
     ref, where = opened.ref, opened.layout.locations(opened.ref)
     base = safe_name(label, "label") if label else _label(ref, opened.plan)
     check_inside(ref.root, where.archive.relative_to(ref.root).as_posix())
@@ -87,21 +122,7 @@ def put_away(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: flo
     if sidecar.is_file():
         texts[SIDECAR] = sidecar.read_bytes()
     final, looks = _shelve(where.archive, archive_name(base, now), items, texts)
-    going = {item.source for item in items if not item.stays}
-    left = {source for source in going if look(source) != looks[source]}
-    fresh = _start_afresh(ref, going - left, now) if keep or not owns_its_folder(ref) else ()
-    _remove(ref, going - left - {ref.root / path for path in fresh})
-    sidecar.unlink(missing_ok=True)
-    if fresh:
-        trust_own(ref, fresh, env)
-    return Archived(
-        path=final,
-        manifest=manifest,
-        moved=tuple(sorted(going - left)),
-        copied=tuple(sorted(item.source for item in items if item.stays)),
-        fresh=fresh,
-        left=tuple(sorted(left)),
-    )
+    return Shelved(final, manifest, tuple(items), looks)
 
 
 def owns_its_folder(ref: PlanRef) -> bool:
@@ -244,7 +265,7 @@ def _start_afresh(ref: PlanRef, going: set[Path], now: float) -> tuple[str, ...]
     return (*placed.touched, *(path for path in placed.same if ref.root / path in going))
 
 
-def _remove(ref: PlanRef, sources: Iterable[Path]) -> None:
+def remove(ref: PlanRef, sources: Iterable[Path]) -> None:
     """Remove what is in the archive, and the folders that are empty then."""
     folders = {ref.folder} if owns_its_folder(ref) else set()
     for source in sources:

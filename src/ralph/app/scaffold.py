@@ -23,11 +23,13 @@ from ralph.app.workspace import find_root
 from ralph.config.layers import load
 from ralph.core.errors import BadData, RalphError, SetupError, UsageError
 from ralph.core.names import plain_path, prd_number, safe_name
+from ralph.core.plan import Plan
 from ralph.core.ports import Layout, PlanRef, ProjectFacts
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes
 from ralph.host.places import home
 from ralph.host.repo import find_repository
+from ralph.plans.fresh import compose
 from ralph.plans.registry import all_layouts, layout
 from ralph.prompts.building import LIBRARY, SETUP
 from ralph.prompts.templates import library, render
@@ -53,6 +55,14 @@ class Request(Struct, frozen=True, kw_only=True):
     checks: bool = True
     tdd: bool = False
     now: float = 0.0
+    plan: Plan | None = None
+    """What the plan says, instead of an example."""
+    phases: Mapping[str, str] = {}
+    """Story → the part of the work it belongs to."""
+    exact: bool = False
+    """The plan says all there is to say of it, so nothing is proposed where it is silent."""
+    is_foreign: bool = False
+    """The plan's commands come from somebody else: a person has to agree to them first."""
 
 
 class Started(Struct, frozen=True):
@@ -71,7 +81,7 @@ class Started(Struct, frozen=True):
 
 def start_plan(request: Request, env: Mapping[str, str]) -> Started:
     ref = refer(request)
-    _refuse_two_plans_in_one_folder(ref)
+    refuse_two_plans_in_one_folder(ref)
     if request.force:
         refuse_inside_loop(env, "start its plan afresh")
         with claim(ref, env, "init"):
@@ -83,10 +93,11 @@ def _start(ref: PlanRef, request: Request, env: Mapping[str, str]) -> Started:
     toolchain = find(RealTree(ref.root)) if request.checks else Toolchain()
     files = fresh_files(ref, request, toolchain)
     config = NewFile(CONFIG, first_config(ref, toolchain, keeps_checks=_keeps_checks(ref)).encode())
-    ignore, ignored, warning = _ignore_file(ref, env)
+    ignore, ignored, warning = ignore_file(ref, env)
     has_plan = ref.path.exists() and not request.force
     placed = place(ref.root, [*files, config, *ignore], request.now)
-    untrusted = trust_own(ref, placed.touched, env)
+    own = [path for path in placed.touched if not (request.is_foreign and ref.root / path == ref.path)]
+    untrusted = trust_own(ref, own, env)
     checks_in = "" if has_plan and _keeps_checks(ref) else _checks_in(ref, placed)
     return Started(
         ref=ref,
@@ -191,6 +202,9 @@ def fresh_files(ref: PlanRef, request: Request, toolchain: Toolchain) -> list[Ne
     log = known.locations(ref).progress
     texts = {log.relative_to(ref.root).as_posix(): f"# Progress: {title}\n\nStarted: {facts.date}\n"} if log else {}
     texts |= {**known.scaffold(ref, facts), **_documents(ref, known, title, request.tdd)}
+    if request.plan is not None:
+        plan = compose(request.plan, known, ref, facts, phases=request.phases, exact=request.exact)
+        texts[ref.path.relative_to(ref.root).as_posix()] = plan.source.decode()
     existing = Existing.BACK_UP if request.force else Existing.KEEP
     return [NewFile(path, text.encode(), existing) for path, text in texts.items()]
 
@@ -234,7 +248,7 @@ def _not_named_yet(ref: PlanRef, checks: tuple[ProposedCheck, ...]) -> tuple[Pro
     return tuple(check for check in checks if not any(check.command in text for text in texts))
 
 
-def _ignore_file(ref: PlanRef, env: Mapping[str, str]) -> tuple[list[NewFile], tuple[str, ...], str]:
+def ignore_file(ref: PlanRef, env: Mapping[str, str]) -> tuple[list[NewFile], tuple[str, ...], str]:
     """The `.gitignore` with the lines that are missing, those lines, and a warning when it is left alone."""
     wanted = ignore_lines(ref.layout)
     repository = repository_of(ref.root, env)
@@ -264,10 +278,11 @@ def repository_of(root: Path, env: Mapping[str, str]) -> Path | None:
         return None
 
 
-def _refuse_two_plans_in_one_folder(ref: PlanRef) -> None:
+def refuse_two_plans_in_one_folder(ref: PlanRef, but: Path | None = None) -> None:
+    """`but`: a plan that is about to go."""
     for known in all_layouts():
         for other in known.detect(ref.root):
-            if other.folder == ref.folder and other.path != ref.path:
+            if other.folder == ref.folder and other.path not in (ref.path, but):
                 raise UsageError(
                     f"{other.folder.relative_to(ref.root)} has a plan in the layout {other.layout} already",
                     hint=f"use another name, `--layout {other.layout}`, or `ralph archive` it first",

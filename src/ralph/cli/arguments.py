@@ -74,6 +74,16 @@ def add_workspace(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--ralph-dir", metavar="DIR", help="the folder of tasks.json (default: ralph/)")
 
 
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """As `add_workspace`, for a command whose `--layout` is where the plan goes to."""
+    group = parser.add_argument_group("which plan")
+    group.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    group.add_argument("-f", "--feature", metavar="NAME", help="the feature's folder in .ralph/")
+    group.add_argument("--prd", metavar="N", help="the PRD number, for .ralph/PRD-N/")
+    group.add_argument("--from", dest="layout", metavar="LAYOUT", help="its layout now, when several are there")
+    group.add_argument("--ralph-dir", metavar="DIR", help="the folder of tasks.json (default: ralph/)")
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
 

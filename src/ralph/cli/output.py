@@ -76,6 +76,13 @@ def emit_json(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
+def emit_bytes(data: bytes) -> None:
+    """The content of a file, byte for byte."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
 def emit_line(value: Any) -> None:
     """One JSON document on a line of its own, at once."""
     sys.stdout.buffer.write(_encoded(value) + b"\n")

@@ -31,6 +31,8 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "task": Entry("ralph.cli.task", "list, show, add and change stories"),
         "check": Entry("ralph.cli.check", "lint a plan before any money is spent"),
         "verify-sync": Entry("ralph.cli.verify_sync", "compare a spec with its beads"),
+        "export": Entry("ralph.cli.export", "write the plan in another layout, and say what is lost"),
+        "convert": Entry("ralph.cli.convert", "put the plan into another layout; the old one goes into the archive"),
         "archive": Entry("ralph.cli.archive", "put a finished plan away, list archives, bring one back"),
     },
     "Set-up": {

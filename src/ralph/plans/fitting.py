@@ -1,0 +1,156 @@
+"""Makes a plan into one that another layout can say. What it has to change for that, `losses` tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.plan import Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.text import one_line
+
+_DIGITS = re.compile(r"([0-9]+)\Z")
+
+
+class Needs(Struct, frozen=True):
+    """What a layout asks of a story beyond `SPEAKS` and `STATES`."""
+
+    ids: str = ""
+    """A regular expression that ids have to match; empty when any will do."""
+    criteria: bool = False
+    notes_when_done: bool = False
+    verify: bool = True
+    """The plan itself has a place for commands that prove every story."""
+    plain_text: bool = False
+    """Texts are Markdown lines, so not every text can be said."""
+
+
+NEEDS = {
+    "plan.md": Needs(ids=r"US-[0-9]+", verify=False, plain_text=True),
+    "tasks.json": Needs(criteria=True, notes_when_done=True),
+    "feature": Needs(criteria=True),
+    "spec.md": Needs(ids=r"[0-9]+(?:\.[0-9]+)*\.(?:[0-9]+|R[0-9]*)", verify=False, plain_text=True),
+}
+"""Of a layout that is not listed nothing is known, and its own `edit` has the last word."""
+
+DONE_BEFORE = "Done before this plan was written; not proven by it."
+
+
+def fit(plan: Plan, layout: str, order: Order, states: frozenset[State], reviewed: bool) -> tuple[Plan, dict[str, str]]:
+    """The plan for another layout, and old id → new id of its stories, in their new order."""
+    needs = NEEDS.get(layout, Needs())
+    stories = list(plan.stories)
+    if order is Order.FILE and plan.order is Order.PRIORITY:
+        stories.sort(key=lambda story: story.priority)
+    ids = new_ids(stories, needs)
+    fitted = [_fit_story(story, ids, plan, needs, states, reviewed) for story in stories]
+    return msgspec.structs.replace(plan, stories=tuple(fitted), order=order, reviewed=reviewed), ids
+
+
+def new_ids(stories: Iterable[Story], needs: Needs) -> dict[str, str]:
+    """An id that will do stays. Another one becomes one of the right kind, with its own number where that is free."""
+    stories = list(stories)
+    if not needs.ids:
+        return {story.id: story.id for story in stories}
+    fits = re.compile(needs.ids).fullmatch
+    taken = {story.id for story in stories if fits(story.id)}
+    is_step = not fits("US-001")
+    ids: dict[str, str] = {}
+    number = 0
+    for story in stories:
+        if fits(story.id):
+            ids[story.id] = story.id
+            continue
+        own = _DIGITS.search(story.id)
+        candidate = _numbered(int(own[1]), is_step) if own and len(own[1]) < 7 and int(own[1]) else ""
+        while not candidate or candidate in taken:
+            number += 1
+            candidate = _numbered(number, is_step)
+        taken.add(candidate)
+        ids[story.id] = candidate
+    return ids
+
+
+def _numbered(number: int, is_step: bool) -> str:
+    return f"1.{number}" if is_step else f"US-{number:03}"
+
+
+def _fit_story(
+    story: Story, ids: dict[str, str], plan: Plan, needs: Needs, states: frozenset[State], reviewed: bool
+) -> Story:
+    notes, review, criteria = story.notes, story.review, story.criteria
+    if needs.criteria:
+        criteria = tuple(text for text in criteria if text.strip()) or (story.title.strip() or story.id,)
+    if needs.notes_when_done and story.is_done and not notes.strip():
+        notes = DONE_BEFORE
+    if reviewed and story.is_done and review.status is not ReviewStatus.APPROVED:
+        review = Review(ReviewStatus.APPROVED, review.count, review.feedback)
+    verify = story.verify if needs.verify else tuple(dict.fromkeys((*plan.verify, *story.verify)))
+    return msgspec.structs.replace(
+        story,
+        id=ids[story.id],
+        criteria=criteria,
+        depends_on=tuple(ids[d] for d in story.depends_on),
+        state=story.state if story.state in states else State.TODO,
+        notes=notes,
+        review=review,
+        verify=verify,
+        line=0,
+    )
+
+
+def say_plainly(story: Story, read_back: Callable[[Story], Story | None]) -> Story:
+    """The story with texts that Markdown can say, as near to its own as can be.
+
+    `read_back` writes a story and reads it again, alone; None when what was written is no plan any more.
+    """
+    alone = msgspec.structs.replace(story, depends_on=())
+    if _says_the_same(alone, read_back(alone)):
+        return story
+    bare = Story(id=story.id, title="", state=story.state, ref=story.ref, priority=story.priority)
+    for field, tries in _tries(alone).items():
+        for value in tries:
+            candidate = msgspec.structs.replace(bare, **{field: value})
+            if _says_the_same(candidate, read_back(candidate)):
+                bare = candidate
+                break
+    said = {name: getattr(bare, name) for name in _TEXTS}
+    return msgspec.structs.replace(story, **said)
+
+
+_TEXTS = ("title", "description", "criteria", "verify", "notes")
+
+
+def _says_the_same(meant: Story, read: Story | None) -> bool:
+    return read is not None and all(getattr(meant, name) == getattr(read, name) for name in ("id", *_TEXTS))
+
+
+def _tries(story: Story) -> dict[str, list[object]]:
+    """For each text the ways to say it, the most faithful first."""
+    prose = {name: getattr(story, name) for name in ("description", "notes")}
+    criteria = [one_line(text) for text in story.criteria]
+    commands = tuple(text for text in story.verify if "\n" not in text and "\r" not in text)
+    return {
+        "title": [story.title, one_line(story.title), _words(story.title)],
+        "description": _ways(prose["description"]),
+        "criteria": [
+            story.criteria,
+            tuple(text for text in criteria if text),
+            tuple(words for text in criteria if (words := _words(text))),
+        ],
+        "verify": [story.verify, commands, tuple(command.strip() for command in commands if command.strip())],
+        "notes": _ways(prose["notes"]),
+    }
+
+
+def _ways(text: str) -> list[object]:
+    lines = [one_line(line) for line in text.splitlines()]
+    tidy = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    return [text, tidy, tidy.replace("\n\n", "\n"), one_line(text), _words(text), f"Text: {_words(text)}"]
+
+
+def _words(text: str) -> str:
+    """Without anything that Markdown could take for a sign of its own."""
+    return " ".join(re.sub(r"[*_`#\[\]<>|\\~]+", " ", one_line(text)).split()).lstrip("-+=. ")

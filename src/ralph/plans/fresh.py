@@ -1,0 +1,135 @@
+"""A plan written down afresh in any layout, by what `scaffold` and `edit` of the layout can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.changes import AddStory, Change, RemoveStory
+from ralph.core.errors import IllegalChange, PlanError
+from ralph.core.plan import Plan, Story
+from ralph.core.ports import Layout, PlanRef, ProjectFacts
+from ralph.plans.fitting import NEEDS, Needs, fit, say_plainly
+from ralph.plans.fresh_markdown import plan_md, spec_md
+from ralph.plans.json_text import Style, dump
+
+_WRITERS = {"plan.md": plan_md, "spec.md": spec_md}
+_KEYS = {"description": "description", "branch": "branchName", "verify": "verifyCommands"}
+_PLACEHOLDER = "a story that only lends its style"
+
+
+class Composed(Struct, frozen=True):
+    """A plan file that is not on disk yet."""
+
+    source: bytes
+    in_file: Plan
+    """What the file alone says: it was read back."""
+    ids: dict[str, str]
+    """Old id → new id, in the order of the file."""
+
+
+def compose(
+    plan: Plan,
+    form: Layout,
+    ref: PlanRef,
+    facts: ProjectFacts,
+    *,
+    phases: Mapping[str, str] | None = None,
+    exact: bool = True,
+) -> Composed:
+    """`phases`: story → the part of the work it belongs to, for layouts that have headings.
+
+    Not `exact`: where the plan says nothing of itself, what a new plan starts with stays.
+    """
+    if not plan.stories:
+        raise IllegalChange("there is no story to write", hint="a plan has at least one")
+    scaffold = form.scaffold(ref, facts)[ref.path.relative_to(ref.root).as_posix()].encode()
+    sample = form.parse(scaffold, str(ref.path))
+    fitted, ids = fit(plan, form.NAME, sample.order, form.STATES, sample.reviewed)
+    phases = {ids[story_id]: phase for story_id, phase in (phases or {}).items() if phase}
+    if write := _WRITERS.get(form.NAME):
+        fitted = _plainly(fitted, form)
+        source = write(fitted, phases).encode()
+    else:
+        source = _edited(scaffold, sample, fitted, form, exact=exact)
+    return Composed(source, _checked(source, fitted, form, ref), ids)
+
+
+def _plainly(plan: Plan, form: Layout) -> Plan:
+    if not NEEDS.get(form.NAME, Needs()).plain_text:
+        return plan
+    write = _WRITERS[form.NAME]
+
+    def read_back(story: Story) -> Story | None:
+        try:
+            text = write(Plan(name="x", stories=(story,)), {}).encode()
+            found = form.parse(text, form.NAME).stories
+        except (PlanError, UnicodeEncodeError):
+            return None
+        return found[0] if len(found) == 1 else None
+
+    return plan.with_stories(say_plainly(story, read_back) for story in plan.stories)
+
+
+def _edited(scaffold: bytes, sample: Plan, plan: Plan, form: Layout, *, exact: bool) -> bytes:
+    """The scaffold, with these stories instead of its example."""
+    document = _decoded(scaffold)
+    key = next((key for key, value in document.items() if isinstance(value, list) and _is_stories(value, sample)), "")
+    if not key:  # a layout of somebody else, with a file that is not JSON
+        gone: list[Change] = [RemoveStory(story.id) for story in sample.stories]
+        return form.edit(scaffold, [*(AddStory(_bare(story, form)) for story in plan.stories), *gone])
+    for name, wanted in _KEYS.items():
+        value = getattr(plan, name)
+        if value or (exact and wanted in document):
+            document[wanted] = value
+    named = next((name for name in ("project", "feature", "name") if name in document), "")
+    if named and (plan.name or exact):
+        document[named] = plan.name
+    if "createdAt" in document and isinstance(plan.extra.get("createdAt"), str):
+        document["createdAt"] = plan.extra["createdAt"]
+    stories = {**document.pop(key)[0], "id": _PLACEHOLDER}
+    document |= {name: value for name, value in plan.extra.items() if name not in document and name not in _TAKEN}
+    document[key] = [stories]
+    source = dump(document, Style()) + b"\n"
+    changes: list[Change] = [AddStory(_bare(story, form)) for story in plan.stories]
+    return form.edit(source, [*changes, RemoveStory(_PLACEHOLDER)])
+
+
+_TAKEN = frozenset(
+    {"project", "feature", "name", "branchName", "description", "verifyCommands", "tasks", "userStories"}
+)
+"""Keys that mean something in one JSON layout or the other: a stray one must not come to mean it."""
+
+
+def _decoded(source: bytes) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(source)
+    except msgspec.DecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_stories(value: list[Any], sample: Plan) -> bool:
+    return bool(value) and isinstance(value[0], dict) and str(value[0].get("id")) == sample.stories[0].id
+
+
+def _bare(story: Story, form: Layout) -> Story:
+    """Only what the format has a place for: `edit` refuses the rest."""
+    said = {name: getattr(story, name) for name in form.SPEAKS}
+    return msgspec.structs.replace(Story(id=story.id, title=story.title, extra=story.extra), **said)
+
+
+def _checked(source: bytes, plan: Plan, form: Layout, ref: PlanRef) -> Plan:
+    try:
+        read = form.parse(source, str(ref.path))
+    except PlanError as error:
+        raise IllegalChange(f"{form.NAME} cannot say this plan: {error.message}", hint=error.hint) from None
+    if [story.id for story in read.stories] != [story.id for story in plan.stories]:
+        raise IllegalChange(
+            f"{form.NAME} cannot say this plan: its stories are not read back as they were written",
+            hint="look for text in a description or in notes that reads like a story",
+        )
+    return read

@@ -1,0 +1,59 @@
+"""A whole Markdown plan, written in one go. `story_edit` changes one that is there; this is for one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ralph.core.plan import Plan, Story
+from ralph.core.text import one_line
+from ralph.plans.story_fields import write_body
+from ralph.plans.story_text import FIELDS, escape
+
+
+def plan_md(plan: Plan, phases: Mapping[str, str]) -> str:
+    """A checklist, and a block for each story. A phase is a heading in the checklist."""
+    listed: list[str] = []
+    blocks: list[str] = []
+    phase = ""
+    for story in plan.stories:
+        if (now := phases.get(story.id, "")) != phase:
+            phase = now
+            listed += ["", f"### {one_line(phase) or 'More'}", ""]
+        listed.append(f"- {_box(story)} {story.id}: {story.title}")
+        blocks += ["", f"### {story.id}: {story.title}", *write_body(_values(story), "", in_block=True)]
+    lines = [*_top(plan), "## Stories", "", *listed, "", "## Details", *blocks]
+    return "\n".join(_without_double_blanks(lines)) + "\n"
+
+
+def spec_md(plan: Plan, phases: Mapping[str, str]) -> str:
+    """An index of steps, with what they take nested below them."""
+    lines = _top(plan)
+    phase: str | None = None
+    for story in plan.stories:
+        if (now := phases.get(story.id, "")) != phase:
+            phase = now
+            lines += ["", f"## {one_line(phase) or 'Steps'}", ""]
+        ref = f" [{story.ref}]" if story.ref else ""
+        lines.append(f"- {_box(story)} **{story.id}** {story.title}{ref}")
+        lines += write_body(_values(story), "  ", in_block=False)
+    return "\n".join(_without_double_blanks(lines)) + "\n"
+
+
+def _top(plan: Plan) -> list[str]:
+    lines = [f"# {one_line(plan.name) or 'Plan'}", ""]
+    if plan.description.strip():
+        lines += [*(escape(line.strip()) if line.strip() else "" for line in plan.description.splitlines()), ""]
+    return lines
+
+
+def _values(story: Story) -> dict[str, Any]:
+    return {name: getattr(story, name) for name in FIELDS}
+
+
+def _box(story: Story) -> str:
+    return "[x]" if story.is_done else "[ ]"
+
+
+def _without_double_blanks(lines: Sequence[str]) -> list[str]:
+    return [line for at, line in enumerate(lines) if line or not at or lines[at - 1]]
