@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ralph.core.events import AgentStarted, AnyEvent, IterationEnded, Proved, RunStarted
 from ralph.core.guard import Guard
 from ralph.core.history import History, fold
-from ralph.core.limits import Limits
+from ralph.core.limits import Limits, OnLimit
 from ralph.core.moves import Prove, Reason, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, Review, ReviewStatus, State, Story
 from ralph.core.verdict import Kind
@@ -147,7 +147,7 @@ def test_a_limit_without_a_reset_waits_a_while_and_an_absurd_one_is_capped() -> 
 
 def test_exit_at_a_limit_is_a_choice() -> None:
     stop = decide(
-        plan(State.TODO), history(ended(Kind.LIMIT, resets_at=5000.0)), Limits(exit_on_limit=True), GUARDS, 1001
+        plan(State.TODO), history(ended(Kind.LIMIT, resets_at=5000.0)), Limits(on_limit=OnLimit.EXIT), GUARDS, 1001
     )
     assert isinstance(stop, Stop)
     assert stop.reason.exit_code == 2

@@ -9,16 +9,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from ralph.agents.claude_version import advice
 from ralph.agents.tool_words import summarise
 from ralph.agents.trouble import Failure, classify
 from ralph.agents.untyped import count, decode, items, members, number, text
-from ralph.core.agent import AgentEvent, Init, Limit, Result, Retry, Text, Tokens, ToolResult, ToolUse, Trouble, Usage
+from ralph.core.agent import (
+    AgentEvent,
+    Compacting,
+    Init,
+    Limit,
+    Result,
+    Retry,
+    Text,
+    Tokens,
+    ToolResult,
+    ToolUse,
+    Trouble,
+    Usage,
+)
 from ralph.core.text import one_line
 
 _CHANGING = frozenset({"Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"})
 _MOST_OPEN = 256
 _DETAIL = 300
+_LARGEST_ANSWER = 200_000
 _FURTHEST = 1e11
 """Seconds since the epoch; a time of reset beyond is none."""
 
@@ -82,6 +98,8 @@ class StreamJson:
             case "api_retry":
                 status = count(event.get("error_status")) or None
                 return [Retry(count(event.get("attempt")), status, text(event.get("error")))]
+            case "status":
+                return [Compacting(event.get("status") == "compacting")]
             case "notification" if event.get("key") == "stop-hook-block-cap":
                 self._overridden = True
             case "permission_denied":
@@ -172,6 +190,7 @@ class StreamJson:
             turns=count(event.get("num_turns")),
             models=_by_cost(members(event.get("modelUsage"))),
             window=_window(members(event.get("modelUsage"))),
+            structured=_structured(event.get("structured_output")),
             note="the client overrode the Stop hook, which kept saying no" if self._overridden else "",
         )
 
@@ -219,6 +238,14 @@ class StreamJson:
             _added(total.cache_read, before.cache_read),
             _added(total.cache_write, before.cache_write),
         )
+
+
+def _structured(answer: object) -> str:
+    """As JSON again. One that is larger than any answer need be is none."""
+    if not isinstance(answer, dict):
+        return ""
+    written = msgspec.json.encode(answer)
+    return written.decode() if len(written) <= _LARGEST_ANSWER else ""
 
 
 def _by_cost(used: dict[str, Any]) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ class Checks:
             check.command,
             root=self._root,
             env=self._env,
-            timeout=check.timeout,
+            timeout=self._bounded(check.timeout),
             cwd=check.cwd,
             required=check.required,
             stop=self._stop,
@@ -136,4 +136,8 @@ class Checks:
         return self._stop.requested
 
     def run_command(self, name: str, command: str, *, timeout: float | None, cwd: str = "") -> CheckResult:
-        return run_check(name, command, root=self._root, env=self._env, timeout=timeout, cwd=cwd, stop=self._stop)
+        bounded = self._bounded(timeout)
+        return run_check(name, command, root=self._root, env=self._env, timeout=bounded, cwd=cwd, stop=self._stop)
+
+    def _bounded(self, timeout: float | None) -> float:
+        return min(timeout or self._config.time_ceiling, self._config.time_ceiling)

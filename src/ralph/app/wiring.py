@@ -17,17 +17,20 @@ from ralph.app.briefing import brief
 from ralph.app.checking import Checks
 from ralph.app.config_watch import ConfigWatch
 from ralph.app.desk import WorkspaceDesk
+from ralph.app.guidance import Guidance
 from ralph.app.hooking import prepare_hooks
+from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
 from ralph.app.workspace import plan_state, store_for
 from ralph.app.worktree import GitWorkTree
 from ralph.checks.choosing import choose
 from ralph.config.layers import Settings
 from ralph.config.schema import Config
+from ralph.core.control import Wish
 from ralph.core.environment import child_environment
 from ralph.core.evidence import CheckResult
 from ralph.core.guard import Guard
-from ralph.core.limits import Limits
+from ralph.core.limits import Limits, OnLimit, OnStuck
 from ralph.core.plan import Mode
 from ralph.core.ports import PlanRef, Session
 from ralph.core.reviews import OnCap
@@ -35,16 +38,29 @@ from ralph.core.suspicion import Suspicion, Tamper
 from ralph.engine.agent_run import AgentRunner, Patience
 from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.pipeline import Pipeline
-from ralph.guards import breaker, iterations, rate, transport, usage
+from ralph.guards import breaker, crash_loop, iterations, rate, run_time, transport, usage
 from ralph.host.places import workspace_state
 from ralph.host.repo import Repo
 from ralph.host.signals import StopSignal
 from ralph.journal.runs import runs_folder
 from ralph.journal.writing import Journal
 from ralph.prompts.building import build
+from ralph.prompts.review_matter import Matter
+from ralph.prompts.review_schema import schema_for
 
-GUARDS: tuple[Guard, ...] = (iterations.guard, breaker.guard, usage.guard, transport.guard, rate.guard)
+GUARDS: tuple[Guard, ...] = (
+    iterations.guard,
+    run_time.guard,
+    crash_loop.guard,
+    breaker.guard,
+    usage.guard,
+    transport.guard,
+    rate.guard,
+)
 """In the order they are asked."""
+
+_JITTER = 30.0
+"""Seconds that a wait for a reset may take longer."""
 
 IMPLIED_CLAIMS = frozenset({"plan.md"})
 """Layouts whose agents do not mark: a good ending with a change is the claim."""
@@ -70,9 +86,23 @@ def limits_of(config: Config, *, once: bool) -> Limits:
         max_attempts=config.max_loops_per_task,
         no_progress=config.circuit_breaker.no_progress_threshold,
         same_error=config.circuit_breaker.same_error_threshold,
+        on_stuck=OnStuck(config.circuit_breaker.on_stuck),
+        crash_loop=config.circuit_breaker.crash_loop_threshold,
         rate_per_hour=config.rate_limit_per_hour,
+        tokens_per_hour=config.token_limit_per_hour,
+        max_transport=config.transport_retries,
+        max_time=config.max_run_time,
+        on_limit=OnLimit(config.on_limit),
+        limit_share=config.limit_share,
+        jitter=_JITTER,
         once=once,
     )
+
+
+def _time_left(longest: float) -> Callable[[], float | None]:
+    """By a clock that nobody sets: an agent at work is not ended because it was."""
+    begun = time.monotonic()
+    return lambda: longest - (time.monotonic() - begun) if longest else None
 
 
 def run_folder(ref: PlanRef, run: str, env: Mapping[str, str]) -> Path:
@@ -85,6 +115,7 @@ def make_ground(
     stop: StopSignal,
     env: Mapping[str, str],
     clock: Callable[[], float] = time.time,
+    wish: Callable[[], Wish] = Wish,
 ) -> Ground:
     config, ref = spec.config, spec.ref
     folder = run_folder(ref, spec.run, env)
@@ -96,8 +127,10 @@ def make_ground(
     hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run})
     checks = Checks(config, ref.root, env, journal.write, stop, spec.run, plan_state(ref, env) / "baseline.json")
     journal.listen(checks.listen)
+    guidance = Guidance(plan_state(ref, env), journal.write)
+    journal.listen(guidance.listen)
     runner = AgentRunner(
-        find_agent(config.agent.name),
+        lambda name: find_agent(name or config.agent.name),
         journal,
         stop,
         run=spec.run,
@@ -106,6 +139,8 @@ def make_ground(
         wanted_env=config.agent.env,
         promise=config.completion.promise,
         canary=config.canary,
+        ceiling=config.time_ceiling,
+        time_left=_time_left(config.max_run_time),
     )
 
     def pipeline(planned: tuple[Any, ...]) -> Pipeline:
@@ -113,6 +148,9 @@ def make_ground(
 
     def needs_setup() -> bool:
         return bool(steps.markers) and not all(marker.exists() for marker in steps.markers)
+
+    reviewing = Reviewing(spec.repo, ref, workspace_state(ref.root, env), books.files)
+    journal.listen(reviewing.listen)
 
     def additions() -> Sequence[str]:
         if not (plan_state(ref, env) / "additions").is_dir():
@@ -122,8 +160,10 @@ def make_ground(
         return take_in(ref, env)
 
     def make_session(attempt: Attempt, step: dict[str, Any], feedback: str) -> Session:
-        session = session_for(spec, attempt, step, feedback, desk.request, env)
-        if not find_agent(config.agent.name).HOOKS:
+        notes = guidance(attempt.number, attempt.work.story)
+        matter = reviewing.matter(attempt.story, attempt.reviewer) if attempt.mode is Mode.REVIEW else None
+        session = session_for(spec, attempt, step, feedback, desk.request, env, notes, matter)
+        if not find_agent(session.agent or config.agent.name).HOOKS:
             return session
         hooks = prepare_hooks(ref, where, config, attempt, spec.run, folder, env)
         return msgspec.structs.replace(session, hooks=hooks)
@@ -158,6 +198,7 @@ def make_ground(
         tree=work_tree,
         desk=desk,
         stop=stop,
+        wish=wish,
         clock=clock,
         limits=limits_of(config, once=spec.once),
         guards=GUARDS,
@@ -176,6 +217,8 @@ def make_ground(
         review=config.review.enabled,
         review_cap=config.review.cap,
         on_cap=OnCap(config.review.on_cap),
+        on_stalemate=OnCap(config.review.on_stalemate),
+        reviewers=config.review.reviewers,
         claim_is_implied=ref.layout in IMPLIED_CLAIMS,
         commits=steps.commits,
         changed_settings=ConfigWatch(spec.settings, ref.root),
@@ -184,8 +227,30 @@ def make_ground(
     )
 
 
+class _Who(Struct, frozen=True):
+    name: str
+    model: str = ""
+    command: tuple[str, ...] = ()
+
+
+def _who(config: Config, mode: Mode) -> _Who:
+    """Another agent or another model may review. A command line belongs to the agent it was given for."""
+    review, agent = config.review, config.agent
+    if mode is not Mode.REVIEW:
+        return _Who(agent.name, command=agent.command)
+    name = review.agent or agent.name
+    return _Who(name, review.model, review.command or (agent.command if name == agent.name else ()))
+
+
 def session_for(
-    spec: RunSpec, attempt: Attempt, step: Mapping[str, Any], feedback: str, request: Path, env: Mapping[str, str]
+    spec: RunSpec,
+    attempt: Attempt,
+    step: Mapping[str, Any],
+    feedback: str,
+    request: Path,
+    env: Mapping[str, str],
+    guidance: tuple[str, ...] = (),
+    matter: Matter | None = None,
 ) -> Session:
     """The session of one agent process: its prompt, and what the step says over the settings."""
     config, ref = spec.config, spec.ref
@@ -201,23 +266,28 @@ def session_for(
         iteration=attempt.number,
         attempt=attempt.attempt,
         feedback=feedback,
+        guidance=guidance,
+        matter=matter,
         step=step,
         env=env,
     )
     prompt = build(briefing)
+    who = _who(config, attempt.mode)
     tools = step.get("allowed_tools") or ",".join(config.agent.allowed_tools)
     return Session(
         prompt=prompt.text,
         system=prompt.system,
         cwd=ref.root,
-        model=str(step.get("model") or config.agent.model),
+        agent=who.name,
+        model=who.model or str(step.get("model") or config.agent.model),
+        schema=schema_for(attempt.mode),
         allowed_tools=tools if isinstance(tools, str) else ",".join(map(str, tools)),
         disallowed_tools=",".join(config.agent.disallowed_tools),
         fallback_model=config.agent.fallback_model,
         budget_usd=config.agent.budget_usd,
         keep=config.agent.keep_sessions,
         skip_permissions=config.agent.dangerously_skip_permissions,
-        command=config.agent.command,
+        command=who.command,
         script=ref.root / config.agent.script if config.agent.script else None,
         story=attempt.work.story,
         title=attempt.story.title if attempt.story else "",

@@ -37,7 +37,12 @@ KEYS = (
     "max_iterations",
     "timeout",
     "idle_timeout",
+    "max_run_time",
     "rate_limit_per_hour",
+    "token_limit_per_hour",
+    "on_limit",
+    "limit_share",
+    "circuit_breaker.on_stuck",
     "max_loops_per_task",
     "max_allowed_iterations",
     "prompt",
@@ -53,6 +58,10 @@ KEYS = (
     "review.enabled",
     "review.cap",
     "review.on_cap",
+    "review.on_stalemate",
+    "review.agent",
+    "review.model",
+    "review.reviewers",
     "archive.on_complete",
     "push",
     "baseline",
@@ -110,7 +119,7 @@ def _run(args: Namespace, prepared: Launched) -> int:
     asks = None if args.plain or args.json or not is_interactive() else _ask_trust
     agree(prepared, os.environ, trust=args.trust, ask=asks, tell=note)
     with ExitStack() as stack:
-        stop = stack.enter_context(StopSignal())
+        stop = stack.enter_context(StopSignal(key=True))
         view = _view(args, prepared, stack)
         listeners: list[Listener] = [state.add, *([view] if view else [])]
         ended = launch(prepared, os.environ, stop, listeners, tell=note)

@@ -17,8 +17,10 @@ _REFERENCE = {"type": "string", "pattern": r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)
 def json_schema() -> dict[str, Any]:
     root = _struct(Config)
     for spelled, alias in ALIASES.items():
-        section, _, name = spelled.partition(".")
-        target = root["properties"].setdefault(section, {"type": "object", "properties": {}} | _CLOSED)
+        section, _, name = spelled.rpartition(".")
+        target = root
+        if section:
+            target = root["properties"].setdefault(section, {"type": "object", "properties": {}} | _CLOSED)
         said = _shape(options()[alias.key].type)
         unit = ", in minutes" if alias.minutes else ""
         said["description"] = f"Another spelling of {alias.key}{unit}."
@@ -71,7 +73,8 @@ def _bare(shape: shapes.Type, form: str) -> dict[str, Any]:
             return _or_reference({"type": "integer"} | ({"minimum": shape.ge} if shape.ge is not None else {}))
         case shapes.FloatType():
             durations = (_DURATION,) if form == "duration" else ()
-            return _or_reference({"type": "number", "minimum": 0}, *durations)
+            most = {"maximum": shape.le} if shape.le is not None else {}
+            return _or_reference({"type": "number", "minimum": shape.ge or 0, **most}, *durations)
         case shapes.LiteralType():
             return _or_reference({"enum": list(shape.values)})
         case shapes.StrType():

@@ -26,6 +26,7 @@ def key(
     off: tuple[str, ...] = (),
     metavar: str = "",
     ge: int | None = None,
+    le: int | None = None,
     flag_unit: float = 1.0,
 ) -> Meta:
     """What there is to say about one option.
@@ -34,7 +35,7 @@ def key(
     bare number means in a flag of a duration, in seconds.
     """
     extra = {"flags": flags, "off": off, "metavar": metavar, "flag_unit": flag_unit}
-    return Meta(description=doc, ge=ge, extra=extra)
+    return Meta(description=doc, ge=ge, le=le, extra=extra)
 
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,8 +72,15 @@ class Agent(Section, frozen=True):
 
 
 class CircuitBreaker(Section, frozen=True):
-    no_progress_threshold: Annotated[int, key("Stop after so many iterations without progress; 0: never.", ge=0)] = 3
-    same_error_threshold: Annotated[int, key("Stop after the same error so many times in a row; 0: never.", ge=0)] = 5
+    no_progress_threshold: Annotated[int, key("Trip after so many iterations without progress; 0: never.", ge=0)] = 3
+    same_error_threshold: Annotated[int, key("Trip after the same error so many times in a row; 0: never.", ge=0)] = 5
+    on_stuck: Annotated[
+        Literal["next", "stop"],
+        key("When a story trips: set it aside and go on with the next, or stop the run.", "--on-stuck", metavar="WHAT"),
+    ] = "next"
+    crash_loop_threshold: Annotated[
+        int, key("Stop when so many agents in a row die within a second; 0: never.", ge=0)
+    ] = 3
 
 
 class Completion(Section, frozen=True):
@@ -90,6 +98,21 @@ class Review(Section, frozen=True):
         Literal["approve", "fail", "human"],
         key("What becomes of a story that is not approved by its last review.", "--on-cap", metavar="WHAT"),
     ] = "approve"
+    on_stalemate: Annotated[
+        Literal["human", "approve", "fail"],
+        key("What becomes of a story when two reviews in a row ask for the same.", "--on-stalemate", metavar="WHAT"),
+    ] = "human"
+    agent: Annotated[str, key("The agent that reviews; empty: the same one.", "--review-agent", metavar="NAME")] = ""
+    model: Annotated[str, key("The model that reviews; empty: the same one.", "--review-model", metavar="MODEL")] = ""
+    command: Annotated[Argv, key("The reviewing agent's command line, instead of its own.")] = ()
+    reviewers: Annotated[
+        Words,
+        key(
+            "Who reviews, one after the other: names of the library (quality, tests, security), or prompt files.",
+            "--reviewers",
+            metavar="NAMES",
+        ),
+    ] = ()
 
 
 class Planning(Section, frozen=True):
@@ -181,9 +204,40 @@ class Config(Section, frozen=True):
         Duration,
         key("Longest silence of the agent; 0: no limit.", "--idle-timeout", metavar="TIME", flag_unit=60),
     ] = 600.0
+    max_run_time: Annotated[
+        Duration,
+        key("Longest run of the whole; 0: no limit.", "--max-time", metavar="TIME", flag_unit=60),
+    ] = 0.0
+    time_ceiling: Annotated[
+        Duration, key("What no agent, check or step takes longer than, whatever its timeout says.", ge=1)
+    ] = 86_400.0
     rate_limit_per_hour: Annotated[
         int, key("Most agent starts in an hour; 0: no limit.", "-r", "--rate-limit", metavar="N", ge=0)
     ] = 100
+    token_limit_per_hour: Annotated[
+        int, key("Most tokens in an hour, of all kinds; 0: no limit.", "--token-limit", metavar="N", ge=0)
+    ] = 0
+    transport_retries: Annotated[
+        int, key("How often in a row a model that cannot be reached, or answers nothing, is tried again.", ge=0)
+    ] = 5
+    on_limit: Annotated[
+        Literal["ask", "wait", "exit"],
+        key(
+            "At a usage limit: ask whoever is at the terminal (30 s, then wait), wait, or exit.",
+            "--on-limit",
+            metavar="WHAT",
+        ),
+    ] = "ask"
+    limit_share: Annotated[
+        float,
+        key(
+            "No new work once this share of a usage window is used up; 1: only when all of it is.",
+            "--limit-share",
+            metavar="SHARE",
+            ge=0,
+            le=1,
+        ),
+    ] = 1.0
     push: Annotated[
         Literal["never", "after-story"],
         key("When the loop pushes; the agent itself never does.", "--push", metavar="WHEN"),

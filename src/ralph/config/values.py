@@ -93,7 +93,11 @@ class Reader:
                 (inner,) = (t for t in shape.types if not isinstance(t, shapes.NoneType))
                 return self._read(node, inner, key)
             case shapes.FloatType():
-                return self._duration(node, key) if form == "duration" else self._number(node, key)
+                number = self._duration(node, key) if form == "duration" else self._number(node, key, shape.le)
+                if number < (shape.ge or 0) or number > (shape.le or number):
+                    most = f" and at most {shape.le:g}" if shape.le is not None else ""
+                    _expected(f"a number of at least {shape.ge or 0:g}{most}", node, key)
+                return number
             case shapes.IntType():
                 return self._integer(node, shape, key)
             case shapes.BoolType():
@@ -124,8 +128,8 @@ class Reader:
             _expected(expected, scalar, key)
         return seconds
 
-    def _number(self, node: Node, key: str) -> float:
-        expected = "a number of at least 0"
+    def _number(self, node: Node, key: str, most: float | None = None) -> float:
+        expected = "a number of at least 0" + (f" and at most {most:g}" if most is not None else "")
         scalar = self._scalar(node, expected, key)
         if not scalar.plain or not _NUMBER.fullmatch(scalar.text):
             _expected(expected, scalar, key, "leave out the quotes" if _NUMBER.fullmatch(scalar.text) else "")

@@ -84,6 +84,12 @@ class Limit(Struct, frozen=True, tag="limit"):
     utilization: float | None = None
 
 
+class Compacting(Struct, frozen=True, tag="compacting"):
+    """The client makes its context smaller, which can take minutes without a word; or it is done with that."""
+
+    active: bool
+
+
 class Retry(Struct, frozen=True, tag="retry"):
     attempt: int
     status: int | None = None
@@ -103,9 +109,11 @@ class Result(Struct, frozen=True, tag="result"):
     """How many tokens the model can read, where the client says so."""
     note: str = ""
     """Something about the way it ended that is worth knowing."""
+    structured: str = ""
+    """The answer by the schema it was held to, as JSON."""
 
 
-AgentEvent = Init | Text | ToolUse | ToolResult | Usage | Limit | Retry | Result
+AgentEvent = Init | Text | ToolUse | ToolResult | Usage | Limit | Compacting | Retry | Result
 
 
 class Outcome(Struct, frozen=True):
@@ -128,6 +136,7 @@ class Outcome(Struct, frozen=True):
     tools: int = 0
     window: int = 0
     note: str = ""
+    structured: str = ""
 
 
 _KEPT = 4000
@@ -168,6 +177,7 @@ def _finish(outcome: Outcome, event: Result, promise: str) -> Outcome:
         turns=outcome.turns + event.turns,
         window=event.window or outcome.window,
         note=event.note or outcome.note,
+        structured=event.structured or outcome.structured,
     )
 
 

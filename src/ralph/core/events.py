@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from ralph.core.agent import AgentEvent, Outcome, Tokens
+from ralph.core.agent import AgentEvent, Limit, Outcome, Tokens
+from ralph.core.control import Verb
 from ralph.core.evidence import CheckResult, Ended, Evidence
 from ralph.core.limits import Limits
 from ralph.core.moves import Move, Reason
@@ -45,6 +46,12 @@ class RunStarted(Event, frozen=True, kw_only=True):
     limits: Limits = Limits()
     feedback: dict[str, str] = {}
     """What attempts of earlier runs ran into, by story."""
+    calls: tuple[float, ...] = ()
+    """When earlier runs started agents, within the last hour."""
+    used: tuple[tuple[float, int], ...] = ()
+    """How many tokens they used when, within the last hour."""
+    heard: tuple[Limit, ...] = ()
+    """What they last heard about usage windows that have not been reset since."""
 
 
 class SeenStory(Struct, frozen=True):
@@ -277,6 +284,45 @@ class WaitEnded(Event, frozen=True):
     pass
 
 
+class Asked(Event, frozen=True):
+    """A person asks something of the run while it is under way."""
+
+    verb: Verb
+    by: str = ""
+    """The command, or the key."""
+
+
+class Paused(Event, frozen=True):
+    """The loop rests, between iterations, until a person lets it go on."""
+
+
+class Resumed(Event, frozen=True):
+    seconds: float = 0
+    """How long the loop has rested."""
+
+
+class Guided(Event, frozen=True):
+    """A person's note is in the prompt of this iteration."""
+
+    iteration: int
+    text: str
+    story: str = ""
+
+
+class LimitAnswered(Event, frozen=True):
+    """Somebody was asked whether to wait for a usage limit. Empty: nobody answered."""
+
+    answer: str
+
+
+class StorySetAside(Event, frozen=True):
+    """The story's own breaker has tripped: it is failed, and the others go on."""
+
+    story: str
+    title: str
+    why: str
+
+
 class Proved(Event, frozen=True, kw_only=True):
     """The last act: every check on the final tree."""
 
@@ -327,6 +373,12 @@ AnyEvent = (
     | IterationEnded
     | WaitStarted
     | WaitEnded
+    | LimitAnswered
+    | StorySetAside
+    | Asked
+    | Paused
+    | Resumed
+    | Guided
     | Proved
     | Recovered
     | Noted

@@ -2,34 +2,91 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec import Struct
 
 from ralph.core.agent import Limit
-from ralph.core.events import AgentSaid, AgentStarted, AnyEvent, IterationEnded, Proved, Recovered, RunStarted
+from ralph.core.events import (
+    AgentEnded,
+    AgentSaid,
+    AgentStarted,
+    AnyEvent,
+    Baseline,
+    IterationEnded,
+    IterationStarted,
+    Judged,
+    LimitAnswered,
+    Proved,
+    Recovered,
+    RunStarted,
+    StorySetAside,
+)
+from ralph.core.evidence import Ended, How
 from ralph.core.plan import Mode
 from ralph.core.purse import Purse, pay
+from ralph.core.streak import Streak
+from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 
 _HOUR = 3600.0
+_AT_ONCE = 1.0
+"""Seconds. An agent that has died by then has not begun to work."""
+_FREE = (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
+
+
+class Heard(Struct, frozen=True):
+    """What the agent said about a usage window, and when."""
+
+    limit: Limit
+    at: float
 
 
 class History(Struct, frozen=True):
+    run: str = ""
     started: float = 0
+    seen: float = 0
+    """When the last thing happened."""
     iterations: int = 0
     """Finished ones that count towards the cap."""
     number: int = 0
     """The last iteration's number."""
     calls: tuple[float, ...] = ()
-    """When agents were started, within the last hour."""
-    no_progress: int = 0
-    same_error: int = 0
-    last_error: str = ""
+    """When agents were started, within the last hour, also by earlier runs."""
+    used: tuple[tuple[float, int], ...] = ()
+    """How many tokens were used when, within the last hour, also by earlier runs."""
+    streak: Streak = Streak()
+    error_from: frozenset[str] = frozenset()
+    """The stories in which the last error has come again and again."""
+    stories: dict[str, Streak] = {}
+    """Of stories that are being worked on."""
+    passing: frozenset[str] = frozenset()
+    """Checks that are known to pass on the tree as it is kept."""
+    gained: dict[str, int] = {}
+    """The most checks besides those that one attempt at a story has made pass."""
+    passed: frozenset[str] = frozenset()
+    """Checks that passed in the iteration under way, if it changed anything."""
+    failed: frozenset[str] = frozenset()
+    aside: dict[str, str] = {}
+    """Stories this run has set aside, and why."""
+    stuck: int = 0
+    """How many of them in a row, without progress in between."""
+    crashes: int = 0
+    """Agents in a row that died at once."""
+    crash: str = ""
+    """What the last of them said."""
     transport: int = 0
     """Transport failures in a row."""
+    transport_said: str = ""
     last_ended: float = 0
+    windows: dict[str, Heard] = {}
+    """Usage windows by their kind."""
     limit_until: float | None = None
     limit_seen: bool = False
+    limits_in_a_row: int = 0
+    answer: str = ""
+    """What somebody said when asked whether to wait."""
     misconfigured: str = ""
     last_kind: Kind | None = None
     asked: dict[str, str] = {}
@@ -46,61 +103,144 @@ class History(Struct, frozen=True):
 
 
 def fold(history: History, event: AnyEvent, t: float) -> History:
+    history = _at(history, t)
     change = msgspec.structs.replace
     match event:
         case RunStarted():
-            return change(history, started=t, feedback=event.feedback)
+            return _begun(history, event, t)
+        case Baseline(results=results):
+            return change(history, passing=frozenset(check.name for check in results if check.passed))
+        case IterationStarted():
+            return change(history, passed=frozenset(), failed=frozenset(), crash="")
         case AgentStarted():
-            recent = tuple(call for call in history.calls if call > t - _HOUR)
-            return change(history, calls=(*recent, t))
-        case AgentSaid(event=Limit(rejected=True, resets_at=resets_at)) if resets_at is not None:
-            return change(history, limit_until=resets_at)
+            return change(history, calls=(*(call for call in history.calls if call > t - _HOUR), t))
+        case AgentSaid(event=Limit() as limit) if limit.resets_at is not None:
+            return change(history, windows=history.windows | {limit.kind: Heard(limit, t)})
+        case AgentEnded(ended=ended, outcome=outcome):
+            recent = tuple(use for use in history.used if use[0] > t - _HOUR)
+            used = (*recent, (t, outcome.tokens.total)) if outcome.tokens.total else recent
+            return change(history, used=used, crash="" if outcome.tools or outcome.text else _crash(ended))
+        case Judged(evidence=evidence) if evidence.changed:
+            passed = frozenset(check.name for check in evidence.checks if check.passed)
+            failed = frozenset(check.name for check in evidence.checks if not check.passed)
+            return change(history, passed=passed, failed=failed)
         case IterationEnded():
             return _after(history, event, t)
+        case StorySetAside(story=story, why=why):
+            stories = {name: streak for name, streak in history.stories.items() if name != story}
+            return change(history, aside=history.aside | {story: why}, stuck=history.stuck + 1, stories=stories)
+        case LimitAnswered(answer=answer):
+            return change(history, answer=answer)
         case Recovered(iteration=iteration):
             return change(history, number=max(history.number, iteration))
-        case Proved(passed=passed):
-            return change(history, proved=passed)
+        case Proved(passed=proved):
+            return change(history, proved=proved)
         case _:
             purse = pay(history.purse, event)
             return history if purse is history.purse else change(history, purse=purse)
 
 
+def _at(history: History, t: float) -> History:
+    """A clock that was set back takes the times of what has happened along: as much time has passed since as before."""
+    if t >= history.seen:
+        return msgspec.structs.replace(history, seen=t)
+    back = history.seen - t
+    return msgspec.structs.replace(
+        history,
+        seen=t,
+        started=history.started - back,
+        last_ended=history.last_ended - back,
+        calls=tuple(call - back for call in history.calls),
+        used=tuple((when - back, count) for when, count in history.used),
+    )
+
+
+def _begun(history: History, event: RunStarted, t: float) -> History:
+    """What earlier runs have left behind counts as it was recorded, but nothing of it lies in the future."""
+    return msgspec.structs.replace(
+        history,
+        run=event.run,
+        started=t,
+        feedback=event.feedback,
+        calls=tuple(min(call, t) for call in event.calls),
+        used=tuple((min(when, t), count) for when, count in event.used),
+        windows={limit.kind: Heard(limit, t) for limit in event.heard},
+    )
+
+
+def _crash(ended: Ended) -> str:
+    if ended.well or ended.how is not How.EXITED or ended.seconds >= _AT_ONCE:
+        return ""
+    lines = [line for line in ended.detail.splitlines() if line.strip()]
+    how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.code}"
+    return f"{how}, {one_line(lines[-1], 200) if lines else 'without a word on stderr'}"
+
+
 def _after(history: History, event: IterationEnded, t: float) -> History:
-    fed = event.kind.feeds_breaker
-    repeats = fed and bool(event.fingerprint) and event.fingerprint == history.last_error
+    is_free = event.kind in _FREE
+    free = history.free | ({event.story: history.free.get(event.story, 0) + 1} if is_free else {})
+    is_limit, is_transport = event.kind is Kind.LIMIT, event.kind is Kind.TRANSPORT
+    # A broken connection between two limits, or the other way round, makes neither of them the first one again.
+    transport = history.transport + is_transport if is_free else 0
+    limits_in_a_row = history.limits_in_a_row + is_limit if is_free else 0
+    died = event.kind is Kind.CRASHED and bool(history.crash)
+    return msgspec.structs.replace(
+        history,
+        **_progress(history, event),
+        iterations=history.iterations + (not is_free),
+        number=event.iteration,
+        crashes=history.crashes + 1 if died else history.crashes if is_free else 0,
+        transport=transport,
+        transport_said=event.headline if is_transport else history.transport_said,
+        last_ended=t,
+        limit_until=event.resets_at if is_limit else None,
+        limit_seen=is_limit,
+        limits_in_a_row=limits_in_a_row,
+        answer="",
+        misconfigured=event.headline if event.kind is Kind.MISCONFIGURED else "",
+        last_kind=event.kind,
+        asked=history.asked | ({event.story: event.question} if event.kind is Kind.BLOCKED else {}),
+        free=free,
+        feedback=_feedback(history, event),
+        setup_failures=history.setup_failures + (event.mode is Mode.SETUP and event.kind.feeds_breaker),
+        setup_done=history.setup_done or (event.mode is Mode.SETUP and event.kind is Kind.ACCEPTED),
+        proved=None,
+    )
+
+
+def _feedback(history: History, event: IterationEnded) -> dict[str, str]:
     feedback = dict(history.feedback)
     if event.kind.uses_attempt or event.story not in feedback:  # a limit in between does not make a rejection unsaid
         feedback.pop(event.story, None)
         if event.feedback and not event.completes:
             feedback[event.story] = event.feedback
-    asked = dict(history.asked)
-    if event.kind is Kind.BLOCKED:
-        asked[event.story] = event.question
-    is_free = event.kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
-    free = history.free | ({event.story: history.free.get(event.story, 0) + 1} if is_free else {})
-    no_progress, same_error, last_error = history.no_progress, history.same_error, history.last_error
-    if fed:
-        no_progress, same_error, last_error = no_progress + 1, same_error + 1 if repeats else 1, event.fingerprint
-    elif event.kind is Kind.ACCEPTED:
-        no_progress, same_error, last_error = 0, 0, ""
-    return msgspec.structs.replace(
-        history,
-        iterations=history.iterations + (not is_free),
-        number=event.iteration,
-        no_progress=no_progress,
-        same_error=same_error,
-        last_error=last_error,
-        transport=history.transport + 1 if event.kind is Kind.TRANSPORT else 0,
-        last_ended=t,
-        limit_until=event.resets_at if event.kind is Kind.LIMIT else None,
-        limit_seen=event.kind is Kind.LIMIT,
-        misconfigured=event.headline if event.kind is Kind.MISCONFIGURED else "",
-        last_kind=event.kind,
-        asked=asked,
-        free=free,
-        feedback=feedback,
-        setup_failures=history.setup_failures + (event.mode is Mode.SETUP and event.kind.feeds_breaker),
-        setup_done=history.setup_done or (event.mode is Mode.SETUP and event.kind is Kind.ACCEPTED),
-        proved=None,
-    )
+    return feedback
+
+
+def _progress(history: History, event: IterationEnded) -> dict[str, Any]:
+    """Progress is a change in what is proven: something was accepted, or an attempt at a story has made more checks
+    pass than any before it, of those that do not pass without it. Text that was written is none."""
+    kept = event.kind.keeps_work
+    passing = (history.passing - history.failed) | history.passed if kept else history.passing
+    stories, gained = dict(history.stories), dict(history.gained)
+    if event.kind is Kind.ACCEPTED:
+        stories.pop(event.story, None)
+        gained.pop(event.story, None)
+        clean = {"streak": Streak(), "error_from": frozenset(), "stuck": 0}
+        return {**clean, "stories": stories, "gained": gained, "passing": passing}
+    if not event.kind.feeds_breaker:
+        return {}
+    more = len(history.passed - history.passing)
+    progress = more > gained.get(event.story, 0)
+    gained[event.story] = 0 if kept else max(more, gained.get(event.story, 0))
+    before, error = stories.get(event.story, Streak()), event.fingerprint
+    stories[event.story] = before.after_failure(error, event.headline, progress=progress)
+    same = bool(error) and error == history.streak.error
+    return {
+        "streak": history.streak.after_failure(error, event.headline, progress=progress),
+        "error_from": (history.error_from if same else frozenset()) | {event.story},
+        "stuck": 0 if progress else history.stuck,
+        "stories": stories,
+        "gained": gained,
+        "passing": passing,
+    }

@@ -1,10 +1,32 @@
-"""The bounds of a run, as plain values taken from the settings."""
+"""The bounds of a run, as plain values taken from the settings.
+
+What is not given means: as it was before there was such a bound. Recorded runs are decided again by these.
+"""
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 from msgspec import Struct
 
 from ralph.core.spending import Budget
+
+
+class OnLimit(StrEnum):
+    """What to do at a usage limit."""
+
+    WAIT = "wait"
+    EXIT = "exit"
+    ASK = "ask"
+    """Whoever is at the terminal; where nobody is, wait."""
+
+
+class OnStuck(StrEnum):
+    """What becomes of a run when a story makes no progress."""
+
+    STOP = "stop"
+    NEXT = "next"
+    """The story is set aside, and the others go on."""
 
 
 class Limits(Struct, frozen=True):
@@ -13,11 +35,21 @@ class Limits(Struct, frozen=True):
     """Per story; 0: no limit."""
     no_progress: int = 3
     same_error: int = 5
+    on_stuck: OnStuck = OnStuck.STOP
     rate_per_hour: int = 0
     """Agent starts within any hour; 0: no limit."""
+    tokens_per_hour: int = 0
     max_transport: int = 5
+    crash_loop: int = 0
+    """Agents in a row that die within a second; 0: no limit."""
+    max_time: float = 0
+    """Of the whole run, in seconds; 0: no limit."""
     once: bool = False
-    exit_on_limit: bool = False
+    on_limit: OnLimit = OnLimit.WAIT
+    limit_share: float = 1
+    """No new work once this share of a usage window is used up; 1: only when it is all used up."""
+    jitter: float = 0
+    """Most seconds that are added to a wait for a reset: not everybody comes back in the same second."""
     longest_wait: float = 8 * 24 * 3600.0
     """A reset further away than this is not believed."""
     unknown_reset_wait: float = 15 * 60.0

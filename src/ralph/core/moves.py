@@ -1,4 +1,4 @@
-"""What `decide` can answer: work on a story, wait, prove the whole, or stop for one stated reason."""
+"""What `decide` can answer: work on a story, wait, set one aside, prove the whole, or stop for one stated reason."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ class Reason(StrEnum):
     ITERATION_CAP = "iteration-cap"
     NO_PROGRESS = "no-progress"
     SAME_ERROR = "same-error"
+    CRASH_LOOP = "crash-loop"
+    TIME_CAP = "time-cap"
     FAILED_STORIES = "failed-stories"
     NOTHING_READY = "nothing-ready"
     TRANSPORT = "transport"
@@ -31,6 +33,8 @@ class Reason(StrEnum):
     MISCONFIGURED = "misconfigured"
     REPOSITORY = "repository"
     BAD_PLAN = "bad-plan"
+    ON_REQUEST = "on-request"
+    """By `ralph stop`, between iterations."""
     INTERRUPTED = "interrupted"
     TERMINATED = "terminated"
 
@@ -48,6 +52,7 @@ _EXIT_CODES = {
     Reason.OUT_OF_REACH: ExitCode.BUDGET,
     Reason.WAITING: ExitCode.WAITING,
     Reason.MISCONFIGURED: ExitCode.ENVIRONMENT,
+    Reason.CRASH_LOOP: ExitCode.ENVIRONMENT,
     Reason.REPOSITORY: ExitCode.ENVIRONMENT,
     Reason.BAD_PLAN: ExitCode.BAD_DATA,
     Reason.INTERRUPTED: ExitCode.INTERRUPTED,
@@ -65,6 +70,15 @@ class Wait(Struct, frozen=True, tag="wait"):
     until: float
     """Seconds since the epoch."""
     why: str
+    ask: bool = False
+    """Ask first whether to wait, if there is somebody to ask."""
+
+
+class SetAside(Struct, frozen=True, tag="set-aside"):
+    """Give a story up, and go on with the others."""
+
+    story: str
+    why: str
 
 
 class Prove(Struct, frozen=True, tag="prove"):
@@ -76,4 +90,4 @@ class Stop(Struct, frozen=True, tag="stop"):
     detail: str = ""
 
 
-Move = Work | Wait | Prove | Stop
+Move = Work | Wait | SetAside | Prove | Stop

@@ -16,14 +16,17 @@ from ralph.core.evidence import Ended, How
 from ralph.core.ports import Agent, Reader, Session
 from ralph.core.text import clean, one_line
 from ralph.engine.hook_watch import HookWatch, TestsFailed, Unguarded
+from ralph.engine.life import Occupation, SignsOfLife
 from ralph.host import supervise as host
 from ralph.host.files import make_folder
 from ralph.host.rawlog import RawLog
 from ralph.host.signals import StopSignal
+from ralph.host.stirring import stamp
 from ralph.host.tree import ProcessId, cpu_seconds
 from ralph.journal.writing import Journal
 
 _MOST_EVENTS = 2000
+_SHORTEST = 1.0
 _HOWS = {
     host.How.EXITED: How.EXITED,
     host.How.TIMED_OUT: How.TIMED_OUT,
@@ -46,7 +49,7 @@ class Patience(Struct, frozen=True):
 class AgentRunner:
     def __init__(
         self,
-        agent: Agent,
+        agent: Callable[[str], Agent],
         journal: Journal,
         stop: StopSignal,
         *,
@@ -56,7 +59,13 @@ class AgentRunner:
         wanted_env: tuple[str, ...],
         promise: str,
         canary: str = "off",
+        ceiling: float = 24 * 3600.0,
+        time_left: Callable[[], float | None] = lambda: None,
     ) -> None:
+        self._ceiling = ceiling
+        """Seconds that no session takes longer than, whatever anybody says."""
+        self._time_left = time_left
+        """Seconds that the run has left. None: it has no end."""
         self._canary = canary
         self._window = 0
         """Of the model's context, as an earlier session of this run has told."""
@@ -66,18 +75,22 @@ class AgentRunner:
         self._run = run
         self._raw_folder = raw_folder
         self._env = env
-        self._wanted_env = (*agent.ENV, *wanted_env)
+        self._wanted_env = wanted_env
         self._promise = promise
 
     def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
         try:
-            program = self._agent.find(session, self._env.get("PATH", ""))
+            agent = self._agent(session.agent)
+            program = agent.find(session, self._env.get("PATH", ""))
         except SetupError as error:  # it was there when the run began
             return Ended(How.FAILED_TO_START, detail=str(error)), Outcome()
-        launch = self._agent.launch(session, program)
+        launch = agent.launch(session, program)
         watch = HookWatch(session.hooks, self._canary, self._window) if session.hooks else None
-        listener = _Listener(self._agent.reader(), self._journal.write, session.iteration, self._promise, watch)
+        listener = _Listener(agent.reader(), self._journal.write, session.iteration, self._promise, watch)
         started: list[ProcessId] = []
+        signs = SignsOfLife(
+            listener.occupation, lambda: cpu_seconds(started[0]) if started else 0.0, lambda: stamp(session.cwd)
+        )
 
         def on_start(process: ProcessId) -> None:
             started.append(process)
@@ -92,20 +105,21 @@ class AgentRunner:
                 )
             )
 
+        env = self._environment(session, agent) | launch.env
         make_folder(self._raw_folder, private=True)
         raw_path = self._raw_folder / f"{session.iteration:04}-{step}.log"
         with RawLog(raw_path) as raw, RawLog(raw_path.with_suffix(".err.log")) as raw_err:
             try:
                 ending = host.supervise(
-                    host.Command(launch.argv, session.cwd, self._environment(session) | launch.env, launch.stdin),
-                    host.Limits(patience.total, patience.idle, patience.grace, patience.linger),
+                    host.Command(launch.argv, session.cwd, env, launch.stdin),
+                    host.Limits(self._longest(patience), patience.idle, patience.grace, patience.linger),
                     on_line=listener.line,
                     raw=raw,
                     raw_err=raw_err,
                     is_final=lambda _: listener.is_final,
                     resumes=lambda _: not listener.is_final,
                     stop=self._stop,
-                    signs_of_life=lambda: cpu_seconds(started[0]) if started else 0.0,
+                    signs_of_life=signs,
                     on_start=on_start,
                 )
             except (Unguarded, TestsFailed) as error:
@@ -128,7 +142,11 @@ class AgentRunner:
         )
         return ended, listener.outcome
 
-    def _environment(self, session: Session) -> dict[str, str]:
+    def _longest(self, patience: Patience) -> float:
+        given = (patience.total, self._ceiling, self._time_left())
+        return max(min(seconds for seconds in given if seconds is not None), _SHORTEST)
+
+    def _environment(self, session: Session, agent: Agent) -> dict[str, str]:
         added = {
             "RALPH_LOOP": "1",
             "RALPH_RUN": self._run,
@@ -139,7 +157,7 @@ class AgentRunner:
         }
         if session.request:
             added["RALPH_REQUEST_FILE"] = str(session.request)
-        return child_environment(self._env, self._wanted_env, added)
+        return child_environment(self._env, (*agent.ENV, *self._wanted_env), added)
 
 
 class _Listener:
@@ -159,6 +177,8 @@ class _Listener:
         self._iteration = iteration
         self._promise = promise
         self._written = 0
+        self._limits: dict[str, Limit] = {}
+        self.occupation = Occupation()
         self.outcome = Outcome()
         self.is_final = False
 
@@ -170,6 +190,7 @@ class _Listener:
 
     def _add(self, event: AgentEvent) -> None:
         self.outcome = add(self.outcome, event, self._promise)
+        self.occupation.see(event)
         if self._watch is not None:
             self._watch.see(event)
         if isinstance(event, Result):
@@ -177,9 +198,18 @@ class _Listener:
         elif isinstance(event, Init):
             self.is_final = False
         shown = _shown(event)
-        if shown is not None and self._written < _MOST_EVENTS:
+        if shown is None or self._is_known(shown):
+            return
+        if self._written < _MOST_EVENTS or isinstance(shown, Limit):  # guards decide by what is recorded
             self._written += 1
             self._write(AgentSaid(self._iteration, shown))
+
+    def _is_known(self, event: AgentEvent) -> bool:
+        """Some clients repeat after each message how much of a limit is used."""
+        if not isinstance(event, Limit):
+            return False
+        before, self._limits[event.kind] = self._limits.get(event.kind), event
+        return event == before
 
 
 def _shown(event: AgentEvent) -> AgentEvent | None:

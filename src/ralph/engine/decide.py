@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ralph.core.guard import Guard
 from ralph.core.history import History
 from ralph.core.limits import Limits
-from ralph.core.moves import Move, Prove, Reason, Stop, Work
+from ralph.core.moves import Move, Prove, Reason, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, State
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.spending import Room, figure, overspent
@@ -31,15 +31,33 @@ def decide(
         return _when_finished(history)
     for guard in guards:
         if move := guard(history, limits, now):
-            return move
+            return _within_time(move, history, limits)
     if needs_setup and not history.setup_done:
         if limits.max_attempts and history.setup_failures >= limits.max_attempts:
             return Stop(Reason.NO_PROGRESS, f"setting up has failed {history.setup_failures} times")
+        if why := _why_stuck("", history, limits):
+            return Stop(Reason.NO_PROGRESS, f"setting up: {why}")
         return Work("", Mode.SETUP)
     too_dear = overspent(limits.budget, history.purse.stories)
-    if work := next_work(plan, review=review, skip=history.asked | too_dear if too_dear else history.asked):
-        return Work(work[0].id, work[1])
+    if work := next_work(plan, review=review, skip={*history.asked, *history.aside, *too_dear}):
+        story = work[0].id
+        if why := _why_stuck(story, history, limits):
+            return SetAside(story, why)
+        return Work(story, work[1])
     return _when_nothing_is_ready(plan, history, too_dear)
+
+
+def _within_time(move: Stop | Wait, history: History, limits: Limits) -> Stop | Wait:
+    """A wait that the run would not live to see the end of helps nobody."""
+    if isinstance(move, Wait) and limits.max_time and move.until >= history.started + limits.max_time:
+        return Stop(Reason.TIME_CAP, f"{move.why}, and the time of the run would be over before that is")
+    return move
+
+
+def _why_stuck(story: str, history: History, limits: Limits) -> str:
+    streak = history.stories.get(story)
+    why = streak.trip(limits) if streak else ""
+    return f"{why}, the last time: {streak.said}" if streak and why and streak.said else why
 
 
 def _when_finished(history: History) -> Move:

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import contextlib
 
+from ralph.core.changes import SetFields
 from ralph.core.errors import PlanError, RalphError
-from ralph.core.events import Decided, Judged, Noted, Proved, Record, RunEnded, WaitEnded, WaitStarted
+from ralph.core.events import (
+    Decided,
+    Judged,
+    Noted,
+    Paused,
+    Proved,
+    Record,
+    Resumed,
+    RunEnded,
+    StorySetAside,
+    WaitEnded,
+    WaitStarted,
+)
 from ralph.core.history import History, fold
-from ralph.core.moves import Move, Prove, Reason, Stop, Wait, Work
+from ralph.core.moves import Move, Prove, Reason, SetAside, Stop, Wait, Work
+from ralph.core.plan import State
 from ralph.core.ports import Reading
 from ralph.engine.act import act
 from ralph.engine.decide import decide
@@ -18,8 +32,8 @@ from ralph.engine.seen import Seen
 from ralph.engine.settle import settle
 from ralph.host.repo import RepositoryReplaced
 
-_LOOK = 1.0
-"""Seconds between looks at the wall clock during a wait: a laptop may have slept."""
+_LOOK = 0.2
+"""Seconds between looks during a wait: at the wall clock, a laptop may have slept; and at what people want."""
 
 
 class Loop:
@@ -47,6 +61,7 @@ class Loop:
 
     def _until_stopped(self) -> Stop:
         while True:
+            self._rest()
             for told in self._ground.take_in():
                 self._ground.journal.write(Noted(told))
             try:
@@ -58,6 +73,8 @@ class Loop:
                     return move
                 case Wait():
                     self._wait(move)
+                case SetAside():
+                    self._set_aside(move, reading)
                 case Prove():
                     self._prove(reading)
                 case Work():
@@ -69,7 +86,8 @@ class Loop:
         if (seen := self._seen.news(reading.plan)) is not None:
             ground.journal.write(seen)
         if ground.stop.requested:
-            return Stop(Reason.INTERRUPTED if ground.stop.exit_code == 130 else Reason.TERMINATED)
+            said = "`ralph stop --now`" if ground.wish().now else ""
+            return Stop(Reason.INTERRUPTED if ground.stop.exit_code == 130 else Reason.TERMINATED, said)
         if waiting := ground.desk.waiting():
             return Stop(Reason.WAITING, waiting)
         now, needs_setup = ground.clock(), ground.needs_setup()
@@ -82,6 +100,8 @@ class Loop:
             needs_setup=needs_setup,
             review=ground.review,
         )
+        if not isinstance(move, Stop) and ground.wish().stop:
+            return Stop(Reason.ON_REQUEST, "`ralph stop`")
         ground.journal.write(Decided(move, now, needs_setup, ground.review))
         return move
 
@@ -111,9 +131,30 @@ class Loop:
     def _wait(self, wait: Wait) -> None:
         ground = self._ground
         ground.journal.write(WaitStarted(wait.until, wait.why))
-        while (left := wait.until - ground.clock()) > 0 and not ground.stop.wait(min(left, _LOOK)):
-            pass
+        while (left := wait.until - ground.clock()) > 0 and not ground.wish().is_any:
+            if ground.stop.wait(min(left, _LOOK)):
+                break
         ground.journal.write(WaitEnded())
+
+    def _rest(self) -> None:
+        """While a person has the run paused. The plan is read after this: it may be edited meanwhile."""
+        ground = self._ground
+        if ground.stop.requested or not ground.wish().is_pause:
+            return
+        ground.journal.write(Paused())
+        begun = ground.clock()
+        while ground.wish().is_pause:
+            if ground.stop.wait(_LOOK):
+                return
+        if not ground.wish().stop:
+            ground.journal.write(Resumed(round(max(ground.clock() - begun, 0), 3)))
+
+    def _set_aside(self, move: SetAside, reading: Reading) -> None:
+        """Failed, as after its last attempt. Killed before it is written, the next run starts the story afresh."""
+        story = reading.plan.story(move.story)
+        failed = [SetFields(move.story, {"state": State.FAILED})]
+        self._ground.book.write(self._ground.book.planned(reading, failed, {move.story: move.why}))
+        self._ground.journal.write(StorySetAside(move.story, story.title if story else "", move.why))
 
     def _prove(self, reading: Reading) -> None:
         """The last act: every check once more, on the tree as it is."""

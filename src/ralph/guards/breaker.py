@@ -1,15 +1,33 @@
-"""The circuit breaker: stop when nothing gets proven, or the same error comes back again and again."""
+"""The run's circuit breaker: stop when nothing gets proven, or the same error comes back again and again.
+
+Each story has one of its own, which sets it aside; that is decided where its turn comes.
+"""
 
 from __future__ import annotations
 
 from ralph.core.history import History
-from ralph.core.limits import Limits
+from ralph.core.limits import Limits, OnStuck
 from ralph.core.moves import Reason, Stop
 
 
 def guard(history: History, limits: Limits, now: float) -> Stop | None:
-    if limits.same_error and history.same_error >= limits.same_error:
-        return Stop(Reason.SAME_ERROR, f"the same error {history.same_error} times in a row")
-    if limits.no_progress and history.no_progress >= limits.no_progress:
-        return Stop(Reason.NO_PROGRESS, f"{history.no_progress} iterations in a row without anything accepted")
+    streak = history.streak
+    if limits.same_error and streak.same_error >= limits.same_error and _is_the_runs(history, limits):
+        return Stop(Reason.SAME_ERROR, _told(f"the same error {streak.same_error} times in a row", streak.said))
+    if limits.on_stuck is OnStuck.NEXT:
+        if limits.no_progress and history.stuck >= limits.no_progress:
+            return Stop(Reason.NO_PROGRESS, f"{history.stuck} stories in a row were set aside")
+    elif limits.no_progress and streak.no_progress >= limits.no_progress:
+        return Stop(
+            Reason.NO_PROGRESS, _told(f"{streak.no_progress} iterations in a row without progress", streak.said)
+        )
     return None
+
+
+def _is_the_runs(history: History, limits: Limits) -> bool:
+    """An error that comes in one story only is that story's trouble, where stories are set aside."""
+    return limits.on_stuck is OnStuck.STOP or len(history.error_from) > 1
+
+
+def _told(what: str, said: str) -> str:
+    return f"{what}, the last time: {said}" if said else what

@@ -1,6 +1,8 @@
-"""Agent starts per hour, in a sliding window."""
+"""Agent starts and tokens per hour, in a sliding window that earlier runs of the workspace have a share in."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ralph.core.history import History
 from ralph.core.limits import Limits
@@ -10,10 +12,24 @@ _HOUR = 3600.0
 
 
 def guard(history: History, limits: Limits, now: float) -> Wait | None:
-    if not limits.rate_per_hour:
-        return None
-    recent = sorted(call for call in history.calls if now - _HOUR < call <= now)
-    if len(recent) < limits.rate_per_hour:
-        return None
-    until = recent[-limits.rate_per_hour] + _HOUR
-    return Wait(until, f"{len(recent)} agent starts in the last hour, and the cap is {limits.rate_per_hour}")
+    waits = []
+    starts = [(call, 1) for call in history.calls]
+    for most, used, what in (
+        (limits.rate_per_hour, starts, "agent starts"),
+        (limits.tokens_per_hour, history.used, "tokens"),
+    ):
+        recent = sorted((min(when, now), count) for when, count in used if when > now - _HOUR)
+        total = sum(count for _, count in recent)
+        if most and total >= most:
+            until = _when_below(recent, total, most) + _HOUR
+            waits.append(Wait(until, f"{total:,} {what} in the last hour, and the cap is {most:,}"))
+    return max(waits, key=lambda wait: wait.until, default=None)
+
+
+def _when_below(recent: Sequence[tuple[float, int]], total: int, most: int) -> float:
+    """The time of the use that has to be forgotten last."""
+    for when, count in recent:
+        total -= count
+        if total < most:
+            return when
+    return recent[-1][0]

@@ -1,18 +1,21 @@
-"""The way to the model is broken: try again with growing pauses, and give up after a few."""
+"""The way to the model is broken, or its answer is empty: try again with growing pauses, and give up after a few."""
 
 from __future__ import annotations
 
 from ralph.core.history import History
 from ralph.core.limits import Limits
 from ralph.core.moves import Reason, Stop, Wait
+from ralph.core.verdict import Kind
 
 _FIRST, _LONGEST = 2.0, 300.0
 
 
 def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
-    if not history.transport:
+    count, said = history.transport, history.transport_said
+    if not count or history.last_kind is not Kind.TRANSPORT:
         return None
-    if history.transport > limits.max_transport:
-        return Stop(Reason.TRANSPORT, f"{history.transport} failures in a row on the way to the model")
-    until = history.last_ended + min(_FIRST * 2 ** (history.transport - 1), _LONGEST)
-    return Wait(until, f"failure {history.transport} on the way to the model") if until > now else None
+    if count > limits.max_transport:
+        return Stop(Reason.TRANSPORT, f"{count} failures in a row on the way to the model, the last one: {said}")
+    until = min(history.last_ended, now) + min(_FIRST * 2 ** (count - 1), _LONGEST)
+    told = f"failure {count} on the way to the model" + (f" ({said})" if said else "")
+    return Wait(until, told) if until > now else None

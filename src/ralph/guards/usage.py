@@ -1,21 +1,67 @@
-"""The usage limit of the agent's account: wait until it resets, then go on with the same story."""
+"""The usage limit of the agent's account: wait until it resets, then go on with the same story.
+
+It is known from what the agent said about its usage windows, in this run or, when they have not been reset since, in
+the one before; or, from agents that say nothing of that kind, from the verdict.
+"""
 
 from __future__ import annotations
 
-from ralph.core.history import History
-from ralph.core.limits import Limits
+import hashlib
+from collections.abc import Iterator
+
+from ralph.core.history import Heard, History
+from ralph.core.limits import Limits, OnLimit
 from ralph.core.moves import Reason, Stop, Wait
+
+_JITTER_SHARE = 0.05
+"""Of the wait: nobody who waits for ten seconds wants to wait for another thirty."""
+_FIRST_AGAIN, _LONGEST_AGAIN = 5.0, 900.0
+"""Seconds. For a limit that is still there after its reset: a clock that is wrong must not make a loop of it."""
+_NEVER = 1.0
 
 
 def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
-    if not history.limit_seen:
-        return None
-    until = history.limit_until
-    if until is None:
-        until = history.last_ended + limits.unknown_reset_wait
-    until = min(until, history.last_ended + limits.longest_wait)
+    until, why = max(_reasons(history, limits, now), default=(now, ""))
     if until <= now:
         return None
-    if limits.exit_on_limit:
-        return Stop(Reason.USAGE_LIMIT, "the usage limit is reached")
-    return Wait(until, "the usage limit is reached")
+    if limits.on_limit is OnLimit.EXIT or history.answer == "exit":
+        return Stop(Reason.USAGE_LIMIT, why)
+    return Wait(until, why, ask=limits.on_limit is OnLimit.ASK and not history.answer)
+
+
+def _reasons(history: History, limits: Limits, now: float) -> Iterator[tuple[float, str]]:
+    """Until when, and why."""
+    if history.limit_seen:
+        yield _after_verdict(history, limits, now), "the usage limit is reached"
+    for kind, heard in history.windows.items():
+        resets_at, used = heard.limit.resets_at, heard.limit.utilization or 0.0
+        if resets_at is None or resets_at <= now:
+            continue
+        until = _believed(resets_at, min(heard.at, now), history, limits)
+        window = kind.replace("_", "-") or "usage"
+        if heard.limit.rejected and not _is_outdated(heard, history):
+            yield until, f"the {window} limit is reached" if kind else "the usage limit is reached"
+        elif 0 < limits.limit_share < _NEVER and used >= limits.limit_share:
+            yield until, f"{used:.0%} of the {window} limit is used, and no new work starts at {limits.limit_share:.0%}"
+
+
+def _is_outdated(heard: Heard, history: History) -> bool:
+    """An agent has worked since, so the limit has gone."""
+    return history.last_ended > heard.at and not history.limit_seen and bool(history.iterations)
+
+
+def _after_verdict(history: History, limits: Limits, now: float) -> float:
+    since = min(history.last_ended, now)
+    until = since + limits.unknown_reset_wait
+    if history.limit_until is not None:
+        until = _believed(history.limit_until, since, history, limits)
+    again = history.limits_in_a_row - 2
+    floor = min(_FIRST_AGAIN * 3 ** min(again, 10), _LONGEST_AGAIN) if again >= 0 else 0.0
+    return max(until, since + floor)
+
+
+def _believed(resets_at: float, since: float, history: History, limits: Limits) -> float:
+    """When to come back: a little later than all the others, and never absurdly late."""
+    most = min(limits.jitter, _JITTER_SHARE * max(resets_at - since, 0.0))
+    seed = hashlib.sha256(f"{history.run} {resets_at:.0f}".encode()).digest()
+    return min(resets_at + most * seed[0] / 255, since + limits.longest_wait)

@@ -1,0 +1,30 @@
+"""Whether anything in a folder is being written. Only looks at names and times, and at so many of them at most."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from pathlib import Path
+
+_MOST = 20_000
+
+
+def stamp(folder: Path, most: int = _MOST) -> tuple[int, int]:
+    """Another one when a file below was written, made or removed. What lies nearer to the top is looked at first."""
+    newest = count = 0
+    folders = deque([os.fspath(folder)])
+    while folders and count < most:
+        try:
+            entries = os.scandir(folders.popleft())
+        except OSError:  # it has gone, or is none of ours
+            continue
+        with entries:
+            for entry in entries:
+                try:
+                    newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                except OSError:
+                    continue
+                count += 1
+    return newest, count
