@@ -53,6 +53,7 @@ def test_every_key_and_spelling_is_in_it_with_a_description() -> None:
         "steps: [{type: agent, timeout: 20m, circuit_breaker: {threshold: 3, reset_after: 60s}, config: {x: [1, {}]}}]",
         "quality_checks: {backend: pytest}",
         "prd: 3\nreview: {enabled: true, cap: 2}\npush: after-story",
+        "reviewers: [quality, tests]\non_cap: fail\non_stalemate: approve",
     ],
 )
 def test_what_ralph_reads_an_editor_accepts(text: str) -> None:

@@ -55,7 +55,7 @@ def problems(tmp_path: Path, text: str, env: dict[str, str] | None = None) -> li
         ("max_iterations: '5'", 1, "max_iterations", "found the text '5'", "leave out the quotes"),
         ("max_iterations: [5]", 1, "max_iterations", "found a list", ""),
         ("max_iterations: true", 1, "max_iterations", "found true", ""),
-        ("review: 5", 1, "review", "expected a mapping with cap, enabled", ""),
+        ("review: 5", 1, "review", "expected a mapping with agent, cap, command, enabled", ""),
         ("review: {enabled: 1}", 1, "review.enabled", "expected true or false, found the number 1", ""),
         ("review: {enabled: 'true'}", 1, "review.enabled", "found the text 'true'", ""),
         (

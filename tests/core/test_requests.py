@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.core.evidence import Claim
+from ralph.core.findings import Finding
 from ralph.core.plan import ReviewStatus
 from ralph.core.requests import Request, read_request
-from ralph.core.reviews import Answer, Finding
+from ralph.core.reviews import Answer
 
 
 @pytest.mark.parametrize(

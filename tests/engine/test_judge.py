@@ -13,8 +13,9 @@ from ralph.core.agent import Outcome, Trouble
 from ralph.core.changes import AddStory, SetFields
 from ralph.core.delta import Added, Delta, Edited
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
+from ralph.core.findings import Finding
 from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
-from ralph.core.reviews import Answer, Finding, OnCap
+from ralph.core.reviews import Answer, OnCap
 from ralph.core.suspicion import Suspicion, Tamper
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge import judge

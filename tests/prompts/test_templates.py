@@ -6,7 +6,7 @@ import pytest
 
 from ralph.core.errors import BadData
 from ralph.core.text import estimate_tokens
-from ralph.prompts.templates import NAMES, PLANNING, VARIABLES, library, render
+from ralph.prompts.templates import NAMES, PLANNING, REVIEWERS, VARIABLES, library, render
 
 PROMPTS = [name for name in NAMES if name not in ("prd", "requirements")]
 FILLED = {name: f"<{name.lower()}>" for name in VARIABLES} | {"MODE": "implement", "SKIP_REVIEW": False}
@@ -134,6 +134,6 @@ def test_every_shipped_template_is_in_the_table() -> None:
 
     shipped = {item.name for item in files("ralph.prompts").joinpath("library").iterdir() if item.name.endswith(".md")}
 
-    assert shipped == {f"{name}.md" for name in (*NAMES, *PLANNING)}
+    assert shipped == {f"{name}.md" for name in (*NAMES, *REVIEWERS.values(), *PLANNING)}
     with pytest.raises(KeyError):
         library("../templates")

@@ -16,6 +16,7 @@ from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Layout, Locations, PlanRef
 from ralph.host.files import read_bytes
 from ralph.prompts.building import Briefing
+from ralph.prompts.review_matter import Matter
 
 _LIMIT = 1_000_000
 
@@ -32,6 +33,8 @@ def brief(
     iteration: int,
     attempt: int,
     feedback: str,
+    guidance: tuple[str, ...],
+    matter: Matter | None = None,
     step: Mapping[str, Any],
     env: Mapping[str, str],
 ) -> Briefing:
@@ -58,6 +61,8 @@ def brief(
         checks=tuple(check.command for check in choose(config, plan, story, when)),
         learnings=_text(where.learnings, ref.root),
         feedback=feedback,
+        guidance=guidance,
+        matter=matter,
         answers=read_answers(answers_path(plan_state(ref, env))).of(story.id if story else ""),
         review=config.review.enabled,
         review_cap=config.review.cap,

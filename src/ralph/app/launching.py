@@ -12,12 +12,14 @@ from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
 from ralph.app.finishing import Pusher, finish_run
+from ralph.app.guidance import carry_over
+from ralph.app.reviewing import refuse_unknown_reviewers
 from ralph.app.running import execute, ours, refuse_unless_ready
 from ralph.app.sinks import make_sinks
 from ralph.app.steps import plan_steps
 from ralph.app.trusting import ensure_trusted, gather
 from ralph.app.wiring import RunSpec, limits_of
-from ralph.app.workspace import open_ref, store_for
+from ralph.app.workspace import open_ref, plan_state, store_for
 from ralph.app.worktrees import open_worktree
 from ralph.config.layers import Settings
 from ralph.config.trust import Verdict
@@ -95,11 +97,13 @@ def launch(
         )
     ref, settings = prepared.ref, prepared.settings
     find_agent(settings.config.agent.name).find(_probe(prepared), env.get("PATH", ""))
+    _find_reviewer(prepared, env)
     plan_steps(settings, ref.root)  # a wrong step is said before anything is begun
     run = new_run_id(time.time())
     repo = find_repo(ref, settings, env)
     if prepared.worktree:
         ref, repo, branch = open_worktree(ref, repo, run, env)
+        carry_over(plan_state(prepared.ref, env), plan_state(ref, env))
         tell(f"working in {ref.root} on branch {branch}")
         tell(f"`ralph log -d {shlex.quote(str(ref.root))}` shows it, `git merge {branch}` takes it over")
     spec = RunSpec(run=run, ref=ref, settings=settings, repo=repo, once=prepared.once)
@@ -123,6 +127,17 @@ def launch(
     finally:
         for failure in door.failures:
             tell(failure)
+
+
+def _find_reviewer(prepared: Launched, env: Mapping[str, str]) -> None:
+    """Who reviews is looked for before the first story, not after it."""
+    review = prepared.settings.config.review
+    if not review.enabled:
+        return
+    refuse_unknown_reviewers(review.reviewers, prepared.ref.root)
+    if review.agent and review.agent != prepared.settings.config.agent.name:
+        probe = msgspec.structs.replace(_probe(prepared), command=review.command)
+        find_agent(review.agent).find(probe, env.get("PATH", ""))
 
 
 def _probe(prepared: Launched) -> Session:

@@ -19,6 +19,8 @@ def unknown_names(settings: Settings) -> Iterator[Problem]:
     if config.layout != "auto":
         yield from _look_up(settings, LAYOUTS, config.layout, "layout")
     yield from _look_up(settings, AGENTS, config.agent.name, "agent.name")
+    if config.review.agent:
+        yield from _look_up(settings, AGENTS, config.review.agent, "review.agent")
     if config.planning.agent:
         yield from _look_up(settings, AGENTS, config.planning.agent, "planning.agent")
     for number, step in enumerate(config.steps):

@@ -21,6 +21,7 @@ from ralph.app.guidance import Guidance
 from ralph.app.hooking import prepare_hooks
 from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
+from ralph.app.tills import budget_of, open_till
 from ralph.app.workspace import plan_state, store_for
 from ralph.app.worktree import GitWorkTree
 from ralph.checks.choosing import choose
@@ -38,7 +39,7 @@ from ralph.core.suspicion import Suspicion, Tamper
 from ralph.engine.agent_run import AgentRunner, Patience
 from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.pipeline import Pipeline
-from ralph.guards import breaker, crash_loop, iterations, rate, run_time, transport, usage
+from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time, transport, usage
 from ralph.host.places import workspace_state
 from ralph.host.repo import Repo
 from ralph.host.signals import StopSignal
@@ -53,6 +54,7 @@ GUARDS: tuple[Guard, ...] = (
     run_time.guard,
     crash_loop.guard,
     breaker.guard,
+    money.guard,
     usage.guard,
     transport.guard,
     rate.guard,
@@ -96,6 +98,7 @@ def limits_of(config: Config, *, once: bool) -> Limits:
         limit_share=config.limit_share,
         jitter=_JITTER,
         once=once,
+        budget=budget_of(config),
     )
 
 
@@ -142,6 +145,8 @@ def make_ground(
         ceiling=config.time_ceiling,
         time_left=_time_left(config.max_run_time),
     )
+
+    till = open_till(spec.run, ref, spec.repo, config, journal, runner, env, clock)
 
     def pipeline(planned: tuple[Any, ...]) -> Pipeline:
         return Pipeline(planned, journal.write, stop.wait, lambda: stop.requested)
@@ -207,7 +212,8 @@ def make_ground(
         setup_markers=steps.markers,
         needs_setup=needs_setup,
         take_in=additions,
-        run_agent=runner,
+        run_agent=till,
+        news=till.news,
         make_session=make_session,
         patience=Patience(total=config.timeout or None, idle=config.idle_timeout or None),
         check=checks,

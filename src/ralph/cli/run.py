@@ -54,6 +54,8 @@ KEYS = (
     "agent.disallowed_tools",
     "agent.fallback_model",
     "agent.budget_usd",
+    "budget.run_usd",
+    "budget.run_tokens",
     "agent.dangerously_skip_permissions",
     "review.enabled",
     "review.cap",

@@ -44,6 +44,9 @@ ALIASES = {
     "defaults.rate_limit_per_hour": Alias("rate_limit_per_hour"),
     "claude.dangerously_skip_permissions": Alias("agent.dangerously_skip_permissions"),
     "claude.allowed_tools": Alias("agent.allowed_tools"),
+    "reviewers": Alias("review.reviewers"),
+    "on_cap": Alias("review.on_cap"),
+    "on_stalemate": Alias("review.on_stalemate"),
 }
 
 RESERVED_VARIABLES = frozenset(

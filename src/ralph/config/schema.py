@@ -17,6 +17,8 @@ Argv = Annotated[tuple[str, ...], Meta(extra={"form": "argv"})]
 
 Positive = Annotated[int, Meta(ge=1)]
 
+Share = Annotated[float, Meta(le=1)]
+
 When = Literal["story", "review", "final"]
 
 
@@ -179,6 +181,23 @@ class Guard(Section, frozen=True):
     deny: Annotated[tuple[GuardRule, ...], key("Commands that are denied although the guard would allow them.")] = ()
 
 
+class Budget(Section, frozen=True):
+    run_usd: Annotated[
+        float, key("Most money for one run, in dollars; 0: no limit.", "--max-cost", metavar="USD", ge=0)
+    ] = 0.0
+    story_usd: Annotated[float, key("Most money for one story, over all runs; then it is set aside.", ge=0)] = 0.0
+    day_usd: Annotated[float, key("Most money for one day of the workspace, from midnight to midnight.", ge=0)] = 0.0
+    workspace_usd: Annotated[float, key("Most money for the workspace, over all runs.", ge=0)] = 0.0
+    run_tokens: Annotated[int, key("Most tokens for one run; 0: no limit.", "--max-tokens", metavar="N", ge=0)] = 0
+    story_tokens: Annotated[int, key("Most tokens for one story, over all runs; then it is set aside.", ge=0)] = 0
+    day_tokens: Annotated[int, key("Most tokens for one day of the workspace.", ge=0)] = 0
+    workspace_tokens: Annotated[int, key("Most tokens for the workspace, over all runs.", ge=0)] = 0
+    least_chance: Annotated[
+        Share, key("Stop when the chance to finish within the budget falls below this; 0: never.", ge=0)
+    ] = 0.0
+    prices: Annotated[str, key("A file of prices, for models that are not in Ralph's own list or cost less.")] = ""
+
+
 class Config(Section, frozen=True):
     name: Annotated[str, key("What this configuration is called.")] = ""
     description: Annotated[str, key("What this configuration is for.")] = ""
@@ -275,6 +294,7 @@ class Config(Section, frozen=True):
     branch: Branch = Branch()
     archive: Archive = Archive()
     guard: Guard = Guard()
+    budget: Budget = Budget()
 
 
 def all_checks(config: Config) -> tuple[Check, ...]:

@@ -91,8 +91,9 @@ def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
     for at, step in enumerate(written.get("steps", ())):
         if command := _of_step(step):
             yield NamedCommand(source, f"steps[{at}] {step.name or step.type}", command)
-    if argv := written.get("agent.command"):
-        yield NamedCommand(source, "agent.command", shlex.join(argv))
+    for key in ("agent.command", "review.command"):
+        if argv := written.get(key):
+            yield NamedCommand(source, key, shlex.join(argv))
     for key, harmless in _PERMISSIONS.items():
         value = written.get(key, harmless)
         if value != harmless:
@@ -104,6 +105,7 @@ _PERMISSIONS: dict[str, Any] = {
     "agent.name": "claude",
     "agent.script": "",
     "planning.agent": "",
+    "review.agent": "",
     "agent.env": (),
     "agent.allowed_tools": (),
     "agent.dangerously_skip_permissions": False,
@@ -175,4 +177,4 @@ def visible(text: str) -> str:
 
 def names_commands(key: str) -> bool:
     """A change of this key can change what is asked for."""
-    return key in ("checks", "quality_checks", "steps", "agent.command", *_PERMISSIONS)
+    return key in ("checks", "quality_checks", "steps", "agent.command", "review.command", *_PERMISSIONS)

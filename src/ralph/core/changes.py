@@ -20,6 +20,7 @@ EDITABLE = frozenset(
         "depends_on",
         "state",
         "review",
+        "ledger",
         "notes",
         "verify",
         "attempts",

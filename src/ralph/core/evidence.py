@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ralph.core.agent import Outcome
 from ralph.core.delta import Delta
+from ralph.core.findings import Reply
 from ralph.core.plan import Mode, Story
 from ralph.core.reviews import Answer, OnCap
 from ralph.core.suspicion import Suspicion, Tamper
@@ -85,10 +86,17 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """Whether the checks passed on the checkpoint. None: not looked at."""
     answer: Answer | None = None
     """What a reviewer said in the request file."""
+    reviewer: str = ""
+    """Who reviews, where there are several."""
+    reviewers: tuple[str, ...] = ()
+    """All who have to, in this order. Empty: one, without a name."""
+    replies: tuple[Reply, ...] = ()
+    """What a fix says about each finding."""
     review: bool = False
     """Acceptance means: on to review."""
     review_cap: int = 5
     on_cap: OnCap = OnCap.APPROVE
+    on_stalemate: OnCap = OnCap.HUMAN
     claim_is_implied: bool = False
     """A good ending with a change counts as a claim (seed 000: the loop marks)."""
     interrupted: bool = False

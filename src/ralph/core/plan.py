@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ralph.core.findings import NO_LEDGER, Ledger
+
 
 class State(StrEnum):
     TODO = "todo"
@@ -57,6 +59,8 @@ class Story(Struct, frozen=True, kw_only=True):
     depends_on: tuple[str, ...] = ()
     state: State = State.TODO
     review: Review = NO_REVIEW
+    ledger: Ledger = NO_LEDGER
+    """What reviews found, one by one. No format has a place for it."""
     notes: str = ""
     verify: tuple[str, ...] = ()
     attempts: int = 0

@@ -115,6 +115,8 @@ class Session(Struct, frozen=True, kw_only=True):
     system: str = ""
     """Appended to the client's system prompt, where it has one."""
     cwd: Path
+    agent: str = ""
+    """Which agent it is; empty: the run's own."""
     model: str = ""
     allowed_tools: str = ""
     disallowed_tools: str = ""

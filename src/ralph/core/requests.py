@@ -6,12 +6,15 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.evidence import Claim
+from ralph.core.findings import Fate, Finding, Reply
 from ralph.core.plan import ReviewStatus
-from ralph.core.reviews import Answer, Finding
+from ralph.core.reviews import Answer
 from ralph.core.text import clean
 
 _LONGEST = 2000
 _MOST_FINDINGS = 50
+_MOST_REPLIES = 200
+_LONGEST_ID = 20
 
 
 class Request(Struct, frozen=True):
@@ -22,6 +25,8 @@ class Request(Struct, frozen=True):
     waiting: str = ""
     """The text of a WAITING file."""
     review: Answer | None = None
+    replies: tuple[Reply, ...] = ()
+    """What a fix says about each finding."""
 
 
 class _Finding(Struct):
@@ -29,6 +34,14 @@ class _Finding(Struct):
     place: str = ""
     severity: str = ""
     criterion: str = ""
+    id: str = ""
+    evidence: str = ""
+
+
+class _Reply(Struct):
+    id: str = ""
+    fate: str = ""
+    reason: str = ""
 
 
 class _Review(Struct):
@@ -41,6 +54,7 @@ class _Wire(Struct):
     claim: str = ""
     ask: str = ""
     review: _Review | None = None
+    fixes: tuple[_Reply, ...] = ()
 
 
 def read_request(data: bytes) -> Request:
@@ -51,7 +65,17 @@ def read_request(data: bytes) -> Request:
         return Request()
     word = wire.claim.strip().lower().replace("_", "-").replace(" ", "-")
     claim = Claim(word) if word in set(Claim) else None
-    return Request(claim, clean(wire.ask).strip()[:_LONGEST], review=_answer(wire.review))
+    replies = tuple(reply for given in wire.fixes[:_MOST_REPLIES] if (reply := _reply(given)) is not None)
+    return Request(claim, clean(wire.ask).strip()[:_LONGEST], review=_answer(wire.review), replies=replies)
+
+
+_FATES = {"fixed": Fate.FIXED, "rejected": Fate.REJECTED, "reject": Fate.REJECTED}
+
+
+def _reply(given: _Reply) -> Reply | None:
+    fate = _FATES.get(given.fate.strip().lower())
+    name = clean(given.id).strip()[:_LONGEST_ID]
+    return Reply(name, fate, clean(given.reason).strip()[:_LONGEST]) if fate and name else None
 
 
 _VERDICTS = {
@@ -67,8 +91,8 @@ def _answer(given: _Review | None) -> Answer | None:
     if given is None or word not in _VERDICTS:
         return None
     findings = tuple(
-        Finding(*(clean(part).strip()[:_LONGEST] for part in (one.text, one.place, one.severity, one.criterion)))
+        Finding(*(clean(part).strip()[:_LONGEST] for part in msgspec.structs.astuple(one)))
         for one in given.findings[:_MOST_FINDINGS]
-        if one.text.strip()
+        if one.text.strip() or one.id.strip()
     )
     return Answer(_VERDICTS[word], clean(given.feedback).strip()[: 4 * _LONGEST], findings)

@@ -6,33 +6,20 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from ralph.core.findings import Finding, findings_in
 from ralph.core.plan import Review, ReviewStatus
 from ralph.core.text import clean
 
 AT_CAP = "[AUTO-APPROVED AT CAP]"
+AT_STALEMATE = "[AUTO-APPROVED AT STALEMATE]"
 
 
 class OnCap(StrEnum):
-    """What happens to a story that has used up its reviews and still is not approved."""
+    """What happens to a story that reviews do not settle: it has used them up, or they go round in circles."""
 
     APPROVE = "approve"
     FAIL = "fail"
     HUMAN = "human"
-
-
-class Finding(Struct, frozen=True):
-    """One thing a reviewer wants changed."""
-
-    text: str
-    place: str = ""
-    severity: str = ""
-    criterion: str = ""
-
-    def __str__(self) -> str:
-        where = f"{self.place}: " if self.place else ""
-        about = f" (criterion: {self.criterion})" if self.criterion else ""
-        rank = f"[{self.severity}] " if self.severity else ""
-        return f"{rank}{where}{self.text}{about}"
 
 
 class Answer(Struct, frozen=True):
@@ -45,3 +32,10 @@ class Answer(Struct, frozen=True):
         listed = "\n".join(f"- {finding}" for finding in self.findings)
         text = "\n".join(part for part in (self.feedback.strip(), listed) if part)
         return Review(self.verdict, count, clean(text))
+
+
+def findings_of(answer: Answer | None, given: Review) -> tuple[Finding, ...]:
+    """What a review asks for, one by one; from its text where it is nothing but that."""
+    if given.status is not ReviewStatus.CHANGES_REQUESTED:
+        return ()
+    return answer.findings if answer is not None and answer.findings else findings_in(given.feedback)

@@ -13,9 +13,9 @@ from ralph.core.delta import Delta, delta
 from ralph.core.errors import BadData, PlanError, RalphError, UsageError
 from ralph.core.events import Noted
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
-from ralph.core.plan import Mode, ReviewStatus, Story
+from ralph.core.plan import Mode, ReviewStatus
 from ralph.core.ports import StepContext
-from ralph.core.requests import Request
+from ralph.core.requests import Request, read_request
 from ralph.core.suspicion import Suspicion
 from ralph.core.text import one_line
 from ralph.engine.agent_run import Patience
@@ -81,13 +81,13 @@ def _evidence(
     trouble = list(() if inspection.sound else inspection.notices)
     if misplaced := ground.book.misplaced(attempt.reading):
         trouble.append(misplaced)
-    request = ground.desk.take()
+    request = _request(ground, attempt, outcome)
     edits, problem = _plan_edits(ground, attempt)
     changed = tuple(path for path in inspection.changed if not ground.is_bookkeeping(path))
-    claim = _claim(request, edits, attempt.story)
+    claim = _claim(request, edits, attempt)
     interrupted = ground.stop.requested
     checks = step_checks
-    if not interrupted and (changed or claim is Claim.ALREADY or attempt.mode is Mode.REVIEW):
+    if not interrupted and (changed or claim is Claim.ALREADY or attempt.mode is Mode.REVIEW or request.replies):
         when = "review" if attempt.mode is Mode.REVIEW else "story"
         plan = attempt.reading.plan  # as it was before: an agent does not choose its own checks
         before = _stamps(ground.repo, changed)
@@ -121,8 +121,12 @@ def _evidence(
         tamper=ground.tamper,
         passed_before=all(required) if required and not changed else None,
         answer=request.review if attempt.mode is Mode.REVIEW else None,
+        reviewer=attempt.reviewer,
+        reviewers=ground.reviewers,
+        replies=request.replies if attempt.mode is Mode.FIX else (),
         review_cap=ground.review_cap,
         on_cap=ground.on_cap,
+        on_stalemate=ground.on_stalemate,
         review=ground.review and attempt.mode is not Mode.SETUP,
         claim_is_implied=ground.claim_is_implied,
         interrupted=interrupted,
@@ -149,10 +153,26 @@ def _plan_edits(ground: Ground, attempt: Attempt) -> tuple[Delta | None, str]:
     return delta(attempt.reading.plan, after.plan), ""
 
 
-def _claim(request: Request, edits: Delta | None, story: Story | None) -> Claim | None:
+def _request(ground: Ground, attempt: Attempt, outcome: Outcome) -> Request:
+    """What the agent left in its file; a review or a fix may have been answered by the client's schema instead."""
+    left = ground.desk.take()
+    if attempt.mode not in (Mode.REVIEW, Mode.FIX) or not outcome.structured:
+        return left
+    answered = read_request(outcome.structured.encode())
+    return msgspec.structs.replace(
+        left,
+        claim=left.claim or answered.claim,
+        ask=left.ask or answered.ask,
+        review=left.review or answered.review,
+        replies=left.replies or answered.replies,
+    )
+
+
+def _claim(request: Request, edits: Delta | None, attempt: Attempt) -> Claim | None:
+    story = attempt.story
     if request.claim is not None:
         return request.claim
-    if request.complete:
+    if request.complete or (request.replies and attempt.mode is Mode.FIX):
         return Claim.DONE
     edited = edits.of(story.id) if edits and story else None
     if edited is None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ralph.core.evidence import CheckResult
+from ralph.core.control import Wish
+from ralph.core.agent import Outcome
+from ralph.core.events import AnyEvent
+from ralph.core.evidence import CheckResult, Ended
 from ralph.core.guard import Guard
 from ralph.core.limits import Limits
 from ralph.core.moves import Work
@@ -17,7 +20,7 @@ from ralph.core.ports import PlanBook, Reading, Session
 from ralph.core.requests import Request
 from ralph.core.reviews import OnCap
 from ralph.core.suspicion import Suspicion, Tamper
-from ralph.engine.agent_run import AgentRunner, Patience
+from ralph.engine.agent_run import Patience
 from ralph.engine.pipeline import Pipeline
 from ralph.host.signals import StopSignal
 from ralph.journal.writing import Journal
@@ -120,6 +123,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     reading: Reading
     checkpoint: dict[str, Any]
     begun: float
+    reviewer: str = ""
+    """Who reviews, where there are several."""
 
     @property
     def mode(self) -> Mode:
@@ -149,6 +154,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     tree: WorkTree
     desk: Desk
     stop: StopSignal
+    wish: Callable[[], Wish]
+    """What people want of the run by now."""
     clock: Callable[[], float]
     limits: Limits
     guards: tuple[Guard, ...]
@@ -159,7 +166,9 @@ class Ground(Struct, frozen=True, kw_only=True):
     needs_setup: Callable[[], bool]
     take_in: Callable[[], Sequence[str]] = tuple
     """Write into the plan what a person has added while an agent was at work. Sentences about it."""
-    run_agent: AgentRunner
+    run_agent: Callable[[Session, str, Patience], tuple[Ended, Outcome]]
+    news: Callable[[Plan], Iterable[AnyEvent]]
+    """What a decision has to know besides the plan and the run's own history."""
     make_session: Callable[[Attempt, dict[str, Any], str], Session]
     """Attempt, step config and feedback → session with its prompt."""
     patience: Patience
@@ -171,6 +180,9 @@ class Ground(Struct, frozen=True, kw_only=True):
     review: bool
     review_cap: int
     on_cap: OnCap
+    on_stalemate: OnCap
+    reviewers: tuple[str, ...]
+    """In the order they are asked. Empty: one, without a name."""
     claim_is_implied: bool
     commits: bool
     changed_settings: Callable[[], tuple[str, ...]]

@@ -14,6 +14,7 @@ from ralph.core.agent import Trouble
 from ralph.core.changes import AddStory, Change, SetFields
 from ralph.core.delta import Edited
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
+from ralph.core.findings import NO_LEDGER, answer, rejects_all
 from ralph.core.fingerprint import fingerprint
 from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State
 from ralph.core.suspicion import Tamper
@@ -59,11 +60,17 @@ def _what_is_missing(evidence: Evidence) -> Iterator[str]:
         yield _describe(check)
     if not _claimed(evidence):
         yield "the agent did not say that the story is done"
-    if not evidence.changed and evidence.mode is not Mode.SETUP:
+    if not evidence.changed and evidence.mode is not Mode.SETUP and not _turns_all_down(evidence):
         if evidence.claim is not Claim.ALREADY:
             yield "nothing was changed, so nothing can have been done"
         elif not evidence.checks or evidence.passed_before is False:
             yield "it is said to be satisfied already, but no check shows that"
+
+
+def _turns_all_down(evidence: Evidence) -> bool:
+    """A fix may find that there is nothing to fix, if it says why. The next review hears it."""
+    story = evidence.story
+    return evidence.mode is Mode.FIX and story is not None and rejects_all(story.ledger, evidence.replies)
 
 
 def _failing(evidence: Evidence) -> list[CheckResult]:
@@ -84,6 +91,9 @@ def _accept(evidence: Evidence, changes: list[Change], notices: list[str]) -> Ve
     mark: dict[str, object]
     if evidence.review:
         mark = {"review": Review(ReviewStatus.NEEDS_REVIEW, story.review.count)}
+        if story.ledger != NO_LEDGER:
+            mark["ledger"], unanswered = answer(story.ledger, evidence.replies)
+            notices = [*notices, *(f"the fix says nothing about finding {name}" for name in unanswered)]
     else:
         mark = {"state": State.DONE}
     ended = "" if evidence.ended.well else f" (the agent {_ending(evidence.ended)}, but its work was finished)"

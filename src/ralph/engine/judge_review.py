@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from ralph.core.changes import SetFields
 from ralph.core.delta import Edited
 from ralph.core.evidence import Evidence
+from ralph.core.findings import Heard, Ledger, close, hear
 from ralph.core.plan import Review, ReviewStatus, State, Story
-from ralph.core.reviews import AT_CAP, OnCap
+from ralph.core.reviews import AT_CAP, AT_STALEMATE, OnCap, findings_of
 from ralph.core.verdict import Kind, Verdict
 
 
@@ -43,34 +46,88 @@ def objections(evidence: Evidence, story: Story, given: Review, failing: list[st
 
 
 def conclude(evidence: Evidence, story: Story, given: Review, failing: list[str]) -> Verdict:
-    """The verdict on a review that can be believed. Each one counts, whatever number it wrote itself."""
+    """The verdict on a review that can be believed. Each one counts, whatever number it wrote itself.
+
+    Where there are several reviewers, only the last of a round settles anything; what all of them found is in one
+    ledger by then.
+    """
     count = story.review.count + 1
-    fields: dict[str, object] = {"review": Review(given.status, count, given.feedback)}
+    heard = hear(story.ledger, findings_of(evidence.answer, given), evidence.reviewer, count)
+    fields: dict[str, object] = {"ledger": heard.ledger}
     if (edited := _edited(evidence, story)) is not None and edited.new.notes != edited.old.notes:
         fields["notes"] = edited.new.notes
-    if given.status is ReviewStatus.APPROVED:
+    if left := [name for name in evidence.reviewers if name not in heard.ledger.heard]:
+        return _on_to_the_next(evidence.reviewer, left, heard, story, fields)
+    if given.status is ReviewStatus.APPROVED and not heard.ledger.open:
+        fields |= {"review": Review(ReviewStatus.APPROVED, count, given.feedback), "ledger": close(heard.ledger)}
         return _verdict("approved", story, fields | {"state": State.DONE}, completes=True)
-    wanted = f"changes requested: {given.feedback.strip()[:200]}"
-    if count < evidence.review_cap:
-        return _verdict(wanted, story, fields)
-    return _at_cap(evidence.on_cap, story, fields, given, count, failing)
+    feedback = _feedback(evidence, given, heard)
+    fields |= {"review": Review(ReviewStatus.CHANGES_REQUESTED, count, feedback), "ledger": _next_round(heard.ledger)}
+    if why := _stalemate(heard):
+        return _unsettled(_Unsettled(evidence.on_stalemate, AT_STALEMATE, why), story, fields, feedback, count, failing)
+    if count >= evidence.review_cap:
+        why = f"{count} reviews, and not approved yet"
+        return _unsettled(_Unsettled(evidence.on_cap, AT_CAP, why), story, fields, feedback, count, failing)
+    notices = tuple(f"{name} was turned down before; asked for again without new evidence" for name in heard.refused)
+    return _verdict(f"changes requested: {feedback.strip()[:200]}", story, fields, notices=notices)
 
 
-def _at_cap(
-    policy: OnCap, story: Story, fields: dict[str, object], given: Review, count: int, failing: list[str]
+def _on_to_the_next(reviewer: str, left: list[str], heard: Heard, story: Story, fields: dict[str, object]) -> Verdict:
+    said = f"asks for {len(heard.asked)} change{'s' if len(heard.asked) != 1 else ''}" if heard.asked else "approves"
+    return _verdict(f"{reviewer} {said}; {left[0]} reviews next", story, fields)
+
+
+def _feedback(evidence: Evidence, given: Review, heard: Heard) -> str:
+    """As it stands in the plan: the reviewer's own words, or all that several of them ask for."""
+    if len(evidence.reviewers) < 2 and given.status is ReviewStatus.CHANGES_REQUESTED:
+        return given.feedback
+    return "\n".join(f"- {entry}" for entry in heard.ledger.open)
+
+
+def _next_round(ledger: Ledger) -> Ledger:
+    return Ledger(ledger.entries)
+
+
+def _stalemate(heard: Heard) -> str:
+    """Why another round would be like this one."""
+    if not heard.ledger.open:
+        names = ", ".join(heard.refused)
+        return f"the review insists on {names}, which was turned down with a reason, and shows nothing new"
+    if not heard.ledger.has_moved:
+        return f"two reviews in a row ask for the same: {', '.join(entry.id for entry in heard.ledger.open)}"
+    return ""
+
+
+class _Unsettled(Struct, frozen=True):
+    policy: OnCap
+    prefix: str
+    why: str
+
+
+def _unsettled(
+    end: _Unsettled, story: Story, fields: dict[str, object], feedback: str, count: int, failing: list[str]
 ) -> Verdict:
-    """So many reviews have not settled it: another one is unlikely to. Checks that fail are never approved away."""
-    if policy is OnCap.APPROVE and not failing:
-        feedback = given.feedback if given.feedback.startswith(AT_CAP) else f"{AT_CAP} {given.feedback}"
-        approved = fields | {"review": Review(ReviewStatus.APPROVED, count, feedback), "state": State.DONE}
-        return _verdict(f"approved at the cap of {count} reviews, with concerns left", story, approved, completes=True)
-    if policy is OnCap.HUMAN:
-        question = f"{count} reviews, and not approved yet: {given.feedback.strip()[:300]}"
-        changes = (SetFields(story.id, fields),)
-        return Verdict(Kind.BLOCKED, (f"asks: {question}",), changes, question=question)
+    """Another review is unlikely to settle it. Checks that fail are never approved away."""
+    if end.policy is OnCap.APPROVE and not failing:
+        text = feedback if feedback.startswith(end.prefix) else f"{end.prefix} {feedback}"
+        approved = fields | {"review": Review(ReviewStatus.APPROVED, count, text), "state": State.DONE}
+        where = f"the cap of {count} reviews" if end.prefix == AT_CAP else "a stalemate"
+        return _verdict(f"approved at {where}, with concerns left", story, approved, completes=True)
+    if end.policy is OnCap.HUMAN:
+        question = f"{end.why}: {feedback.strip()[:300]}"
+        return Verdict(Kind.BLOCKED, (f"asks: {question}",), (SetFields(story.id, fields),), question=question)
     why = "the checks fail" if failing else "it is still not approved"
-    return _verdict(f"failed: {count} reviews, and {why}", story, fields | {"state": State.FAILED})
+    return _verdict(f"failed: {end.why}, and {why}", story, fields | {"state": State.FAILED})
 
 
-def _verdict(headline: str, story: Story, fields: dict[str, object], *, completes: bool = False) -> Verdict:
-    return Verdict(Kind.ACCEPTED, (headline,), (SetFields(story.id, fields),), completes=completes)
+def _verdict(
+    headline: str,
+    story: Story,
+    fields: dict[str, object],
+    *,
+    completes: bool = False,
+    notices: tuple[str, ...] = (),
+) -> Verdict:
+    changed = {name: value for name, value in fields.items() if name != "ledger" or value != story.ledger}
+    changes = (SetFields(story.id, changed),) if changed else ()
+    return Verdict(Kind.ACCEPTED, (headline,), changes, notices, completes=completes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ralph.core.events import IterationStarted
 from ralph.core.moves import Work
 from ralph.core.plan import Mode, Story
@@ -27,6 +29,7 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
         reading=reading,
         checkpoint=checkpoint,
         begun=ground.clock(),
+        reviewer=next_reviewer(ground.reviewers, story) if work.mode is Mode.REVIEW else "",
     )
     ground.journal.write(
         IterationStarted(
@@ -40,6 +43,12 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
         )
     )
     return attempt
+
+
+def next_reviewer(reviewers: Sequence[str], story: Story | None) -> str:
+    """The first who has not spoken in this round."""
+    heard = story.ledger.heard if story else ()
+    return next((name for name in reviewers if name not in heard), reviewers[0] if reviewers else "")
 
 
 def attempt_number(story: Story | None, mode: Mode) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ralph.core.findings import Ledger
 from ralph.core.plan import Plan, Review, State, Story
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
 
@@ -17,6 +18,7 @@ class Beside(Struct, frozen=True, omit_defaults=True):
 
     state: State | None = None
     review: Review | None = None
+    ledger: Ledger | None = None
     attempts: int | None = None
     notes: str | None = None
     verify: tuple[str, ...] | None = None

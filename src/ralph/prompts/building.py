@@ -7,9 +7,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from ralph.core.findings import NO_LEDGER
 from ralph.core.plan import Mode, Story
 from ralph.core.ports import Prompt
 from ralph.core.text import clean
+from ralph.prompts.review_matter import Matter, for_fix, for_review, how_to_fix, how_to_review
 from ralph.prompts.templates import library, render
 
 LIBRARY = {
@@ -53,7 +55,11 @@ class Briefing(Struct, frozen=True, kw_only=True):
     checks: tuple[str, ...] = ()
     learnings: str = ""
     feedback: str = ""
+    guidance: tuple[str, ...] = ()
+    """What a person wants the agent to know, this time only."""
     answers: tuple[str, ...] = ()
+    matter: Matter | None = None
+    """For a review: the change, and what is known about it."""
     review: bool = False
     review_cap: int = 5
     promise: str = ""
@@ -104,10 +110,16 @@ def _sections(briefing: Briefing, with_story: bool) -> Iterator[str]:
     story = briefing.story
     if story is not None and with_story:
         yield f"## Your story: {story.id} {story.title}\n\n{_story_text(briefing, story)}".rstrip()
+    if story is not None and briefing.mode is Mode.REVIEW:
+        yield from for_review(briefing.matter or Matter(), story.ledger)
+    if story is not None and briefing.mode is Mode.FIX:
+        yield from for_fix(story.ledger)
     if briefing.checks:
         yield "## What the loop runs when you have stopped\n\n" + _bullets([f"`{check}`" for check in briefing.checks])
     if briefing.answers:
         yield "## A person answered\n\n" + _bullets(briefing.answers)
+    if briefing.guidance:
+        yield "## A person says, for this session\n\n" + "\n\n".join(note.strip() for note in briefing.guidance)
     if briefing.feedback:
         yield (
             f"## Why the last attempt was not accepted\n\nThis is attempt {briefing.attempt}. "
@@ -135,11 +147,12 @@ def _story_text(briefing: Briefing, story: Story) -> str:
 def _how_to_answer(briefing: Briefing) -> str:
     asks = '`{"ask": "your question"}` when only a person can decide'
     claims = '`{"claim": "done"}` when the story is done, `{"claim": "already-satisfied"}` when it was before, '
-    reviews = (
-        '`{"review": {"verdict": "approved"}}`, or `{"review": {"verdict": "changes_requested", "findings": '
-        '[{"place": "file:line", "severity": "high", "criterion": "…", "text": "what is wrong, what is right"}]}}`, '
-    )
-    words = (reviews if briefing.mode is Mode.REVIEW else claims) + asks
+    ledger = briefing.story.ledger if briefing.story else NO_LEDGER
+    if briefing.mode is Mode.REVIEW:
+        claims = how_to_review(ledger)
+    elif briefing.mode is Mode.FIX:
+        claims = how_to_fix(ledger)
+    words = claims + asks
     return f"## How to tell the loop\n\nWrite one JSON object to the file named by `$RALPH_REQUEST_FILE`: {words}."
 
 

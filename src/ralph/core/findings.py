@@ -1,0 +1,239 @@
+"""The ledger of one story's review: what was found, and what became of each finding. Pure.
+
+Reviewers and those who fix never meet. The ledger is what they have in common: every finding has a number, a fix says
+for each whether it was fixed or why it is none, and what was once turned down comes back only with new evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Sequence
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.fingerprint import fingerprint
+
+_MOST_ENTRIES = 200
+
+
+class Fate(StrEnum):
+    OPEN = "open"
+    """Asked for, and nobody has dealt with it."""
+    FIXED = "fixed"
+    """Somebody says that it is fixed; the next review looks."""
+    REJECTED = "rejected"
+    """Somebody says why it is none."""
+    CLOSED = "closed"
+    """A review has looked again and does not ask for it any more."""
+
+
+class Finding(Struct, frozen=True):
+    """One thing a reviewer wants changed."""
+
+    text: str
+    place: str = ""
+    severity: str = ""
+    criterion: str = ""
+    id: str = ""
+    """Of the finding in the ledger that is meant; empty: it is a new one."""
+    evidence: str = ""
+    """What shows it: an input, an output, a failing command."""
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        about = f" (criterion: {self.criterion})" if self.criterion else ""
+        rank = f"[{self.severity}] " if self.severity else ""
+        return f"{rank}{where}{self.text or self.id}{about}"
+
+
+class Reply(Struct, frozen=True):
+    """What a fix says about one finding."""
+
+    id: str
+    fate: Fate
+    reason: str = ""
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    id: str
+    finding: Finding
+    fate: Fate = Fate.OPEN
+    reason: str = ""
+    reviewer: str = ""
+    review: int = 0
+    """The number of the review that last asked for it."""
+
+    def __str__(self) -> str:
+        shown = f" Evidence: {self.finding.evidence}" if self.finding.evidence else ""
+        return f"{self.id} {self.finding}{shown}"
+
+
+class Ledger(Struct, frozen=True):
+    entries: tuple[Entry, ...] = ()
+    heard: tuple[str, ...] = ()
+    """Reviewers who have spoken in the round that is under way."""
+    has_moved: bool = False
+    """One of them said something new, or no longer asks for what it asked for before."""
+
+    def get(self, entry_id: str) -> Entry | None:
+        return next((entry for entry in self.entries if entry.id.lower() == entry_id.strip().lower()), None)
+
+    @property
+    def open(self) -> tuple[Entry, ...]:
+        return tuple(entry for entry in self.entries if entry.fate is Fate.OPEN)
+
+
+NO_LEDGER = Ledger()
+
+
+class Heard(Struct, frozen=True):
+    """A review, entered in the ledger."""
+
+    ledger: Ledger
+    asked: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    """Findings that were turned down before and are asked for again without new evidence."""
+
+
+def hear(ledger: Ledger, findings: Sequence[Finding], reviewer: str, review: int) -> Heard:
+    """Enter what one reviewer asks for. What it asked for before and does not any more is closed."""
+    entries = list(ledger.entries)
+    before = _last_round(ledger, reviewer)
+    asked: dict[str, None] = {}
+    refused: dict[str, None] = {}
+    is_new = False
+    for finding in findings:
+        known = _known(entries, finding)
+        if known is None and (not finding.text or len(entries) >= _MOST_ENTRIES):
+            continue
+        if known is None:
+            known = Entry(id=f"F{len(entries) + 1}", finding=finding, reviewer=reviewer)
+            entries.append(known)
+            is_new = True
+        elif _says_more(known, finding):
+            is_new = True
+        elif known.fate is Fate.REJECTED:
+            refused[known.id] = None
+            continue
+        asked[known.id] = None
+        entries[entries.index(known)] = _raised(known, finding, reviewer, review)
+    closed = [_close(entry) if _lapses(entry, asked, reviewer) else entry for entry in entries]
+    has_moved = ledger.has_moved or is_new or before != {*asked, *refused}
+    return Heard(Ledger(tuple(closed), (*ledger.heard, reviewer), has_moved), tuple(asked), tuple(refused))
+
+
+def _raised(known: Entry, finding: Finding, reviewer: str, review: int) -> Entry:
+    joined = _joined(known.finding, finding)
+    return msgspec.structs.replace(known, finding=joined, fate=Fate.OPEN, reviewer=reviewer, review=review)
+
+
+def _last_round(ledger: Ledger, reviewer: str) -> set[str]:
+    """What this reviewer asked for when it last spoke."""
+    own = [entry for entry in ledger.entries if entry.reviewer == reviewer]
+    last = max((entry.review for entry in own), default=0)
+    return {entry.id for entry in own if entry.review == last}
+
+
+def answer(ledger: Ledger, replies: Sequence[Reply]) -> tuple[Ledger, tuple[str, ...]]:
+    """Enter what a fix says; the findings that it says nothing about. One that names none has fixed them all."""
+    if not replies:
+        return _all(ledger, Fate.OPEN, Fate.FIXED), ()
+    by_id = {entry.id: reply for reply in replies if (entry := ledger.get(reply.id)) is not None}
+    entries = []
+    silent = []
+    for entry in ledger.entries:
+        reply = by_id.get(entry.id)
+        if entry.fate is not Fate.OPEN:
+            entries.append(entry)
+        elif reply is None or (reply.fate is Fate.REJECTED and not reply.reason.strip()):
+            entries.append(entry)
+            silent.append(entry.id)
+        else:
+            entries.append(msgspec.structs.replace(entry, fate=reply.fate, reason=reply.reason.strip()))
+    return Ledger(tuple(entries)), tuple(silent)
+
+
+def rejects_all(ledger: Ledger, replies: Sequence[Reply]) -> bool:
+    """Whether a fix turns down, with a reason, everything that was asked for: then there is nothing to change."""
+    after, silent = answer(ledger, replies)
+    turned_down = {entry.id for entry in after.entries if entry.fate is Fate.REJECTED}
+    return bool(ledger.open) and not silent and turned_down.issuperset(entry.id for entry in ledger.open)
+
+
+def close(ledger: Ledger) -> Ledger:
+    """Approved: nothing is asked for any more."""
+    return Ledger(tuple(_close(entry) if entry.fate is not Fate.REJECTED else entry for entry in ledger.entries))
+
+
+_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)")
+_NAMED = re.compile(r"^(F\d{1,4})\b[:.]?\s*", re.IGNORECASE)
+
+
+def findings_in(text: str) -> tuple[Finding, ...]:
+    """The findings of a review that is only text: one for each point of its list, or the whole of it."""
+    points: list[list[str]] = []
+    for line in text.splitlines():
+        if _BULLET.match(line) and not line.startswith((" ", "\t")):
+            points.append([_BULLET.sub("", line)])
+        elif points and line.strip():
+            points[-1].append(line.strip())
+    texts = [" ".join(point).strip() for point in points] or ([text.strip()] if text.strip() else [])
+    return tuple(_from_text(each) for each in texts if each)
+
+
+def _from_text(text: str) -> Finding:
+    named = _NAMED.match(text)
+    return Finding(text[named.end() :] or text, id=named.group(1).upper()) if named else Finding(text)
+
+
+def _known(entries: Iterable[Entry], finding: Finding) -> Entry | None:
+    wanted = finding.id.strip().lower()
+    same = _identity(finding)
+    for entry in entries:
+        if entry.id.lower() == wanted or (finding.text and _identity(entry.finding) == same):
+            return entry
+    return None
+
+
+def _identity(finding: Finding) -> str:
+    """The same words about the same file are the same finding, whatever the line is now."""
+    return fingerprint(f"{finding.place.partition(':')[0]} {finding.text}")
+
+
+def _says_more(known: Entry, finding: Finding) -> bool:
+    """Whether it is worth another look. What was turned down needs evidence; the same in other words is none."""
+    if not finding.evidence.strip():
+        is_same = not finding.text or _identity(finding) == _identity(known.finding)
+        return known.fate is not Fate.REJECTED and not is_same
+    said = f"{known.finding.text} {known.finding.evidence} {known.reason}"
+    return not set(_words(finding.evidence)) <= set(_words(said))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _joined(known: Finding, again: Finding) -> Finding:
+    return Finding(
+        again.text or known.text,
+        again.place or known.place,
+        again.severity or known.severity,
+        again.criterion or known.criterion,
+        evidence=again.evidence or known.evidence,
+    )
+
+
+def _lapses(entry: Entry, asked: Container[str], reviewer: str) -> bool:
+    return entry.reviewer == reviewer and entry.id not in asked and entry.fate in (Fate.OPEN, Fate.FIXED)
+
+
+def _close(entry: Entry) -> Entry:
+    return msgspec.structs.replace(entry, fate=Fate.CLOSED)
+
+
+def _all(ledger: Ledger, old: Fate, new: Fate) -> Ledger:
+    return Ledger(
+        tuple(msgspec.structs.replace(entry, fate=new) if entry.fate is old else entry for entry in ledger.entries)
+    )

@@ -1,0 +1,67 @@
+"""What a reviewer has to know about a story's way so far: its commits, its checks, what was doubtful. Pure.
+
+A fold over the journal. It holds what was kept for stories that are not done yet, and nothing else.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.events import AnyEvent, IterationEnded, IterationStarted, Judged
+from ralph.core.evidence import CheckResult
+from ralph.core.plan import Mode
+from ralph.core.suspicion import Suspicion
+
+
+class Span(Struct, frozen=True):
+    """From the commit before an iteration to the one it ended with. Empty: there was none."""
+
+    base: str
+    commit: str
+
+
+class Trail(Struct, frozen=True):
+    spans: tuple[Span, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    """As the last kept iteration had them."""
+    doubts: tuple[Suspicion, ...] = ()
+
+
+class Trails(Struct, frozen=True):
+    stories: dict[str, Trail] = {}
+    started: IterationStarted | None = None
+    judged: Judged | None = None
+
+
+def follow(trails: Trails, event: AnyEvent) -> Trails:
+    match event:
+        case IterationStarted():
+            return Trails(trails.stories, event)
+        case Judged():
+            return Trails(trails.stories, trails.started, event)
+        case IterationEnded():
+            return Trails(_after(trails, event))
+        case _:
+            return trails
+
+
+def _after(trails: Trails, ended: IterationEnded) -> dict[str, Trail]:
+    others = {story: trail for story, trail in trails.stories.items() if story != ended.story}
+    if ended.completes:
+        return others
+    started, judged = trails.started, trails.judged
+    is_work = ended.mode in (Mode.IMPLEMENT, Mode.FIX) and ended.kind.keeps_work
+    if not is_work or started is None or judged is None or started.iteration != ended.iteration:
+        return trails.stories
+    known = trails.stories.get(ended.story, Trail())
+    span = Span(str(started.checkpoint.get("head") or ""), ended.commit)
+    doubts = dict.fromkeys((*known.doubts, *judged.evidence.suspicions))
+    return others | {ended.story: Trail(_joined(known.spans, span), judged.evidence.checks, tuple(doubts))}
+
+
+def _joined(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:
+    """What follows right after the last one belongs to it."""
+    if spans and spans[-1].commit and spans[-1].commit == span.base and span.commit:
+        return (*spans[:-1], msgspec.structs.replace(spans[-1], commit=span.commit))
+    return (*spans, span)

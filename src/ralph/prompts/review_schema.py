@@ -1,0 +1,51 @@
+"""The shape of a review's and a fix's answer, for clients that can be held to one. The request file has the same."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from ralph.core.plan import Mode
+
+_TEXT = {"type": "string"}
+
+
+def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+_FINDING = _object(
+    {
+        "id": {"type": "string", "description": "of a known finding, to ask for it again"},
+        "place": {"type": "string", "description": "file:line"},
+        "severity": {"enum": ["high", "medium", "low"]},
+        "criterion": {"type": "string", "description": "the acceptance criterion it is about"},
+        "text": {"type": "string", "description": "what is wrong, and what would be right"},
+        "evidence": {"type": "string", "description": "an input, an output, a failing command"},
+    },
+    "text",
+)
+_REVIEW = _object(
+    {
+        "verdict": {"enum": ["approved", "changes_requested"]},
+        "feedback": _TEXT,
+        "findings": {"type": "array", "items": _FINDING},
+    },
+    "verdict",
+)
+_REPLY = _object({"id": _TEXT, "fate": {"enum": ["fixed", "rejected"]}, "reason": _TEXT}, "id", "fate")
+_ASK = {"type": "string", "description": "a question that only a person can decide"}
+
+
+@cache
+def schema_for(mode: Mode) -> str:
+    """Nothing for other modes: their answer is the tree."""
+    match mode:
+        case Mode.REVIEW:
+            return json.dumps(_object({"review": _REVIEW, "ask": _ASK}))
+        case Mode.FIX:
+            fixes = {"type": "array", "items": _REPLY}
+            return json.dumps(_object({"claim": {"enum": ["done"]}, "fixes": fixes, "ask": _ASK}))
+        case _:
+            return ""
