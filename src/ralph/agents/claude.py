@@ -96,7 +96,7 @@ def launch(session: Session, program: str) -> Launch:
     if session.fallback_model:
         argv += ["--fallback-model", argument(session.fallback_model)]
     if session.budget_usd:
-        argv += ["--max-budget-usd", f"{session.budget_usd:g}"]
+        argv += ["--max-budget-usd", f"{session.budget_usd:.4f}".rstrip("0").rstrip(".")]
     if session.skip_permissions:
         argv.append("--dangerously-skip-permissions")
     return Launch(tuple(argv), session.prompt.encode("utf-8", "replace"), _environment(session))

@@ -51,6 +51,12 @@ def _context(usage: dict[str, Any]) -> int:
     return sum(count(usage.get(name)) for name in names)
 
 
+def _read_now(usage: dict[str, Any]) -> Tokens:
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    fresh, cached, written = (count(usage.get(name)) for name in names)
+    return Tokens(fresh, 0, cached, written)
+
+
 class StreamJson:
     """A reader for one process."""
 
@@ -123,7 +129,7 @@ class StreamJson:
             return
         if is_main and (read := _context(members(message.get("usage")))) not in (0, self._context):
             self._context = read
-            yield Usage(read)
+            yield Usage(read, _read_now(members(message.get("usage"))))
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
         for block in blocks:

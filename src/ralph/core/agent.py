@@ -73,6 +73,8 @@ class Usage(Struct, frozen=True, tag="usage"):
     """How much the model has just read: the size of the context, not what it cost."""
 
     context: int
+    tokens: Tokens = Tokens()
+    """The same by class, for a session that never gets to its result."""
 
 
 class Limit(Struct, frozen=True, tag="limit"):
@@ -137,6 +139,8 @@ class Outcome(Struct, frozen=True):
     window: int = 0
     note: str = ""
     structured: str = ""
+    heard: Tokens = Tokens()
+    """Read by the model since the last result: of a session that was ended, all that is known."""
 
 
 _KEPT = 4000
@@ -151,6 +155,8 @@ def add(outcome: Outcome, event: AgentEvent, promise: str) -> Outcome:
             return change(outcome, text=text[-_KEPT:], promised=outcome.promised or _has(text, promise))
         case ToolUse():
             return change(outcome, tools=outcome.tools + 1)
+        case Usage(tokens=tokens) if tokens.total:
+            return change(outcome, heard=outcome.heard + tokens)
         case Limit(rejected=True):
             return change(outcome, trouble=Trouble.LIMIT, resets_at=event.resets_at, detail=event.kind)
         case Result():
@@ -177,6 +183,7 @@ def _finish(outcome: Outcome, event: Result, promise: str) -> Outcome:
         turns=outcome.turns + event.turns,
         window=event.window or outcome.window,
         note=event.note or outcome.note,
+        heard=Tokens(),
         structured=event.structured or outcome.structured,
     )
 

@@ -155,12 +155,14 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
     if ended.how in (How.TIMED_OUT, How.SILENT):
         what = f"the agent {_ending(ended)} after {ended.seconds:.0f} s"
         return _refused(Kind.TIMED_OUT, [what, *missing], evidence, notices)
-    if not ended.well:
+    spent = [f"the agent used up what it may spend: {outcome.detail}"] if outcome.trouble is Trouble.BUDGET else []
+    if not ended.well and not spent:
         return _refused(Kind.CRASHED, [f"the agent {_ending(ended)}", *missing], evidence, notices)
     is_sound = evidence.changed and evidence.checks and not _failing(evidence) and not evidence.repository_trouble
     if is_sound and not _claimed(evidence) and evidence.mode is not Mode.REVIEW:
-        return Verdict(Kind.PARTIAL, ("the work is sound but not said to be done",), tuple(changes), tuple(notices))
-    return _refused(Kind.REJECTED, missing, evidence, notices)
+        reasons = (*spent, "the work is sound but not said to be done")
+        return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices))
+    return _refused(Kind.REJECTED, [*spent, *missing], evidence, notices)
 
 
 def _refused(kind: Kind, reasons: list[str], evidence: Evidence, notices: list[str]) -> Verdict:
