@@ -26,7 +26,8 @@ class Reserve(Struct, frozen=True, tag="reserve", kw_only=True):
     run: str
     plan: str
     story: str = ""
-    micros: int = 0
+    micros: int | None = None
+    """None: only tokens are bounded."""
     tokens: int = 0
     pid: int = 0
     start: str = ""

@@ -90,6 +90,8 @@ class Loop:
             return Stop(Reason.INTERRUPTED if ground.stop.exit_code == 130 else Reason.TERMINATED, said)
         if waiting := ground.desk.waiting():
             return Stop(Reason.WAITING, waiting)
+        for news in ground.news(reading.plan):
+            ground.journal.write(news)
         now, needs_setup = ground.clock(), ground.needs_setup()
         move = decide(
             reading.plan,
