@@ -7,12 +7,15 @@ import time
 from collections.abc import Iterator, Mapping
 
 from ralph.agents.registry import agent as find_agent
+from ralph.app.bookkeeping import bookkeeping
 from ralph.app.desk import WorkspaceDesk
+from ralph.app.guidance import notes_for
 from ralph.app.last_run import feedback
-from ralph.app.launching import Launched
+from ralph.app.launching import Launched, find_repo
+from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
 from ralph.app.wiring import GUARDS, RunSpec, session_for
-from ralph.app.workspace import store_for
+from ralph.app.workspace import plan_state, store_for
 from ralph.checks.choosing import choose
 from ralph.core.errors import SetupError
 from ralph.core.history import History
@@ -22,8 +25,10 @@ from ralph.core.ports import Session
 from ralph.core.text import estimate_tokens
 from ralph.engine.decide import decide
 from ralph.engine.ground import Attempt
-from ralph.engine.prepare import attempt_number
+from ralph.engine.prepare import attempt_number, next_reviewer
+from ralph.host.places import workspace_state
 from ralph.host.repo import FileId, Repo
+from ralph.prompts.review_matter import Matter
 
 
 def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
@@ -65,18 +70,34 @@ def next_move(prepared: Launched) -> Move:
 def session_of(prepared: Launched, move: Work, step: Mapping[str, object], env: Mapping[str, str]) -> Session:
     reading = store_for(prepared.ref, env).load()
     story = reading.plan.story(move.story) if move.story else None
+    reviewers = prepared.settings.config.review.reviewers
     attempt = Attempt(
         number=1,
         work=move,
         story=story,
-        attempt=attempt_number(story, move.mode),
+        attempt=attempt_number(story, move.mode, reviewers),
         reading=reading,
         checkpoint={},
         begun=0,
+        reviewer=next_reviewer(reviewers, story) if move.mode is Mode.REVIEW else "",
     )
     spec = RunSpec(run="dry-run", ref=prepared.ref, settings=prepared.settings, repo=_no_repo(prepared))
     request = WorkspaceDesk(prepared.ref.root, prepared.ref.folder).request
-    return session_for(spec, attempt, step, feedback(prepared.ref, env).get(move.story, ""), request, env)
+    notes = tuple(note.text for _, note in notes_for(plan_state(prepared.ref, env), move.story))
+    last = feedback(prepared.ref, env).get(move.story, "")
+    matter = _matter(prepared, attempt, env) if move.mode is Mode.REVIEW else None
+    return session_for(spec, attempt, step, last, request, env, notes, matter)
+
+
+def _matter(prepared: Launched, attempt: Attempt, env: Mapping[str, str]) -> Matter:
+    """What a reviewer would be given, from the journals of earlier runs."""
+    ref, config = prepared.ref, prepared.settings.config
+    try:
+        repo = find_repo(ref, prepared.settings, env)
+    except SetupError:
+        return Matter()
+    own = bookkeeping(ref, store_for(ref, env).layout.locations(ref), repo.root, config)
+    return Reviewing(repo, ref, workspace_state(ref.root, env), own.files).matter(attempt.story, attempt.reviewer)
 
 
 def _no_repo(prepared: Launched) -> Repo:

@@ -60,6 +60,7 @@ RESERVED_VARIABLES = frozenset(
         "RALPH_MODE",
         "RALPH_ATTEMPT",
         "RALPH_REQUEST_FILE",
+        "RALPH_REVIEWER",
         "RALPH_NONCE",
     }
 )

@@ -7,7 +7,7 @@ for each whether it was fixed or why it is none, and what was once turned down c
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -188,13 +188,13 @@ def _from_text(text: str) -> Finding:
     return Finding(text[named.end() :] or text, id=named.group(1).upper()) if named else Finding(text)
 
 
-def _known(entries: Iterable[Entry], finding: Finding) -> Entry | None:
-    wanted = finding.id.strip().lower()
-    same = _identity(finding)
-    for entry in entries:
-        if entry.id.lower() == wanted or (finding.text and _identity(entry.finding) == same):
-            return entry
-    return None
+def _known(entries: Sequence[Entry], finding: Finding) -> Entry | None:
+    """The one it names, else the one with the same words."""
+    wanted, same = finding.id.strip().lower(), _identity(finding)
+    named = next((entry for entry in entries if entry.id.lower() == wanted), None)
+    if named is not None or not finding.text:
+        return named
+    return next((entry for entry in entries if _identity(entry.finding) == same), None)
 
 
 def _identity(finding: Finding) -> str:

@@ -138,6 +138,8 @@ class Session(Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.IMPLEMENT
     iteration: int = 1
     attempt: int = 1
+    reviewer: str = ""
+    """Who reviews, where there are several."""
     free: int = 0
     """Sessions of this story that cost no attempt: a limit, a broken connection."""
     plan: Path | None = None

@@ -155,6 +155,8 @@ class AgentRunner:
             "RALPH_MODE": session.mode.value,
             "RALPH_ATTEMPT": str(session.attempt),
         }
+        if session.reviewer:
+            added["RALPH_REVIEWER"] = session.reviewer
         if session.request:
             added["RALPH_REQUEST_FILE"] = str(session.request)
         return child_environment(self._env, (*agent.ENV, *self._wanted_env), added)

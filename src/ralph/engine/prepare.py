@@ -24,7 +24,7 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
         number=number,
         work=work,
         story=story,
-        attempt=attempt_number(story, work.mode),
+        attempt=attempt_number(story, work.mode, ground.reviewers),
         free=free,
         reading=reading,
         checkpoint=checkpoint,
@@ -51,7 +51,10 @@ def next_reviewer(reviewers: Sequence[str], story: Story | None) -> str:
     return next((name for name in reviewers if name not in heard), reviewers[0] if reviewers else "")
 
 
-def attempt_number(story: Story | None, mode: Mode) -> int:
+def attempt_number(story: Story | None, mode: Mode, reviewers: Sequence[str] = ()) -> int:
+    """Of a review: the how many-eth of the story, whoever makes it."""
     if story is None:
         return 1
-    return (story.review.count if mode is Mode.REVIEW else story.attempts) + 1
+    if mode is not Mode.REVIEW:
+        return story.attempts + 1
+    return story.review.count * max(len(reviewers), 1) + len(story.ledger.heard) + 1

@@ -64,10 +64,12 @@ class Verdict(Action, frozen=True):
     story: str = ""
     count: int = 1
     by: Literal["plan", "request"] = "plan"
+    findings: tuple[dict[str, str], ...] = ()
 
     def play(self, stage: Stage) -> None:
-        if self.by == "request":
-            path = stage.request(review={"verdict": self.what, "feedback": self.feedback})
+        if self.by == "request" or self.findings:
+            review = {"verdict": self.what, "feedback": self.feedback, "findings": self.findings}
+            path = stage.request(review=review)
             stage.end(stage.edit("Write", str(path)))
             return
         call = stage.edit("Edit", str(stage.plan))
@@ -82,6 +84,16 @@ class Verdict(Action, frozen=True):
                 story |= {"passes": True, "notes": story.get("notes") or "approved"}
         _write(stage.plan, document)
         stage.end(call)
+
+
+class Fixes(Action, frozen=True):
+    """What a fix says about each finding of a review, in the request file."""
+
+    replies: tuple[dict[str, str], ...]
+
+    def play(self, stage: Stage) -> None:
+        path = stage.request(fixes=self.replies)
+        stage.end(stage.edit("Write", str(path)))
 
 
 class Ask(Action, frozen=True):

@@ -21,6 +21,7 @@ ACTIONS: dict[str, type[Action]] = {
     "promise": claims.Promise,
     "mark": claims.Mark,
     "verdict": claims.Verdict,
+    "fixes": claims.Fixes,
     "ask": claims.Ask,
     "waiting": claims.Waiting,
     "complete": claims.Complete,
