@@ -66,6 +66,10 @@ WEAKENED = {
     "asserts nothing": ("test_double.py", "assert True\n"),
     "expects what comes out": ("test_double.py", TEST.replace("== 4", "== 2")),
     "runs no test": ("check.sh", "exit 0\n"),
+    "swallows failures": (
+        "test_double.py",
+        TEST.replace("\ntest_", "\ntry:\n    test_") + "except AssertionError:\n    pass\n",
+    ),
 }
 
 
@@ -96,6 +100,13 @@ def test_an_expectation_that_the_story_asks_for_is_left_to_a_review(workshop: Wo
     doubts = workshop.doubts(asked)
     assert [doubt.code for doubt in doubts] == ["edited-expectation"]
     assert not doubts[0].is_decisive
+
+
+def test_a_test_that_had_to_be_rewritten_for_a_new_name_is_left_to_a_review(workshop: Workshop) -> None:
+    workshop.write(code_=RIGHT.replace("double", "twice"), test_double=TEST.replace("double", "twice"))
+    doubts = workshop.doubts(Story(id="US-004", title="Call it twice"))
+    assert doubts
+    assert not any(doubt.is_decisive for doubt in doubts)
 
 
 def test_without_a_review_nothing_is_weighed(workshop: Workshop) -> None:

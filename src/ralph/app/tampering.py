@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from ralph.checks.tamper.driver import only_the_driver_changed
 from ralph.checks.tamper.examine import FileChange, examine, tests_to_put_back
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Story
@@ -85,8 +86,9 @@ def suspicions(
     if not wanted:
         return tuple(doubts)
     shown = _with_old_files(shadow, [change for change in found if change.path in wanted], run_checks)
-    if shown and grave:
-        doubts = [replace(doubt, is_decisive=doubt.is_grave) for doubt in doubts]
+    is_unasked = bool(grave) or any(only_the_driver_changed(file) for file in files if file.path in wanted)
+    if shown and is_unasked:
+        return tuple(replace(doubt, is_decisive=doubt.is_grave) for doubt in (*doubts, *shown))
     return (*doubts, *shown)
 
 
