@@ -15,7 +15,7 @@ from msgspec import Struct
 from ralph.app.active_runs import LOCK
 from ralph.app.workspace import plan_state
 from ralph.core.errors import BadData
-from ralph.core.events import Record, RunEnded
+from ralph.core.events import Asked, Noted, Paused, Record, RunEnded
 from ralph.core.history import History, fold
 from ralph.core.ports import PlanRef
 from ralph.host.locks import Lock
@@ -30,6 +30,7 @@ _LONGEST_LINE = 16 * 1024 * 1024
 
 class Standing(StrEnum):
     RUNNING = "running"
+    PAUSED = "paused"
     ENDED = "ended"
     UNFINISHED = "unfinished"
     """It was killed; the next run finishes or undoes what it left open."""
@@ -61,9 +62,11 @@ def last_run(ref: PlanRef, env: Mapping[str, str]) -> LastRun | None:
         return LastRun(run, Standing.UNREADABLE, detail=f"its journal cannot be read: {error}")
     if ends is None:
         return LastRun(run, standing)
-    first, last = ends
+    first, last, is_paused = ends
     if isinstance(last.event, RunEnded):
         return LastRun(run, Standing.ENDED, first.t, last.t, last.event.reason.value, last.event.detail)
+    if standing is Standing.RUNNING and is_paused:
+        standing = Standing.PAUSED
     return LastRun(run, standing, first.t, last.t)
 
 
@@ -107,4 +110,8 @@ def _ends(path: Path) -> tuple[Record, Record] | None:
                 break
             span *= 8
     decoder = msgspec.json.Decoder(Record)
-    return (decoder.decode(first), decoder.decode(lines[-1])) if lines else None
+    if not lines:
+        return None
+    latest = (decoder.decode(line) for line in reversed(lines))
+    doing = next((record.event for record in latest if not isinstance(record.event, Asked | Noted)), None)
+    return decoder.decode(first), decoder.decode(lines[-1]), isinstance(doing, Paused)

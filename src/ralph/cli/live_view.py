@@ -70,7 +70,9 @@ class LiveView:
             return Text("")
         now = time.time()
         parts: list[RenderableType] = [Text(""), self._progress(now)]
-        if state.waiting:
+        if state.paused_since is not None:
+            parts.append(self._paused(now))
+        elif state.waiting:
             parts.append(self._waiting(now))
         elif state.current:
             parts.append(self._iteration(now))
@@ -114,6 +116,9 @@ class LiveView:
         left = duration(max(self._state.waiting.until - now, 0) + 0.999)
         said = f"⏸ {left} left: {one_line(self._state.waiting.why)} (Ctrl-C stops)"
         return Text(said, style="yellow", no_wrap=True, overflow="ellipsis")
+        if state.wish.is_any:
+            word = "stops" if state.wish.stop else "pauses"
+            text.append(f"\n  {word} when this iteration is over", style="yellow")
 
     def _stories(self) -> RenderableType:
         stories = list(self._state.stories.values())
@@ -129,6 +134,11 @@ class LiveView:
 
     def _guards(self) -> RenderableType:
         """What would stop the run next."""
+    def _paused(self, now: float) -> RenderableType:
+        since = duration(max(now - (self._state.paused_since or now), 0))
+        said = f"⏸ paused for {since}: `ralph resume` or Ctrl-\\ goes on (Ctrl-C stops)"
+        return Text(said, style="yellow", no_wrap=True, overflow="ellipsis")
+
         state, limits = self._state, self._limits
         bad = (Kind.REJECTED, Kind.CRASHED, Kind.TIMED_OUT, Kind.PARTIAL)
         streak = 0

@@ -152,6 +152,8 @@ def _in_words(last: LastRun) -> str:
     match last.standing:
         case Standing.RUNNING:
             return f"running{_clock(' since ', last.started)}"
+        case Standing.PAUSED:
+            return f"paused{_clock(' since ', last.seen)}; `ralph resume` goes on"
         case Standing.UNFINISHED:
             return f"killed{_clock(' after ', last.seen)}; `ralph run` goes on from there"
         case Standing.UNREADABLE:

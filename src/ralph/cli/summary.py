@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ralph.app.advice import ADVICE
 from ralph.cli.output import paint, say_raw
 from ralph.cli.show import progress_bar
 from ralph.cli.words import duration, money, plural, tokens
@@ -11,24 +12,6 @@ from ralph.core.moves import Reason
 from ralph.core.plan import State
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
-
-_NEXT = {
-    Reason.COMPLETE: "look at the commits, then merge or push them yourself",
-    Reason.FINAL_CHECKS: "`ralph log` shows which check failed; `ralph task reopen ID` reopens its story",
-    Reason.ITERATION_CAP: "`ralph run -n N` goes on with more iterations",
-    Reason.NO_PROGRESS: "`ralph log` tells what each attempt ran into; change the story or the plan, then `ralph run`",
-    Reason.SAME_ERROR: "`ralph log` shows the error that came back; fix its cause, then `ralph run`",
-    Reason.FAILED_STORIES: "`ralph task show ID` tells why; `ralph task reopen ID` gives it another chance",
-    Reason.NOTHING_READY: "`ralph status` shows what waits for what",
-    Reason.TRANSPORT: "check the network and the model's service, then `ralph run`",
-    Reason.USAGE_LIMIT: "`ralph run` goes on when the limit has reset",
-    Reason.WAITING: '`ralph answer STORY "…"` answers a story, `ralph answer - "…"` the file WAITING; then `ralph run`',
-    Reason.MISCONFIGURED: "fix what is said above, then `ralph run`; `ralph doctor` helps",
-    Reason.REPOSITORY: "look at the repository before anything else",
-    Reason.BAD_PLAN: "`ralph check` shows every problem of the plan",
-    Reason.INTERRUPTED: "`ralph run` goes on where it was stopped",
-    Reason.TERMINATED: "`ralph run` goes on where it was stopped",
-}
 
 
 def print_summary(state: RunState) -> None:
@@ -53,8 +36,8 @@ def summary(state: RunState) -> Iterator[str]:
         yield f"  {'branch':<10} {one_line(state.started.branch)}, {plural(len(state.commits), 'commit')}"
     if state.rescues:
         yield f"  {'rescued':<10} {plural(len(state.rescues), 'attempt')}: `ralph rescue list`"
-    if state.ended and state.ended.reason in _NEXT:
-        yield f"  {'next':<10} {_NEXT[state.ended.reason]}"
+    if state.ended:
+        yield f"  {'next':<10} {ADVICE[state.ended.reason].next}"
 
 
 def _headline(state: RunState) -> str:

@@ -15,7 +15,7 @@ class ExitCode(IntEnum):
         return member
 
     COMPLETE = 0, "complete"
-    UNFINISHED = 1, "stopped unfinished (cap, breaker, failed stories)"
+    UNFINISHED = 1, "stopped unfinished (cap, breaker, failed stories, `ralph stop`)"
     USAGE_LIMIT = 2, "usage limit, and the user or the policy chose to exit"
     WAITING = 3, "waiting for a human"
     BUDGET = 4, "budget used up"

@@ -20,6 +20,7 @@ from ralph.core.events import (
     LimitAnswered,
     Proved,
     Recovered,
+    Resumed,
     RunStarted,
     StorySetAside,
 )
@@ -131,6 +132,8 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
             return change(history, aside=history.aside | {story: why}, stuck=history.stuck + 1, stories=stories)
         case LimitAnswered(answer=answer):
             return change(history, answer=answer)
+        case Resumed(seconds=seconds):  # the run's time stands still while it is paused
+            return change(history, started=history.started + seconds)
         case Recovered(iteration=iteration):
             return change(history, number=max(history.number, iteration))
         case Proved(passed=proved):

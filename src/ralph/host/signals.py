@@ -23,15 +23,19 @@ class StopSignal:
     """Counts requests to stop. As a context it listens for SIGINT, SIGTERM and SIGHUP, and puts back what was there.
 
     The first request means: end in good order. The second: end at once. Outside of the main thread no signal can be
-    listened for; then only `request` counts.
+    listened for; then only `request` counts. With `key`, SIGQUIT (Ctrl-\\) is counted, too, and ends nothing.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, key: bool = False) -> None:
         self._clock = clock
         self._reader, self._writer = _wakeup_pipe()
         self._count = 0
         self._last = 0.0
         self._first: int | None = None
+        self._key = key
+        self._pressed = 0.0
+        self.presses = 0
+        """How often Ctrl-\\ was pressed."""
         self._before: dict[int, Any] = {}
         self._wakeup_before: int | None = None
 
@@ -94,6 +98,8 @@ class StopSignal:
                 self._wakeup_before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
             for number in _stopping():
                 self._before[number] = signal.signal(number, self._hear)
+            if self._key and hasattr(signal, "SIGQUIT"):
+                self._before[signal.SIGQUIT] = signal.signal(signal.SIGQUIT, self._press)
         return self
 
     def __exit__(
@@ -116,6 +122,12 @@ class StopSignal:
 
     def _hear(self, signum: int, _frame: FrameType | None) -> None:
         self.request(signum)
+
+    def _press(self, _signum: int, _frame: FrameType | None) -> None:
+        now = self._clock()
+        if not self.presses or now - self._pressed >= _ECHO:
+            self.presses += 1
+        self._pressed = now
 
     def _wake(self) -> None:
         # Full: it is readable already. Closed: nobody waits any more.

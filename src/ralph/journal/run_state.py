@@ -7,19 +7,23 @@ from collections import deque
 import msgspec
 
 from ralph.core.agent import Limit, Retry, Tokens, ToolUse
+from ralph.core.control import Wish
 from ralph.core.events import (
     AgentEnded,
     AgentSaid,
     AgentStarted,
+    Asked,
     CheckEnded,
     Committed,
     IterationEnded,
     IterationStarted,
     Noted,
+    Paused,
     PlanSeen,
     Proved,
     Record,
     Recovered,
+    Resumed,
     RunEnded,
     RunStarted,
     SeenStory,
@@ -47,6 +51,8 @@ class RunState:
         self.checks: deque[CheckEnded] = deque(maxlen=20)
         self.live_tokens = Tokens()
         self.waiting: WaitStarted | None = None
+        self.wish = Wish()
+        self.paused_since: float | None = None
         self.iterations: deque[IterationEnded] = deque(maxlen=200)
         self.count = 0
         self.kinds: dict[Kind, int] = {}
@@ -107,6 +113,12 @@ class RunState:
             case Recovered():
                 self.recovered = event
             case Proved():
+            case Asked(verb=verb):
+                self.wish = self.wish.after(verb)
+            case Paused():
+                self.paused_since = record.t
+            case Resumed():
+                self.paused_since = None
                 self.proved = event
             case RunEnded():
                 self.ended, self.current, self.waiting = event, None, None
@@ -115,6 +127,7 @@ class RunState:
         if event.whole:
             self.stories = {story.id: story for story in event.stories}
             return
+                self.paused_since = None
         self.stories |= {story.id: story for story in event.stories}
         for gone in event.removed:
             self.stories.pop(gone, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,7 +45,7 @@ class Journal:
     """One run's record. Listeners (views, sinks) are told after a line is written.
 
     A listener that fails to write somewhere else, on a terminal that is gone or into a closed pipe, is told no more:
-    a view must not end a run.
+    a view must not end a run. Any thread may write: people are answered while an agent is at work.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float], seq: int = 0) -> None:
@@ -52,6 +53,7 @@ class Journal:
         self.path = path
         self._clock = clock
         self._seq = seq
+        self._turn = threading.RLock()
         self._encoder = msgspec.json.Encoder()
         self._listeners: list[Listener] = []
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
@@ -65,6 +67,10 @@ class Journal:
         self._listeners.append(listener)
 
     def write(self, event: AnyEvent) -> Record:
+        with self._turn:
+            return self._write(event)
+
+    def _write(self, event: AnyEvent) -> Record:
         record = Record(self._seq + 1, round(self._clock(), 3), event)
         try:
             self._append(self._encoder.encode(record) + b"\n")

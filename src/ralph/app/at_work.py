@@ -1,0 +1,92 @@
+"""The runs that are under way on a workspace's plans, here and in worktrees of it: whom a person can talk to."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.app.active_runs import LOCK
+from ralph.app.workspace import Choice, find_plans, plan_state
+from ralph.core.errors import BadData, UsageError
+from ralph.core.text import one_line
+from ralph.host.locks import Lock
+from ralph.host.places import workspace_state
+from ralph.journal.reading import read
+from ralph.journal.run_state import RunState
+from ralph.journal.runs import journal_path
+
+_RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
+
+
+class AtWork(Struct, frozen=True):
+    run: str
+    state: Path
+    """The plan's folder in the state folder."""
+    journal: Path
+    worktree: str = ""
+
+    def so_far(self) -> RunState:
+        """As far as its journal can be read."""
+        told = RunState()
+        try:
+            for record in read(self.journal):
+                told.add(record)
+        except BadData:
+            pass
+        return told
+
+    def __str__(self) -> str:
+        started = self.so_far().started
+        name = f" on {one_line(started.name, 40)}" if started and started.name else ""
+        return f"{self.run}{name}{' in a worktree' if self.worktree else ''}"
+
+
+def runs_at_work(root: Path, choice: Choice, env: Mapping[str, str]) -> list[AtWork]:
+    """Of all plans, or of those that are chosen."""
+    chosen: set[str] | None = None
+    if choice != Choice():
+        chosen = {plan_state(ref, env).name for ref in find_plans(root, choice)}
+    found = []
+    for place in (root, *_worktrees(root, env)):
+        home = workspace_state(place, env)
+        for state in sorted((home / "plans").glob("*/")):
+            if (chosen is None or state.name in chosen) and (run := _run_of(state)):
+                worktree = str(place) if place != root else ""
+                found.append(AtWork(run, state, journal_path(home, run), worktree))
+    return found
+
+
+def _run_of(state: Path) -> str:
+    """The run that holds the plan's lock now. Other commands hold it, too, for a moment."""
+    lock = Lock(state / LOCK)
+    owner = lock.owner() if lock.is_held() else None
+    return owner.run if owner and _RUN.fullmatch(owner.run) else ""
+
+
+def _worktrees(root: Path, env: Mapping[str, str]) -> Iterator[Path]:
+    """A worktree is one of the repository; the workspace has the same place in it."""
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+    folder = workspace_state(root, env) / "worktrees"
+    for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+        yield Path(os.path.realpath(entry / root.relative_to(top)))
+
+
+def the_run(root: Path, choice: Choice, wanted: str, env: Mapping[str, str]) -> AtWork:
+    """The one that is meant; with several, it has to be said which."""
+    found = runs_at_work(root, choice, env)
+    named = [each for each in found if each.run.startswith(wanted)]
+    if len(named) == 1:
+        return named[0]
+    if not found:
+        which = "this plan" if choice != Choice() else one_line(str(root), 100)
+        raise UsageError(
+            f"no run is at work on {which}", hint="`ralph run` starts one, `ralph runs` lists earlier ones"
+        )
+    listed = "; ".join(map(str, named or found))
+    if not named:
+        raise UsageError(f"no run {one_line(repr(wanted), 60)} is at work; there is: {listed}", hint="give its id")
+    raise UsageError(f"{len(named)} runs are at work: {listed}", hint="say which one with --run, -f or --prd")

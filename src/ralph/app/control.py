@@ -1,0 +1,80 @@
+"""Hears what people ask of a run while it is under way: by files from other terminals, by Ctrl-\\ in its own.
+
+A thread looks for it a few times a second, so that a person is answered at once even while an agent is at work. What
+follows is up to the loop, at its next safe point; only `stop --now` is passed on right away, as Ctrl-C is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+
+from ralph.app import inbox
+from ralph.core.control import Order, Verb, Wish
+from ralph.core.errors import RalphError
+from ralph.core.events import Asked
+from ralph.host.signals import StopSignal
+
+FOLDER = "control"
+KEY = "Ctrl-\\"
+_TICK = 0.2
+
+
+class Control:
+    """As a context it listens. Calling it says what people want by now."""
+
+    def __init__(self, state: Path, run: str, stop: StopSignal, tell: Callable[[Asked], object]) -> None:
+        self._folder = state / FOLDER
+        self._run = run
+        self._stop = stop
+        self._tell = tell
+        self._wish = Wish()
+        self._presses = stop.presses
+        self._turn = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._listen, name="control", daemon=True)
+
+    def __call__(self) -> Wish:
+        with self._turn:
+            for verb, by in self._news():
+                self._obey(verb, by)
+        return self._wish
+
+    def __enter__(self) -> Control:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _listen(self) -> None:
+        while not self._over.wait(_TICK):
+            try:
+                self()
+            except (RalphError, OSError):  # a disk in trouble: the loop meets it too, and ends the run properly
+                return
+
+    def _news(self) -> Iterator[tuple[Verb, str]]:
+        presses, self._presses = self._presses, self._stop.presses
+        if (self._presses - presses) % 2:
+            yield (Verb.RESUME if self._wish.pause else Verb.PAUSE), KEY
+        for path, order in inbox.look(self._folder, Order):
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+            if order.run == self._run:  # one for a run that is over means nothing to us
+                yield order.verb, f"ralph {order.verb.value.replace('-', ' --')}"
+
+    def _obey(self, verb: Verb, by: str) -> None:
+        wish = self._wish.after(verb)
+        if wish != self._wish:
+            self._wish = wish
+            self._tell(Asked(verb, by))
+        if verb is Verb.STOP_NOW:
+            self._stop.request(signal.SIGINT)

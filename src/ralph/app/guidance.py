@@ -1,0 +1,62 @@
+"""Notes of people for the next iteration. Each is in one agent's prompt, and is kept until an agent has worked with it.
+
+A session that came to nothing (a limit, a broken connection, Ctrl-C) or a killed run does not use a note up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from ralph.app import inbox
+from ralph.core.control import Note
+from ralph.core.events import Guided, IterationEnded, Record
+from ralph.core.verdict import Kind
+
+FOLDER = "notes"
+_CAME_TO_NOTHING = frozenset({Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED, Kind.MISCONFIGURED})
+
+
+def leave(state: Path, note: Note) -> Path:
+    return inbox.put(state / FOLDER, note)
+
+
+def notes_for(state: Path, story: str) -> tuple[tuple[Path, Note], ...]:
+    """The notes that the next prompt for this story has, oldest first. They stay where they are."""
+    return tuple(found for found in inbox.look(state / FOLDER, Note) if found[1].is_for(story))
+
+
+def carry_over(state: Path, to: Path) -> None:
+    """Take waiting notes along to where a plan is worked on instead."""
+    for path, note in inbox.look(state / FOLDER, Note):
+        leave(to, note)
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+
+
+class Guidance:
+    """The notes of one run's plan: handed out to iterations, recorded, and removed when they were of use."""
+
+    def __init__(self, state: Path, tell: Callable[[Guided], object]) -> None:
+        self._state = state
+        self._tell = tell
+        self._handed: dict[Path, int] = {}
+
+    def __call__(self, iteration: int, story: str) -> tuple[str, ...]:
+        found = notes_for(self._state, story)
+        for path, note in found:
+            if self._handed.get(path) != iteration:  # a step that is tried again gets it again
+                self._handed[path] = iteration
+                self._tell(Guided(iteration, note.text, note.story))
+        return tuple(note.text for _, note in found)
+
+    def listen(self, record: Record) -> None:
+        event = record.event
+        if not isinstance(event, IterationEnded) or event.kind in _CAME_TO_NOTHING:
+            return
+        for path, iteration in list(self._handed.items()):
+            if iteration == event.iteration:
+                del self._handed[path]
+                with contextlib.suppress(OSError):
+                    path.unlink()

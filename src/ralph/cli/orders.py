@@ -1,0 +1,92 @@
+"""What `ralph pause`, `resume` and `stop` share: which run is meant, giving it the order, telling what comes of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+
+from ralph.app import inbox
+from ralph.app.at_work import AtWork, the_run
+from ralph.app.control import FOLDER
+from ralph.app.trusting import refuse_inside_loop
+from ralph.app.workspace import Choice, root_of
+from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.output import emit_json, say, warn
+from ralph.core.control import Order, Verb
+from ralph.core.text import one_line
+from ralph.journal.run_state import RunState
+
+_PATIENCE = 3.0
+"""Seconds to wait for the run to take an order. It looks several times a second."""
+_TICK = 0.05
+
+
+def configure_orders(parser: ArgumentParser) -> None:
+    parser.add_argument("--run", metavar="RUN", default="", help="this run, by its id or the beginning of it")
+    add_json(parser)
+    add_workspace(parser)
+
+
+def choice_of(args: Namespace) -> Choice:
+    """By flags only: a run may have been started for another plan than the settings name."""
+    given = (args.layout, args.feature, args.prd, args.ralph_dir)
+    return Choice(*(value or "" for value in given))
+
+
+def give(args: Namespace, verb: Verb) -> int:
+    refuse_inside_loop(os.environ, f"{verb.value.partition('-')[0]} its own run")
+    target = the_run(root_of(args, os.environ), choice_of(args), args.run, os.environ)
+    before = target.so_far()
+    order = inbox.put(target.state / FOLDER, Order(verb=verb, run=target.run, at=time.time()))
+    deadline = time.monotonic() + _PATIENCE
+    now = before
+    while time.monotonic() < deadline:
+        is_taken = not order.exists()
+        now = target.so_far()
+        if is_taken and _is_settled(verb, now):
+            break
+        time.sleep(_TICK)
+    else:
+        is_taken = not order.exists()
+    if args.json:
+        emit_json({"run": target.run, "order": verb, "taken": is_taken, "state": _state(now)})
+    elif is_taken:
+        say(_outcome(verb, target, before, now))
+    else:
+        warn(f"run {target.run} has not heard it yet: it does as soon as it is able to")
+    return 0
+
+
+def _is_settled(verb: Verb, now: RunState) -> bool:
+    if now.ended is not None or (now.current is not None and verb is not Verb.STOP_NOW):
+        return True
+    if verb is Verb.PAUSE:
+        return now.paused_since is not None
+    return verb is Verb.RESUME and now.paused_since is None
+
+
+def _state(now: RunState) -> str:
+    if now.ended is not None:
+        return "ended"
+    if now.paused_since is not None:
+        return "paused"
+    return "stopping" if now.wish.stop else "pausing" if now.wish.pause else "running"
+
+
+def _outcome(verb: Verb, target: AtWork, before: RunState, now: RunState) -> str:
+    run = f"run {target.run}"
+    if now.ended is not None:
+        return f"{run} has ended: {now.ended.reason.value}"
+    busy = f"iteration {now.current.iteration} ({one_line(now.current.story, 40) or 'set-up'})" if now.current else ""
+    match verb:
+        case Verb.PAUSE if now.paused_since is not None:
+            return f"{run} is paused{' already' if before.paused_since else ''}; `ralph resume` lets it go on"
+        case Verb.PAUSE:
+            return f"{run} pauses when {busy or 'it is safe'} is over; `ralph resume` takes that back"
+        case Verb.RESUME:
+            return f"{run} {'goes on' if before.wish.pause else 'was not paused'}"
+        case Verb.STOP:
+            return f"{run} stops when {busy or 'this step'} is over; `ralph stop --now` ends it at once"
+        case Verb.STOP_NOW:
+            return f"{run} is stopping; what its agent has done is saved and rolled back"

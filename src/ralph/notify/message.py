@@ -1,0 +1,43 @@
+"""What a person is told who is not watching."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+
+class Moment(StrEnum):
+    """What can be told about; `notify.on` chooses among these."""
+
+    DONE = "done"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    LIMIT = "limit"
+    BUDGET = "budget"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    event: Moment
+    title: str
+    text: str
+    run: str = ""
+    plan: str = ""
+    workspace: str = ""
+    reason: str = ""
+    exit_code: int | None = None
+    done: int = 0
+    total: int = 0
+    cost_usd: float | None = None
+    at: str = ""
+    """ISO 8601, UTC."""
+
+    def as_json(self) -> bytes:
+        return msgspec.json.encode(self)
+
+
+class NotSent(Exception):
+    """Why a message did not go out, in words without any secret."""
