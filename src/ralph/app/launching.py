@@ -6,6 +6,7 @@ import shlex
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -50,6 +51,7 @@ class Launched(Struct, frozen=True, kw_only=True):
     once: bool = False
     stash: bool = False
     worktree: bool = False
+    reset: bool = False
 
     @property
     def limits(self) -> Limits:
@@ -65,6 +67,7 @@ def prepare_spec(args: Namespace, env: Mapping[str, str], extra_env: Mapping[str
         once=args.once,
         stash=args.stash,
         worktree=args.worktree,
+        reset=args.reset_circuit,
     )
 
 
@@ -88,7 +91,13 @@ def agree(
 
 
 def launch(
-    prepared: Launched, env: Mapping[str, str], stop: StopSignal, listeners: Sequence[Listener], *, tell: Tell
+    prepared: Launched,
+    env: Mapping[str, str],
+    stop: StopSignal,
+    listeners: Sequence[Listener],
+    *,
+    tell: Tell,
+    ask: Callable[[str, float], str] | None = None,
 ) -> Stop:
     """Run a plan whose commands were agreed to."""
     if env.get("RALPH_LOOP") == "1":
@@ -106,7 +115,7 @@ def launch(
         carry_over(plan_state(prepared.ref, env), plan_state(ref, env))
         tell(f"working in {ref.root} on branch {branch}")
         tell(f"`ralph log -d {shlex.quote(str(ref.root))}` shows it, `git merge {branch}` takes it over")
-    spec = RunSpec(run=run, ref=ref, settings=settings, repo=repo, once=prepared.once)
+    spec = RunSpec(run=run, ref=ref, settings=settings, repo=repo, once=prepared.once, reset=prepared.reset)
 
     def ready(found: Situation, recovered: str) -> str:
         try:
@@ -123,7 +132,8 @@ def launch(
     door = Door(ref.root)
     where = store_for(ref, env).layout.locations(ref)
     try:
-        return execute(spec, env, stop, [*listeners, *pusher], ready, after, lambda: make_sinks(ref, where, door))
+        sinks_for = partial(make_sinks, ref, where, door)
+        return execute(spec, env, stop, [*listeners, *pusher], ready, after, sinks_for, ask=ask)
     finally:
         for failure in door.failures:
             tell(failure)

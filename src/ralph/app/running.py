@@ -9,13 +9,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from ralph import __version__
 from ralph.app.bookkeeping import Bookkeeping, bookkeeping
+from ralph.app.control import Control
+from ralph.app.recent import Recent, recent
+from ralph.app.resetting import open_again
 from ralph.app.wiring import RunSpec, limits_of, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
 from ralph.checks.choosing import choose
+from ralph.config.schema import Config
 from ralph.core.errors import BadData, SetupError
-from ralph.core.events import AnyEvent, Recovered, RunEnded, RunStarted
+from ralph.core.events import AnyEvent, Noted, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
 from ralph.core.moves import Stop
 from ralph.core.plan import Plan, State
@@ -51,6 +57,7 @@ def execute(
     after: Callable[[Stop], None],
     sinks_for: Callable[[], Sinks],
     clock: Callable[[], float] = time.time,
+    ask: Callable[[str, float], str] | None = None,
 ) -> Stop:
     """Run the loop while the plan is locked.
 
@@ -67,7 +74,12 @@ def execute(
         recovered, history = _recover_last(spec, state, env, stop, sinks_for(), clock)
         clear_stale_locks(spec.repo)
         branch = ready(situation(spec.repo), recovered.what if recovered else "")
-        plan = store_for(spec.ref, env).load().plan
+        store = store_for(spec.ref, env)
+        plan, notices = store.load().plan, list(_cut(spec.config))
+        if spec.reset:
+            plan, reopened = open_again(store)
+            notices += reopened
+        past = _past(spec, env, clock())
         write_text(state / _LAST, spec.run + "\n")
         journal = Journal(journal_path(workspace_state(spec.ref.root, env), spec.run), clock)
         sinks = sinks_for()
@@ -75,10 +87,14 @@ def execute(
             journal.listen(sinks)
             for listener in listeners:
                 journal.listen(listener)
-            journal.write(_started(spec, plan, branch, history))
+            started = journal.write(_started(spec, plan, branch, history, past))
+            history = fold(History(), started.event, started.t)
+            for told in notices:
+                journal.write(told)
             if recovered is not None:
                 journal.write(recovered)
-            ended = Loop(make_ground(spec, journal, stop, env, clock), history).run()
+            with Control(state, spec.run, stop, journal.write) as wish:
+                ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask), history).run()
         finally:
             sinks.close()
             journal.close()
@@ -96,7 +112,20 @@ def _marked(state: Path) -> Iterator[None]:
         os.environ.pop(_MARK, None)
 
 
-def _started(spec: RunSpec, plan: Plan, branch: str, carried: History) -> RunStarted:
+def _cut(config: Config) -> Iterator[Noted]:
+    if config.max_iterations > config.max_allowed_iterations:
+        wanted, most = config.max_iterations, config.max_allowed_iterations
+        yield Noted(f"at most {most} iterations: {wanted} is over max_allowed_iterations", warning=True)
+
+
+def _past(spec: RunSpec, env: Mapping[str, str], now: float) -> Recent:
+    found = recent(
+        workspace_state(spec.ref.root, env), spec.config.agent.name, limits_of(spec.config, once=spec.once), now
+    )
+    return msgspec.structs.replace(found, heard=()) if spec.reset else found
+
+
+def _started(spec: RunSpec, plan: Plan, branch: str, carried: History, past: Recent) -> RunStarted:
     config = spec.config
     limits = limits_of(config, once=spec.once)
     me = identify(os.getpid())
@@ -120,6 +149,9 @@ def _started(spec: RunSpec, plan: Plan, branch: str, carried: History) -> RunSta
         limits=limits,
         checks=tuple(one_line(check.name, 80) for check in choose(config, plan, None, "final")[:_MOST_CHECKS]),
         feedback=carried.feedback,
+        calls=past.calls,
+        used=past.used,
+        heard=past.heard,
     )
 
 

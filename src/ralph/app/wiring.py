@@ -19,6 +19,7 @@ from ralph.app.config_watch import ConfigWatch
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.guidance import Guidance
 from ralph.app.hooking import prepare_hooks
+from ralph.app.protecting import protection
 from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
 from ralph.app.tills import budget_of, open_till
@@ -29,6 +30,7 @@ from ralph.config.layers import Settings
 from ralph.config.schema import Config
 from ralph.core.control import Wish
 from ralph.core.environment import child_environment
+from ralph.core.events import Record, Resumed
 from ralph.core.evidence import CheckResult
 from ralph.core.guard import Guard
 from ralph.core.limits import Limits, OnLimit, OnStuck
@@ -76,6 +78,8 @@ class RunSpec(Struct, frozen=True, kw_only=True):
     settings: Settings
     repo: Repo
     once: bool = False
+    reset: bool = False
+    """Forget what earlier runs gave up on, and what they were waiting for."""
 
     @property
     def config(self) -> Config:
@@ -102,10 +106,19 @@ def limits_of(config: Config, *, once: bool) -> Limits:
     )
 
 
-def _time_left(longest: float) -> Callable[[], float | None]:
-    """By a clock that nobody sets: an agent at work is not ended because it was."""
-    begun = time.monotonic()
-    return lambda: longest - (time.monotonic() - begun) if longest else None
+class _TimeLeft:
+    """By a clock that nobody sets: an agent at work is not ended because it was. A pause is not counted."""
+
+    def __init__(self, longest: float) -> None:
+        self._longest = longest
+        self._begun = time.monotonic()
+
+    def listen(self, record: Record) -> None:
+        if isinstance(record.event, Resumed):
+            self._begun += record.event.seconds
+
+    def __call__(self) -> float | None:
+        return self._longest - (time.monotonic() - self._begun) if self._longest else None
 
 
 def run_folder(ref: PlanRef, run: str, env: Mapping[str, str]) -> Path:
@@ -119,6 +132,7 @@ def make_ground(
     env: Mapping[str, str],
     clock: Callable[[], float] = time.time,
     wish: Callable[[], Wish] = Wish,
+    ask: Callable[[str, float], str] | None = None,
 ) -> Ground:
     config, ref = spec.config, spec.ref
     folder = run_folder(ref, spec.run, env)
@@ -132,6 +146,8 @@ def make_ground(
     journal.listen(checks.listen)
     guidance = Guidance(plan_state(ref, env), journal.write)
     journal.listen(guidance.listen)
+    time_left = _TimeLeft(config.max_run_time)
+    journal.listen(time_left.listen)
     runner = AgentRunner(
         lambda name: find_agent(name or config.agent.name),
         journal,
@@ -143,7 +159,7 @@ def make_ground(
         promise=config.completion.promise,
         canary=config.canary,
         ceiling=config.time_ceiling,
-        time_left=_time_left(config.max_run_time),
+        time_left=time_left,
     )
 
     till = open_till(spec.run, ref, spec.repo, config, journal, runner, env, clock)
@@ -154,7 +170,7 @@ def make_ground(
     def needs_setup() -> bool:
         return bool(steps.markers) and not all(marker.exists() for marker in steps.markers)
 
-    reviewing = Reviewing(spec.repo, ref, workspace_state(ref.root, env), books.files)
+    reviewing = Reviewing(spec.repo, ref, workspace_state(ref.root, env), books.covers)
     journal.listen(reviewing.listen)
 
     def additions() -> Sequence[str]:
@@ -204,6 +220,7 @@ def make_ground(
         desk=desk,
         stop=stop,
         wish=wish,
+        ask=ask,
         clock=clock,
         limits=limits_of(config, once=spec.once),
         guards=GUARDS,
@@ -228,6 +245,7 @@ def make_ground(
         claim_is_implied=ref.layout in IMPLIED_CLAIMS,
         commits=steps.commits,
         changed_settings=ConfigWatch(spec.settings, ref.root),
+        is_protected=protection(config.protected, ref.root, spec.repo.root, books),
         is_bookkeeping=books.covers,
         bookkeeping=(where.plan,),
     )
@@ -300,6 +318,7 @@ def session_for(
         mode=attempt.mode if attempt.work.story else Mode.SETUP,
         iteration=attempt.number,
         attempt=attempt.attempt,
+        reviewer=attempt.reviewer,
         free=attempt.free,
         plan=ref.path,
         request=request,

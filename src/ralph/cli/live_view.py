@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
@@ -12,14 +14,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ralph.cli.plain_view import describe
+from ralph.cli.plain_view import describe, position
 from ralph.cli.show import MARKS
 from ralph.cli.words import clock, duration, money, tokens
 from ralph.core.events import AgentSaid, IterationStarted, Record
-from ralph.core.limits import Limits
+from ralph.core.history import History, fold
+from ralph.core.limits import Limits, OnStuck
 from ralph.core.plan import Mode, State
+from ralph.core.streak import Streak
 from ralph.core.text import one_line
-from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ class LiveView:
     def __init__(self, limits: Limits, *, verbose: bool = False, console: Console | None = None) -> None:
         self._verbose = verbose
         self._state = RunState()
+        self._history = History()
         self._limits = limits
         self._console = console or Console(highlight=False)
         self._live = Live(
@@ -53,8 +57,18 @@ class LiveView:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """While somebody is asked something."""
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live.start()
+
     def __call__(self, record: Record) -> None:
         self._state.add(record)
+        self._history = fold(self._history, record.event, record.t)
         if isinstance(record.event, AgentSaid) and not self._verbose:
             return
         line = describe(record, self._state, verbose=self._verbose, room=max(self._console.width - 40, 20))
@@ -96,12 +110,15 @@ class LiveView:
         state = self._state
         assert state.current is not None
         current = state.current
-        most = f"/{state.started.max_iterations}" if state.started else ""
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(f"▶ {current.mode.value} ", style="bold cyan")
         text.append(f"{one_line(current.story)} {one_line(current.title, 60)}", style="bold")
-        text.append(f"\n  iteration {current.iteration}{most}, ", style="dim")
+        place = position(current, state).replace(" of ", "/")
+        text.append(f"\n  iteration {place}, ", style="dim")
         text.append(duration(now - state.current_since), style="dim")
+        if state.wish.is_any:
+            word = "stops" if state.wish.stop else "pauses"
+            text.append(f"\n  {word} when this iteration is over", style="yellow")
         if state.retry:
             text.append(f"\n  the client tries again ({state.retry.attempt})", style="yellow")
         for tool in list(state.tools)[-_TOOLS:]:
@@ -116,9 +133,11 @@ class LiveView:
         left = duration(max(self._state.waiting.until - now, 0) + 0.999)
         said = f"⏸ {left} left: {one_line(self._state.waiting.why)} (Ctrl-C stops)"
         return Text(said, style="yellow", no_wrap=True, overflow="ellipsis")
-        if state.wish.is_any:
-            word = "stops" if state.wish.stop else "pauses"
-            text.append(f"\n  {word} when this iteration is over", style="yellow")
+
+    def _paused(self, now: float) -> RenderableType:
+        since = duration(max(now - (self._state.paused_since or now), 0))
+        said = f"⏸ paused for {since}: `ralph resume` or Ctrl-\\ goes on (Ctrl-C stops)"
+        return Text(said, style="yellow", no_wrap=True, overflow="ellipsis")
 
     def _stories(self) -> RenderableType:
         stories = list(self._state.stories.values())
@@ -134,23 +153,20 @@ class LiveView:
 
     def _guards(self) -> RenderableType:
         """What would stop the run next."""
-    def _paused(self, now: float) -> RenderableType:
-        since = duration(max(now - (self._state.paused_since or now), 0))
-        said = f"⏸ paused for {since}: `ralph resume` or Ctrl-\\ goes on (Ctrl-C stops)"
-        return Text(said, style="yellow", no_wrap=True, overflow="ellipsis")
-
         state, limits = self._state, self._limits
-        bad = (Kind.REJECTED, Kind.CRASHED, Kind.TIMED_OUT, Kind.PARTIAL)
-        streak = 0
-        for ended in reversed(state.iterations):
-            if ended.kind in bad:
-                streak += 1
-            elif ended.kind is Kind.ACCEPTED:
-                break
-        free = sum(state.kinds.get(kind, 0) for kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED))
-        left = [f"{max(limits.max_iterations - state.count + free, 0)} iterations left"]
+        history = self._history
+        left = [f"{max(limits.max_iterations - history.iterations, 0)} iterations left"]
+        if limits.max_time:
+            left.append(f"{duration(max(history.started + limits.max_time - time.time(), 0))} left")
+        streak = history.streak
+        if limits.on_stuck is OnStuck.NEXT and state.current:
+            streak = history.stories.get(state.current.story, Streak())
         if limits.no_progress:
-            left.append(f"no progress {streak}/{limits.no_progress}")
+            left.append(f"no progress {streak.no_progress}/{limits.no_progress}")
+        if limits.no_progress and history.stuck:
+            left.append(f"set aside {history.stuck}/{limits.no_progress}")
+        if limits.same_error and history.streak.same_error > 1:
+            left.append(f"same error {history.streak.same_error}/{limits.same_error}")
         if limits.max_attempts and state.current and state.current.story and state.current.mode is not Mode.REVIEW:
             left.append(f"attempt {state.current.attempt}/{limits.max_attempts}")
         return Text("  guards: " + " · ".join(left), style="dim", no_wrap=True, overflow="ellipsis")

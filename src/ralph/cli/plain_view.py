@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from ralph.cli.output import paint, say_raw
 from ralph.cli.show import progress_bar
-from ralph.cli.words import STYLES, clock, duration, money, plural, tokens
+from ralph.cli.words import STYLES, clock, duration, money, plural, tokens, until_when
 from ralph.core.agent import Limit, Retry, ToolUse
+from ralph.core.control import Verb
 from ralph.core.events import (
     AgentSaid,
+    Asked,
     Baseline,
     CheckEnded,
     Committed,
+    Guided,
     IterationEnded,
     IterationStarted,
+    LimitAnswered,
     Noted,
+    Paused,
     Proved,
     Record,
     Recovered,
     RescueSaved,
+    Resumed,
     RunEnded,
     RunStarted,
     StepEnded,
+    StorySetAside,
     WaitStarted,
 )
 from ralph.core.plan import State
@@ -50,9 +57,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
         case Recovered(run=run, what=what):
             return paint(f"recovered run {run}: {one_line(what)}", "yellow")
         case IterationStarted():
-            most = f" of {state.started.max_iterations}" if state.started and state.started.max_iterations else ""
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
-            head = paint(f"▶ {event.iteration}{most}", "bold")
+            head = paint(f"▶ {position(event, state)}", "bold")
             story = f"{one_line(event.story)} " if event.story else ""
             return f"{head} {event.mode.value} {story}{one_line(event.title, 70)}{again}"
         case AgentSaid(event=said):
@@ -74,7 +80,20 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
         case IterationEnded():
             return _ended(event, state)
         case WaitStarted(until=until, why=why):
-            return paint(f"⏸ {one_line(why)}: waiting until {clock(until)}", "yellow")
+            return paint(f"⏸ {one_line(why)}: waiting until {until_when(until, record.t)}", "yellow")
+        case LimitAnswered(answer=answer):
+            said = {"wait": "it waits", "exit": "it exits"}.get(answer, "nobody answered, so it waits")
+            return paint(f"⏸ asked whether to wait for the usage limit: {said}", "yellow")
+        case StorySetAside(story=story, why=why):
+            return paint(f"⊘ {one_line(story)} is set aside: {one_line(why, 200)}", "red")
+        case Asked(verb=verb, by=by):
+            return paint(asked(verb, by, state), "yellow")
+        case Paused():
+            return paint("⏸ paused: `ralph resume` or Ctrl-\\ goes on, the plan may be edited", "yellow")
+        case Resumed(seconds=seconds):
+            return paint(f"▶ goes on after {duration(seconds)}", "yellow")
+        case Guided(text=text):
+            return f"  a person says: {one_line(text, 120)}"
         case Proved(results=()):
             return ""
         case Proved(passed=passed):
@@ -85,6 +104,29 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
             return f"stopped: {reason.value}" + (f" ({one_line(detail, 300)})" if detail else "")
         case _:
             return ""
+
+
+def position(event: IterationStarted, state: RunState) -> str:
+    """`2 of 9`; after one that did not count, with the number under which it is recorded."""
+    most = state.started.max_iterations if state.started else 0
+    if not most:
+        return str(event.iteration)
+    place = event.iteration - state.free
+    return f"{place} of {most}" + (f" (iteration {event.iteration})" if place != event.iteration else "")
+
+
+def asked(verb: Verb, by: str, state: RunState) -> str:
+    """What will come of a person's wish, and when. At a safe point it comes at once, with a line of its own."""
+    is_busy = state.current is not None
+    match verb:
+        case Verb.PAUSE:
+            return f"⏸ {by}: pauses when this iteration is over" if is_busy else ""
+        case Verb.RESUME:
+            return f"▶ {by}: no pause after this iteration" if is_busy else ""
+        case Verb.STOP:
+            return f"■ {by}: stops when this iteration is over, `ralph stop --now` ends it" if is_busy else ""
+        case Verb.STOP_NOW:
+            return f"■ {by}: stopping, what the agent has done is saved" if is_busy else ""
 
 
 def _said(said: object, verbose: bool) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 from ralph.app.launching import Launched, agree, launch, prepare_spec
 from ralph.app.named_variants import refuse_unknown_names
 from ralph.app.step_misfits import refuse_misfits
 from ralph.cli.arguments import add_workspace
+from ralph.cli.limit_question import LimitQuestion
 from ralph.cli.output import ask, emit_line, is_interactive, note, say, warn
 from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
@@ -83,7 +85,7 @@ def configure(parser: ArgumentParser) -> None:
     where.add_argument("--sandbox", action="store_true", help="run the agent in a sandbox or not at all")
     where.add_argument("--no-sandbox", action="store_true", help="run the agent right here (default)")
     parser.add_argument("--trust", action="store_true", help="agree to the commands the workspace names")
-    parser.add_argument("--reset-circuit", action="store_true", help="forget failures of earlier runs")
+    parser.add_argument("--reset-circuit", action="store_true", help="try again what was given up, forget limits")
     add_options(parser.add_argument_group("settings for this run"), KEYS)
     add_workspace(parser)
     shown = parser.add_argument_group("what is shown")
@@ -110,8 +112,6 @@ def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
         for line in dry_run(prepared, os.environ):
             say(line)
         return 0
-    if args.reset_circuit:
-        note("the circuit is closed: every run starts with a clean one")
     return _run(args, prepared)
 
 
@@ -124,7 +124,8 @@ def _run(args: Namespace, prepared: Launched) -> int:
         stop = stack.enter_context(StopSignal(key=True))
         view = _view(args, prepared, stack)
         listeners: list[Listener] = [state.add, *([view] if view else [])]
-        ended = launch(prepared, os.environ, stop, listeners, tell=note)
+        asks_at_limit = None if asks is None or args.quiet else LimitQuestion(stop, _quiet(view))
+        ended = launch(prepared, os.environ, stop, listeners, tell=note, ask=asks_at_limit)
     if not args.json:
         print_summary(state)
     return int(ended.reason.exit_code)
@@ -140,6 +141,12 @@ def _view(args: Namespace, prepared: Launched, stack: ExitStack) -> Listener | N
     from ralph.cli.live_view import LiveView
 
     return stack.enter_context(LiveView(prepared.limits, verbose=args.verbose))
+
+
+def _quiet(view: Listener | None) -> Callable[[], AbstractContextManager[object]]:
+    from ralph.cli.live_view import LiveView
+
+    return view.held if isinstance(view, LiveView) else nullcontext
 
 
 def _emit(record: Record) -> None:

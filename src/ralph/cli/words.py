@@ -46,6 +46,12 @@ def clock(t: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(t))
 
 
+def until_when(t: float, now: float) -> str:
+    """`18:05:00, in 12 m 05 s`; with its day when that is not today."""
+    is_today = time.localtime(t)[:3] == time.localtime(now)[:3]
+    return f"{clock(t) if is_today else moment(t)}, in {duration(max(t - now, 0) + 0.999)}"
+
+
 def plural(count: int, word: str) -> str:
     if count == 1:
         return f"1 {word}"

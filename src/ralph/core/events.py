@@ -310,9 +310,10 @@ class Guided(Event, frozen=True):
 
 
 class LimitAnswered(Event, frozen=True):
-    """Somebody was asked whether to wait for a usage limit. Empty: nobody answered."""
+    """Somebody was asked whether to wait for a usage limit."""
 
     answer: str
+    """`wait`, `exit` or `nobody`."""
 
 
 class StorySetAside(Event, frozen=True):

@@ -58,6 +58,16 @@ class RolledBack(Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
+class PutBack(Struct, frozen=True):
+    """Protected files that are again as they were at the checkpoint."""
+
+    paths: tuple[str, ...] = ()
+    ref: str = ""
+    """Where the agent's version of them is."""
+    left: tuple[str, ...] = ()
+    """Those that could not be put back."""
+
+
 class WorkTree(Protocol):
     """The git repository, as the loop uses it. Checkpoints travel as plain data, so that they fit in the journal."""
 
@@ -76,6 +86,12 @@ class WorkTree(Protocol):
         ...
 
     def inspect(self, checkpoint: dict[str, Any]) -> Inspection: ...
+
+    def put_back(
+        self, checkpoint: dict[str, Any], is_protected: Callable[[str], bool], name: str, *, also_new: bool = True
+    ) -> PutBack:
+        """Make protected files what they were at the checkpoint. First everything is saved under a rescue ref."""
+        ...
 
     def tree(self) -> str:
         """The identity of the working tree as it is now."""
@@ -157,6 +173,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     wish: Callable[[], Wish]
     """What people want of the run by now."""
     clock: Callable[[], float]
+    ask: Callable[[str, float], str] | None
+    """Asks whoever is at the terminal whether to wait, and for what and until when. None: nobody is there."""
     limits: Limits
     guards: tuple[Guard, ...]
     work_steps: Pipeline
@@ -187,6 +205,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     commits: bool
     changed_settings: Callable[[], tuple[str, ...]]
     """Files with settings that are not what they were. The run keeps those it started with."""
+    is_protected: Callable[[str], bool] | None
+    """Files that an agent must not change. None: there are none."""
     is_bookkeeping: Callable[[str], bool]
     bookkeeping: tuple[Path, ...]
     """Files of the layout that the loop writes itself."""

@@ -9,6 +9,7 @@ from ralph.core.errors import PlanError, RalphError
 from ralph.core.events import (
     Decided,
     Judged,
+    LimitAnswered,
     Noted,
     Paused,
     Proved,
@@ -132,6 +133,9 @@ class Loop:
 
     def _wait(self, wait: Wait) -> None:
         ground = self._ground
+        if wait.ask and ground.ask is not None:
+            ground.journal.write(LimitAnswered(ground.ask(wait.why, wait.until)))
+            return
         ground.journal.write(WaitStarted(wait.until, wait.why))
         while (left := wait.until - ground.clock()) > 0 and not ground.wish().is_any:
             if ground.stop.wait(min(left, _LOOK)):

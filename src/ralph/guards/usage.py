@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
+from ralph.core.agent import Limit
 from ralph.core.history import Heard, History
 from ralph.core.limits import Limits, OnLimit
 from ralph.core.moves import Reason, Stop, Wait
@@ -27,6 +28,16 @@ def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
     if limits.on_limit is OnLimit.EXIT or history.answer == "exit":
         return Stop(Reason.USAGE_LIMIT, why)
     return Wait(until, why, ask=limits.on_limit is OnLimit.ASK and not history.answer)
+
+
+def still_to_wait_for(history: History, limits: Limits, now: float) -> Iterator[Limit]:
+    """What a run that starts now has to know of the one before it, by the same agent."""
+    for heard in history.windows.values():
+        resets_at = heard.limit.resets_at
+        if resets_at is not None and resets_at > now and not (heard.limit.rejected and _is_outdated(heard, history)):
+            yield heard.limit
+    if history.limit_seen and (until := _after_verdict(history, limits, now)) > now:
+        yield Limit(True, until)
 
 
 def _reasons(history: History, limits: Limits, now: float) -> Iterator[tuple[float, str]]:

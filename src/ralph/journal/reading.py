@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +32,19 @@ def read(path: Path) -> Iterator[Record]:
             if not line.endswith(b"\n"):
                 return
             yield _decode(line, path, number)
+
+
+def pick(path: Path, marks: Sequence[bytes]) -> Iterator[Record]:
+    """The records with one of these in them, as far as they can be read: for what is better known than not."""
+    try:
+        stream = path.open("rb")
+    except OSError:
+        return
+    with stream:
+        for line in stream:
+            if any(mark in line for mark in marks):
+                with contextlib.suppress(msgspec.DecodeError):
+                    yield _decoder().decode(line)
 
 
 def _decode(line: bytes, path: Path, number: int) -> Record:

@@ -76,6 +76,11 @@ class RunState:
     def done(self) -> int:
         return sum(story.state is State.DONE for story in self.stories.values())
 
+    @property
+    def free(self) -> int:
+        """Finished iterations that do not count towards the cap: a limit, a broken connection."""
+        return sum(self.kinds.get(kind, 0) for kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED))
+
     def add(self, record: Record) -> None:
         self.now = record.t
         event = record.event
@@ -108,26 +113,26 @@ class RunState:
                 self.waiting = event
             case WaitEnded():
                 self.waiting = None
-            case Noted():
-                self.notes.append(event)
-            case Recovered():
-                self.recovered = event
-            case Proved():
             case Asked(verb=verb):
                 self.wish = self.wish.after(verb)
             case Paused():
                 self.paused_since = record.t
             case Resumed():
                 self.paused_since = None
+            case Noted():
+                self.notes.append(event)
+            case Recovered():
+                self.recovered = event
+            case Proved():
                 self.proved = event
             case RunEnded():
                 self.ended, self.current, self.waiting = event, None, None
+                self.paused_since = None
 
     def _plan(self, event: PlanSeen) -> None:
         if event.whole:
             self.stories = {story.id: story for story in event.stories}
             return
-                self.paused_since = None
         self.stories |= {story.id: story for story in event.stories}
         for gone in event.removed:
             self.stories.pop(gone, None)

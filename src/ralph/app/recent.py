@@ -1,0 +1,52 @@
+"""What earlier runs of a workspace leave behind for the guards of the next one. Read from their journals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.core.agent import Limit
+from ralph.core.events import RunStarted
+from ralph.core.history import History, fold
+from ralph.core.limits import Limits
+from ralph.guards.usage import still_to_wait_for
+from ralph.journal.reading import pick
+from ralph.journal.runs import journal_path, list_runs
+
+_HOUR = 3600.0
+_MOST_RUNS = 20
+_MARKS = (b'"RunStarted"', b'"AgentStarted"', b'"AgentEnded"', b'"IterationEnded"', b'"limit"')
+
+
+class Recent(Struct, frozen=True):
+    calls: tuple[float, ...] = ()
+    used: tuple[tuple[float, int], ...] = ()
+    heard: tuple[Limit, ...] = ()
+
+
+def recent(workspace_state: Path, agent: str, limits: Limits, now: float) -> Recent:
+    """The starts and tokens of the last hour, and usage limits of this agent that have not been reset since.
+
+    Each run has taken over what the one before it left, so the last one tells it all; but what an agent has heard is
+    known to runs of that agent only.
+    """
+    calls: tuple[float, ...] = ()
+    used: tuple[tuple[float, int], ...] = ()
+    for number, run in enumerate(reversed(list_runs(workspace_state)[-_MOST_RUNS:])):
+        history, by = _remembered(journal_path(workspace_state, run))
+        if number == 0:
+            calls = tuple(call for call in history.calls if call > now - _HOUR)
+            used = tuple(use for use in history.used if use[0] > now - _HOUR)
+        if by == agent:
+            return Recent(calls, used, tuple(still_to_wait_for(history, limits, now)))
+    return Recent(calls, used)
+
+
+def _remembered(path: Path) -> tuple[History, str]:
+    history, agent = History(), ""
+    for record in pick(path, _MARKS):
+        if isinstance(record.event, RunStarted):
+            agent = record.event.agent
+        history = fold(history, record.event, record.t)
+    return history, agent
