@@ -42,6 +42,7 @@ _ONE_PLAN = ("steps", "spec.md")
 """Layouts with one plan in a workspace, in a place of its own whatever it is called."""
 
 _REQUIREMENTS = {"steps": "requirements"}
+_NOT_SEEN = "nobody has looked at the commands of this plan yet: `ralph trust` shows them and agrees to them"
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -63,6 +64,12 @@ class Request(Struct, frozen=True, kw_only=True):
     """The plan says all there is to say of it, so nothing is proposed where it is silent."""
     is_foreign: bool = False
     """The plan's commands come from somebody else: a person has to agree to them first."""
+    contents: dict[str, bytes] = {}
+    """Files with a content of their own, by their path in the workspace: a plan with stories in it, a person's page."""
+    toolchain: Toolchain | None = None
+    """What is known of the project's commands already; None: look."""
+    trust: bool = True
+    """A person has seen the commands that are written."""
 
 
 class Started(Struct, frozen=True):
@@ -90,14 +97,15 @@ def start_plan(request: Request, env: Mapping[str, str]) -> Started:
 
 
 def _start(ref: PlanRef, request: Request, env: Mapping[str, str]) -> Started:
-    toolchain = find(RealTree(ref.root)) if request.checks else Toolchain()
-    files = fresh_files(ref, request, toolchain)
+    toolchain = request.toolchain or (find(RealTree(ref.root)) if request.checks else Toolchain())
+    files = [file for file in fresh_files(ref, request, toolchain) if file.path not in request.contents]
+    files += [NewFile(path, data, Existing.REPLACE) for path, data in request.contents.items()]
     config = NewFile(CONFIG, first_config(ref, toolchain, keeps_checks=_keeps_checks(ref)).encode())
     ignore, ignored, warning = ignore_file(ref, env)
     has_plan = ref.path.exists() and not request.force
     placed = place(ref.root, [*files, config, *ignore], request.now)
     own = [path for path in placed.touched if not (request.is_foreign and ref.root / path == ref.path)]
-    untrusted = trust_own(ref, own, env)
+    untrusted = trust_own(ref, own, env) if request.trust else _NOT_SEEN
     checks_in = "" if has_plan and _keeps_checks(ref) else _checks_in(ref, placed)
     return Started(
         ref=ref,

@@ -1,7 +1,7 @@
 """Start a plan in any of the five layouts: the plan, requirements, prompts, settings and .gitignore lines.
 
 Finds the commands the project tests, lints and type-checks itself with, and proposes them as checks. What is there
-already is kept."""
+already is kept. With --from, an agent derives the stories from a page with requirements, as `ralph plan` does."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from ralph.app.scaffold import DEFAULT_LAYOUT, Request, Started, choose_root, start_plan
 from ralph.cli.arguments import add_json
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
+from ralph.core.errors import UsageError
 from ralph.core.text import one_line
 from ralph.plans.registry import all_layouts, layout
 
@@ -21,6 +22,7 @@ ralph init user-login                 .ralph/user-login/ with tasks.json, the de
 ralph init --layout plan.md           .ralph/PRD-1/, or the next free number
 ralph init --ralph-dir ralph          tasks.json in ralph/ instead
 ralph init checkout --layout feature --tdd
+ralph init --from requirements.md --layout steps --no-input
 """
 
 
@@ -37,9 +39,18 @@ def configure(parser: ArgumentParser) -> None:
         "--force", action="store_true", help="write fresh files; the old ones stay beside them as *.bak-…"
     )
     add_json(parser)
+    planned = parser.add_argument_group("with an agent")
+    planned.add_argument("--from", dest="source", metavar="FILE", help="requirements to derive the stories from")
+    planned.add_argument("-m", "--model", metavar="MODEL", help="the model that plans [planning.model]")
+    planned.add_argument("--no-input", action="store_true", help="ask nothing; what has findings is not written")
+    planned.add_argument("--trust", action="store_true", help="agree to the commands of the workspace and of the plan")
 
 
 def run(args: Namespace) -> int:
+    if args.source is not None:
+        return _plan(args)
+    if args.model is not None or args.no_input or args.trust:
+        raise UsageError("--model, --no-input and --trust belong to --from", hint="give requirements: --from FILE")
     started = start_plan(
         Request(
             root=choose_root(args.project_dir, Path.cwd(), os.environ),
@@ -58,11 +69,29 @@ def run(args: Namespace) -> int:
     if args.json:
         emit_json(_as_json(started))
     else:
-        _show(started, not args.no_checks)
+        show_started(started, with_checks=not args.no_checks)
     return 0
 
 
-def _show(started: Started, with_checks: bool) -> None:
+def _plan(args: Namespace) -> int:
+    """`ralph plan FILE`, for a plan that is not there yet."""
+    from ralph.cli import plan
+    from ralph.cli.arguments import Parser
+
+    if args.force or args.no_checks or args.tdd:
+        raise UsageError("--force, --no-checks and --tdd do not go with --from", hint="leave them out")
+    if not os.path.lexists(args.source):
+        raise UsageError(f"there is no file {one_line(args.source, 80)}", hint="give a page with requirements")
+    words = [str(args.source), "--layout", args.layout, "--feature", args.name, "--ralph-dir", args.ralph_dir]
+    words += ["-d", args.project_dir] if args.project_dir is not None else []
+    words += ["--model", args.model] if args.model is not None else []
+    words += [flag for flag in ("--no-input", "--trust", "--json") if getattr(args, flag[2:].replace("-", "_"))]
+    parser = Parser(prog="ralph init")
+    plan.configure(parser)
+    return plan.run(parser.parse_args(words))
+
+
+def show_started(started: Started, *, with_checks: bool = True, has_stories: bool = False) -> None:
     ref, placed = started.ref, started.placed
     say_raw(paint(f"{one_line(str(ref.root))}: {ref.layout}", "bold"))
     for word, style, paths in (
@@ -79,7 +108,7 @@ def _show(started: Started, with_checks: bool) -> None:
         note("everything was there already; --force writes fresh files and keeps the old ones beside them")
     if with_checks:
         _show_checks(started)
-    _show_next(started)
+    _show_next(started, has_stories)
 
 
 def _show_checks(started: Started) -> None:
@@ -96,7 +125,7 @@ def _show_checks(started: Started) -> None:
         say(f"  {check.name:<{width}}  {check.line}  ({check.why}: {check.file})")
 
 
-def _show_next(started: Started) -> None:
+def _show_next(started: Started, has_stories: bool) -> None:
     ref = started.ref
     where = layout(ref.layout).locations(ref)
     documents = (
@@ -107,7 +136,8 @@ def _show_next(started: Started) -> None:
     also = next((f", and {what} into {path.relative_to(ref.root)}" for path, what in documents if path), "")
     say()
     say("next:", "bold")
-    steps = [f"write your stories into {ref.path.relative_to(ref.root)}{also}"]
+    here = ref.path.relative_to(ref.root)
+    steps = [f"look at {here} once more" if has_stories else f"write your stories into {here}{also}"]
     if not started.is_repository:
         steps.append("git init: a run needs a git repository, and this is none yet")
     steps += ["ralph check     is the plan fit to be run?"]

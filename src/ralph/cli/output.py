@@ -106,6 +106,15 @@ def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def ask_line(prompt: str) -> str:
+    """A line that somebody types. Only call when `is_interactive()`. The end of input counts as Ctrl-C."""
+    print(prompt, end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        raise KeyboardInterrupt
+    return line.strip()
+
+
 def ask(question: str) -> bool:
     """Yes or no; no is the default. Only call when `is_interactive()`."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)

@@ -31,6 +31,9 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "Plans": {
         "init": Entry("ralph.cli.init", "start a plan in any of the five layouts"),
+        "plan": Entry("ralph.cli.plan", "make a plan with an agent, from an idea or from requirements"),
+        "add": Entry("ralph.cli.add", "add work to a plan, in your words"),
+        "fix": Entry("ralph.cli.fix", "turn a bug report into a story with a check that fails now"),
         "status": Entry("ralph.cli.status", "show the stories, their states and the last run"),
         "task": Entry("ralph.cli.task", "list, show, add and change stories"),
         "check": Entry("ralph.cli.check", "lint a plan before any money is spent"),

@@ -12,6 +12,7 @@ ACTIONS: dict[str, type[Action]] = {
     "delete": files.Delete,
     "run": files.Run,
     "say": words.Say,
+    "answer": words.Answer,
     "think": words.Think,
     "use": words.Use,
     "cost": words.Cost,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import Any, Literal
@@ -21,6 +22,20 @@ class Say(Action, frozen=True):
 
     def play(self, stage: Stage) -> None:
         stage.say(self.text)
+
+
+class Answer(Action, frozen=True):
+    """The answer of a planning session: questions, or a plan. As the last words, which is where it is looked for."""
+
+    questions: list[dict[str, Any]] = field(default_factory=list)
+    requirements: str = ""
+    description: str = ""
+    verifyCommands: list[str] = field(default_factory=list)
+    stories: list[dict[str, Any]] = field(default_factory=list)
+
+    def play(self, stage: Stage) -> None:
+        given = {name: value for name in self.__struct_fields__ if (value := getattr(self, name))}
+        stage.say(json.dumps(given, ensure_ascii=False))
 
 
 class Think(Action, frozen=True):

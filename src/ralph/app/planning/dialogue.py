@@ -5,7 +5,7 @@ Every session is a fresh agent that is told everything so far. Nothing is writte
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -41,7 +41,7 @@ class Dialogue:
         draft: Draft,
         briefing: PlanBriefing,
         form: Form,
-        env: dict[str, str],
+        env: Mapping[str, str],
         taken: tuple[str, ...] = (),
         first: bool = False,
         examine: Examine = lambda _: [],

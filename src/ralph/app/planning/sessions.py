@@ -85,7 +85,6 @@ class Sessions:
         env: Mapping[str, str],
         folder: Path,
         kind: str,
-        stop: StopSignal,
         listeners: Sequence[Listener] = (),
     ) -> None:
         self._root = root
@@ -94,7 +93,6 @@ class Sessions:
         self._env = env
         self._folder = make_folder(folder, private=True)
         self._kind = kind
-        self._stop = stop
         self._listeners = listeners
         self._count = 0
 
@@ -107,15 +105,19 @@ class Sessions:
         self._count += 1
         heard = Overheard(find_agent(planning_agent(self._config)))
         heard.find(self._session(prompt, schema, None), self._env.get("PATH", ""))  # a missing one is said as it is
-        with self._unchanged() as changes:
-            ended, outcome = self._run(heard, prompt, schema)
-        if self._stop.requested:
-            raise Interrupted(self._stop.exit_code or ExitCode.INTERRUPTED, "do it again; --resume-draft goes on")
+        # Only here: while a person types, Ctrl-C ends the program at once.
+        with StopSignal() as stop:
+            with self._unchanged(stop) as changes:
+                ended, outcome = self._run(heard, prompt, schema, stop)
+            if stop.requested:
+                raise Interrupted(
+                    stop.exit_code or ExitCode.INTERRUPTED, "what was said so far is kept: --resume-draft"
+                )
         self._refuse_trouble(ended, outcome, heard.answer)
         files, rescue = changes[0] if changes else ((), "")
         return Said(heard.answer, outcome.cost_usd, files, rescue)
 
-    def _run(self, heard: Overheard, prompt: str, schema: str) -> tuple[Ended, Outcome]:
+    def _run(self, heard: Overheard, prompt: str, schema: str, stop: StopSignal) -> tuple[Ended, Outcome]:
         journal = Journal(self._folder / f"events-{self._count:04}.jsonl", time.time)
         for listener in self._listeners:
             journal.listen(listener)
@@ -123,7 +125,7 @@ class Sessions:
         runner = AgentRunner(
             lambda _: heard,
             journal,
-            self._stop,
+            stop,
             run=self._folder.name,
             raw_folder=self.raw,
             env=self._env,
@@ -184,7 +186,7 @@ class Sessions:
         return HookFiles(state / "settings.json", env, state / "records.jsonl", state)
 
     @contextlib.contextmanager
-    def _unchanged(self) -> Iterator[list[tuple[tuple[str, ...], str]]]:
+    def _unchanged(self, stop: StopSignal) -> Iterator[list[tuple[tuple[str, ...], str]]]:
         """Look at the tree before and after. Where a run is at work, what changes is the run's own to judge."""
         found: list[tuple[tuple[str, ...], str]] = []
         if self._repo is None:
@@ -197,7 +199,7 @@ class Sessions:
             yield found
             return
         try:
-            tree = GitWorkTree(self._repo, self._folder / "index", {}, self._stop)
+            tree = GitWorkTree(self._repo, self._folder / "index", {}, stop)
             before = tree.checkpoint()
             try:
                 yield found

@@ -57,17 +57,24 @@ class Target(Struct, frozen=True):
         return has_checks(self.settings.config) or bool(self.toolchain.checks)
 
 
-def find_target(request: Request, env: Mapping[str, str], *, any_layout: bool) -> Target:
+def find_target(
+    request: Request, env: Mapping[str, str], *, any_layout: bool, flags: Mapping[str, Any] | None = None
+) -> Target:
     """`any_layout`: no layout was asked for, so the one plan that is there is meant, if it can be found."""
     ref = _existing(request) if any_layout else None
     ref = ref or refer(request)
-    request = msgspec.structs.replace(request, layout=ref.layout)
+    request = _pinned(request, ref)
     toolchain = find(RealTree(ref.root))
-    return open_target(ref, request, toolchain, env)
+    settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags=dict(flags or {}))
+    return _open(ref, request, settings, toolchain, env)
 
 
-def open_target(ref: PlanRef, request: Request, toolchain: Toolchain, env: Mapping[str, str]) -> Target:
-    settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags={})
+def plan_target(ref: PlanRef, settings: Settings, now: float, env: Mapping[str, str]) -> Target:
+    """A plan that is there, for what is added to it."""
+    return _open(ref, Request(root=ref.root, layout=ref.layout, now=now), settings, find(RealTree(ref.root)), env)
+
+
+def _open(ref: PlanRef, request: Request, settings: Settings, toolchain: Toolchain, env: Mapping[str, str]) -> Target:
     store = store_for(ref, env)
     exists = ref.path.exists()
     base = store.load() if exists else _beginning(ref, request, toolchain, store)
@@ -86,7 +93,7 @@ def with_checks(target: Target, commands: tuple[str, ...], env: Mapping[str, str
         for name, command in zip(names, commands, strict=True)
     ]
     toolchain = Toolchain(tuple(checks), (), target.toolchain.warnings)
-    return open_target(target.ref, target.request, toolchain, env)
+    return _open(target.ref, target.request, target.settings, toolchain, env)
 
 
 def described(target: Target, description: str) -> Target:
@@ -105,6 +112,16 @@ def _existing(request: Request) -> PlanRef | None:
     if request.name:
         found = [ref for ref in found if ref.name in (request.name, f"PRD-{request.name}")]
     return found[0] if len(found) == 1 and found[0].path.exists() else None
+
+
+def _pinned(request: Request, ref: PlanRef) -> Request:
+    """The same request, in words that mean just this plan."""
+    if ref.layout in ("steps", "spec.md"):
+        return msgspec.structs.replace(request, layout=ref.layout)
+    if ref.layout == "tasks.json" and ref.folder.parent != ref.root / ".ralph":
+        folder = ref.folder.relative_to(ref.root).as_posix()
+        return msgspec.structs.replace(request, layout=ref.layout, ralph_dir=folder)
+    return msgspec.structs.replace(request, layout=ref.layout, name=ref.name.removeprefix("PRD-"))
 
 
 def _beginning(ref: PlanRef, request: Request, toolchain: Toolchain, store: PlanStore) -> Loaded:

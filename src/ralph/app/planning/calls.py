@@ -1,0 +1,187 @@
+"""`ralph plan`, `ralph add` and `ralph fix`, without the terminal: what is asked of which agent, what is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from ralph.app.planning.adding import Added, Addition, add
+from ralph.app.planning.answer import Form
+from ralph.app.planning.dialogue import Dialogue, Examine
+from ralph.app.planning.done_tasks import archived_ids
+from ralph.app.planning.draft import Draft, Drafts, planning_folder
+from ralph.app.planning.ordering import in_order
+from ralph.app.planning.person import Person, Proposal
+from ralph.app.planning.proving_fault import FaultCheck
+from ralph.app.planning.sessions import Sessions
+from ralph.app.planning.target import Target
+from ralph.app.planning.writing import write_plan
+from ralph.app.scaffold import Started, repository_of
+from ralph.app.trusting import ensure_trusted, gather, is_trusted_by
+from ralph.checks.choosing import choose
+from ralph.config.trust import Verdict
+from ralph.core.plan import State
+from ralph.core.text import one_line
+from ralph.host.repo import identify
+from ralph.journal.runs import new_run_id
+from ralph.journal.writing import Listener
+from ralph.prompts.planning import PlanBriefing
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """Who calls, and how much may be done without asking."""
+
+    person: Person
+    env: Mapping[str, str]
+    trust: bool = False
+    """`--trust`: commands are agreed to unseen."""
+    ask: Callable[[Verdict], bool] | None = None
+    """Shows commands to a person."""
+    listeners: tuple[Listener, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """The commands of a plan that is written were seen, or need not be."""
+        return self.person.can_be_asked or self.trust or is_trusted_by(self.env)
+
+
+class Planned(Struct, frozen=True):
+    proposal: Proposal
+    started: Started | None = None
+    """A plan that was written."""
+    added: Added | None = None
+    """Stories that were added to one."""
+
+
+def make_plan(target: Target, draft: Draft, drafts: Drafts, caller: Caller) -> Planned | None:
+    """None: it was dropped. The draft goes when the plan is written or dropped, and not before."""
+    requirements = draft.requirements or target.written
+    asks_page = not requirements
+    if requirements and draft.idea:
+        requirements = f"{requirements.rstrip()}\n\nWhat is asked for now: {draft.idea}\n"
+    briefing = _briefing(target, "plan", draft, requirements, writes_requirements=asks_page)
+    form = _form(target, caller, requirements=asks_page)
+    proposal = _hold(target, draft, drafts, caller, briefing, form, "plan")
+    if proposal is None:
+        drafts.drop()
+        return None
+    if target.has_stories:
+        addition = Addition(tuple(in_order(proposal.answer.stories)), agreed=caller.agrees)
+        planned = Planned(proposal, added=add(target.ref, addition, caller.env))
+    else:
+        page = proposal.answer.requirements if asks_page else draft.requirements
+        planned = Planned(proposal, started=write_plan(proposal, page, caller.env, agreed=caller.agrees))
+    drafts.drop()
+    return planned
+
+
+def add_work(target: Target, draft: Draft, drafts: Drafts, caller: Caller, *, archive: bool) -> Planned | None:
+    briefing = _briefing(target, "add", draft, target.written)
+    proposal = _hold(target, draft, drafts, caller, briefing, _form(target, caller), "add")
+    return _add(target, drafts, caller, proposal, archive=archive)
+
+
+def fix_fault(target: Target, draft: Draft, drafts: Drafts, caller: Caller) -> Planned | None:
+    briefing = _briefing(target, "fix", draft, "")
+    form = _form(target, caller, only_one=True)
+    examine = FaultCheck(caller.person, caller.env)
+    proposal = _hold(target, draft, drafts, caller, briefing, form, "fix", first=True, examine=examine)
+    return _add(target, drafts, caller, proposal, first=True)
+
+
+def _add(
+    target: Target,
+    drafts: Drafts,
+    caller: Caller,
+    proposal: Proposal | None,
+    *,
+    archive: bool = False,
+    first: bool = False,
+) -> Planned | None:
+    if proposal is None:
+        drafts.drop()
+        return None
+    stories = tuple(in_order(proposal.answer.stories))
+    added = add(target.ref, Addition(stories, archive, first, caller.agrees), caller.env)
+    drafts.drop()
+    return Planned(proposal, added=added)
+
+
+def _form(target: Target, caller: Caller, *, requirements: bool = False, only_one: bool = False) -> Form:
+    known = frozenset(story.id for story in target.plan.stories) if target.has_stories else frozenset[str]()
+    return Form(caller.person.can_be_asked, requirements, known | set(archived_ids(target.ref)), only_one)
+
+
+def _briefing(
+    target: Target, kind: str, draft: Draft, requirements: str, *, writes_requirements: bool = False
+) -> PlanBriefing:
+    checks = [check.command for check in choose(target.settings.config, target.plan, None, "story")]
+    checks += [check.line for check in target.toolchain.checks]
+    return PlanBriefing(
+        kind=kind,
+        name=target.plan.name or target.ref.name or target.ref.root.name,
+        idea=draft.idea,
+        requirements=requirements,
+        requirements_path=target.requirements.relative_to(target.ref.root).as_posix(),
+        writes_requirements=writes_requirements,
+        checks=tuple(dict.fromkeys(checks)),
+        stories=_listed(target) if target.has_stories else (),
+    )
+
+
+def _listed(target: Target) -> tuple[str, ...]:
+    words = {State.DONE: "done", State.FAILED: "failed", State.BLOCKED: "blocked"}
+    return tuple(
+        f"{one_line(story.id, 40)} ({words.get(story.state, 'open')}): {one_line(story.title, 120)}"
+        for story in target.plan.stories
+    )
+
+
+def _hold(
+    target: Target,
+    draft: Draft,
+    drafts: Drafts,
+    caller: Caller,
+    briefing: PlanBriefing,
+    form: Form,
+    kind: str,
+    *,
+    first: bool = False,
+    examine: Examine = lambda _: [],
+) -> Proposal | None:
+    """Which program plans, and with what rights, is named by the workspace: agreed to before it is started."""
+    root, env = target.ref.root, caller.env
+    commands = gather(root, target.settings, [])
+    ensure_trusted(root, commands, env, flag=caller.trust, ask=caller.ask, report=caller.person.tell)
+    drafts.keep(draft)
+    return Dialogue(
+        target=target,
+        sessions=_sessions(target, kind, caller),
+        person=caller.person,
+        drafts=drafts,
+        draft=draft,
+        briefing=briefing,
+        form=form,
+        env=env,
+        taken=archived_ids(target.ref),
+        first=first,
+        examine=examine,
+    ).hold()
+
+
+def _sessions(target: Target, kind: str, caller: Caller) -> Sessions:
+    found = repository_of(target.ref.root, caller.env)
+    if found is None:
+        caller.person.tell("there is no git repository here: what the agent changes would not be seen", warning=True)
+    folder = planning_folder(target.ref.root, caller.env) / f"{kind}-{new_run_id(time.time())}"
+    return Sessions(
+        root=target.ref.root,
+        repo=identify(found) if found else None,
+        config=target.settings.config,
+        env=caller.env,
+        folder=folder,
+        kind=kind,
+        listeners=caller.listeners,
+    )

@@ -1,0 +1,59 @@
+"""Writes a plan that a person has accepted: all of its files, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ralph.app.planning.person import Proposal
+from ralph.app.planning.target import Target
+from ralph.app.scaffold import Started, start_plan
+from ralph.app.turns import turn
+from ralph.core.errors import IllegalChange
+from ralph.host.files import read_bytes
+
+_EXAMPLE_ROW = "| example | `docs/architecture.md` | how the parts fit together |"
+
+
+def write_plan(proposal: Proposal, requirements: str, env: Mapping[str, str], *, agreed: bool) -> Started:
+    """A new plan, or one that had nothing but examples in it.
+
+    `requirements`: the page for people and agents. A page that has somebody's words on it stays as it is.
+    """
+    target = proposal.target
+    ref = target.ref
+    contents = {ref.path.relative_to(ref.root).as_posix(): proposal.after.source}
+    page = target.requirements.relative_to(ref.root).as_posix()
+    if requirements.strip() and not target.written:
+        contents[page] = requirements.strip().encode() + b"\n"
+        contents |= _lookup_table(target, page)
+    request = msgspec.structs.replace(
+        target.request, contents=contents, toolchain=target.toolchain, trust=agreed, force=False
+    )
+    with turn(ref, env):
+        _require_same(target)
+        return start_plan(request, env)
+
+
+def _require_same(target: Target) -> None:
+    path = target.ref.path
+    now = read_bytes(path, within=target.ref.root) if path.exists() else b""
+    if now != (target.base.source if target.exists else b""):
+        raise IllegalChange(
+            f"{path} was changed by somebody else in the meantime",
+            hint="look at it, then do it again; --resume-draft has the plan as you accepted it",
+        )
+
+
+def _lookup_table(target: Target, page: str) -> dict[str, bytes]:
+    """A spec has a table of what to read; the page gets a line in a new one."""
+    readme = target.store.layout.locations(target.ref).readme
+    if readme is None or readme.exists():
+        return {}
+    from ralph.app.scaffold import fresh_files
+
+    name = readme.relative_to(target.ref.root).as_posix()
+    row = f"| requirements | `{page}` | what is wanted, and why |"
+    files = fresh_files(target.ref, target.request, target.toolchain)
+    return {file.path: file.data.replace(_EXAMPLE_ROW.encode(), row.encode()) for file in files if file.path == name}

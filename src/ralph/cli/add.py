@@ -1,0 +1,49 @@
+"""Add work to a plan: an agent reads the code and turns what you say into stories with fresh ids.
+
+In the layout `steps`, tasks that are done go into .ralph/prd_archive.json first; in the others they stay in the plan
+until `ralph archive` puts it away. While a run is at work, it takes the new stories in before its next iteration."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+
+from ralph.app.planning.calls import add_work
+from ralph.app.planning.draft import Draft, Drafts
+from ralph.app.planning.target import Target, plan_target
+from ralph.app.trusting import refuse_inside_loop
+from ralph.app.workspace import open_ref
+from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.planning import add_planning_options, caller, draft_for, held, print_added, words
+
+EXAMPLES = """
+ralph add "orders can be exported as CSV"
+ralph add work.md --no-input              in CI: no questions
+ralph add "dark mode" -f user-settings    to the plan of this feature
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("what", nargs="?", metavar="TEXT|FILE", help="the work in words, or a file that describes it")
+    parser.add_argument("--keep-done", action="store_true", help="leave tasks that are done in the plan")
+    add_json(parser)
+    add_planning_options(parser)
+    add_workspace(parser)
+    parser.set_defaults(command="add")
+
+
+def run(args: Namespace) -> int:
+    refuse_inside_loop(os.environ, "plan its own work")
+    who = caller(args)
+    target, drafts, draft = prepare(args, "add", "What is to be added?")
+    return held(lambda: add_work(target, draft, drafts, who, archive=not args.keep_done), args, print_added)
+
+
+def prepare(args: Namespace, kind: str, question: str) -> tuple[Target, Drafts, Draft]:
+    """The plan that is meant, and the words, of now or of a call that was stopped."""
+    idea, source, text = words(args.what)
+    ref, settings = open_ref(args)
+    drafts = Drafts(ref.root, kind, os.environ)
+    draft = draft_for(args, drafts, Draft(idea=idea or text, source=source), question)
+    return plan_target(ref, settings, time.time(), os.environ), drafts, draft

@@ -1,0 +1,35 @@
+"""Turn a bug report into one story, with a check that fails now.
+
+An agent looks for the cause and proposes the story and a command that shows the fault. The command is run at once: one
+that passes already proves nothing, and the story is not written. The story comes before all others."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+
+from ralph.app.planning.calls import fix_fault
+from ralph.app.trusting import refuse_inside_loop
+from ralph.cli.add import prepare
+from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.planning import add_planning_options, caller, held, print_added
+
+EXAMPLES = """
+ralph fix "the total is wrong when the cart is empty"
+ralph fix report.md --no-input --trust    in CI: the command may be run unseen
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("what", nargs="?", metavar="TEXT|FILE", help="what is wrong, in words or in a file")
+    add_json(parser)
+    add_planning_options(parser)
+    add_workspace(parser)
+    parser.set_defaults(command="fix")
+
+
+def run(args: Namespace) -> int:
+    refuse_inside_loop(os.environ, "write its own stories")
+    who = caller(args)
+    target, drafts, draft = prepare(args, "fix", "What is wrong?")
+    return held(lambda: fix_fault(target, draft, drafts, who), args, print_added)

@@ -1,0 +1,101 @@
+"""Make a plan: an agent reads the code, asks until nothing is open, and proposes requirements and stories.
+
+Without requirements it asks as much as it needs; with a page that is written, or a file that is given, it derives the
+stories and asks only where that is ambiguous. It cannot change anything: what it would change is put back. You accept
+the plan, edit it, have it revised, or drop it; until then nothing is written but a draft in the state folder."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from ralph.app.planning.calls import Planned, make_plan
+from ralph.app.planning.draft import Draft, Drafts
+from ralph.app.planning.target import Target, find_target
+from ralph.app.scaffold import DEFAULT_LAYOUT, Request, choose_root
+from ralph.app.trusting import refuse_inside_loop
+from ralph.cli.arguments import add_json
+from ralph.cli.output import ask, say, warn
+from ralph.cli.planning import add_planning_options, caller, draft_for, held, print_added, words
+from ralph.config.flags import flags_of
+from ralph.core.errors import UsageError
+
+EXAMPLES = """
+ralph plan "a command line to-do list"       questions, requirements, stories
+ralph plan requirements.md --layout steps    stories from a page that is written
+ralph plan                                   from the requirements of this workspace
+ralph plan requirements.md --no-input --json  in CI: no questions, exit 65 with the findings
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("what", nargs="?", metavar="IDEA|FILE", help="an idea in words, or a file with requirements")
+    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the project (default: the one around here)")
+    parser.add_argument("--layout", metavar="LAYOUT", help=f"of a new plan (default: {DEFAULT_LAYOUT})")
+    parser.add_argument("-f", "--feature", default="", metavar="NAME", help="the feature, or the number of the PRD")
+    parser.add_argument("--ralph-dir", default="", metavar="DIR", help="a folder of its own for tasks.json")
+    add_json(parser)
+    add_planning_options(parser)
+    parser.set_defaults(command="plan")
+
+
+def run(args: Namespace) -> int:
+    refuse_inside_loop(os.environ, "plan its own work")
+    who = caller(args)
+    idea, source, requirements = words(args.what)
+    root = choose_root(args.project_dir, Path.cwd(), os.environ)
+    drafts = Drafts(root, "plan", os.environ)
+    given = Draft(
+        layout=args.layout or "",
+        name=args.feature,
+        ralph_dir=args.ralph_dir,
+        idea=idea,
+        source=source,
+        requirements=requirements,
+    )
+    has_page = bool(given.source or given.idea) or bool(_target(root, given, args).written)
+    draft = draft_for(args, drafts, given, "" if has_page else "What is to be built?")
+    target = _target(root, draft, args)
+    if target.written and draft.requirements and target.written.strip() != draft.requirements.strip():
+        page = target.requirements.relative_to(root)
+        warn(f"{page} has requirements of its own and stays as it is; the stories come from {draft.source}")
+    if target.has_stories:
+        _confirm(target, args)
+    return held(lambda: make_plan(target, draft, drafts, who), args, _print)
+
+
+def _target(root: Path, draft: Draft, args: Namespace) -> Target:
+    request = Request(
+        root=root,
+        layout=draft.layout or DEFAULT_LAYOUT,
+        name=draft.name,
+        ralph_dir=draft.ralph_dir,
+        now=time.time(),
+    )
+    flags = {key: value for key, value in flags_of(args).items() if key.startswith("planning.")}
+    return find_target(request, os.environ, any_layout=not draft.layout, flags=flags)
+
+
+def _confirm(target: Target, args: Namespace) -> None:
+    """A plan that is there is never replaced."""
+    count = len(target.plan.stories)
+    where = target.ref.path.relative_to(target.ref.root)
+    hint = "`ralph add` adds to it; --feature NAME starts another plan; `ralph archive` puts it away"
+    if args.no_input:
+        raise UsageError(f"{where} has {count} stories already", hint=hint)
+    if not ask(f"{where} has {count} stories. They stay as they are; add new ones to them?"):
+        raise UsageError("nothing was changed", hint=hint)
+
+
+def _print(planned: Planned) -> None:
+    if planned.started is None:
+        print_added(planned)
+        return
+    from ralph.cli.init import show_started
+
+    for warning in planned.started.warnings:
+        warn(warning)
+    show_started(planned.started, has_stories=True)
+    say(f"{len(planned.proposal.composed.new)} stories: `ralph task list` shows them")

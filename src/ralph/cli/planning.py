@@ -1,0 +1,178 @@
+"""What `ralph plan`, `ralph add` and `ralph fix` share: their options, whose words they take, and what they print."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+from ralph.app.planning.calls import Caller, Planned
+from ralph.app.planning.draft import Draft, Drafts
+from ralph.app.planning.person import Nobody
+from ralph.cli.output import ask, ask_line, emit_json, is_interactive, note, say, warn
+from ralph.cli.show import as_json
+from ralph.cli.talking import Listening, Terminal
+from ralph.config.trust import Verdict
+from ralph.core.errors import BadData, UsageError
+from ralph.core.exit_codes import ExitCode
+from ralph.core.text import clean, one_line
+from ralph.host.files import read_bytes
+
+_LARGEST = 1_000_000
+_PAGES = (".md", ".txt", ".markdown", ".rst", ".adoc")
+
+
+def add_planning_options(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("who plans")
+    group.add_argument(
+        "-m",
+        "--model",
+        dest="setting:planning.model",
+        default=argparse.SUPPRESS,
+        metavar="MODEL",
+        help="the model that plans [planning.model]",
+    )
+    group.add_argument(
+        "--agent",
+        dest="setting:planning.agent",
+        default=argparse.SUPPRESS,
+        metavar="NAME",
+        help="the agent that plans [planning.agent]",
+    )
+    parser.add_argument("--no-input", action="store_true", help="ask nothing; what has findings is not written")
+    parser.add_argument("--resume-draft", action="store_true", help="go on with the call before, which was stopped")
+    parser.add_argument("--trust", action="store_true", help="agree to the commands of the workspace and of the plan")
+
+
+def caller(args: Namespace) -> Caller:
+    """The person at this terminal, or nobody."""
+    if not args.no_input and not is_interactive():
+        raise UsageError(
+            "nobody can be asked here: this is no terminal", hint="--no-input plans without questions, e.g. in CI"
+        )
+    terminal = Terminal()
+    if args.no_input:
+        return Caller(
+            person=Nobody(terminal, trusts=_is_trusted(args)),
+            env=os.environ,
+            trust=args.trust,
+            listeners=(Listening(),),
+        )
+    return Caller(person=terminal, env=os.environ, trust=args.trust, ask=_agree, listeners=(Listening(),))
+
+
+def _is_trusted(args: Namespace) -> bool:
+    from ralph.app.trusting import is_trusted_by
+
+    return bool(args.trust) or is_trusted_by(os.environ)
+
+
+def _agree(verdict: Verdict) -> bool:
+    for line in verdict.difference:
+        note(line)
+    return ask("The workspace names these. Do you agree?")
+
+
+def words(given: str | None) -> tuple[str, str, str]:
+    """What was given: an idea, or the name of a file and what is in it."""
+    if given is None:
+        return "", "", ""
+    path = Path(given)
+    if len(given) < 1000 and "\n" not in given and os.path.lexists(path):
+        if path.is_dir():
+            raise UsageError(f"{one_line(given, 80)} is a folder", hint="give a file, or say it in words")
+        try:
+            text = read_bytes(path, limit=_LARGEST).decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise BadData(f"{given} is not UTF-8", hint="save it as UTF-8") from None
+        if not text.strip():
+            raise BadData(f"{given} is empty", hint="write into it what is wanted")
+        return "", given, clean(text)
+    if path.suffix.lower() in _PAGES and len(given.split()) == 1:
+        raise UsageError(f"there is no file {one_line(given, 80)}", hint="give one that exists, or an idea in words")
+    idea = clean(given).strip()
+    if not idea:
+        raise UsageError("there is nothing in it", hint="say in a sentence what is wanted")
+    return idea, "", ""
+
+
+def draft_for(args: Namespace, drafts: Drafts, given: Draft, question: str) -> Draft:
+    """The one that was stopped, if it is wanted; else what is given now. Without words, a person is asked for them."""
+    kept = drafts.read()
+    is_empty = not (given.idea or given.source)
+    if args.resume_draft:
+        if kept is None:
+            raise UsageError("there is no draft to go on with", hint="leave out --resume-draft")
+        return kept
+    if kept is not None and not args.no_input:
+        note(f"A call before was stopped: {kept.about()}.")
+        if ask("Go on with it?"):
+            return kept
+    if is_empty and question:
+        if args.no_input:
+            raise UsageError("there is nothing to plan", hint="give an idea in quotes, or a file")
+        idea = clean(ask_line(f"{question}\n> "))
+        if not idea:
+            raise UsageError("there is nothing to plan", hint="give an idea in quotes, or a file")
+        return Draft(layout=given.layout, name=given.name, ralph_dir=given.ralph_dir, idea=idea)
+    return given
+
+
+def held(work: Callable[[], Planned | None], args: Namespace, print_result: Callable[[Planned], None]) -> int:
+    """Run it; Ctrl-C while a person types leaves everything as it was, but the draft."""
+    try:
+        planned = work()
+    except KeyboardInterrupt:
+        note("")
+        note(f"stopped; nothing was changed. `ralph {args.command} --resume-draft` goes on with what was said")
+        return ExitCode.INTERRUPTED
+    if planned is None:
+        note("dropped; nothing was changed")
+        return ExitCode.UNFINISHED
+    if args.json:
+        emit_json(document(planned))
+    else:
+        print_result(planned)
+    return ExitCode.COMPLETE
+
+
+def document(planned: Planned) -> dict[str, object]:
+    proposal, added = planned.proposal, planned.added
+    ids = added.composed.new if added else proposal.composed.new
+    plan = added.plan if added else proposal.after.plan
+    ref = proposal.target.ref
+    return {
+        "root": ref.root,
+        "layout": ref.layout,
+        "plan": ref.path,
+        "requirements": proposal.target.requirements,
+        "stories": [as_json(story) for story in plan.stories if story.id in ids],
+        "findings": proposal.problems,
+        "made": planned.started.placed.made if planned.started else (),
+        "archived": added.archived if added else (),
+        "waits_for_run": added.waits if added else False,
+    }
+
+
+def print_added(planned: Planned) -> None:
+    """What was added, where, and when it counts."""
+    added, ref = planned.added, planned.proposal.target.ref
+    assert added is not None
+    if added.archived:
+        say(f"archived: {', '.join(added.archived)} → .ralph/prd_archive.json")
+    for story_id in added.composed.new:
+        story = added.plan.story(story_id)
+        if story is not None:
+            say(f"added     {one_line(story.id)}  {one_line(story.title)}")
+            for criterion in story.criteria:
+                say(f"            - {one_line(criterion)}")
+            for command in story.verify:
+                say(f"            $ {one_line(command)}")
+    if added.waits:
+        note("a run is at work: it takes them in before its next iteration, or the next run does; ids may then differ")
+    elif not added.trusted:
+        warn("nobody has agreed to the commands of this plan yet: `ralph trust` shows them")
+    else:
+        note(f"in {ref.path.relative_to(ref.root)}; `ralph run` works on them")
