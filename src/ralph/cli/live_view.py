@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ralph.cli.forecast_words import foreseen
 from ralph.cli.plain_view import describe, position
 from ralph.cli.show import MARKS
 from ralph.cli.words import clock, duration, money, tokens
@@ -92,6 +93,9 @@ class LiveView:
             parts.append(self._iteration(now))
         parts.append(self._stories())
         parts.append(self._guards())
+        if state.forecast and state.forecast.samples:
+            told = f"  still to come: {foreseen(state.forecast)}"
+            parts.append(Text(told, style="dim", no_wrap=True, overflow="ellipsis"))
         # Not up to the edge: a terminal that is made narrower would wrap every line.
         return Padding(Group(*parts), (0, 1), expand=False)
 

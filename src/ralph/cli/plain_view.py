@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ralph.cli.forecast_words import foreseen, ground_for
 from ralph.cli.output import paint, say_raw
 from ralph.cli.show import progress_bar
 from ralph.cli.words import STYLES, clock, duration, money, plural, tokens, until_when
@@ -13,6 +14,7 @@ from ralph.core.events import (
     Baseline,
     CheckEnded,
     Committed,
+    Foreseen,
     Guided,
     IterationEnded,
     IterationStarted,
@@ -79,6 +81,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
             return f"  commit {commit[:9]} {one_line(message, 80)}"
         case IterationEnded():
             return _ended(event, state)
+        case Foreseen() if event is state.first_forecast:
+            return paint(f"forecast: {foreseen(event)} ({ground_for(event)})", "dim")
         case WaitStarted(until=until, why=why):
             return paint(f"⏸ {one_line(why)}: waiting until {until_when(until, record.t)}", "yellow")
         case LimitAnswered(answer=answer):

@@ -31,7 +31,8 @@ def summary(state: RunState) -> Iterator[str]:
     yield f"  {'iterations':<10} {state.count}{f' ({verdicts})' if verdicts else ''}"
     took = f"{duration(state.now - state.started_at)}, {duration(state.agent_seconds)} of it in the agent"
     yield f"  {'time':<10} {took}"
-    yield f"  {'used':<10} {tokens(state.tokens)}, {money(state.cost_usd)}"
+    more = f" and {plural(state.unknown_costs, 'session')} of unknown cost" if state.unknown_costs else ""
+    yield f"  {'used':<10} {tokens(state.tokens)}, {money(state.cost_usd)}{more if state.cost_usd is not None else ''}"
     if state.started and state.started.branch:
         yield f"  {'branch':<10} {one_line(state.started.branch)}, {plural(len(state.commits), 'commit')}"
     if state.rescues:

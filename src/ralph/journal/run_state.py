@@ -13,8 +13,10 @@ from ralph.core.events import (
     AgentSaid,
     AgentStarted,
     Asked,
+    Charged,
     CheckEnded,
     Committed,
+    Foreseen,
     IterationEnded,
     IterationStarted,
     Noted,
@@ -31,6 +33,7 @@ from ralph.core.events import (
     WaitStarted,
 )
 from ralph.core.plan import State
+from ralph.core.spending import Basis, micros
 from ralph.core.verdict import Kind
 
 
@@ -58,6 +61,11 @@ class RunState:
         self.kinds: dict[Kind, int] = {}
         self.tokens = Tokens()
         self.cost_usd: float | None = None
+        self.unknown_costs = 0
+        """Sessions whose cost nobody knows."""
+        self.first_forecast: Foreseen | None = None
+        self.forecast: Foreseen | None = None
+        self._reported = 0.0
         self.agent_seconds = 0.0
         self.commits: list[str] = []
         self.rescues: list[str] = []
@@ -101,8 +109,15 @@ class RunState:
             case AgentEnded(ended=ended, outcome=outcome):
                 self.agent_seconds += ended.seconds
                 self.tokens += outcome.tokens
-                if outcome.cost_usd is not None:
-                    self.cost_usd = (self.cost_usd or 0) + outcome.cost_usd
+                if known := micros(outcome.cost_usd) is not None:
+                    self.cost_usd = (self.cost_usd or 0) + (outcome.cost_usd or 0)
+                self._reported = outcome.cost_usd or 0 if known else 0
+            case Charged(basis=Basis.ESTIMATED, usd=usd) if usd is not None:
+                self.cost_usd = (self.cost_usd or 0) + usd - self._reported
+            case Charged(basis=Basis.UNKNOWN):
+                self.unknown_costs += 1
+            case Foreseen():
+                self.first_forecast, self.forecast = self.first_forecast or event, event
             case CheckEnded():
                 self.checks.append(event)
             case Committed(commit=commit):
