@@ -13,7 +13,7 @@ from ralph.core.agent import Outcome, Trouble
 from ralph.core.changes import AddStory, SetFields
 from ralph.core.delta import Added, Delta, Edited
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
-from ralph.core.findings import Finding
+from ralph.core.findings import Finding, Ledger, answer, hear
 from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
 from ralph.core.reviews import Answer, OnCap
 from ralph.core.suspicion import Suspicion, Tamper
@@ -332,8 +332,8 @@ def test_nothing_is_approved_at_the_cap_against_failing_checks() -> None:
 
 def test_a_reviewer_can_answer_in_the_request_file_in_any_layout() -> None:
     finding = Finding("the limit is off by one", "src/login.py:12", "high", "POST /login answers 200")
-    answer = Answer(ReviewStatus.CHANGES_REQUESTED, "", (finding,))
-    verdict = review(ReviewStatus.NEEDS_REVIEW, delta=Delta(), answer=answer)
+    said = Answer(ReviewStatus.CHANGES_REQUESTED, "", (finding,))
+    verdict = review(ReviewStatus.NEEDS_REVIEW, delta=Delta(), answer=said)
     [change] = verdict.changes
     assert isinstance(change, SetFields)
     words = "- [high] src/login.py:12: the limit is off by one (criterion: POST /login answers 200)"
@@ -405,3 +405,31 @@ def test_the_same_evidence_gives_the_same_verdict_after_a_trip_through_the_journ
 @given(evidences)
 def test_every_verdict_has_a_headline(given_evidence: Evidence) -> None:
     assert judge(given_evidence).headline.strip()
+
+
+ASKED = hear(Ledger(), [Finding("off by one")], "", 1).ledger
+CIRCLING = msgspec.structs.replace(WAITING, ledger=answer(Ledger(ASKED.entries), [])[0])
+
+
+@pytest.mark.parametrize(
+    ("policy", "checks", "kind", "state", "feedback"),
+    [
+        (OnCap.HUMAN, (PASS,), Kind.BLOCKED, None, "off by one"),
+        (OnCap.APPROVE, (PASS,), Kind.ACCEPTED, State.DONE, "[AUTO-APPROVED AT STALEMATE] off by one"),
+        (OnCap.APPROVE, (FAIL,), Kind.ACCEPTED, State.FAILED, "off by one"),
+        (OnCap.FAIL, (PASS,), Kind.ACCEPTED, State.FAILED, "off by one"),
+    ],
+)
+def test_a_stalemate_ends_as_the_policy_says(
+    policy: OnCap, checks: tuple[CheckResult, ...], kind: Kind, state: State | None, feedback: str
+) -> None:
+    said = {"delta": edited(CIRCLING, review=Review(ReviewStatus.CHANGES_REQUESTED, 2, "off by one"))}
+    verdict = review(None, story=CIRCLING, on_stalemate=policy, checks=checks, **said)
+    (change,) = verdict.changes
+    assert isinstance(change, SetFields)
+    assert (verdict.kind, change.fields.get("state"), change.fields["review"].feedback) == (kind, state, feedback)
+
+
+def test_a_stalemate_does_not_use_up_the_cap() -> None:
+    said = {"delta": edited(CIRCLING, review=Review(ReviewStatus.CHANGES_REQUESTED, 2, "off by two, now"))}
+    assert review(None, story=CIRCLING, **said).headline == "changes requested: off by two, now"

@@ -97,7 +97,7 @@ def _matter(prepared: Launched, attempt: Attempt, env: Mapping[str, str]) -> Mat
     except SetupError:
         return Matter()
     own = bookkeeping(ref, store_for(ref, env).layout.locations(ref), repo.root, config)
-    return Reviewing(repo, ref, workspace_state(ref.root, env), own.files).matter(attempt.story, attempt.reviewer)
+    return Reviewing(repo, ref, workspace_state(ref.root, env), own.covers).matter(attempt.story, attempt.reviewer)
 
 
 def _no_repo(prepared: Launched) -> Repo:

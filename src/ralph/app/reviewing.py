@@ -5,7 +5,7 @@ Read from the journal: of this run as it goes, of earlier runs when a story has 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ralph.core.errors import BadData, UsageError
@@ -16,6 +16,7 @@ from ralph.core.trail import Span, Trail, Trails, follow
 from ralph.host.files import read_bytes
 from ralph.host.git import git, head_of_output
 from ralph.host.repo import Repo
+from ralph.host.trees import changes
 from ralph.journal.reading import read
 from ralph.journal.runs import journal_path, list_runs
 from ralph.prompts.review_matter import Matter
@@ -24,16 +25,17 @@ from ralph.prompts.templates import REVIEWERS, library
 _MOST_DIFF = 24_000
 _MOST_STAT = 4_000
 _MOST_RUNS = 20
+_MOST_FILES = 300
 
 
 class Reviewing:
     """Listens to the journal of a run, and answers for a story."""
 
-    def __init__(self, repo: Repo, ref: PlanRef, state: Path, leave_out: Iterable[str]) -> None:
+    def __init__(self, repo: Repo, ref: PlanRef, state: Path, is_ours: Callable[[str], bool]) -> None:
         self._repo = repo
         self._ref = ref
         self._state = state
-        self._leave_out = tuple(leave_out)
+        self._is_ours = is_ours
         self._trails = Trails()
         self._run = ""
 
@@ -83,8 +85,12 @@ class Reviewing:
         return stats[:_MOST_STAT].rstrip(), _bounded(diffs)
 
     def _git(self, span: Span, limit: int, *options: str) -> str:
-        paths = [".", *(f":(top,exclude,literal){path}" for path in self._leave_out)]
-        argv = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", *options, self._base(span), span.commit)
+        base = self._base(span)
+        found = changes(self._repo, base, span.commit)
+        paths = [change.raw for change in found if not self._is_ours(change.path)][:_MOST_FILES]
+        if not paths:
+            return ""
+        argv = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", *options, base, span.commit)
         out, _ = head_of_output(self._repo, *argv, "--", *paths, limit=limit)
         return out.decode("utf-8", "replace")
 
