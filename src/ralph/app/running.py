@@ -19,9 +19,8 @@ from ralph.app.resetting import open_again
 from ralph.app.wiring import RunSpec, limits_of, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
 from ralph.checks.choosing import choose
-from ralph.config.schema import Config
 from ralph.core.errors import BadData, SetupError
-from ralph.core.events import AnyEvent, Noted, Recovered, RunEnded, RunStarted
+from ralph.core.events import AnyEvent, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
 from ralph.core.moves import Stop
 from ralph.core.plan import Plan, State
@@ -75,10 +74,7 @@ def execute(
         clear_stale_locks(spec.repo)
         branch = ready(situation(spec.repo), recovered.what if recovered else "")
         store = store_for(spec.ref, env)
-        plan, notices = store.load().plan, list(_cut(spec.config))
-        if spec.reset:
-            plan, reopened = open_again(store)
-            notices += reopened
+        plan, notices = open_again(store) if spec.reset else (store.load().plan, [])
         past = _past(spec, env, clock())
         write_text(state / _LAST, spec.run + "\n")
         journal = Journal(journal_path(workspace_state(spec.ref.root, env), spec.run), clock)
@@ -110,12 +106,6 @@ def _marked(state: Path) -> Iterator[None]:
         yield
     finally:
         os.environ.pop(_MARK, None)
-
-
-def _cut(config: Config) -> Iterator[Noted]:
-    if config.max_iterations > config.max_allowed_iterations:
-        wanted, most = config.max_iterations, config.max_allowed_iterations
-        yield Noted(f"at most {most} iterations: {wanted} is over max_allowed_iterations", warning=True)
 
 
 def _past(spec: RunSpec, env: Mapping[str, str], now: float) -> Recent:

@@ -86,8 +86,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
         case WaitStarted(until=until, why=why):
             return paint(f"⏸ {one_line(why)}: waiting until {until_when(until, record.t)}", "yellow")
         case LimitAnswered(answer=answer):
-            said = {"wait": "it waits", "exit": "it exits"}.get(answer, "nobody answered, so it waits")
-            return paint(f"⏸ asked whether to wait for the usage limit: {said}", "yellow")
+            then = {"wait": "it waits", "exit": "it exits"}.get(answer, "nobody answered, so it waits")
+            return paint(f"⏸ asked whether to wait for the usage limit: {then}", "yellow")
         case StorySetAside(story=story, why=why):
             return paint(f"⊘ {one_line(story)} is set aside: {one_line(why, 200)}", "red")
         case Asked(verb=verb, by=by):

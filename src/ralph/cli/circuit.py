@@ -1,0 +1,84 @@
+"""Show the circuit breakers of a run: of the run itself, of its stories and of its steps, and why one has tripped.
+
+State belongs to a run: the next one starts with every circuit closed. Stories that were set aside stay failed until
+they are opened again, by `ralph task reopen` or by `ralph run --reset-circuit`."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+
+from ralph.app.circuits import Circuits, Counters, circuits
+from ralph.app.workspace import root_of
+from ralph.cli.arguments import add_json
+from ralph.cli.output import emit_json, say
+from ralph.core.circuit import Position
+from ralph.core.exit_codes import ExitCode
+from ralph.core.limits import OnStuck
+from ralph.core.text import one_line
+from ralph.host.places import workspace_state
+from ralph.journal.reading import read
+from ralph.journal.runs import find_run, journal_path
+
+EXAMPLES = """
+ralph circuit                 of the last run, or the one that is at work
+ralph circuit 20260115-0930   of one that begins so
+ralph circuit --json          for programs
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's id or the beginning of it")
+    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    state_folder = workspace_state(root_of(args, os.environ), os.environ)
+    found = circuits(read(journal_path(state_folder, find_run(state_folder, args.run))))
+    if args.json:
+        emit_json(found)
+        return ExitCode.COMPLETE
+    say(f"run {found.run}, {f'ended: {found.ended}' if found.ended else 'not ended'}", "bold")
+    _show("the run", found.whole, _of_the_run(found))
+    for name, counters in found.stories.items():
+        _show(one_line(name, 40), counters, _of_a_story(counters, found))
+    for name, counters in found.steps.items():
+        _show(f"step {one_line(name, 40)}", counters, [])
+    _tell_rules(found)
+    return ExitCode.COMPLETE
+
+
+def _of_the_run(found: Circuits) -> list[str]:
+    """Where stories are set aside, it is those that the run counts, and not their attempts."""
+    same = _count("same error", found.whole.same_error, found.same_error_threshold)
+    if found.on_stuck is OnStuck.NEXT:
+        return [_count("stories set aside in a row", found.set_aside_in_a_row, found.no_progress_threshold), same]
+    return [_count("no progress", found.whole.no_progress, found.no_progress_threshold), same]
+
+
+def _of_a_story(counters: Counters, found: Circuits) -> list[str]:
+    if not counters.same_error:  # it was set aside, and its counts went with it
+        return []
+    return [
+        _count("no progress", counters.no_progress, found.no_progress_threshold),
+        _count("same error", counters.same_error, found.same_error_threshold),
+    ]
+
+
+def _show(name: str, counters: Counters, facts: list[str]) -> None:
+    told = counters.why or (f"last: {counters.error}" if counters.error else "")
+    line = ", ".join([counters.position.value, *facts])
+    style = "red" if counters.position is Position.OPEN else ""
+    say(f"  {name:<12} {line}{f' — {one_line(told, 200)}' if told else ''}", style)
+
+
+def _count(what: str, count: int, most: int) -> str:
+    return f"{what} {count}/{most}" if most else f"{what} {count} (no limit)"
+
+
+def _tell_rules(found: Circuits) -> None:
+    if found.died_at_once:
+        say(f"  agents that died at once, in a row: {found.died_at_once}/{found.crash_loop_threshold}")
+    then = "is set aside and the others go on" if found.on_stuck is OnStuck.NEXT else "stops the run"
+    say(f"  a story that trips {then} (circuit_breaker.on_stuck)", "dim")
