@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from ralph.checks.tamper.globs import spellings
+from ralph.app.desk import WorkspaceDesk
 from ralph.config.schema import Config
 from ralph.core.ports import HookFiles, Locations, PlanRef
 from ralph.engine.ground import Attempt
@@ -51,6 +53,7 @@ def prepare_hooks(
     records = state / "records.jsonl"
     policy_path = state / "policy.json"
     records.unlink(missing_ok=True)
+    request = WorkspaceDesk(ref.root, ref.folder).request
     policy = {
         "nonce": nonce,
         "pid": os.getpid(),
@@ -72,6 +75,8 @@ def prepare_hooks(
         "review": config.review.enabled,
         "review_cap": config.review.cap,
         "require_commit": config.require_commit,
+        "request": str(request),
+        "unreviewed": [s.id for s in attempt.reading.plan.stories if s.is_done and s.review.status is None],
     }
     write_bytes(state / BEFORE, attempt.reading.source, mode=0o600, durable=False)
     write_bytes(policy_path, msgspec.json.encode(policy), mode=0o600, durable=False)
@@ -125,7 +130,9 @@ def writable_places(env: Mapping[str, str]) -> list[str]:
 
 def protected_places(ref: PlanRef, where: Locations, config: Config) -> list[str]:
     requirements = [os.path.relpath(where.requirements, ref.root)] if where.requirements else []
-    return [*PROTECTED, *requirements, *config.protected]
+    # A hook knows files, folders and plain globs, and has no time to work out the others.
+    own = [spelling for pattern in config.protected for spelling in spellings(pattern)]
+    return [*PROTECTED, *requirements, *own]
 
 
 def guard_section(config: Config) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ralph.core.evidence import CheckResult
 from ralph.core.plan import Story
 from ralph.core.suspicion import Suspicion
 from ralph.core.text import one_line
-from ralph.engine.ground import Commit, Inspection, RolledBack
+from ralph.engine.ground import Commit, Inspection, PutBack, RolledBack
 from ralph.host import commit_message
 from ralph.host.checkpoint import Checkpoint, head_of, take, undo_tampering
 from ralph.host.commits import agent_commits, commit_story
@@ -23,7 +23,8 @@ from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import put_back_lost
 from ralph.host.repo import Repo, is_in_place, still_the_same
-from ralph.host.rescue import roll_back
+from ralph.host.rescue import roll_back, save
+from ralph.host.restoring import restore_some
 from ralph.host.shadow import shadow_of
 from ralph.host.signals import StopSignal
 from ralph.host.situation import in_progress
@@ -124,6 +125,23 @@ class GitWorkTree:
         before = _checkpoint(checkpoint).tree
         shadow = shadow_of(self._repo, self._index)
         return suspicions(self._repo, shadow, before, tree, story, commands, protected, check, weigh=weigh)
+
+    def put_back(
+        self, checkpoint: dict[str, Any], is_protected: Callable[[str], bool], name: str, *, also_new: bool = True
+    ) -> PutBack:
+        before = _checkpoint(checkpoint)
+        now = snapshot(self._repo, self._index, unreadable_before=before.unreadable).tree
+        touched = [change for change in changes(self._repo, before.tree, now) if is_protected(change.path)]
+        known = {change.path for change in touched if change.status != "A"}
+        if not (touched if also_new else known):
+            return PutBack()
+        self._inspected = ""
+        message = "ralph: the work as it was before protected files were put back"
+        saved = save(self._repo, name, self._index, before, message)
+        is_wanted = is_protected if also_new else known.__contains__
+        done = restore_some(self._repo, before, self._index, saved.commit if saved else None, is_wanted)
+        paths = sorted({*done.removed, *done.rewritten} - {*done.left, *done.unsaved})
+        return PutBack(tuple(paths), saved.ref if saved else "", (*done.unsaved, *done.left))
 
     def _unlock(self, before: Checkpoint) -> None:
         """A git of the agent may have been ended at work: what it locked would keep the loop from committing."""

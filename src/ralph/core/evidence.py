@@ -71,6 +71,10 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """Paths that differ from the checkpoint, without Ralph's own bookkeeping."""
     repository_trouble: str = ""
     """The agent rewrote history or left its branch: nothing of that can be kept."""
+    notices: tuple[str, ...] = ()
+    """What was put back in the tree."""
+    objections: tuple[str, ...] = ()
+    """What stands against acceptance although the checks pass."""
     delta: Delta | None = Delta()
     """What the agent did to the plan. None: it left one that cannot be read."""
     plan_problem: str = ""

@@ -21,6 +21,7 @@ from ralph.core.text import one_line
 from ralph.engine.agent_run import Patience
 from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.pipeline import Passed
+from ralph.engine.protect import protect, protect_again
 
 
 def act(ground: Ground, attempt: Attempt, feedback: str) -> tuple[Evidence, Inspection, bool]:
@@ -57,9 +58,13 @@ def act(ground: Ground, attempt: Attempt, feedback: str) -> tuple[Evidence, Insp
     if unusable is not None:
         outcome = msgspec.structs.replace(outcome, trouble=Trouble.SETTINGS, detail=_told(unusable))
     inspection = ground.tree.inspect(attempt.checkpoint)
+    inspection, notices = protect(ground, attempt, inspection)
     for name in ground.changed_settings():
         ground.journal.write(Noted(f"{name} was changed; this run keeps the settings it started with", warning=True))
-    return _evidence(ground, attempt, ended, outcome, inspection, passed.checks), inspection, passed.commit
+    evidence = _evidence(ground, attempt, ended, outcome, inspection, passed.checks)
+    evidence = protect_again(ground, attempt, msgspec.structs.replace(evidence, notices=notices))
+    # What an agent committed of protected files itself is undone by a commit, too.
+    return evidence, inspection, passed.commit or bool(notices and inspection.commits)
 
 
 def _unusable(error: RalphError) -> CheckResult:

@@ -38,6 +38,7 @@ def judge(evidence: Evidence) -> Verdict:
     if evidence.mode is Mode.REVIEW:
         return judge_review(evidence)
     changes, notices = _sort_plan_edits(evidence)
+    notices += evidence.notices
     missing = list(_what_is_missing(evidence))
     if not missing:
         return _unless_tampered(evidence, _accept(evidence, changes, notices), notices)
@@ -58,6 +59,7 @@ def _what_is_missing(evidence: Evidence) -> Iterator[str]:
         yield evidence.repository_trouble
     for check in _failing(evidence):
         yield _describe(check)
+    yield from evidence.objections
     if not _claimed(evidence):
         yield "the agent did not say that the story is done"
     if not evidence.changed and evidence.mode is not Mode.SETUP and not _turns_all_down(evidence):

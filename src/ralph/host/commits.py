@@ -26,11 +26,12 @@ from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import end_operations, put_index, restore_index
 from ralph.host.plain_file import disk_trouble
+from ralph.host.removal import is_file
 from ralph.host.repo import SETTINGS, Repo, parse_settings
 from ralph.host.rescue import AUTHOR
 from ralph.host.signals import StopSignal
 from ralph.host.snapshot import snapshot_tree
-from ralph.host.trees import DIFF, Changed, TreeEntry, changes, index_line, parse_changes
+from ralph.host.trees import DIFF, Changed, TreeEntry, changes, entries, index_line, parse_changes
 
 _ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
 _DROP = ("update-index", "-z", "--force-remove", "--stdin")
@@ -152,7 +153,25 @@ def _start(repo: Repo, checkpoint: Checkpoint, tree: str) -> _Start:
         raise HeadMoved(f"HEAD leads nowhere: {head.complaint}", hint="roll back")
     commit, _, head_tree = line(head.out).partition(" ") if head.code == 0 else ("", "", "")
     has_moved = (commit or None) != checkpoint.head
-    return _Start(commit or None, head_tree, parse_changes(difference.out), has_moved)
+    todo = parse_changes(difference.out)
+    if has_moved and commit:
+        todo = (*todo, *_taken_back(repo, checkpoint, tree, commit, {change.raw for change in todo}))
+    return _Start(commit or None, head_tree, todo, has_moved)
+
+
+def _taken_back(repo: Repo, checkpoint: Checkpoint, tree: str, head: str, known: set[bytes]) -> list[Changed]:
+    """What the agent committed, and what is as before in the tree that was judged: a commit has to say so, too."""
+    found = []
+    for change in changes(repo, checkpoint.head, head) if checkpoint.head else ():
+        if change.raw in known or change.is_submodule:
+            continue
+        now = entries(repo, tree).get(change.raw)
+        if now is not None:
+            found.append(Changed(change.path, "M", change.new_mode, now.mode, change.new_id, now.id, change.raw))
+        elif not is_file(repo.root, change.raw):  # one that is there, and in no tree, is ignored
+            zero = (change.new_mode, "000000", change.new_id, repo.no_object)
+            found.append(Changed(change.path, "D", *zero, change.raw))
+    return found
 
 
 def _story_index(repo: Repo, index_file: Path, start: _Start) -> Path:

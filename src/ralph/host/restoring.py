@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -31,6 +31,7 @@ from ralph.host.snapshot import LARGEST_FILE, Snapshot, snapshot
 from ralph.host.trees import Changed, TreeEntry, changes, entries, folders, index_line
 
 _EVERYTHING = 1 << 62
+_ROUNDS = 3
 _SLACK = 0.1
 
 
@@ -82,6 +83,35 @@ def restore(
         rewritten=tuple(printable(path) for path in work.rewritten),
         branches=branches,
         tampering=tampering,
+        unsaved=tuple(sorted(unsaved)),
+        left=tuple(change.path for change in rest if change.path not in unsaved),
+    )
+
+
+@disk_trouble()
+def restore_some(
+    repo: Repo,
+    checkpoint: Checkpoint,
+    index_file: Path,
+    saved: str | None,
+    is_wanted: Callable[[str], bool],
+    *,
+    limit: int = LARGEST_FILE,
+) -> Restored:
+    """Bring only the files that `is_wanted` says back to `checkpoint`. HEAD, branches and index stay as they are."""
+    safe = entries(repo, saved) if saved else {}
+    work = _Work(repo, shadow_of(repo, index_file), checkpoint, safe, limit)
+    rest: list[Changed] = []
+    for _ in range(_ROUNDS):  # an ignore rule that is put back can show files that it had hidden
+        rest = [change for change in changes(repo, work.look().tree, checkpoint.tree) if is_wanted(change.path)]
+        todo = [change for change in rest if change.raw not in work.unsaved]
+        if not todo:
+            break
+        work.apply(todo)
+    unsaved = {printable(path) for path in work.unsaved}
+    return Restored(
+        removed=tuple(printable(path) for path in work.removed),
+        rewritten=tuple(printable(path) for path in work.rewritten),
         unsaved=tuple(sorted(unsaved)),
         left=tuple(change.path for change in rest if change.path not in unsaved),
     )

@@ -7,12 +7,18 @@ from fnmatch import fnmatchcase
 
 def matches(path: str, pattern: str) -> bool:
     """A `*` stops at nothing, a folder stands for all that is in it, a name without a slash is meant everywhere."""
-    path, pattern = path.lower(), pattern.lower().removeprefix("./").rstrip("/")
+    path = path.lower()
+    return any(fnmatchcase(path, f"{spelling}{below}") for spelling in spellings(pattern) for below in ("", "/*"))
+
+
+def spellings(pattern: str) -> tuple[str, ...]:
+    """The same pattern in all the ways that a plain `fnmatch` needs."""
+    pattern = pattern.lower().removeprefix("./").rstrip("/")
     if not pattern:
-        return False
-    candidates = [pattern, pattern + "/*"]
+        return ()
+    found = [pattern]
     if "/" not in pattern:
-        candidates += [f"*/{pattern}", f"*/{pattern}/*"]
+        found.append(f"*/{pattern}")
     if "**/" in pattern:
-        candidates += [pattern.replace("**/", ""), pattern.replace("**/", "") + "/*"]
-    return any(fnmatchcase(path, candidate) for candidate in candidates)
+        found.append(pattern.replace("**/", ""))
+    return tuple(found)

@@ -1,0 +1,57 @@
+"""Protected files: what an agent did to them is put back before the checks that decide are run."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ralph.core.evidence import Evidence
+from ralph.core.plan import Mode
+from ralph.core.text import one_line
+from ralph.engine.ground import Attempt, Ground, Inspection, PutBack
+
+_FEW = 5
+
+
+def protect(ground: Ground, attempt: Attempt, inspection: Inspection) -> tuple[Inspection, tuple[str, ...]]:
+    """The tree with protected files as they were, and what there is to say about it.
+
+    Where one cannot be put back nothing of the work can be kept: its checks would run with the agent's version.
+    """
+    is_protected = ground.is_protected
+    if attempt.mode is Mode.REVIEW or is_protected is None:  # a review changes nothing: all of it is undone
+        return inspection, ()
+    if not any(map(is_protected, inspection.changed)):
+        return inspection, ()
+    done = ground.tree.put_back(attempt.checkpoint, is_protected, _name(ground, attempt))
+    now = ground.tree.inspect(attempt.checkpoint)
+    left = tuple(f"{one_line(path, 100)} is protected and could not be put back" for path in done.left[:_FEW])
+    notices = (*left, *inspection.notices, *now.notices)
+    return msgspec.structs.replace(now, sound=now.sound and not left, notices=notices), _told(done)
+
+
+def protect_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> Evidence:
+    """Checks run the agent's code, and that may write. Files that nobody had before are their business."""
+    if ground.is_protected is None or not evidence.checks or attempt.mode is Mode.REVIEW:
+        return evidence
+    done = ground.tree.put_back(attempt.checkpoint, ground.is_protected, _name(ground, attempt), also_new=False)
+    if not done.paths and not done.left:
+        return evidence
+    some = ", ".join(one_line(path, 60) for path in (*done.paths, *done.left)[:_FEW])
+    objection = f"protected files changed while the checks ran: {some}"
+    return msgspec.structs.replace(
+        evidence, notices=(*evidence.notices, *_told(done)), objections=(*evidence.objections, objection)
+    )
+
+
+def _name(ground: Ground, attempt: Attempt) -> str:
+    """Beside the rescue of the whole iteration, which there may be, too."""
+    return f"{ground.run}/{attempt.number}-protected"
+
+
+def _told(done: PutBack) -> tuple[str, ...]:
+    if not done.paths:
+        return ()
+    some = ", ".join(one_line(path, 60) for path in done.paths[:_FEW])
+    more = f" and {len(done.paths) - _FEW} more" if len(done.paths) > _FEW else ""
+    where = f"; as they were changed they are in {done.ref}" if done.ref else ""
+    return (f"protected files were put back: {some}{more}{where}",)
