@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from ralph.app.unsettled import settle_dead
+from ralph.app.unsettled import elsewhere_in, is_alive, settle_dead
 from ralph.core.agent import Outcome, Trouble
 from ralph.core.errors import SetupError
 from ralph.core.events import (
@@ -36,7 +36,6 @@ from ralph.core.purse import Purse, amount_of, pay
 from ralph.core.spending import (
     MICROS,
     NOTHING,
-    Amount,
     Basis,
     Budget,
     Elsewhere,
@@ -56,8 +55,6 @@ from ralph.journal.ledger import Ledger, local_day
 from ralph.journal.writing import Journal
 
 _FREE = (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
-_BELIEVED = 24 * 3600.0
-"""Seconds for which a run on another machine is taken to be at work."""
 
 Run = Callable[[Session, str, Patience], tuple[Ended, Outcome]]
 
@@ -107,17 +104,15 @@ class Till:
             yield from self._tell_once(str(error))
             book = Book(local_day)
         if is_first:
-            yield from self._close_dead(book)
+            yield from self._close_dead(book, now)
         yield from self._spent(book, now, is_first)
         still = sum(story.is_open for story in plan.stories)
         if still != self._open:
             self._open = still
             yield from self._foresee(book, still, is_first, now)
 
-    def _close_dead(self, book: Book) -> Iterator[AnyEvent]:
-        for line in list(
-            settle_dead([held for held in book.open if not self._is_alive(held)], self._charge, self._clock())
-        ):
+    def _close_dead(self, book: Book, now: float) -> Iterator[AnyEvent]:
+        for line in list(settle_dead([held for held in book.open if not is_alive(held, now)], self._charge, now)):
             self._append(line)
             if line.basis is Basis.RESERVED:
                 sum_ = f"${(line.micros or 0) / MICROS:.2f}" if line.micros else f"{line.tokens:,} tokens"
@@ -131,27 +126,9 @@ class Till:
     def _spent(self, book: Book, now: float, is_first: bool) -> Iterator[AnyEvent]:
         budget = self._budget
         stories = book.of_plan(self._plan) if is_first and (budget.story_usd or budget.story_tokens) else {}
-        elsewhere = self._elsewhere(book, now) if budget.is_shared else Elsewhere()
+        elsewhere = elsewhere_in(book, self._run, now) if budget.is_shared else Elsewhere()
         if stories or elsewhere != self._purse.elsewhere:
             yield SpendingSeen(elsewhere=elsewhere, stories=stories)
-
-    def _elsewhere(self, book: Book, now: float) -> Elsewhere:
-        today = local_day(now)
-        day, ever, held = book.since(today), book.ever, NOTHING
-        for line in book.open:
-            amount = Amount(line.micros or 0, line.tokens)
-            if line.run != self._run and self._is_alive(line):
-                held += amount
-                continue
-            ever += amount
-            day += amount if local_day(line.t) >= today else NOTHING
-        return Elsewhere(day, ever, held)
-
-    def _is_alive(self, line: Reserve) -> bool:
-        if line.host != platform.node():
-            return self._clock() - line.t < _BELIEVED
-        process = identify(line.pid)
-        return process is not None and process.start == line.start
 
     def _foresee(self, book: Book, stories: int, is_first: bool, now: float) -> Iterator[AnyEvent]:
         if not stories:
@@ -206,7 +183,7 @@ class Till:
             return self._set_aside(session, name, cap, self._purse.elsewhere)
         with self._ledger.alone(self._run):
             book = self._ledger.refresh()
-            return self._set_aside(session, name, cap, self._elsewhere(book, self._clock()))
+            return self._set_aside(session, name, cap, elsewhere_in(book, self._run, self._clock()))
 
     def _set_aside(
         self, session: Session, name: str, cap: int | None, elsewhere: Elsewhere

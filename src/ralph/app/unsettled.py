@@ -1,20 +1,50 @@
-"""Sessions of runs that were killed: their journals may tell what they cost; else what was set aside counts."""
+"""Sessions that are not settled: of runs at work, and of killed ones.
+
+The journal of a killed run may tell what its last session cost; else what was set aside for it counts.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import platform
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from ralph.core.agent import Outcome
 from ralph.core.errors import RalphError
 from ralph.core.events import AgentEnded, Charged, Reserved
-from ralph.core.ledger import Reserve, Settle
+from ralph.core.ledger import Book, Reserve, Settle
 from ralph.core.purse import amount_of
-from ralph.core.spending import Basis
+from ralph.core.spending import NOTHING, Amount, Basis, Elsewhere
+from ralph.host.tree import identify
+from ralph.journal.ledger import local_day
 from ralph.journal.reading import read
 
+_BELIEVED = 24 * 3600.0
+"""Seconds for which a run on another machine is taken to be at work."""
+
 Charge = Callable[[str, int, str, str, Outcome], Charged]
+
+
+def elsewhere_in(book: Book, run: str, now: float) -> Elsewhere:
+    """What all runs have spent, as `run` sees it: what killed ones have set aside is spent."""
+    today = local_day(now)
+    day, ever, held = book.since(today), book.ever, NOTHING
+    for line in book.open:
+        amount = Amount(line.micros or 0, line.tokens)
+        if line.run != run and is_alive(line, now):
+            held += amount
+            continue
+        ever += amount
+        day += amount if local_day(line.t) >= today else NOTHING
+    return Elsewhere(day, ever, held)
+
+
+def is_alive(line: Reserve, now: float) -> bool:
+    if line.host != platform.node():
+        return now - line.t < _BELIEVED
+    process = identify(line.pid)
+    return process is not None and process.start == line.start
 
 
 def settle_dead(lines: Iterable[Reserve], charge: Charge, now: float) -> Iterator[Settle]:

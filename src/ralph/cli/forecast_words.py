@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ralph.cli.words import duration, plural
 from ralph.core.events import Foreseen
+from ralph.core.forecast import ENOUGH
 
 
 def foreseen(event: Foreseen) -> str:
@@ -16,7 +17,8 @@ def ground_for(event: Foreseen) -> str:
     """What the forecast stands on."""
     if not event.samples:
         return "a guess: no story has been finished here yet"
-    return f"from {plural(event.samples, 'story')} of this workspace"
+    more = ", and otherwise a guess" if event.samples < ENOUGH else ""
+    return f"from {plural(event.samples, 'story')} of this workspace{more}"
 
 
 def _figures(event: Foreseen, at: int) -> str:

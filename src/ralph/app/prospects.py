@@ -1,0 +1,62 @@
+"""What is left of the budgets that runs share, and what the rest of a plan will probably take. Writes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.app.tills import budget_of, ledger_of
+from ralph.app.unsettled import elsewhere_in
+from ralph.app.workspace import OpenPlan
+from ralph.config.layers import load
+from ralph.config.schema import Config
+from ralph.core.events import Foreseen
+from ralph.core.forecast import Kept, chance, forecast, kept
+from ralph.core.spending import NOTHING, Room, Scope, rooms
+from ralph.host.repo import Repo
+
+
+class Prospect(Struct, frozen=True):
+    forecast: Foreseen | None
+    """None: nothing is left to do."""
+    kept: Kept
+    """How the forecasts of finished runs held."""
+
+
+def settings_of(root: Path, env: Mapping[str, str]) -> Config:
+    """Of the workspace, whichever of its plans is meant."""
+    return load(root=root, layout="", name=None, env=env, flags={}).config
+
+
+def shared_rooms(config: Config, root: Path, repo: Repo | None, env: Mapping[str, str]) -> list[Room]:
+    budget = budget_of(config)
+    if not budget.is_shared:
+        return []
+    book = ledger_of(root, repo, env).refresh()
+    found = rooms(budget, NOTHING, elsewhere_in(book, "", time.time()))
+    return [room for room in found if room.scope is not Scope.RUN]
+
+
+def prospect(opened: OpenPlan, repo: Repo | None, env: Mapping[str, str]) -> Prospect:
+    config = opened.settings.config
+    book = ledger_of(opened.root, repo, env).refresh()
+    still = sum(story.is_open for story in opened.plan.stories)
+    if not still:
+        return Prospect(None, kept(book.held))
+    seen = forecast(book.samples, still, review=config.review.enabled)
+    found = list(rooms(budget_of(config), NOTHING, elsewhere_in(book, "", time.time())))
+    money = min((room.left for room in found if room.is_money), default=None)
+    tokens = min((room.left for room in found if not room.is_money), default=None)
+    event = Foreseen(
+        stories=still,
+        samples=seen.samples,
+        iterations=seen.iterations,
+        seconds=seen.seconds,
+        usd=seen.usd,
+        tokens=seen.tokens,
+        chance=chance(book.samples, still, money, tokens),
+    )
+    return Prospect(event, kept(book.held))

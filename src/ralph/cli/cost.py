@@ -1,0 +1,217 @@
+"""Show what the runs of this workspace have cost, in money and tokens, and what it may take to finish.
+
+Everything is read from the journals. A cost that nobody knows is told apart from one that is nothing; `~` marks what
+was estimated from list prices, `≤` what was set aside for a session whose end nobody saw."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ralph.app.costs import Gathered, Receipt, Sums, add_up, gather, group, journals
+from ralph.app.prospects import Prospect, prospect, settings_of, shared_rooms
+from ralph.app.tills import ledger_of, list_prices
+from ralph.app.workspace import open_plan, root_of
+from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.forecast_words import foreseen, ground_for
+from ralph.cli.output import emit_json, note, say, warn
+from ralph.cli.words import duration, moment, plural
+from ralph.core.agent import Tokens
+from ralph.core.errors import RalphError, UsageError
+from ralph.core.ledger import Anew
+from ralph.core.spending import MICROS, Basis, Room, figure
+from ralph.core.text import one_line
+from ralph.host.places import home
+from ralph.host.repo import Repo, find_repository, identify
+from ralph.journal.ledger import local_day
+
+EXAMPLES = """
+ralph cost                       all runs together, today, and what is left of the budgets
+ralph cost --by story            what each story has cost
+ralph cost --receipts            every iteration: tokens by class, cost, outcome
+ralph cost --run 20260115-0930   the receipts of one run
+ralph cost --forecast            what the rest of the plan will probably take
+"""
+
+_BY: dict[str, Callable[[Receipt], str]] = {
+    "story": lambda receipt: receipt.story or f"({receipt.mode.value})",
+    "model": lambda receipt: receipt.model or "(not told)",
+    "day": lambda receipt: time.strftime("%Y-%m-%d", time.localtime(receipt.at)),
+    "run": lambda receipt: receipt.run,
+}
+_MARKS = {Basis.REPORTED: "", Basis.ESTIMATED: "~", Basis.RESERVED: "≤", Basis.UNKNOWN: ""}
+
+
+def configure(parser: ArgumentParser) -> None:
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--by", choices=tuple(_BY), help="sums for each of these")
+    shown.add_argument("--receipts", action="store_true", help="one line for each iteration")
+    shown.add_argument("--forecast", action="store_true", help="what the rest of the plan will probably take")
+    shown.add_argument(
+        "--start-anew", action="store_true", help="let the budgets of the workspace and its stories count from zero"
+    )
+    parser.add_argument("--run", metavar="RUN", default="", help="only this run; without --by its receipts")
+    add_json(parser)
+    add_workspace(parser)
+
+
+def run(args: Namespace) -> int:
+    if args.forecast:
+        return _forecast(args)
+    root = root_of(args, os.environ)
+    repo = _repo(root)
+    if args.start_anew:
+        ledger_of(root, repo, os.environ).append(Anew(time.time()), durable=True)
+        note("the budgets of this workspace and of its stories count from zero now; today's budget does not")
+        return 0
+    found = gather(journals(root, repo, os.environ), args.run)
+    for problem in found.damaged:
+        warn(problem)
+    if args.run and not found.receipts:
+        raise UsageError(f"no iteration of a run {one_line(args.run, 40)} is known", hint="`ralph runs` lists them")
+    if args.by:
+        return _by(args, found)
+    if args.receipts or args.run:
+        return _receipts(args, found)
+    return _overview(args, root, repo, found)
+
+
+def _repo(root: Path) -> Repo | None:
+    try:
+        return identify(find_repository(root, None, home(os.environ)))
+    except RalphError:
+        return None
+
+
+def _by(args: Namespace, found: Gathered) -> int:
+    name_of = _BY[args.by]
+    if args.by == "story" and len({receipt.plan for receipt in found.receipts}) > 1:
+        name_of = _with_plan
+    rows = group(found.receipts, name_of)
+    rows.sort(key=lambda row: row.name if args.by in ("day", "run") else -row.usd)
+    whole = add_up("total", found.receipts)
+    if args.json:
+        emit_json({"by": args.by, "rows": rows, "total": whole})
+        return 0
+    if not rows:
+        say("Nothing has been spent in this workspace yet.")
+        return 0
+    wide = min(max(len(one_line(row.name)) for row in [*rows, whole]), 40)
+    for row in [*rows, whole]:
+        say(f"{one_line(row.name, wide):<{wide}}  {_sums(row)}", "bold" if row is whole else "")
+    return 0
+
+
+def _with_plan(receipt: Receipt) -> str:
+    """Stories of different plans may have the same name."""
+    return f"{Path(receipt.plan).parent.name}/{_BY['story'](receipt)}"
+
+
+def _sums(row: Sums) -> str:
+    words = f"{_total(row):>12}  {plural(row.iterations, 'iteration'):<14} {_classes(row.tokens)}"
+    return words + (f"  {row.unknown} of unknown cost" if row.unknown else "")
+
+
+def _total(row: Sums) -> str:
+    if row.unknown and row.unknown == row.iterations:
+        return "unknown"
+    mark = "≤" if row.reserved_usd else "~" if row.estimated_usd else ""
+    return f"{mark}${row.usd:,.2f}{' +?' if row.unknown else ''}"
+
+
+def _classes(tokens: Tokens) -> str:
+    read = f"{tokens.cache_read:,} from cache, {tokens.cache_write:,} to cache"
+    return f"{tokens.total:,} tokens ({tokens.input:,} in, {tokens.output:,} out, {read})"
+
+
+def _receipts(args: Namespace, found: Gathered) -> int:
+    whole = add_up("total", found.receipts)
+    if args.json:
+        emit_json({"receipts": found.receipts, "total": whole})
+        return 0
+    last = ""
+    for receipt in found.receipts:
+        if receipt.run != last:
+            say(f"run {receipt.run}", "bold")
+            last = receipt.run
+        cost = "unknown" if receipt.usd is None else f"{_MARKS[receipt.basis]}${receipt.usd:,.4f}"
+        what = f"{receipt.mode.value} {one_line(receipt.story, 30)}".strip()
+        how = receipt.outcome or "no end seen"
+        took = duration(receipt.seconds)
+        say(f"  {receipt.iteration:>3}  {moment(receipt.at)}  {what:<24} {how:<13} {cost:>10}  {took}")
+        say(f"       {_classes(receipt.tokens)}  {one_line(receipt.model, 40)}".rstrip(), "dim")
+    say(f"total  {_sums(whole)}", "bold")
+    return 0
+
+
+def _overview(args: Namespace, root: Path, repo: Repo | None, found: Gathered) -> int:
+    whole = add_up("total", found.receipts)
+    today = local_day(time.time())
+    day = add_up("today", [one for one in found.receipts if local_day(one.at) >= today])
+    runs = len({receipt.run for receipt in found.receipts})
+    budgets = _budgets(root, repo)
+    if args.json:
+        emit_json({"total": whole, "today": day, "runs": runs, "budgets": [_plain(room) for room in budgets]})
+        return 0
+    if not found.receipts:
+        say("Nothing has been spent in this workspace yet.")
+    else:
+        say(f"{_total(whole)} for {plural(whole.iterations, 'iteration')} in {plural(runs, 'run')}", "bold")
+        for line in _remarks(whole):
+            say(f"  {line}")
+        say(f"  {_classes(whole.tokens)}")
+        say(f"  today {_total(day)} for {plural(day.iterations, 'iteration')}")
+    for room in budgets:
+        say(f"  {room.key}: {figure(room, room.spent)} of {figure(room, room.limit)}, {figure(room, room.left)} left")
+    return 0
+
+
+def _plain(room: Room) -> dict[str, object]:
+    """Dollars, or tokens."""
+    unit = MICROS if room.is_money else 1
+    return {
+        "budget": room.key,
+        "limit": room.limit / unit,
+        "spent": room.spent / unit,
+        "set_aside": room.held / unit,
+        "left": room.left / unit,
+    }
+
+
+def _remarks(whole: Sums) -> Iterator[str]:
+    if whole.unknown:
+        yield f"{plural(whole.unknown, 'iteration')} of unknown cost not in it"
+    if whole.estimated_usd:
+        yield f"${whole.estimated_usd:,.2f} of it estimated (list prices of {list_prices().date})"
+    if whole.reserved_usd:
+        yield f"${whole.reserved_usd:,.2f} of it set aside for sessions whose end nobody saw"
+
+
+def _budgets(root: Path, repo: Repo | None) -> list[Room]:
+    return shared_rooms(settings_of(root, os.environ), root, repo, os.environ)
+
+
+def _forecast(args: Namespace) -> int:
+    opened = open_plan(args)
+    told = prospect(opened, _repo(opened.root), os.environ)
+    if args.json:
+        emit_json(told)
+        return 0
+    _say_forecast(told)
+    return 0
+
+
+def _say_forecast(told: Prospect) -> None:
+    if told.forecast is None:
+        say("No story is open: nothing is left to foresee.")
+        return
+    say(f"{plural(told.forecast.stories, 'open story')}: {foreseen(told.forecast)}")
+    say(f"  {ground_for(told.forecast)}")
+    if told.forecast.chance is not None:
+        say(f"  {told.forecast.chance:.0%} to finish within what is left of the budgets")
+    if told.kept.runs:
+        half, most, runs = told.kept.within_half, told.kept.within_most, plural(told.kept.runs, "finished run")
+        say(f"  of {runs} {half} stayed within the first figure, {most} within the second")
