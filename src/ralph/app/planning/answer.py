@@ -18,6 +18,7 @@ LAYERS = ("schema", "backend", "api", "frontend", "integration")
 _MOST_QUESTIONS = 10
 _MOST_STORIES = 200
 _LONGEST = 2_000_000
+_MOST_OBJECTS = 50
 
 
 class Question(Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,19 +125,21 @@ def _json_in(text: str) -> tuple[dict[str, Any] | None, Problem]:
     where = Place()
     message = "there is no JSON object in the answer"
     candidates = [text.strip(), *reversed(re.findall(r"```(?:json)?[ \t]*\n(.*?)\n```", text, re.DOTALL))]
-    candidates += [text[at.start() :] for at in reversed(list(re.finditer(r"^[ \t]*\{", text, re.MULTILINE)))][:50]
-    for candidate in candidates:
+    # Objects within objects are indented, and are not the answer.
+    starts = list(re.finditer(r"^\{", text, re.MULTILINE)) or list(re.finditer(r"\{", text))[:1]
+    candidates += [text[at.start() :] for at in reversed(starts[-_MOST_OBJECTS:])]
+    for number, candidate in enumerate(candidates):
         start = candidate.lstrip()
         if not start.startswith("{"):
             continue
         try:
-            found, _ = json.JSONDecoder().raw_decode(start)
+            found, end = json.JSONDecoder().raw_decode(start)
         except (ValueError, RecursionError) as error:
             if isinstance(error, json.JSONDecodeError) and not where.line:
                 where = Place(line=error.lineno, column=error.colno)
                 message = f"the JSON is broken in line {error.lineno}, column {error.colno}: {error.msg}"
             continue
-        if isinstance(found, dict):
+        if isinstance(found, dict) and (number > 0 or end == len(start)):
             return found, Problem("", "")
     return None, Problem("no-json", message, where, "answer with one JSON object, and nothing around it")
 

@@ -1,0 +1,142 @@
+"""A project, a scripted planner and a scripted person, put together for one test."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ralph.app.planning.answer import Question
+from ralph.app.planning.calls import Caller, Planned, make_plan
+from ralph.app.planning.draft import Draft, Drafts
+from ralph.app.planning.person import Decision, Person, Proposal, Word
+from ralph.app.planning.target import find_target
+from ralph.app.scaffold import DEFAULT_LAYOUT, Request
+
+GIT = {f"GIT_{a}_{b}": "t@example.com" for a in ("AUTHOR", "COMMITTER") for b in ("NAME", "EMAIL")}
+
+
+def story(label: str, title: str = "", **more: Any) -> dict[str, Any]:
+    basic = {"id": label, "title": title or f"Build {label}", "description": f"It builds {label}."}
+    return basic | {"acceptanceCriteria": [f"`app {label}` prints {label}"]} | more
+
+
+def plan(*stories: dict[str, Any], **more: Any) -> dict[str, Any]:
+    given = {
+        "requirements": "# The page\n\n## 1. Summary\n\nWhat is wanted.\n",
+        "stories": list(stories or [story("a")]),
+    }
+    return {"answer": given | more}
+
+
+def asks(*questions: str | dict[str, Any]) -> dict[str, Any]:
+    return {"answer": {"questions": [{"question": q} if isinstance(q, str) else q for q in questions]}}
+
+
+class Somebody:
+    """Says what a test has written down. `decisions` are words, or (word, feedback)."""
+
+    can_be_asked = True
+
+    def __init__(self, answers: tuple[Any, ...] = (), decisions: tuple[Any, ...] = ("accept",)) -> None:
+        self.answers = list(answers)
+        self.decisions = list(decisions)
+        self.edits: list[Any] = []
+        """Texts, or functions of the text before."""
+        self.runs = True
+        self.asked: list[Question] = []
+        self.told: list[str] = []
+        self.seen: list[Proposal] = []
+        self.opened: list[str] = []
+
+    def answer(self, question: Question, number: int, total: int) -> str | None:
+        self.asked.append(question)
+        said = self.answers.pop(0)
+        if said is KeyboardInterrupt:
+            raise KeyboardInterrupt
+        return str(said) if said is not None else None
+
+    def decide(self, proposal: Proposal) -> Decision:
+        self.seen.append(proposal)
+        said = self.decisions.pop(0)
+        word, feedback = said if isinstance(said, tuple) else (said, "")
+        return Decision(Word(word), feedback)
+
+    def edit(self, text: str, name: str) -> str:
+        self.opened.append(text)
+        change = self.edits.pop(0)
+        return str(change(text)) if callable(change) else str(change)
+
+    def may_run(self, command: str) -> bool:
+        return self.runs
+
+    def tell(self, text: str, *, warning: bool = False) -> None:
+        self.told.append(text)
+
+
+class Project:
+    """A repository and a planner whose sessions are lists of actions."""
+
+    def __init__(self, folder: Path, *, git: bool = True) -> None:
+        self.folder = folder
+        self.root = folder / "todo"
+        (self.root / "src").mkdir(parents=True)
+        (self.root / "src" / "app.py").write_text("print('hello')\n")
+        (self.root / "Makefile").write_text("test:\n\ttrue\n")
+        self.script = folder / "script.yaml"
+        if git:
+            self.git("init", "-q", "-b", "main")
+            self.commit()
+
+    def git(self, *args: str) -> str:
+        done = subprocess.run(
+            ["git", *args], cwd=self.root, env={**os.environ, **GIT}, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    def commit(self) -> None:
+        self.git("add", "-A")
+        self.git("commit", "-qm", "by a person")
+
+    def plays(self, *sessions: Any, kind: str = "plan", **stories: Any) -> dict[str, str]:
+        """The script, and the environment that makes it the agent's. A session is one action, or a list of them."""
+        rounds = []
+        for number, session in enumerate(sessions, 1):
+            actions = session if isinstance(session, list) else [session]
+            rounds.append([{"prompt": str(self.folder / f"prompt-{number}.txt")}, *actions])
+        self.script.write_text(json.dumps({"stories": {kind: rounds, **stories}}))
+        return self.env
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {**os.environ, "RALPH_AGENT_NAME": "scripted", "RALPH_AGENT_SCRIPT": str(self.script), **GIT}
+
+    def prompt(self, number: int) -> str:
+        return (self.folder / f"prompt-{number}.txt").read_text()
+
+    def sessions(self) -> int:
+        return len(list(self.folder.glob("prompt-*.txt")))
+
+    def make(self, person: Person, idea: str = "a to-do list", *, layout: str = "", **draft: Any) -> Planned | None:
+        env = self.env
+        drafts = Drafts(self.root, "plan", env)
+        request = Request(root=self.root, layout=layout or DEFAULT_LAYOUT, now=time.time())
+        target = find_target(request, env, any_layout=not layout)
+        given = draft.pop("resume", None) or Draft(layout=layout, idea=idea, **draft)
+        return make_plan(target, given, drafts, Caller(person=person, env=env))
+
+    def draft(self, kind: str = "plan") -> Draft | None:
+        return Drafts(self.root, kind, self.env).read()
+
+    def files(self) -> dict[str, bytes]:
+        found = (p for p in self.root.rglob("*") if p.is_file() and ".git" not in p.relative_to(self.root).parts)
+        return {p.relative_to(self.root).as_posix(): p.read_bytes() for p in found}
+
+    def tasks(self, path: str = ".ralph/todo/tasks.json") -> dict[str, Any]:
+        document: dict[str, Any] = msgspec.json.decode((self.root / path).read_bytes())
+        return document
