@@ -423,13 +423,13 @@ CIRCLING = msgspec.structs.replace(WAITING, ledger=answer(Ledger(ASKED.entries),
 def test_a_stalemate_ends_as_the_policy_says(
     policy: OnCap, checks: tuple[CheckResult, ...], kind: Kind, state: State | None, feedback: str
 ) -> None:
-    said = {"delta": edited(CIRCLING, review=Review(ReviewStatus.CHANGES_REQUESTED, 2, "off by one"))}
-    verdict = review(None, story=CIRCLING, on_stalemate=policy, checks=checks, **said)
+    said = edited(CIRCLING, review=Review(ReviewStatus.CHANGES_REQUESTED, 2, "off by one"))
+    verdict = review(None, story=CIRCLING, on_stalemate=policy, checks=checks, delta=said)
     (change,) = verdict.changes
     assert isinstance(change, SetFields)
     assert (verdict.kind, change.fields.get("state"), change.fields["review"].feedback) == (kind, state, feedback)
 
 
 def test_a_stalemate_does_not_use_up_the_cap() -> None:
-    said = {"delta": edited(CIRCLING, review=Review(ReviewStatus.CHANGES_REQUESTED, 2, "off by two, now"))}
-    assert review(None, story=CIRCLING, **said).headline == "changes requested: off by two, now"
+    said = edited(CIRCLING, review=Review(ReviewStatus.CHANGES_REQUESTED, 2, "off by two, now"))
+    assert review(None, story=CIRCLING, delta=said).headline == "changes requested: off by two, now"

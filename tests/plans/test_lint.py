@@ -113,7 +113,7 @@ def test_a_reviewed_plan_tells_the_agent_what_to_run() -> None:
 # --- review fields ---------------------------------------------------------------------------------------------------
 
 BROKEN = {
-    "passes without approval": change(state=State.DONE),
+    "passes without approval": change(state=State.DONE, review=Review(ReviewStatus.NEEDS_REVIEW)),
     "approved without passes": change(review=Review(ReviewStatus.APPROVED, 1)),
     "no feedback": change(review=Review(ReviewStatus.CHANGES_REQUESTED, 1)),
     "too many reviews": change(review=Review(ReviewStatus.NEEDS_REVIEW, 99)),
@@ -179,3 +179,8 @@ def test_a_problem_in_markdown_has_the_line_of_its_story() -> None:
     plan = layout("plan.md").parse(source, "plan.md")
     problems = lint(plan, Places(plan, source, "plan.md"), has_checks=True)
     assert [str(problem.where) for problem in problems] == ["plan.md:3", "plan.md:4"]
+
+
+def test_a_story_done_in_a_run_without_reviews_is_only_a_warning() -> None:
+    [problem] = found(change(state=State.DONE), reviewed=True, verify=("make",))
+    assert (problem.code, problem.severity) == ("unreviewed", Severity.WARNING)

@@ -13,6 +13,7 @@ import msgspec
 
 from ralph.core.errors import BadData, PlanError, SetupError
 from ralph.core.plan import Mode, Plan
+from ralph.core.requests import read_request
 from ralph.core.transitions import broken_invariants, illegal_transitions
 from ralph.host.files import read_bytes
 from ralph.host.repo import identify
@@ -20,6 +21,7 @@ from ralph.host.situation import situation
 from ralph.plans.registry import layout
 
 _MOST = 10
+_LARGEST_REQUEST = 64 * 1024
 
 
 class StopPolicy(msgspec.Struct, frozen=True):
@@ -33,6 +35,10 @@ class StopPolicy(msgspec.Struct, frozen=True):
     review: bool = False
     review_cap: int = 5
     require_commit: bool = False
+    unreviewed: tuple[str, ...] = ()
+    """Stories that were done in a run without reviews. They are not this agent's to mend."""
+    request: str = ""
+    """Where the agent may leave its answer."""
 
 
 def read_policy(env: Mapping[str, str]) -> StopPolicy | None:
@@ -70,10 +76,23 @@ def _before(policy: StopPolicy, found: Any) -> Plan | None:
 
 
 def _review_rules(policy: StopPolicy, before: Plan | None, now: Plan) -> list[str]:
-    violations = broken_invariants(now, policy.review_cap)
+    violations = [found for found in broken_invariants(now, policy.review_cap) if found.story not in policy.unreviewed]
     if before is not None:
         violations += illegal_transitions(before, now, policy.mode)
+    if policy.mode is Mode.REVIEW and before is not None and before.stories == now.stories and _has_answered(policy):
+        return []
     return [str(violation) for violation in violations]
+
+
+def _has_answered(policy: StopPolicy) -> bool:
+    """Whether the review was given in the request file, and needs no field of the plan."""
+    if not policy.request:
+        return False
+    try:
+        answer = read_request(read_bytes(Path(policy.request), within=Path(policy.workspace), limit=_LARGEST_REQUEST))
+    except (BadData, OSError):
+        return False
+    return answer.review is not None
 
 
 def _uncommitted(policy: StopPolicy) -> list[str]:

@@ -70,6 +70,10 @@ IMPLIED_CLAIMS = frozenset({"plan.md"})
 """Layouts whose agents do not mark: a good ending with a change is the claim."""
 
 
+PROMISE_ALL = frozenset({"tasks.json", "feature"})
+"""Layouts whose agents are told to promise only when every story is done."""
+
+
 class RunSpec(Struct, frozen=True, kw_only=True):
     """Everything that makes one run. It can be executed here or elsewhere."""
 
@@ -243,6 +247,7 @@ def make_ground(
         on_stalemate=OnCap(config.review.on_stalemate),
         reviewers=config.review.reviewers,
         claim_is_implied=ref.layout in IMPLIED_CLAIMS,
+        promises_all=ref.layout in PROMISE_ALL,
         commits=steps.commits,
         changed_settings=ConfigWatch(spec.settings, ref.root),
         is_protected=protection(config.protected, ref.root, spec.repo.root, books),

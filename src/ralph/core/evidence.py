@@ -101,6 +101,10 @@ class Evidence(Struct, frozen=True, kw_only=True):
     review_cap: int = 5
     on_cap: OnCap = OnCap.APPROVE
     on_stalemate: OnCap = OnCap.HUMAN
+    open_after: int = 0
+    """How many other stories are not done."""
+    promises_all: bool = False
+    """The promise tag speaks of the whole plan, not of one story."""
     claim_is_implied: bool = False
     """A good ending with a change counts as a claim (seed 000: the loop marks)."""
     interrupted: bool = False

@@ -133,6 +133,8 @@ def _evidence(
         on_cap=ground.on_cap,
         on_stalemate=ground.on_stalemate,
         review=ground.review and attempt.mode is not Mode.SETUP,
+        open_after=_open_besides(attempt),
+        promises_all=ground.promises_all,
         claim_is_implied=ground.claim_is_implied,
         interrupted=interrupted,
     )
@@ -156,6 +158,10 @@ def _plan_edits(ground: Ground, attempt: Attempt) -> tuple[Delta | None, str]:
     except PlanError as error:
         return None, str(error)
     return delta(attempt.reading.plan, after.plan), ""
+
+
+def _open_besides(attempt: Attempt) -> int:
+    return sum(not story.is_done and story.id != attempt.work.story for story in attempt.reading.plan.stories)
 
 
 def _request(ground: Ground, attempt: Attempt, outcome: Outcome) -> Request:

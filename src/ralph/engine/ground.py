@@ -202,6 +202,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     reviewers: tuple[str, ...]
     """In the order they are asked. Empty: one, without a name."""
     claim_is_implied: bool
+    promises_all: bool
+    """The promise tag speaks of the whole plan, not of one story."""
     commits: bool
     changed_settings: Callable[[], tuple[str, ...]]
     """Files with settings that are not what they were. The run keeps those it started with."""

@@ -179,6 +179,9 @@ def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
         return [], [f"the plan could not be read and was put back as it was: {evidence.plan_problem}"]
     changes: list[Change] = []
     notices = [evidence.outcome.note] if evidence.outcome.note else []
+    if evidence.outcome.promised and evidence.promises_all and evidence.open_after:
+        left = f"{evidence.open_after} other stor{'y is' if evidence.open_after == 1 else 'ies are'} not"
+        notices.append(f"the agent promised that everything is complete, but {left}: the loop goes on")
     for edited in evidence.delta.edited:
         legal = {n: getattr(edited.new, n) for n in _FREE_TO_EDIT if getattr(edited.new, n) != getattr(edited.old, n)}
         if legal:

@@ -100,11 +100,12 @@ def _merged(changes: list[Change], story: str, fields: dict[str, Any]) -> list[C
 
 
 def _as_reviewed(verdict: Verdict, story: Story, note: str) -> dict[str, Any]:
-    """A format with review fields wants every finished story to be approved, and to say what was done."""
+    """A format with review fields wants every finished story to say what was done, and never a review left open."""
     written = [c.fields for c in verdict.changes if isinstance(c, SetFields) and c.story == story.id]
     fields: dict[str, Any] = {}
-    if not any("review" in given for given in written):  # a run without reviews
-        fields["review"] = Review(ReviewStatus.APPROVED, story.review.count, story.review.feedback)
+    is_waiting = story.review.status not in (None, ReviewStatus.APPROVED)
+    if is_waiting and not any("review" in given for given in written):  # a run without reviews
+        fields["review"] = Review(None, story.review.count)
     if not story.notes.strip() and not any(str(given.get("notes") or "").strip() for given in written):
         fields["notes"] = note
     return fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from ralph.core.plan import Plan, Story
+from ralph.core.plan import NO_REVIEW, Plan, Story
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.text import one_line
 from ralph.core.transitions import broken_invariants
@@ -65,6 +65,11 @@ def _about_reviews(plan: Plan, places: Places, review_cap: int) -> Iterator[Prob
     for violation in broken:
         where = places.story(index[violation.story], violation.field)
         message = f"story {violation.story}: {violation.field} is {violation.new}, but {violation.message}"
+        story = plan.stories[index[violation.story]]
+        if story.is_done and story.review == NO_REVIEW:
+            message = f"story {violation.story} was done without a review"
+            yield _warning("unreviewed", message, where, "`ralph task reopen` has it done again, with one", story)
+            continue
         yield Problem("review-fields", message, where, story=violation.story)
 
 
