@@ -26,6 +26,7 @@ from ralph.core.events import Record
 from ralph.host.ptable import require_process_control
 from ralph.host.signals import StopSignal
 from ralph.journal.run_state import RunState
+from ralph.journal.statistics import Tally
 from ralph.journal.writing import Listener
 
 EXAMPLES = """
@@ -117,17 +118,17 @@ def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
 
 def _run(args: Namespace, prepared: Launched) -> int:
     require_process_control()
-    state = RunState()
+    state, tally = RunState(), Tally()
     asks = None if args.plain or args.json or not is_interactive() else _ask_trust
     agree(prepared, os.environ, trust=args.trust, ask=asks, tell=note)
     with ExitStack() as stack:
         stop = stack.enter_context(StopSignal(key=True))
         view = _view(args, prepared, stack)
-        listeners: list[Listener] = [state.add, *([view] if view else [])]
+        listeners: list[Listener] = [state.add, tally.add, *([view] if view else [])]
         asks_at_limit = None if asks is None or args.quiet else LimitQuestion(stop, _quiet(view))
         ended = launch(prepared, os.environ, stop, listeners, tell=note, ask=asks_at_limit)
     if not args.json:
-        print_summary(state)
+        print_summary(state, tally.figures())
     return int(ended.reason.exit_code)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ralph.app.advice import ADVICE
+from ralph.cli.figures import review_lines
 from ralph.cli.output import paint, say_raw
 from ralph.cli.show import progress_bar
 from ralph.cli.words import duration, money, plural, tokens
@@ -12,14 +13,15 @@ from ralph.core.moves import Reason
 from ralph.core.plan import State
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
+from ralph.journal.statistics import Figures
 
 
-def print_summary(state: RunState) -> None:
-    for line in summary(state):
+def print_summary(state: RunState, figures: Figures) -> None:
+    for line in summary(state, figures):
         say_raw(line)
 
 
-def summary(state: RunState) -> Iterator[str]:
+def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
     yield ""
     complete = state.ended is not None and state.ended.reason is Reason.COMPLETE
     bar = progress_bar(state.done, state.total)
@@ -33,6 +35,8 @@ def summary(state: RunState) -> Iterator[str]:
     yield f"  {'time':<10} {took}"
     more = f" and {plural(state.unknown_costs, 'session')} of unknown cost" if state.unknown_costs else ""
     yield f"  {'used':<10} {tokens(state.tokens)}, {money(state.cost_usd)}{more if state.cost_usd is not None else ''}"
+    for title, line in zip(("reviews", ""), review_lines(figures) if figures else (), strict=False):
+        yield f"  {title:<10} {line}"
     if state.started and state.started.branch:
         yield f"  {'branch':<10} {one_line(state.started.branch)}, {plural(len(state.commits), 'commit')}"
     if state.rescues:

@@ -26,6 +26,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "audit": Entry("ralph.cli.audit", "derive every `done` anew, and say what still holds"),
         "log": Entry("ralph.cli.log", "show what happened in a run"),
         "runs": Entry("ralph.cli.runs", "list the runs of this workspace"),
+        "stats": Entry("ralph.cli.stats", "show attempts, verdicts and reviews in figures"),
         "cost": Entry("ralph.cli.cost", "show what runs have cost, and what it may take to finish"),
         "stats": Entry("ralph.cli.stats", "show attempts, verdicts and reviews in figures"),
         "circuit": Entry("ralph.cli.circuit", "show the circuit breakers of a run, and why one has tripped"),

@@ -1,0 +1,109 @@
+"""The figures of runs in words: all of them for `ralph stats`, two lines at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ralph.cli.words import duration, money, plural
+from ralph.core.text import one_line
+from ralph.journal.statistics import Effort, Figures
+
+_MOST_CRITERIA = 5
+
+
+def review_lines(figures: Figures) -> Iterator[str]:
+    """For the summary of a run. Nothing where nothing was reviewed."""
+    reviews = figures.reviews
+    if not reviews.count:
+        return
+    found = figures.findings
+    rated = f" ({counts(found.severities)})" if found.count else ""
+    yield f"{plural(reviews.count, 'review')}, {_at_first(figures)}, {plural(found.count, 'finding')}{rated}"
+    if figures.review.calls and figures.work.calls:
+        yield f"{_spent(figures.review)} against {_spent(figures.work)} of work"
+
+
+def lines(figures: Figures) -> Iterator[str]:
+    done = f"{plural(figures.finished, 'story')} finished" + (
+        f", {figures.given_up} given up" if figures.given_up else ""
+    )
+    yield f"{plural(figures.runs, 'run')}, {plural(figures.iterations, 'iteration')}, {done}"
+    if figures.attempts:
+        spread = ", ".join(f"{count} with {tried}" for tried, count in figures.attempts.items())
+        yield f"{'attempts':<10} {figures.attempts_per_story:.1f} a story: {spread}"
+    if figures.verdicts:
+        yield f"{'verdicts':<10} {counts(figures.verdicts)}"
+    yield from _reviewed(figures)
+    yield from _table(figures)
+
+
+def _reviewed(figures: Figures) -> Iterator[str]:
+    reviews, found = figures.reviews, figures.findings
+    if not reviews.count and not reviews.not_believed:
+        yield f"{'reviews':<10} none"
+        return
+    each = f", {reviews.per_story:.1f} a story" if reviews.stories else ""
+    doubt = f"; {reviews.not_believed} more could not be believed" if reviews.not_believed else ""
+    yield f"{'reviews':<10} {reviews.count}{each}, {_at_first(figures)}{doubt}"
+    if found.count:
+        fates = f"; {counts(found.fates)}" if found.fates else ""
+        yield f"{'findings':<10} {found.count}: {counts(found.severities)}{fates}"
+    for criterion, count in list(found.criteria.items())[:_MOST_CRITERIA]:
+        yield f"{'':<10} {count} about: {one_line(criterion, 80)}"
+
+
+def _at_first(figures: Figures) -> str:
+    reviews = figures.reviews
+    if not reviews.stories:
+        return "no story settled"
+    share = f" ({reviews.at_first / reviews.stories:.0%})" if reviews.stories > 1 else ""
+    return f"{reviews.at_first} of {plural(reviews.stories, 'story')} approved at first{share}"
+
+
+def _table(figures: Figures) -> Iterator[str]:
+    if not figures.effort:
+        return
+    yield ""
+    yield f"{'':<14} {'calls':>5} {'time':>11} {'tokens':>11} {'money':>13}"
+    for mode, effort in figures.effort.items():
+        took, cost = duration(effort.seconds), money(effort.usd)
+        yield f"{mode:<14} {effort.calls:>5} {took:>11} {effort.tokens:>11,} {cost:>13}"
+    review, work = figures.review, figures.work
+    if review.calls and work.calls:
+        cells = [
+            _ratio(review.calls, work.calls),
+            _ratio(review.seconds, work.seconds),
+            _ratio(review.tokens, work.tokens),
+            _ratio(review.usd or 0, work.usd or 0),
+        ]
+        yield f"{'review to work':<14} {cells[0]:>5} {cells[1]:>11} {cells[2]:>11} {cells[3]:>13}"
+
+
+def _ratio(part: float, whole: float) -> str:
+    return f"{part / whole:.2f}" if whole else "–"
+
+
+def _spent(effort: Effort) -> str:
+    parts = [plural(effort.calls, "call"), duration(effort.seconds)]
+    if effort.tokens:
+        parts.append(f"{effort.tokens / 1000:.1f}k tokens")
+    if effort.usd is not None:
+        parts.append(money(effort.usd))
+    return ", ".join(parts)
+
+
+def counts(named: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {one_line(name, 30)}" for name, count in named.items())
+
+
+def document(figures: Figures) -> dict[str, Any]:
+    """With the figures that are computed from the others."""
+    reviews = figures.reviews
+    found: dict[str, Any] = msgspec.to_builtins(figures, str_keys=True)
+    found["attempts_per_story"] = round(figures.attempts_per_story, 3)
+    found["reviews"]["per_story"] = round(reviews.per_story, 3)
+    found["reviews"]["first_time_rate"] = round(reviews.at_first / reviews.stories, 3) if reviews.stories else None
+    return found

@@ -1,0 +1,213 @@
+"""What stories took, what reviews found and what they cost: a fold over journals. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.changes import SetFields
+from ralph.core.events import (
+    AgentEnded,
+    AgentStarted,
+    IterationEnded,
+    IterationStarted,
+    Judged,
+    Record,
+    RunStarted,
+)
+from ralph.core.findings import Finding, Ledger
+from ralph.core.plan import Mode, ReviewStatus, State
+from ralph.core.verdict import Kind
+
+_MOST_CRITERIA = 10
+
+
+class Effort(Struct, frozen=True):
+    """Of agents, without the checks that the loop ran."""
+
+    calls: int = 0
+    seconds: float = 0
+    tokens: int = 0
+    usd: float | None = None
+
+    def __add__(self, other: Effort) -> Effort:
+        known = [usd for usd in (self.usd, other.usd) if usd is not None]
+        return Effort(
+            self.calls + other.calls,
+            round(self.seconds + other.seconds, 3),
+            self.tokens + other.tokens,
+            round(sum(known), 6) if known else None,
+        )
+
+
+class Reviews(Struct, frozen=True):
+    count: int = 0
+    """That came to a verdict."""
+    not_believed: int = 0
+    """That changed files, approved what fails, or said nothing."""
+    stories: int = 0
+    """That a review has settled or sent back."""
+    at_first: int = 0
+    """Of these, approved without a change being asked for."""
+
+    @property
+    def per_story(self) -> float:
+        return self.count / self.stories if self.stories else 0.0
+
+
+class Found(Struct, frozen=True):
+    count: int = 0
+    severities: dict[str, int] = {}
+    criteria: dict[str, int] = {}
+    fates: dict[str, int] = {}
+
+
+class Figures(Struct, frozen=True, kw_only=True):
+    runs: int = 0
+    iterations: int = 0
+    finished: int = 0
+    given_up: int = 0
+    attempts: dict[int, int] = {}
+    """Attempts → finished stories that took so many."""
+    verdicts: dict[str, int] = {}
+    reviews: Reviews = Reviews()
+    findings: Found = Found()
+    effort: dict[str, Effort] = {}
+    """By mode."""
+
+    @property
+    def attempts_per_story(self) -> float:
+        stories = sum(self.attempts.values())
+        return sum(tried * count for tried, count in self.attempts.items()) / stories if stories else 0.0
+
+    @property
+    def work(self) -> Effort:
+        """What reviews are compared with."""
+        return self.effort.get(Mode.IMPLEMENT.value, Effort()) + self.effort.get(Mode.FIX.value, Effort())
+
+    @property
+    def review(self) -> Effort:
+        return self.effort.get(Mode.REVIEW.value, Effort())
+
+
+class _Story:
+    """What is known of one story of one plan."""
+
+    def __init__(self) -> None:
+        self.attempts = 0
+        self.reviews = 0
+        self.sent_back = 0
+        self.by_review = False
+        self.state: State | None = None
+        self.ledger = Ledger()
+        self.found: list[Finding] = []
+        """From journals that kept no ledger."""
+
+
+class Tally:
+    """Feed it the records of one run after the other."""
+
+    def __init__(self) -> None:
+        self._stories: dict[tuple[str, str], _Story] = {}
+        self._plan = ""
+        self._mode = Mode.IMPLEMENT
+        self._judged: Judged | None = None
+        self._runs = self._iterations = self._not_believed = 0
+        self._kinds: Counter[str] = Counter()
+        self._effort: dict[str, Effort] = {}
+
+    def add(self, record: Record) -> None:
+        match event := record.event:
+            case RunStarted(plan=plan):
+                self._plan, self._judged = plan, None
+                self._runs += 1
+            case IterationStarted(mode=mode):
+                self._mode, self._judged = mode, None
+            case AgentStarted():
+                self._spend(Effort(calls=1))
+            case AgentEnded(ended=ended, outcome=outcome):
+                self._spend(Effort(0, ended.seconds, outcome.tokens.total, outcome.cost_usd))
+            case Judged():
+                self._judged = event
+            case IterationEnded():
+                self._finish(event)
+
+    def _spend(self, effort: Effort) -> None:
+        name = self._mode.value
+        self._effort[name] = self._effort.get(name, Effort()) + effort
+
+    def _finish(self, event: IterationEnded) -> None:
+        self._iterations += 1
+        self._kinds[event.kind.value] += 1
+        if not event.story:
+            return
+        story = self._stories.setdefault((self._plan, event.story), _Story())
+        story.state = event.story_state
+        if event.mode is Mode.REVIEW:
+            self._review(story, event)
+        elif event.kind.uses_attempt:
+            story.attempts += 1
+        fields = _fields(self._judged, event)
+        if "ledger" in fields:
+            story.ledger = msgspec.convert(fields["ledger"], Ledger)
+
+    def _review(self, story: _Story, event: IterationEnded) -> None:
+        if event.kind not in (Kind.ACCEPTED, Kind.BLOCKED):
+            self._not_believed += event.kind.uses_attempt
+            return
+        story.reviews += 1
+        story.by_review = story.by_review or event.completes
+        fields = _fields(self._judged, event)
+        status = (fields.get("review") or {}).get("status")
+        story.sent_back += status == ReviewStatus.CHANGES_REQUESTED.value
+        if self._judged is not None and self._judged.evidence.answer is not None:
+            story.found += self._judged.evidence.answer.findings
+
+    def figures(self) -> Figures:
+        stories = self._stories.values()
+        done = [story for story in stories if story.state is State.DONE]
+        settled = [story for story in stories if story.by_review or story.sent_back]
+        return Figures(
+            runs=self._runs,
+            iterations=self._iterations,
+            finished=len(done),
+            given_up=sum(story.state is State.FAILED for story in stories),
+            attempts=dict(sorted(Counter(story.attempts for story in done).items())),
+            verdicts=dict(self._kinds.most_common()),
+            reviews=Reviews(
+                sum(story.reviews for story in stories),
+                self._not_believed,
+                len(settled),
+                sum(story.by_review and not story.sent_back for story in settled),
+            ),
+            findings=_found(list(stories)),
+            effort=dict(self._effort),
+        )
+
+
+def _fields(judged: Judged | None, event: IterationEnded) -> dict[str, Any]:
+    """What the verdict wrote to the story, as plain data: a record that was just written holds values still."""
+    if judged is None or judged.iteration != event.iteration:
+        return {}
+    fields: dict[str, Any] = {}
+    for change in judged.verdict.changes:
+        if isinstance(change, SetFields) and change.story == event.story:
+            fields |= msgspec.to_builtins({n: v for n, v in change.fields.items() if n in ("review", "ledger")})
+    return fields
+
+
+def _found(stories: list[_Story]) -> Found:
+    entries = [entry for story in stories for entry in story.ledger.entries]
+    loose = [finding for story in stories if not story.ledger.entries for finding in story.found]
+    findings = [*(entry.finding for entry in entries), *loose]
+    severities = Counter(finding.severity.strip().lower() or "unrated" for finding in findings)
+    criteria = Counter(finding.criterion.strip() for finding in findings if finding.criterion.strip())
+    return Found(
+        len(findings),
+        dict(severities.most_common()),
+        dict(criteria.most_common(_MOST_CRITERIA)),
+        dict(Counter(entry.fate.value for entry in entries).most_common()),
+    )
