@@ -1,0 +1,49 @@
+"""The real client as reviewer and fixer: held to a schema, with a model that is scripted on loopback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.clients import CLIENT, Project, claim, say, use, write
+
+pytestmark = [
+    pytest.mark.client,
+    pytest.mark.skipif(
+        not CLIENT.exists(),
+        reason="THE REAL CLIENT IS NOT TESTED: claude-agent-sdk could not be installed into .venv/client",
+    ),
+]
+
+
+def test_reviews_and_fixes_are_answered_by_the_clients_schema(tmp_path: Path) -> None:
+    project = Project(tmp_path, review={"enabled": True, "model": "claude-haiku-4-5"})
+    finding = {"text": "it is empty", "place": "s1.txt:1", "severity": "high", "criterion": "s1.txt is there"}
+    turns = [
+        *(write(project, "s1.txt"), claim(project), say()),
+        use("StructuredOutput", review={"verdict": "changes_requested", "findings": [finding]}),
+        *(use("Read", file_path=str(project.root / "s1.txt")), write(project, "s1.txt", "full\n")),
+        use("StructuredOutput", claim="done", fixes=[{"id": "F1", "fate": "fixed"}]),
+        use("StructuredOutput", review={"verdict": "approved"}),
+    ]
+    ran = project.run(turns)
+    assert ran.code == 0, ran.out
+    ended = [(event["mode"], event["kind"], event["headline"]) for event in ran.of("IterationEnded")]
+    assert ended == [
+        ("implement", "accepted", "ready for review"),
+        ("review", "accepted", "changes requested: - [high] s1.txt:1: it is empty (criterion: s1.txt is there)"),
+        ("fix", "accepted", "ready for review"),
+        ("review", "accepted", "approved"),
+    ]
+    models = [event["outcome"]["model"] for event in ran.of("AgentEnded")]
+    assert [model.startswith("claude-haiku-4-5") for model in models] == [False, True, False, True], models
+    assert "F1 [high] s1.txt:1: it is empty" in ran.told()
+    assert ran.leftovers() == []
+
+
+def test_a_review_that_ignores_the_schema_may_answer_in_its_file(tmp_path: Path) -> None:
+    project = Project(tmp_path, review={"enabled": True})
+    approved = write(project, ".ralph/work/request.json", '{"review": {"verdict": "approved"}}')
+    ran = project.run([write(project, "s1.txt"), claim(project), say(), approved, say(), say("Really.")])
+    assert (ran.code, ran.done()) == (0, [True]), ran.out
