@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ralph.cli.budget_line import budget_line, is_short
 from ralph.cli.forecast_words import foreseen, ground_for
 from ralph.cli.output import paint, say_raw
 from ralph.cli.show import progress_bar
@@ -82,7 +83,7 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
         case IterationEnded():
             return _ended(event, state)
         case Foreseen() if event is state.first_forecast:
-            return paint(f"forecast: {foreseen(event)} ({ground_for(event)})", "dim")
+            return f"{_budget(event, state)}{paint(f'forecast: {foreseen(event)} ({ground_for(event)})', 'dim')}"
         case WaitStarted(until=until, why=why):
             return paint(f"⏸ {one_line(why)}: waiting until {until_when(until, record.t)}", "yellow")
         case LimitAnswered(answer=answer):
@@ -131,6 +132,14 @@ def asked(verb: Verb, by: str, state: RunState) -> str:
             return f"■ {by}: stops when this iteration is over, `ralph stop --now` ends it" if is_busy else ""
         case Verb.STOP_NOW:
             return f"■ {by}: stopping, what the agent has done is saved" if is_busy else ""
+
+
+def _budget(event: Foreseen, state: RunState) -> str:
+    started = state.started
+    if started is None or started.limits.once:
+        return ""
+    cap = started.max_iterations
+    return paint(budget_line(event, cap), "yellow" if is_short(event, cap) else "dim") + "\n         "
 
 
 def _said(said: object, verbose: bool) -> str:

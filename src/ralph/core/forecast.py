@@ -54,8 +54,11 @@ class Kept(Struct, frozen=True):
 
 
 def prior(review: bool) -> tuple[Sample, ...]:
-    """A guess, for a workspace without a history: most stories take one or two attempts, some take five."""
-    each = [count * (2 if review else 1) for count in _PRIOR]
+    """A guess, for a workspace without a history: most stories take one or two attempts, some take five.
+
+    Only what was accepted is reviewed, so a review does not double them.
+    """
+    each = [count + review for count in _PRIOR]
     return tuple(Sample(n, n * _PRIOR_SECONDS, n * _PRIOR_MICROS, n * _PRIOR_TOKENS) for n in each)
 
 
