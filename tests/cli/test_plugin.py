@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +15,13 @@ import pytest
 
 from ralph import __version__
 from ralph.app.hooking import EVENTS, client_settings
-from ralph.app.plugin import plugin_files
+from ralph.app.plugin import COMMANDS, SKILLS, plugin_files
+from ralph.cli.table import entries
 from support.cli import Completed, ralph_here
 from support.clients import CLIENT, INSIDE
 
-FILES = (".claude-plugin/plugin.json", ".claude-plugin/marketplace.json", "hooks/hooks.json", "README.md")
+PAGES = (*(f"skills/{name}/SKILL.md" for name in SKILLS), *(f"commands/{name}.md" for name in COMMANDS))
+FILES = (".claude-plugin/plugin.json", ".claude-plugin/marketplace.json", "hooks/hooks.json", *PAGES, "README.md")
 
 
 def write(folder: Path, *arguments: str, **env: str) -> Completed:
@@ -43,6 +46,18 @@ def test_it_is_a_plugin_and_a_marketplace_with_that_plugin(tmp_path: Path) -> No
     command = hooks["hooks"]["Stop"][0]["hooks"][0]["command"]
     assert command.startswith(sys.executable), "by its full path"
     assert command in (folder / "README.md").read_text().replace("EVENT", "Stop")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_says_what_it_is_for_and_names_only_commands_that_exist(page: str) -> None:
+    _, head, text = plugin_files()[page].decode().split("---\n", 2)
+    values = dict(line.split(": ", 1) for line in head.splitlines())
+    assert len(values["description"]) > 40
+    if page.startswith("skills/"):
+        assert values["name"] == page.split("/")[1]
+        assert f"/{values['name']}" in values["description"], "by what a person says"
+    for command in re.findall(r"ralph ([a-z][a-z-]+)", re.sub(r"```.*?```", "", head + text, flags=re.DOTALL)):
+        assert command in entries() or command in ("loop", "here", "prd"), command
 
 
 def test_writing_it_again_changes_nothing(tmp_path: Path) -> None:
@@ -186,7 +201,22 @@ def sound(events: list[dict[str, Any]]) -> None:
 def test_the_real_client_takes_the_plugin(tmp_path: Path) -> None:
     write(tmp_path / "plugin")
     client = Offline(tmp_path)
-    sound(client.session("--plugin-dir", str(tmp_path / "plugin")))
+    events = client.session("--plugin-dir", str(tmp_path / "plugin"))
+    sound(events)
+    [start] = [event for event in events if event.get("subtype") == "init"]
+    assert {f"ralph:{name}" for name in SKILLS} <= set(start["skills"])
+    assert {f"ralph:{name}" for name in (*SKILLS, *COMMANDS)} <= set(start["slash_commands"])
+
+
+@pytest.mark.client
+@needs_client
+def test_the_real_client_is_told_what_a_skill_says_with_the_words_that_were_given(tmp_path: Path) -> None:
+    write(tmp_path / "plugin")
+    client = Offline(tmp_path)
+    client.run("-p", "/ralph:ralph-plan a to-do list", "--plugin-dir", str(tmp_path / "plugin"))
+    asked = (tmp_path / "requests.jsonl").read_text()
+    assert "What the user gave: a to-do list" in asked
+    assert "ralph plan --answer FILE" in asked
 
 
 @pytest.mark.client

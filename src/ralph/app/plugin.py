@@ -1,4 +1,5 @@
-"""Writes a Claude Code plugin with Ralph's hooks: one folder that is a plugin and a marketplace with that one plugin.
+"""Writes a Claude Code plugin with Ralph's hooks, skills and commands: one folder that is a plugin and a marketplace
+with that one plugin.
 
 A list of what was written is kept in the folder. What is not in it is somebody else's and is never replaced.
 """
@@ -21,8 +22,16 @@ from ralph.host.files import make_folder, read_bytes, write_bytes
 
 NAME = "ralph"
 LIST = ".claude-plugin/written-by-ralph.json"
-_DESCRIPTION = "Ralph's hooks: read before edit, protected places, the command guard, context use, rules for stopping"
+_DESCRIPTION = (
+    "Ralph: planning, status and review in a session, and the hooks: read before edit, the command guard, and more"
+)
+_HOOKS = "Ralph's hooks: read before edit, protected places, the command guard, context use, rules for stopping"
 _LARGEST = 1024 * 1024
+_PAGES = Path(__file__).with_name("plugin_pages")
+SKILLS = ("ralph-plan", "ralph-setup")
+"""What a client may also choose by itself, by what a person says."""
+COMMANDS = ("ralph-status", "ralph-review")
+"""What only a person calls."""
 
 
 class Written(Struct, frozen=True):
@@ -42,9 +51,15 @@ def plugin_files(command: str = "") -> dict[str, bytes]:
     return {
         ".claude-plugin/plugin.json": _json(manifest),
         ".claude-plugin/marketplace.json": _json(market),
-        "hooks/hooks.json": _json({"description": _DESCRIPTION} | client_settings(command)),
+        "hooks/hooks.json": _json({"description": _HOOKS} | client_settings(command)),
+        **{f"skills/{name}/SKILL.md": _page(name) for name in SKILLS},
+        **{f"commands/{name}.md": _page(name) for name in COMMANDS},
         "README.md": _readme(command or hook_command()).encode(),
     }
+
+
+def _page(name: str) -> bytes:
+    return (_PAGES / f"{name}.md").read_bytes()
 
 
 def write_plugin(folder: Path, *, force: bool = False) -> Written:
@@ -114,7 +129,7 @@ def _hash(data: bytes | None) -> str:
 
 
 def _readme(command: str) -> str:
-    return f"""# Ralph's hooks as a Claude Code plugin
+    return f"""# Ralph as a Claude Code plugin
 
 Written by `ralph plugin write`, for Ralph {__version__}. Try it for one session:
 
@@ -124,6 +139,10 @@ or add this folder as a marketplace and install the plugin from it:
 
     claude plugin marketplace add .
     claude plugin install {NAME}@{NAME}
+
+In a session, `/{NAME}:ralph-plan` interviews you and writes requirements and stories, `/{NAME}:ralph-setup` sets a
+project up, `/{NAME}:ralph-status` tells how far a plan is, and `/{NAME}:ralph-review` reviews a finished story. They
+call the program `ralph`, which has to be on PATH.
 
 A run does not need it: `ralph run` gives its client the same hooks by itself. They are silent outside of a live run,
 with one exception: in an interactive client that was started with `RALPH_LOOP=1`, the Stop hook ends the client, so

@@ -11,22 +11,25 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ralph.app.planning.calls import Planned, make_plan
+from ralph.app.planning.answer import Form, schema_for
+from ralph.app.planning.calls import Planned, make_plan, take_answer
 from ralph.app.planning.draft import Draft, Drafts
 from ralph.app.planning.target import Target, find_target
 from ralph.app.scaffold import DEFAULT_LAYOUT, Request, choose_root
 from ralph.app.trusting import refuse_inside_loop
 from ralph.cli.arguments import add_json
-from ralph.cli.output import ask, say, warn
+from ralph.cli.output import ask, emit_json, say, warn
 from ralph.cli.planning import add_planning_options, caller, draft_for, held, print_added, words
 from ralph.config.flags import flags_of
 from ralph.core.errors import UsageError
+from ralph.core.text import one_line
 
 EXAMPLES = """
 ralph plan "a command line to-do list"       questions, requirements, stories
 ralph plan requirements.md --layout steps    stories from a page that is written
 ralph plan                                   from the requirements of this workspace
-ralph plan requirements.md --no-input --json  in CI: no questions, exit 65 with the findings
+ralph plan requirements.md --no-input        in CI: no questions, exit 65 with the findings
+ralph plan --answer plan.json                a plan that was made elsewhere, checked like any other
 """
 
 
@@ -36,13 +39,20 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--layout", metavar="LAYOUT", help=f"of a new plan (default: {DEFAULT_LAYOUT})")
     parser.add_argument("-f", "--feature", default="", metavar="NAME", help="the feature, or the number of the PRD")
     parser.add_argument("--ralph-dir", default="", metavar="DIR", help="a folder of its own for tasks.json")
+    parser.add_argument("--answer", metavar="FILE", help="take a plan in the form of --schema from a file; no agent")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of a planner's answer")
     add_json(parser)
     add_planning_options(parser)
     parser.set_defaults(command="plan")
 
 
 def run(args: Namespace) -> int:
+    if args.schema:
+        emit_json(schema_for(Form(may_ask=False, requirements=True)))
+        return 0
     refuse_inside_loop(os.environ, "plan its own work")
+    if args.answer is not None:
+        args.no_input = True
     who = caller(args)
     idea, source, requirements = words(args.what)
     root = choose_root(args.project_dir, Path.cwd(), os.environ)
@@ -55,6 +65,14 @@ def run(args: Namespace) -> int:
         source=source,
         requirements=requirements,
     )
+    if args.answer is not None:
+        if not os.path.lexists(args.answer):
+            raise UsageError(f"there is no file {one_line(args.answer, 80)}", hint="`ralph plan --schema` has its form")
+        _, _, text = words(args.answer)
+        target = _target(root, given, args)
+        if target.has_stories:
+            _confirm(target, args)
+        return held(lambda: take_answer(target, given, text, who), args, _print)
     has_page = bool(given.source or given.idea) or bool(_target(root, given, args).written)
     draft = draft_for(args, drafts, given, "" if has_page else "What is to be built?")
     target = _target(root, draft, args)

@@ -1,4 +1,5 @@
-"""Write a Claude Code plugin with Ralph's hooks, which is also a marketplace that it can be installed from.
+"""Write a Claude Code plugin with Ralph's hooks, and with commands for planning and looking: /ralph-plan, /ralph-setup,
+/ralph-status, /ralph-review. It is also a marketplace that it can be installed from.
 
 A run does not need it: `ralph run` gives its client the hooks by itself, and to nothing else."""
 

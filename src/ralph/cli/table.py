@@ -51,7 +51,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "config": Entry("ralph.cli.config", "show, read and change settings, with their origin"),
         "trust": Entry("ralph.cli.trust", "allow the commands that a workspace names"),
         "hooks": Entry("ralph.cli.hooks", "Ralph's hooks in a Claude Code client"),
-        "plugin": Entry("ralph.cli.plugin", "write a Claude Code plugin with Ralph's hooks"),
+        "plugin": Entry("ralph.cli.plugin", "write a Claude Code plugin with Ralph's hooks, skills and commands"),
         "guard": Entry("ralph.cli.guard", "say whether a command would be allowed, and why"),
         "doctor": Entry("ralph.cli.doctor", "check this machine and say what to fix"),
         "paths": Entry("ralph.cli.paths", "print every location Ralph uses"),

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from ralph.app.planning.adding import Added, Addition, add
-from ralph.app.planning.answer import Form
-from ralph.app.planning.dialogue import Dialogue, Examine
+from ralph.app.planning.answer import Form, read_answer
+from ralph.app.planning.dialogue import Dialogue
 from ralph.app.planning.done_tasks import archived_ids
 from ralph.app.planning.draft import Draft, Drafts, planning_folder
 from ralph.app.planning.ordering import in_order
 from ralph.app.planning.person import Person, Proposal
+from ralph.app.planning.proposing import Examine, propose, refuse_findings
 from ralph.app.planning.proving_fault import FaultCheck
 from ralph.app.planning.sessions import Sessions
 from ralph.app.planning.target import Target
@@ -67,14 +68,25 @@ def make_plan(target: Target, draft: Draft, drafts: Drafts, caller: Caller) -> P
     if proposal is None:
         drafts.drop()
         return None
-    if target.has_stories:
-        addition = Addition(tuple(in_order(proposal.answer.stories)), agreed=caller.agrees)
-        planned = Planned(proposal, added=add(target.ref, addition, caller.env))
-    else:
-        page = proposal.answer.requirements if asks_page else draft.requirements
-        planned = Planned(proposal, started=write_plan(proposal, page, caller.env, agreed=caller.agrees))
+    planned = _written(target, proposal, draft, caller)
     drafts.drop()
     return planned
+
+
+def take_answer(target: Target, draft: Draft, text: str, caller: Caller) -> Planned:
+    """A plan that was made elsewhere, in the form of a planner's answer. The same rules, and no agent."""
+    answer = read_answer(text, Form(may_ask=False, known=known_ids(target)))
+    proposal = propose(target, answer, caller.env, taken=archived_ids(target.ref))
+    refuse_findings(proposal)
+    return _written(target, proposal, draft, caller)
+
+
+def _written(target: Target, proposal: Proposal, draft: Draft, caller: Caller) -> Planned:
+    if target.has_stories:
+        addition = Addition(tuple(in_order(proposal.answer.stories)), agreed=caller.agrees)
+        return Planned(proposal, added=add(target.ref, addition, caller.env))
+    page = draft.requirements or proposal.answer.requirements
+    return Planned(proposal, started=write_plan(proposal, page, caller.env, agreed=caller.agrees))
 
 
 def add_work(target: Target, draft: Draft, drafts: Drafts, caller: Caller, *, archive: bool) -> Planned | None:
@@ -110,8 +122,13 @@ def _add(
 
 
 def _form(target: Target, caller: Caller, *, requirements: bool = False, only_one: bool = False) -> Form:
-    known = frozenset(story.id for story in target.plan.stories) if target.has_stories else frozenset[str]()
-    return Form(caller.person.can_be_asked, requirements, known | set(archived_ids(target.ref)), only_one)
+    return Form(caller.person.can_be_asked, requirements, known_ids(target), only_one)
+
+
+def known_ids(target: Target) -> frozenset[str]:
+    """Stories that new ones may depend on."""
+    own = [story.id for story in target.plan.stories] if target.has_stories else []
+    return frozenset((*own, *archived_ids(target.ref)))
 
 
 def _briefing(

@@ -5,19 +5,18 @@ Every session is a fresh agent that is told everything so far. Nothing is writte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
 from ralph.app.planning.answer import Answer, Form, Unusable, read_answer, schema_for
-from ralph.app.planning.composing import compose
 from ralph.app.planning.draft import Draft, Drafts
-from ralph.app.planning.findings import NO_CHECK, denied, findings
-from ralph.app.planning.ordering import in_order
+from ralph.app.planning.findings import NO_CHECK
 from ralph.app.planning.person import Decision, Person, Proposal, Word
+from ralph.app.planning.proposing import Examine, propose, refuse_findings, told_in_words
 from ralph.app.planning.sessions import Sessions
-from ralph.app.planning.target import Target, described, with_checks
-from ralph.core.errors import BadData, IllegalChange
+from ralph.app.planning.target import Target
+from ralph.core.errors import BadData
 from ralph.core.problems import Problem
 from ralph.core.text import one_line
 from ralph.prompts.planning import Exchange, PlanBriefing, build_plan_prompt
@@ -25,9 +24,6 @@ from ralph.prompts.planning import Exchange, PlanBriefing, build_plan_prompt
 _NO_PREFERENCE = "No preference: decide yourself, and write down what you chose."
 _ENOUGH = "Ask no more. Decide everything else yourself, and write down what you assumed."
 _LONGEST_PREVIOUS = 100_000
-
-Examine = Callable[[Proposal], list[Problem]]
-"""What else is wrong with a proposal, for one kind of call."""
 
 
 class Dialogue:
@@ -60,7 +56,7 @@ class Dialogue:
 
     def hold(self) -> Proposal | None:
         """Until there is a plan that can be written. None: it was dropped."""
-        answer, problems, feedback, was_told = None, tuple[str, ...](), "", False
+        answer, problems, feedback, wastold_in_words = None, tuple[str, ...](), "", False
         if self._draft.answer:
             answer = msgspec.json.decode(self._draft.answer, type=Answer)
         while True:
@@ -69,17 +65,17 @@ class Dialogue:
                 problems, feedback = (), ""
                 self._keep(answer=msgspec.json.encode(answer).decode())
             proposal = self._propose(answer)
-            if not was_told and (found := _for_the_agent(proposal)):
-                was_told, problems = True, tuple(map(_told, found))
+            if not wastold_in_words and (found := _for_the_agent(proposal)):
+                wastold_in_words, problems = True, tuple(map(told_in_words, found))
                 self._person.tell(f"{len(problems)} findings in the plan: the agent puts them right")
                 continue
             if not self._person.can_be_asked:
-                _refuse(proposal)
+                refuse_findings(proposal)
                 return proposal
             decided, proposal = self._decide(proposal)
             if decided.word is not Word.REVISE:
                 return proposal if decided.word is Word.ACCEPT else None
-            answer, feedback, was_told = proposal.answer, decided.feedback, False
+            answer, feedback, wastold_in_words = proposal.answer, decided.feedback, False
 
     def _ask(self, before: Answer | None, problems: tuple[str, ...], feedback: str) -> Answer:
         """One usable answer. Questions are passed on; what cannot be used is said to the agent, once."""
@@ -99,7 +95,7 @@ class Dialogue:
                     raise self._given_up(error) from None
                 is_repaired = True
                 self._person.tell(f"the answer cannot be used ({error}): the agent is told, and answers again")
-                previous, problems = said.text[:_LONGEST_PREVIOUS], tuple(map(_told, error.problems))
+                previous, problems = said.text[:_LONGEST_PREVIOUS], tuple(map(told_in_words, error.problems))
                 continue
             if not answer.questions:
                 return answer
@@ -138,17 +134,7 @@ class Dialogue:
         self._drafts.keep(self._draft)
 
     def _propose(self, answer: Answer) -> Proposal:
-        target = described(with_checks(self._target, answer.verify_commands, self._env), answer.description)
-        composed = compose(target.plan, in_order(answer.stories), taken=self._taken, first=self._first)
-        problems = list(denied(target, answer.verify_commands))
-        try:
-            after = target.store.planned(target.base, composed.changes, {})
-        except (IllegalChange, BadData) as error:
-            problem = Problem("unwritable", f"the plan cannot be written: {error.message}", hint=error.hint)
-            return Proposal(target, answer, composed, target.base, (*problems, problem))
-        problems += findings(target, after, composed.new)
-        proposal = Proposal(target, answer, composed, after, tuple(problems))
-        return msgspec.structs.replace(proposal, problems=(*problems, *self._examine(proposal)))
+        return propose(self._target, answer, self._env, taken=self._taken, first=self._first, examine=self._examine)
 
     def _decide(self, proposal: Proposal) -> tuple[Decision, Proposal]:
         """Until a person has decided. What was edited is looked at like an agent's answer."""
@@ -168,7 +154,7 @@ class Dialogue:
                     except Unusable as error:
                         kept = text
                         for problem in error.problems:
-                            self._person.tell(_told(problem), warning=True)
+                            self._person.tell(told_in_words(problem), warning=True)
                         continue
                     kept = ""
                     answer = msgspec.structs.replace(edited, requirements=proposal.answer.requirements)
@@ -196,19 +182,6 @@ def _editable(answer: Answer) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def _told(problem: Problem) -> str:
-    where = problem.where.path or (f"story {problem.story}" if problem.story else "")
-    said = f"{where}: {problem.message}" if where and where not in problem.message else problem.message
-    return f"{said} ({problem.hint})" if problem.hint else said
-
-
 def _for_the_agent(proposal: Proposal) -> list[Problem]:
     """What it can put right. Checks of a plan that is there are a person's."""
     return [p for p in proposal.problems if not (p.code in NO_CHECK and proposal.target.exists)]
-
-
-def _refuse(proposal: Proposal) -> None:
-    """Nobody looks at the plan, so it has to be without findings. That a project has no checks is not the plan's."""
-    problems = [problem for problem in proposal.problems if problem.code not in NO_CHECK]
-    if problems:
-        raise BadData.of(problems)

@@ -1,0 +1,54 @@
+"""From a usable answer to a plan that could be written, with everything that is wrong with it. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from ralph.app.planning.answer import Answer
+from ralph.app.planning.composing import compose
+from ralph.app.planning.findings import NO_CHECK, denied, findings
+from ralph.app.planning.ordering import in_order
+from ralph.app.planning.person import Proposal
+from ralph.app.planning.target import Target, described, with_checks
+from ralph.core.errors import BadData, IllegalChange
+from ralph.core.problems import Problem
+
+Examine = Callable[[Proposal], list[Problem]]
+"""What else is wrong with a proposal, for one kind of call."""
+
+
+def propose(
+    target: Target,
+    answer: Answer,
+    env: Mapping[str, str],
+    *,
+    taken: Iterable[str] = (),
+    first: bool = False,
+    examine: Examine = lambda _: [],
+) -> Proposal:
+    target = described(with_checks(target, answer.verify_commands, env), answer.description)
+    composed = compose(target.plan, in_order(answer.stories), taken=taken, first=first)
+    problems = list(denied(target, answer.verify_commands))
+    try:
+        after = target.store.planned(target.base, composed.changes, {})
+    except (IllegalChange, BadData) as error:
+        problem = Problem("unwritable", f"the plan cannot be written: {error.message}", hint=error.hint)
+        return Proposal(target, answer, composed, target.base, (*problems, problem))
+    problems += findings(target, after, composed.new)
+    proposal = Proposal(target, answer, composed, after, tuple(problems))
+    return msgspec.structs.replace(proposal, problems=(*problems, *examine(proposal)))
+
+
+def refuse_findings(proposal: Proposal) -> None:
+    """Nobody looks at the plan, so it has to be without findings. That a project has no checks is not the plan's."""
+    problems = [problem for problem in proposal.problems if problem.code not in NO_CHECK]
+    if problems:
+        raise BadData.of(problems)
+
+
+def told_in_words(problem: Problem) -> str:
+    where = problem.where.path or (f"story {problem.story}" if problem.story else "")
+    said = f"{where}: {problem.message}" if where and where not in problem.message else problem.message
+    return f"{said} ({problem.hint})" if problem.hint else said
