@@ -29,6 +29,7 @@ EXTERNAL = {
     "hooks": {"tree_sitter", "tree_sitter_bash"},
 }
 DEPENDENCIES = {"minijinja", "msgspec", "yaml", "rich", "tree_sitter", "tree_sitter_bash"}
+EXTERNAL["notify"] = {"msgspec", "apprise"}  # an extra, and only in a process of its own
 
 # What reaches out of the process. `core` decides and never does.
 OUTSIDE = {

@@ -118,8 +118,8 @@ ADVICE: dict[Reason, Advice] = {
     ),
     Reason.ON_REQUEST: Advice("A person asked it to stop when its iteration was over.", _GOES_ON, Moment.STOPPED),
     Reason.INTERRUPTED: Advice(
-        "It was interrupted by Ctrl-C, or by `ralph stop --now`. What the agent was doing is saved and undone, and used "
-        "up no attempt.",
+        "It was interrupted by Ctrl-C, or by `ralph stop --now`. What the agent was doing is saved and undone, and "
+        "used up no attempt.",
         _GOES_ON,
         Moment.STOPPED,
     ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import msgspec
@@ -133,10 +134,24 @@ def launch(
     where = store_for(ref, env).layout.locations(ref)
     try:
         sinks_for = partial(make_sinks, ref, where, door)
-        return execute(spec, env, stop, [*listeners, *pusher], ready, after, sinks_for, ask=ask)
+        with _notifier(spec, env, stop, tell) as news:
+            return execute(spec, env, stop, [*listeners, *pusher, *news], ready, after, sinks_for, ask=ask)
     finally:
         for failure in door.failures:
             tell(failure)
+
+
+@contextmanager
+def _notifier(spec: RunSpec, env: Mapping[str, str], stop: StopSignal, tell: Tell) -> Iterator[list[Listener]]:
+    """Who tells people that are not watching; most often nobody, and then nothing is imported for it."""
+    config = spec.config.notify
+    if not (config.desktop or config.webhook or config.command or config.apprise):
+        yield []
+        return
+    from ralph.app.notifying import Notifier, channels
+
+    with Notifier(channels(config, spec.ref.root, env), config, tell, stop) as notifier:
+        yield [notifier]
 
 
 def _find_reviewer(prepared: Launched, env: Mapping[str, str]) -> None:

@@ -92,11 +92,11 @@ def run(args: Namespace) -> int:
 
 
 def _show(args: Namespace) -> int:
-    from ralph.config.display import show
+    from ralph.config.display import safe, show
     from ralph.config.keys import option
 
     root, _, settings = _open(args)
-    rows = [(key, value, origin) for key, value, origin in settings.items()]
+    rows = [(key, safe(value, option(key)), origin) for key, value, origin in settings.items()]
     if args.json:
         emit_json({k: {"value": v, "origin": o} if args.origin else v for k, v, o in rows})
         return 0
@@ -115,7 +115,7 @@ _WIDEST = 40
 
 def _get(args: Namespace) -> int:
     from ralph.config.assignment import target
-    from ralph.config.display import show
+    from ralph.config.display import safe, show
     from ralph.config.keys import option
     from ralph.core.errors import UsageError
 
@@ -128,7 +128,8 @@ def _get(args: Namespace) -> int:
                 f"{wanted.key} has no entry {wanted.entry!r}", hint=f"it has: {', '.join(value) or 'none'}"
             )
         value = value[wanted.entry]
-    history = settings.history(wanted.key)
+    value = safe(value, option(wanted.key))
+    history = [(safe(each, option(wanted.key)), origin) for each, origin in settings.history(wanted.key)]
     if args.json:
         emit_json({"key": wanted.key, "value": value, "origin": history[0][1], "history": history})
         return 0

@@ -49,6 +49,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "Set-up": {
         "config": Entry("ralph.cli.config", "show, read and change settings, with their origin"),
+        "notify": Entry("ralph.cli.notify", "try the notifications"),
         "trust": Entry("ralph.cli.trust", "allow the commands that a workspace names"),
         "hooks": Entry("ralph.cli.hooks", "Ralph's hooks in a Claude Code client"),
         "plugin": Entry("ralph.cli.plugin", "write a Claude Code plugin with Ralph's hooks, skills and commands"),

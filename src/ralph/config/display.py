@@ -9,6 +9,7 @@ from msgspec import inspect as shapes
 
 from ralph.config.durations import format_duration
 from ralph.config.keys import Option
+from ralph.core.secrets import masked
 
 _KINDS: dict[type, str] = {
     shapes.BoolType: "true or false",
@@ -22,6 +23,7 @@ _KINDS: dict[type, str] = {
 
 def show(value: Any, option: Option | None = None) -> str:
     """One line. Lists and mappings as JSON; a float is a duration, unless the option says otherwise."""
+    value = safe(value, option)
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -31,6 +33,13 @@ def show(value: Any, option: Option | None = None) -> str:
     if isinstance(value, str | int):
         return str(value)
     return msgspec.json.encode(value).decode()
+
+
+def safe(value: Any, option: Option | None) -> Any:
+    """Fit to be shown: of a secret address only what is none."""
+    if option is None or not option.secret or not value:
+        return value
+    return masked(value) if isinstance(value, str) else tuple(map(masked, value))
 
 
 def kind(option: Option) -> str:

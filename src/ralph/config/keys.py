@@ -25,6 +25,7 @@ class Option(Struct, frozen=True):
     off: tuple[str, ...] = ()
     metavar: str = ""
     flag_unit: float = 1.0
+    secret: bool = False
 
     @property
     def variable(self) -> str:

@@ -21,6 +21,11 @@ Share = Annotated[float, Meta(le=1)]
 
 When = Literal["story", "review", "final"]
 
+News = Annotated[
+    tuple[Literal["done", "failed", "blocked", "limit", "budget", "paused", "stopped"], ...],
+    Meta(extra={"form": "words"}),
+]
+
 
 def key(
     doc: str,
@@ -30,13 +35,14 @@ def key(
     ge: int | None = None,
     le: int | None = None,
     flag_unit: float = 1.0,
+    secret: bool = False,
 ) -> Meta:
     """What there is to say about one option.
 
     `flags` set it (for a boolean: to true), `off` are flags that set a boolean to false, `flag_unit` is what a
-    bare number means in a flag of a duration, in seconds.
+    bare number means in a flag of a duration, in seconds. A `secret` is an address that is only shown masked.
     """
-    extra = {"flags": flags, "off": off, "metavar": metavar, "flag_unit": flag_unit}
+    extra = {"flags": flags, "off": off, "metavar": metavar, "flag_unit": flag_unit, "secret": secret}
     return Meta(description=doc, ge=ge, le=le, extra=extra)
 
 
@@ -198,6 +204,24 @@ class Budget(Section, frozen=True):
     prices: Annotated[str, key("A file of prices, for models that are not in Ralph's own list or cost less.")] = ""
 
 
+class Notify(Section, frozen=True):
+    on: Annotated[News, key("What to tell about: done, failed, blocked, limit, budget, paused, stopped.")] = (
+        "done",
+        "failed",
+        "blocked",
+        "limit",
+        "budget",
+    )
+    desktop: Annotated[bool, key("Show a notification on this desktop (notify-send or osascript).")] = False
+    webhook: Annotated[str, key("An address that messages are sent to, as JSON by HTTP POST.", secret=True)] = ""
+    command: Annotated[Argv, key("A command that gets messages by environment and stdin.")] = ()
+    env: Annotated[Words, key("Names of further environment variables that notify.command gets to see.")] = ()
+    apprise: Annotated[
+        Words, key("Addresses of services, as Apprise writes them; needs the extra `notify`.", secret=True)
+    ] = ()
+    timeout: Annotated[Duration, key("Longest time for one message to go out.")] = 10.0
+
+
 class Config(Section, frozen=True):
     name: Annotated[str, key("What this configuration is called.")] = ""
     description: Annotated[str, key("What this configuration is for.")] = ""
@@ -298,5 +322,6 @@ class Config(Section, frozen=True):
 
 
 def all_checks(config: Config) -> tuple[Check, ...]:
+    notify: Notify = Notify()
     """The checks of both spellings, in the order they are run."""
     return (*(Check(name=name, command=command) for name, command in config.quality_checks.items()), *config.checks)

@@ -19,6 +19,7 @@ from msgspec import Struct
 from ralph.config.layers import WORKSPACE, Layer, Settings
 from ralph.config.schema import Step
 from ralph.core.plan import Plan
+from ralph.core.secrets import sealed
 
 _HARMLESS_STEPS = frozenset({"agent", "git-commit", "readme-check", "noop"})
 """Steps that run nothing a config file names, apart from what is below."""
@@ -91,7 +92,11 @@ def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
     for at, step in enumerate(written.get("steps", ())):
         if command := _of_step(step):
             yield NamedCommand(source, f"steps[{at}] {step.name or step.type}", command)
-    for key in ("agent.command", "review.command"):
+    for key in _ADDRESSES:
+        addresses = written.get(key) or ()
+        for address in (addresses,) if isinstance(addresses, str) else addresses:
+            yield NamedCommand(source, key, sealed(address))
+    for key in _ARGVS:
         if argv := written.get(key):
             yield NamedCommand(source, key, shlex.join(argv))
     for key, harmless in _PERMISSIONS.items():
@@ -101,12 +106,17 @@ def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
             yield NamedCommand(source, key, text)
 
 
+_ARGVS = ("agent.command", "review.command", "notify.command")
+_ADDRESSES = ("notify.webhook", "notify.apprise")
+"""Where a workspace would have the user's news sent to: each is a secret, and is not written down."""
+
 _PERMISSIONS: dict[str, Any] = {
     "agent.name": "claude",
     "agent.script": "",
     "planning.agent": "",
     "review.agent": "",
     "agent.env": (),
+    "notify.env": (),
     "agent.allowed_tools": (),
     "agent.dangerously_skip_permissions": False,
     "canary": "stop",
@@ -177,4 +187,4 @@ def visible(text: str) -> str:
 
 def names_commands(key: str) -> bool:
     """A change of this key can change what is asked for."""
-    return key in ("checks", "quality_checks", "steps", "agent.command", "review.command", *_PERMISSIONS)
+    return key in ("checks", "quality_checks", "steps", *_ARGVS, *_ADDRESSES, *_PERMISSIONS)

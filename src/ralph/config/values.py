@@ -108,7 +108,7 @@ class Reader:
                 return self._text(node, key, shape.min_length or 0)
             case shapes.VarTupleType():
                 return (
-                    self._split(node, form, key)
+                    self._split(node, form, key, shape.item_type)
                     if form and isinstance(node, Scalar)
                     else self._list(node, shape, form, key)
                 )
@@ -193,10 +193,14 @@ class Reader:
         values = [self._part(item, shape.item_type, f"{key}[{at}]") for at, item in enumerate(node.items)]
         return NOTHING if NOTHING in values else tuple(values)
 
-    def _split(self, node: Scalar, form: str, key: str) -> tuple[str, ...]:
+    def _split(self, node: Scalar, form: str, key: str, item: shapes.Type) -> tuple[str, ...]:
         text = self._text(node, key)
         if form == "words":
-            return tuple(word.strip() for word in _BETWEEN_COMMAS.findall(text) if word.strip())
+            words = tuple(word.strip() for word in _BETWEEN_COMMAS.findall(text) if word.strip())
+            if isinstance(item, shapes.LiteralType):
+                for word in words:
+                    self._choice(Scalar(text=word, line=node.line, column=node.column), item, key)
+            return words
         try:
             return tuple(shlex.split(text))
         except ValueError as error:

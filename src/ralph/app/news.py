@@ -1,0 +1,82 @@
+"""What of a run is worth telling a person who is not watching. A fold over the journal. Pure."""
+
+from __future__ import annotations
+
+import time
+
+from ralph.app.advice import ADVICE
+from ralph.core.events import IterationEnded, IterationStarted, Paused, Record, RunEnded, WaitStarted
+from ralph.core.exit_codes import ExitCode
+from ralph.core.moves import Reason
+from ralph.core.text import one_line
+from ralph.core.verdict import Kind
+from ralph.journal.run_state import RunState
+from ralph.notify.message import Message, Moment
+
+_LONG = 60.0
+"""A shorter wait is over before anybody has read about it."""
+_MOST = 600
+
+
+class News:
+    """Feed it the records in order; it answers with messages."""
+
+    def __init__(self) -> None:
+        self._state = RunState()
+        self._questions: list[str] = []
+
+    def hear(self, record: Record) -> list[Message]:
+        self._state.add(record)
+        event, at = record.event, record.t
+        match event:
+            case IterationEnded(kind=Kind.BLOCKED, story=story, question=question):
+                self._questions.append(f"{story} asks: {question}")
+            case IterationStarted() if self._questions:  # it goes on; else the end of the run says it
+                return [self._message(Moment.BLOCKED, "a story waits for an answer", "; ".join(self._asked()), at)]
+            case WaitStarted(until=until, why=why) if until - at >= _LONG:
+                clock = time.strftime("%H:%M", time.localtime(until))
+                return [self._message(Moment.LIMIT, f"waits until {clock}", why, at)]
+            case Paused():
+                return [self._message(Moment.PAUSED, "paused", "`ralph resume` lets it go on", at)]
+            case RunEnded(reason=reason, detail=detail):
+                return [self._ended(reason, detail, at)]
+        return []
+
+    def broken_off(self, why: str, at: float) -> Message | None:
+        """The run ended without a word in its journal. None: it did not, or it had not begun."""
+        if self._state.started is None or self._state.ended is not None:
+            return None
+        return self._message(Moment.FAILED, "broke off", why, at, code=ExitCode.UNFINISHED)
+
+    def _asked(self) -> list[str]:
+        asked, self._questions = self._questions, []
+        return asked
+
+    def _ended(self, reason: Reason, detail: str, at: float) -> Message:
+        news = ADVICE[reason]
+        title = "every story is done" if reason is Reason.COMPLETE else f"stopped: {reason.value.replace('-', ' ')}"
+        text = f"{detail or news.why}\nNext: {news.next}"
+        return self._message(news.news, title, text, at, reason=reason.value, code=reason.exit_code)
+
+    def _message(
+        self, event: Moment, title: str, text: str, at: float, *, reason: str = "", code: ExitCode | None = None
+    ) -> Message:
+        state = self._state
+        started = state.started
+        name = one_line(started.name, 60) if started else ""
+        done = f"{state.done}/{state.total} stories"
+        text = "\n".join(one_line(line, _MOST) for line in text.splitlines() if line.strip())
+        return Message(
+            event=event,
+            title=f"Ralph, {name}: {title}" if name else f"Ralph: {title}",
+            text=f"{text}\n{done}" if state.total else text,
+            run=started.run if started else "",
+            plan=name,
+            workspace=started.workspace if started else "",
+            reason=reason,
+            exit_code=int(code) if code is not None else None,
+            done=state.done,
+            total=state.total,
+            cost_usd=state.cost_usd,
+            at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)),
+        )

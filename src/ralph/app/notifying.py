@@ -1,0 +1,171 @@
+"""Sends the news of a run, in the background: whatever happens to a message, the run does not notice.
+
+Each way has a thread and a short queue of its own, so that one that hangs keeps no other waiting. What did not work is
+told once for each way. At the end of the run messages get a bounded time to go out, and are then given up.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from ralph.app.news import News
+from ralph.config.schema import Notify
+from ralph.core.events import Record
+from ralph.core.text import one_line
+from ralph.host.signals import StopSignal
+from ralph.notify.message import Message, Moment, NotSent
+
+_MOST_WAITING = 20
+_AFTER_INTERRUPT = 3.0
+"""Seconds for the last messages after Ctrl-C: somebody wants the terminal back."""
+_TICK = 0.1
+
+
+class Channel(Protocol):
+    @property
+    def name(self) -> str:
+        """Without anything secret."""
+        ...
+
+    def problem(self) -> str:
+        """Why nothing can be sent this way at all, or nothing."""
+        ...
+
+    def send(self, message: Message, timeout: float, cancel: StopSignal) -> None:
+        """Raises NotSent."""
+        ...
+
+
+def channels(config: Notify, root: Path, env: Mapping[str, str]) -> list[Channel]:
+    """Those that are configured, imported when they are."""
+    found: list[Channel] = []
+    if config.desktop:
+        from ralph.notify.desktop import Desktop
+
+        found.append(Desktop(env))
+    if config.webhook:
+        from ralph.notify.webhook import Webhook
+
+        found.append(Webhook(config.webhook))
+    if config.command:
+        from ralph.notify.command import Command
+
+        found.append(Command(config.command, root, env, config.env))
+    if config.apprise:
+        from ralph.notify.apprise import Apprise
+
+        found.append(Apprise(config.apprise, env))
+    return found
+
+
+class Notifier:
+    """A listener of the journal. Leaving its context sends what is left."""
+
+    def __init__(self, ways: Sequence[Channel], config: Notify, tell: Callable[[str], None], stop: StopSignal) -> None:
+        self._lines = [_Line(way, config.timeout, tell) for way in ways]
+        self._on = frozenset(map(Moment, config.on))
+        self._timeout = config.timeout
+        self._tell = tell
+        self._stop = stop
+        self._news = News()
+
+    def __call__(self, record: Record) -> None:
+        for message in self._news.hear(record):
+            self._send(message)
+
+    def __enter__(self) -> Notifier:
+        for line in self._lines:
+            line.refuse_unfit()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception) and (message := self._news.broken_off(one_line(str(error)), time.time())):
+            self._send(message)
+        self._drain()
+
+    def _send(self, message: Message) -> None:
+        if message.event in self._on:
+            for line in self._lines:
+                line.put(message)
+
+    def _drain(self) -> None:
+        bound = _AFTER_INTERRUPT if self._stop.requested else self._timeout + 1
+        deadline = time.monotonic() + bound
+        for line in self._lines:
+            line.close()
+        while any(line.is_busy for line in self._lines) and time.monotonic() < deadline and not self._stop.urgent:
+            time.sleep(_TICK / 2)
+        for line in self._lines:
+            line.give_up()
+
+
+class _Line:
+    """One way, with its thread and its queue."""
+
+    def __init__(self, way: Channel, timeout: float, tell: Callable[[str], None]) -> None:
+        self._way = way
+        self._timeout = timeout
+        self._tell = tell
+        self._waiting: queue.Queue[Message | None] = queue.Queue(_MOST_WAITING)
+        self._cancel = StopSignal()
+        self._thread: threading.Thread | None = None
+        self._is_told = False
+        self._is_unfit = False
+
+    @property
+    def is_busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def refuse_unfit(self) -> None:
+        if problem := self._way.problem():
+            self._is_unfit = True
+            self._complain(problem)
+
+    def put(self, message: Message) -> None:
+        if self._is_unfit:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=f"notify {self._way.name}", daemon=True)
+            self._thread.start()
+        try:
+            self._waiting.put_nowait(message)
+        except queue.Full:
+            self._complain("too many messages are waiting")
+
+    def close(self) -> None:
+        if self._thread is not None:
+            try:
+                self._waiting.put_nowait(None)
+            except queue.Full:
+                self._cancel.request()
+
+    def give_up(self) -> None:
+        if self.is_busy:
+            self._complain("it did not end in time")
+            self._cancel.request()
+            assert self._thread is not None
+            self._thread.join(2.0)
+        if not self.is_busy:
+            self._cancel.close()
+
+    def _work(self) -> None:
+        while (message := self._waiting.get()) is not None and not self._cancel.requested:
+            try:
+                self._way.send(message, self._timeout, self._cancel)
+            except NotSent as error:
+                self._complain(str(error))
+            except Exception as error:  # noqa: BLE001 - nothing that happens here may disturb the run
+                self._complain(f"an error inside Ralph ({type(error).__name__})")
+
+    def _complain(self, why: str) -> None:
+        if not self._is_told:
+            self._is_told = True
+            self._tell(f"warning: no notification by {self._way.name}: {one_line(why, 200)}; the run goes on")
