@@ -11,4 +11,9 @@ def guard(history: History, limits: Limits, now: float) -> Stop | None:
     taken = now - history.started
     if not limits.max_time or taken < limits.max_time:
         return None
-    return Stop(Reason.TIME_CAP, f"{taken:.0f} s, and the run may take {limits.max_time:.0f} s")
+    return Stop(Reason.TIME_CAP, f"the run has taken {_told(taken)}, and may take {_told(limits.max_time)}")
+
+
+def _told(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60} h {minutes % 60:02} m" if minutes >= 60 else f"{minutes} m {rest:02} s"

@@ -1,0 +1,140 @@
+"""Usage limits: what was heard, how long it is believed, and whoever can be asked."""
+
+from __future__ import annotations
+
+from ralph.core.agent import Limit
+from ralph.core.events import LimitAnswered
+from ralph.core.history import History
+from ralph.core.limits import Limits, OnLimit
+from ralph.core.moves import Reason, Stop, Wait, Work
+from ralph.core.verdict import Kind
+from ralph.guards.usage import still_to_wait_for
+from support.decisions import HOUR, NOW, Told, ended, heard
+
+DAY = 24 * HOUR
+JITTER = Limits(jitter=30)
+
+
+def wait_of(run: Told) -> Wait:
+    move = run.decide()
+    assert isinstance(move, Wait), move
+    return move
+
+
+def test_the_wait_is_a_little_longer_than_the_limit_and_the_same_each_time() -> None:
+    run = Told(JITTER, run="one").say(ended(Kind.LIMIT, resets_at=NOW + HOUR))
+    first = wait_of(run)
+    assert NOW + HOUR <= first.until <= NOW + HOUR + 30
+    assert wait_of(run.wait(600)) == first
+    others = {wait_of(Told(JITTER, run=f"{n}").say(ended(Kind.LIMIT, resets_at=NOW + HOUR))).until for n in range(20)}
+    assert len(others) > 10, "not everybody comes back in the same second"
+
+
+def test_a_short_wait_is_not_made_much_longer() -> None:
+    assert wait_of(Told(JITTER).say(ended(Kind.LIMIT, resets_at=NOW + 10))).until <= NOW + 10.5
+
+
+def test_a_reset_that_is_absurdly_far_away_is_not_believed() -> None:
+    limits = Limits(longest_wait=DAY)
+    assert wait_of(Told(limits).say(ended(Kind.LIMIT, resets_at=NOW + 1e9))).until == NOW + DAY
+    run = Told(limits).say(heard(rejected=True, resets_at=NOW + 1e9), ended(Kind.LIMIT, resets_at=NOW + 1e9))
+    assert wait_of(run).until == NOW + DAY
+
+
+def test_a_limit_that_says_it_has_been_reset_already_does_not_make_a_loop() -> None:
+    run = Told()
+    waits = []
+    for _ in range(9):
+        run.say(ended(Kind.LIMIT, resets_at=NOW - 60))
+        move = run.decide()
+        waits.append(move.until - run.now if isinstance(move, Wait) else 0)
+        run.wait(waits[-1])
+        assert isinstance(run.decide(), Work)
+    assert waits == [0, 5, 15, 45, 135, 405, 900, 900, 900]
+
+
+def test_a_broken_connection_in_between_does_not_start_it_anew() -> None:
+    run = Told()
+    for _ in range(3):
+        run.say(ended(Kind.LIMIT, resets_at=NOW - 60)).wait(HOUR).say(ended(Kind.TRANSPORT)).wait(HOUR)
+    assert run.history.limits_in_a_row == 3
+    assert run.history.transport == 3
+    assert run.say(ended(Kind.REJECTED)).history.limits_in_a_row == run.history.transport == 0
+
+
+def test_an_agent_that_says_nothing_of_a_reset_is_waited_for_a_while() -> None:
+    assert wait_of(Told().say(ended(Kind.LIMIT))).until == NOW + Limits().unknown_reset_wait
+
+
+def test_a_limit_that_is_heard_of_after_finished_work_is_waited_for_too() -> None:
+    run = Told().say(ended(Kind.ACCEPTED)).say(heard(rejected=True, resets_at=NOW + 100))
+    assert wait_of(run).until == NOW + 100
+
+
+def test_an_agent_that_has_worked_since_shows_that_the_limit_has_gone() -> None:
+    run = Told().say(heard(rejected=True, resets_at=NOW + HOUR)).wait(60).say(ended(Kind.ACCEPTED))
+    assert isinstance(run.decide(), Work)
+
+
+def test_news_that_it_is_allowed_again_is_believed() -> None:
+    run = Told().say(heard(rejected=True, resets_at=NOW + HOUR), heard(resets_at=NOW + HOUR, used=0.2))
+    assert isinstance(run.decide(), Work)
+
+
+def test_at_a_share_of_the_window_no_new_work_starts() -> None:
+    used = [heard(resets_at=NOW + HOUR, used=0.85)]
+    assert isinstance(Told(Limits(limit_share=1)).say(*used).decide(), Work)
+    assert isinstance(Told(Limits(limit_share=0.9)).say(*used).decide(), Work)
+    move = wait_of(Told(Limits(limit_share=0.8)).say(*used))
+    assert (move.until, move.why) == (NOW + HOUR, "85% of the five-hour limit is used, and no new work starts at 80%")
+    stop = Told(Limits(limit_share=0.8, on_limit=OnLimit.EXIT)).say(*used).decide()
+    assert isinstance(stop, Stop)
+    assert stop.reason is Reason.USAGE_LIMIT
+
+
+def test_each_window_counts_for_itself_and_the_longest_wait_wins() -> None:
+    week = heard("seven_day", resets_at=NOW + DAY, used=0.9)
+    run = Told(Limits(limit_share=0.8)).say(week, heard(resets_at=NOW + HOUR, used=0.95))
+    assert wait_of(run).until == NOW + DAY
+    assert "seven-day" in wait_of(run).why
+
+
+def test_a_window_that_has_been_reset_is_forgotten() -> None:
+    run = Told(Limits(limit_share=0.8)).say(heard(resets_at=NOW + HOUR, used=0.95)).wait(HOUR)
+    assert isinstance(run.decide(), Work)
+
+
+def test_whoever_is_asked_is_asked_once() -> None:
+    run = Told(Limits(on_limit=OnLimit.ASK)).say(ended(Kind.LIMIT, resets_at=NOW + HOUR))
+    assert wait_of(run).ask
+    assert not wait_of(run.say(LimitAnswered("wait"))).ask
+    assert not wait_of(run.say(LimitAnswered("nobody"))).ask
+    stop = run.say(LimitAnswered("exit")).decide()
+    assert isinstance(stop, Stop)
+    assert stop.reason.exit_code == 2
+
+
+def test_an_answer_is_about_one_limit_only() -> None:
+    run = Told(Limits(on_limit=OnLimit.ASK)).say(ended(Kind.LIMIT, resets_at=NOW + 10), LimitAnswered("wait")).wait(10)
+    assert wait_of(run.say(ended(Kind.LIMIT, resets_at=NOW + HOUR))).ask
+
+
+def test_a_new_run_waits_for_what_the_one_before_has_heard() -> None:
+    run = Told(heard=(Limit(True, NOW + HOUR, "five_hour"),))
+    assert wait_of(run).until == NOW + HOUR
+    assert isinstance(run.wait(HOUR).decide(), Work)
+
+
+def test_what_is_left_to_wait_for_is_handed_on_until_it_is_over() -> None:
+    run = Told().say(heard(rejected=True, resets_at=NOW + HOUR), ended(Kind.LIMIT, resets_at=NOW + HOUR))
+    assert {limit.resets_at for limit in still_to_wait_for(run.history, Limits(), NOW + 60)} == {NOW + HOUR}
+    assert not list(still_to_wait_for(run.history, Limits(), NOW + HOUR))
+    worked = run.wait(HOUR / 2).say(ended(Kind.ACCEPTED)).history
+    assert not [limit for limit in still_to_wait_for(worked, Limits(), run.now) if limit.rejected]
+    assert not list(still_to_wait_for(History(), Limits(), NOW))
+
+
+def test_a_wait_that_the_run_would_not_live_to_see_is_not_begun() -> None:
+    stop = Told(Limits(max_time=HOUR)).say(ended(Kind.LIMIT, resets_at=NOW + 2 * HOUR)).decide()
+    assert isinstance(stop, Stop)
+    assert stop.reason is Reason.TIME_CAP
