@@ -51,14 +51,15 @@ def compose(
     fitted, ids = fit(plan, form.NAME, sample.order, form.STATES, sample.reviewed)
     phases = {ids[story_id]: phase for story_id, phase in (phases or {}).items() if phase}
     if write := _WRITERS.get(form.NAME):
-        fitted = _plainly(fitted, form)
+        fitted = plainly(fitted, form)
         source = write(fitted, phases).encode()
     else:
         source = _edited(scaffold, sample, fitted, form, exact=exact)
     return Composed(source, _checked(source, fitted, form, ref), ids)
 
 
-def _plainly(plan: Plan, form: Layout) -> Plan:
+def plainly(plan: Plan, form: Layout) -> Plan:
+    """The plan with texts that the layout can say: Markdown cannot say every one."""
     if not NEEDS.get(form.NAME, Needs()).plain_text:
         return plan
     write = _WRITERS[form.NAME]

@@ -1,0 +1,32 @@
+"""Which stories of a plan were imported, and from where: kept in the state folder, because an agent may rewrite notes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import msgspec
+
+from ralph.app.workspace import plan_state
+from ralph.core.errors import BadData
+from ralph.core.ports import PlanRef
+from ralph.host.files import make_folder, read_bytes, write_bytes
+
+_FILE = "imported.json"
+
+
+def read_record(ref: PlanRef, env: Mapping[str, str]) -> dict[str, str]:
+    """Key → story of everything that was ever imported. A damaged record is no reason to stop: notes have it too."""
+    path = plan_state(ref, env) / _FILE
+    if not os.path.lexists(path):
+        return {}
+    try:
+        return msgspec.json.decode(read_bytes(path), type=dict[str, str])
+    except (BadData, msgspec.DecodeError):
+        return {}
+
+
+def write_record(ref: PlanRef, env: Mapping[str, str], record: Mapping[str, str]) -> None:
+    path = plan_state(ref, env) / _FILE
+    make_folder(path.parent, private=True)
+    write_bytes(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")

@@ -1,0 +1,58 @@
+"""What was found in a source: pieces of work that are not stories of a plan yet."""
+
+from __future__ import annotations
+
+import hashlib
+
+from msgspec import Struct
+
+from ralph.core.plan import State
+from ralph.core.problems import Place, Problem, Severity
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    key: str
+    """What tells it apart for good, in every import of the same source, e.g. `github:acme/shop#12`."""
+    title: str
+    description: str = ""
+    criteria: tuple[str, ...] = ()
+    priority: float = 0
+    """1 is the highest; 0: the source does not say."""
+    depends_on: tuple[str, ...] = ()
+    """Keys."""
+    state: State = State.TODO
+    why: str = ""
+    """Why it is blocked."""
+    notes: str = ""
+    verify: tuple[str, ...] = ()
+    phase: str = ""
+    """The heading, milestone or epic that it is part of."""
+    ref: str = ""
+    line: int = 0
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    kind: str
+    file: str
+    items: tuple[Item, ...]
+    name: str = ""
+    """What the source calls itself."""
+    verify: tuple[str, ...] = ()
+    """Commands that prove all of it."""
+    problems: tuple[Problem, ...] = ()
+    """What was left out or not understood, with its place."""
+
+
+def remark(code: str, message: str, file: str, line: int | None, hint: str = "", *, path: str = "") -> Problem:
+    return Problem(code, message, Place(file, line or None, path=path), hint, Severity.WARNING)
+
+
+def text_key(kind: str, file: str, *words: str) -> str:
+    """A key for something that has no id of its own: by the words that name it, and where they are."""
+    digest = hashlib.sha256("\0".join(words).encode(errors="replace")).hexdigest()[:10]
+    return plain_key(f"{kind}:{file.rpartition('/')[2] or '-'}#{digest}")
+
+
+def plain_key(text: str) -> str:
+    """A key is one word, so that it can be found again in a story's notes."""
+    return "_".join(text.split())
