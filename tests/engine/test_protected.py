@@ -24,7 +24,7 @@ def shop(folder: Path, *patterns: str, **config: Any) -> Proven:
 
 def saved(made: Proven) -> str:
     """The one place that the people are told of."""
-    found = {ref for ended in made.ended() for notice in ended.notices for ref in RESCUE.findall(notice)}
+    found: set[str] = {ref for ended in made.ended() for notice in ended.notices for ref in RESCUE.findall(notice)}
     assert len(found) == 1, [ended.notices for ended in made.ended()]
     return found.pop()
 

@@ -89,6 +89,12 @@ class Proven:
         assert done.code < 64, done.err
         return done
 
+    def start(self, *arguments: str, **stories: Any) -> subprocess.Popen[bytes]:
+        """In the background."""
+        command = [sys.executable, "-m", "ralph", "run", "--plain", "--trust"]
+        command += ["--agent-script", str(self.script(**stories)), *arguments]
+        return subprocess.Popen(command, cwd=self.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
     def ask(self, *arguments: str, env: Mapping[str, str] | None = None) -> Completed:
         return ralph_here(*arguments, cwd=self.root, env=env)
 

@@ -94,6 +94,10 @@ class Checks:
         chosen = choose(self._config, plan, story, "story")
         return tuple(self._compared(check, r) for check, r in zip(chosen, self._run_all(chosen), strict=False))
 
+    def passed_before(self, result: CheckResult) -> bool:
+        """It is known to have passed when it was last accepted, or at the start."""
+        return any(passed for (command, _), passed in self._before.items() if command == result.command)
+
     def _run_all(self, chosen: Sequence[ChosenCheck]) -> tuple[CheckResult, ...]:
         results = []
         for check in chosen:

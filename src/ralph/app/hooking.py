@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from ralph.checks.tamper.globs import spellings
 from ralph.app.desk import WorkspaceDesk
+from ralph.checks.tamper.globs import spellings
 from ralph.config.schema import Config
 from ralph.core.ports import HookFiles, Locations, PlanRef
 from ralph.engine.ground import Attempt

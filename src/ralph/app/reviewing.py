@@ -44,6 +44,11 @@ class Reviewing:
             self._run = record.event.run
         self._trails = follow(self._trails, record.event)
 
+    def spans(self, story: str) -> list[tuple[str, str]]:
+        """Of each stretch of commits that was kept for a story that is not done yet: the one before it, its last."""
+        trail = self._trails.stories.get(story) or self._earlier(story) or Trail()
+        return [(span.base, span.commit) for span in trail.spans]
+
     def matter(self, story: Story | None, reviewer: str) -> Matter:
         if story is None:
             return Matter()

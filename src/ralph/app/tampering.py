@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from ralph.app.swapping import Keep, swapped
 from ralph.checks.tamper.driver import only_the_driver_changed
 from ralph.checks.tamper.examine import FileChange, examine, tests_to_put_back
 from ralph.core.evidence import CheckResult
@@ -14,7 +16,6 @@ from ralph.core.suspicion import Suspicion
 from ralph.core.text import one_line
 from ralph.host.git import git
 from ralph.host.repo import Repo
-from ralph.host.restoring import write_files
 from ralph.host.shadow import Shadow
 from ralph.host.trees import Changed, changes
 
@@ -23,6 +24,9 @@ _LARGEST = 1_000_000
 
 _ABOUT_THE_CODE = frozenset({"test-detected", "answers-hard-coded", "warnings-silenced"})
 """Findings in the code under test: putting that back would undo the work itself."""
+
+_STORY_DECIDES = frozenset({"expected-edited", "test-removed", "test-file-deleted", "snapshot-edited"})
+"""Findings that are not grave only because the story asks for the change."""
 
 RunChecks = Callable[[], tuple[CheckResult, ...]]
 
@@ -58,6 +62,11 @@ def _blobs(repo: Repo, names: list[str]) -> dict[str, bytes]:
     return found
 
 
+def words_of(story: Story | None) -> str:
+    """What a story asks for, as far as an agent cannot have written it. Its notes are the agent's."""
+    return "\n".join((story.title, story.description, *story.criteria)) if story else ""
+
+
 def suspicions(
     repo: Repo,
     shadow: Shadow,
@@ -69,15 +78,15 @@ def suspicions(
     run_checks: RunChecks,
     *,
     weigh: bool = False,
+    keep: Keep = contextlib.nullcontext,
 ) -> tuple[Suspicion, ...]:
     """What is doubtful between two trees. `run_checks` is called while tests that were edited are as they were.
 
-    `weigh`: also find out whether the checks pass only because of what is doubtful.
+    `weigh`: also find out whether the checks pass only because of what is doubtful. `keep` holds the work meanwhile.
     """
     found = changes(repo, before, after)
     files = file_changes(repo, found)
-    words = "\n".join((story.title, story.description, *story.criteria, story.notes)) if story else ""
-    listed = examine(files, story_text=words, check_commands=commands, protected=protected)
+    listed = examine(files, story_text=words_of(story), check_commands=commands, protected=protected)
     doubts = [Suspicion(f.code, f.path, f.message, f.line, f.severity == "high") for f in listed]
     grave = [doubt for doubt in doubts if doubt.is_grave]
     if grave and not weigh:
@@ -85,35 +94,22 @@ def suspicions(
     wanted = {*tests_to_put_back(files), *(doubt.path for doubt in grave if doubt.code not in _ABOUT_THE_CODE)}
     if not wanted:
         return tuple(doubts)
-    shown = _with_old_files(shadow, [change for change in found if change.path in wanted], run_checks)
+    shown = _with_old_files(shadow, [change for change in found if change.path in wanted], run_checks, keep)
     is_unasked = bool(grave) or any(only_the_driver_changed(file) for file in files if file.path in wanted)
+    if shown and not is_unasked and wanted <= {f.path for f in listed if f.code in _STORY_DECIDES}:
+        shown = [replace(doubt, is_grave=False) for doubt in shown]  # the story's own words tell it apart
     if shown and is_unasked:
         return tuple(replace(doubt, is_decisive=doubt.is_grave) for doubt in (*doubts, *shown))
     return (*doubts, *shown)
 
 
-def _with_old_files(shadow: Shadow, edited: list[Changed], run_checks: RunChecks) -> list[Suspicion]:
-    """An edited expectation shows as a failure of the test as it was. The agent's version is put back in any case."""
-    _remove(shadow, edited, "A")
-    write_files(shadow, [_backwards(change) for change in edited if change.status != "A"])
-    try:
+def _with_old_files(shadow: Shadow, edited: list[Changed], run_checks: RunChecks, keep: Keep) -> list[Suspicion]:
+    """An edited expectation shows as a failure of the test as it was."""
+    with swapped(shadow, edited, keep):
         results = run_checks()
-    finally:
-        write_files(shadow, [change for change in edited if change.status != "D"])
-        _remove(shadow, edited, "D")
     failing = [result for result in results if result.required and not result.passed]
     paths = ", ".join(one_line(change.path, 60) for change in edited[:3])
     return [
         Suspicion("edited-expectation", edited[0].path, f"{result.name!r} fails with {paths} as it was before")
         for result in failing[:3]
     ]
-
-
-def _remove(shadow: Shadow, edited: list[Changed], status: str) -> None:
-    for change in edited:
-        if change.status == status:
-            (shadow.root / change.path).unlink(missing_ok=True)
-
-
-def _backwards(change: Changed) -> Changed:
-    return Changed(change.path, "M", change.new_mode, change.old_mode, change.new_id, change.old_id, change.raw)

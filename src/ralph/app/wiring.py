@@ -211,6 +211,21 @@ def make_ground(
             config.protected,
             run_checks,
             weigh=config.tamper == "review" and config.review.enabled,
+            name=f"{spec.run}/{attempt.number}",
+        )
+
+    def vacuous(attempt: Attempt, inspection: Inspection) -> tuple[str, ...]:
+        story = attempt.story
+        if config.tests == "any" or story is None:
+            return ()
+        return work_tree.vacuous(
+            attempt.checkpoint,
+            inspection.tree,
+            story,
+            reviewing.spans(story.id),
+            lambda: checks.run_quietly(attempt.reading.plan, story),
+            checks.passed_before,
+            f"{spec.run}/{attempt.number}",
         )
 
     return Ground(
@@ -240,6 +255,7 @@ def make_ground(
         check=checks,
         run_command=checks.run_command,
         suspect=suspect,
+        vacuous=vacuous,
         tamper=Tamper(config.tamper),
         review=config.review.enabled,
         review_cap=config.review.cap,

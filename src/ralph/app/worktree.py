@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import put_back_lost
 from ralph.host.repo import Repo, is_in_place, still_the_same
-from ralph.host.rescue import roll_back, save
+from ralph.host.rescue import drop, roll_back, save
 from ralph.host.restoring import restore_some
 from ralph.host.shadow import shadow_of
 from ralph.host.signals import StopSignal
@@ -115,16 +117,43 @@ class GitWorkTree:
         run_checks: Callable[[], tuple[CheckResult, ...]],
         *,
         weigh: bool = False,
+        name: str = "",
     ) -> tuple[Suspicion, ...]:
         from ralph.app.tampering import suspicions  # only what would be accepted is looked at
 
-        def check() -> tuple[CheckResult, ...]:
-            self._inspected = ""  # files were put back, and the private index knows
-            return run_checks()
-
-        before = _checkpoint(checkpoint).tree
+        before, keep = _checkpoint(checkpoint), partial(self._kept, checkpoint, name)
         shadow = shadow_of(self._repo, self._index)
-        return suspicions(self._repo, shadow, before, tree, story, commands, protected, check, weigh=weigh)
+        return suspicions(
+            self._repo, shadow, before.tree, tree, story, commands, protected, run_checks, weigh=weigh, keep=keep
+        )
+
+    def vacuous(
+        self,
+        checkpoint: dict[str, Any],
+        tree: str,
+        story: Story,
+        spans: Iterable[tuple[str, str]],
+        run_checks: Callable[[], tuple[CheckResult, ...]],
+        passed_before: Callable[[CheckResult], bool],
+        name: str,
+    ) -> tuple[str, ...]:
+        """Why new tests prove nothing. `spans`: what earlier iterations of the story committed."""
+        from ralph.app.failing_first import objections, whole_story  # few runs ask for it
+        from ralph.app.tampering import words_of
+
+        found = whole_story(self._repo, _checkpoint(checkpoint).tree, tree, spans)
+        shadow, keep = shadow_of(self._repo, self._index), partial(self._kept, checkpoint, name)
+        return objections(self._repo, shadow, found, words_of(story), run_checks, passed_before, keep)
+
+    @contextlib.contextmanager
+    def _kept(self, checkpoint: dict[str, Any], name: str) -> Iterator[None]:
+        """While other versions of files are in place: should the loop be killed, the rescue has the work."""
+        self._inspected = ""  # the private index comes to know the other versions
+        message = "ralph: the work as it was before its checks were tried on other versions of files"
+        saved = save(self._repo, name, self._index, _checkpoint(checkpoint), message) if name else None
+        yield
+        if saved is not None:  # not after an error: then somebody has to undo the iteration, and needs it
+            drop(self._repo, name)
 
     def put_back(
         self, checkpoint: dict[str, Any], is_protected: Callable[[str], bool], name: str, *, also_new: bool = True

@@ -71,6 +71,7 @@ KEYS = (
     "push",
     "baseline",
     "tamper",
+    "tests",
     "canary",
     "rollback",
 )

@@ -305,6 +305,10 @@ class Config(Section, frozen=True):
         Literal["review", "reject", "off"],
         key("What follows when tests or checks were weakened: a review, or rejection.", "--tamper", metavar="POLICY"),
     ] = "review"
+    tests: Annotated[
+        Literal["any", "must-fail-first"],
+        key("Whether new tests have to fail on the code as it was before the story.", "--tests", metavar="POLICY"),
+    ] = "any"
     require_commit: Annotated[bool, key("Let the agent stop only when it has committed its work itself.")] = False
     protected: Annotated[Words, key("Further files and folders that the agent does not edit.")] = ()
     checks: Annotated[tuple[Check, ...], key("Commands the loop runs to prove a story.")] = ()
@@ -318,10 +322,10 @@ class Config(Section, frozen=True):
     branch: Branch = Branch()
     archive: Archive = Archive()
     guard: Guard = Guard()
+    notify: Notify = Notify()
     budget: Budget = Budget()
 
 
 def all_checks(config: Config) -> tuple[Check, ...]:
-    notify: Notify = Notify()
     """The checks of both spellings, in the order they are run."""
     return (*(Check(name=name, command=command) for name, command in config.quality_checks.items()), *config.checks)

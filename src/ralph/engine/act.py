@@ -104,9 +104,11 @@ def _evidence(
         interrupted = ground.stop.requested
     passed = all(check.passed for check in checks if check.required)
     doubts: tuple[Suspicion, ...] = ()
+    objections: tuple[str, ...] = ()
     if changed and passed and not interrupted and attempt.mode is not Mode.REVIEW:
         # Only what would be accepted is worth a second look.
         doubts = ground.suspect(attempt, inspection)
+        objections = ground.vacuous(attempt, inspection)
         interrupted = ground.stop.requested
     required = [check.passed for check in checks if check.required]
     return Evidence(
@@ -123,6 +125,7 @@ def _evidence(
         waiting=request.waiting,
         checks=checks,
         suspicions=doubts,
+        objections=objections,
         tamper=ground.tamper,
         passed_before=all(required) if required and not changed else None,
         answer=request.review if attempt.mode is Mode.REVIEW else None,

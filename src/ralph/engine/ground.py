@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ralph.core.control import Wish
 from ralph.core.agent import Outcome
+from ralph.core.control import Wish
 from ralph.core.events import AnyEvent
 from ralph.core.evidence import CheckResult, Ended
 from ralph.core.guard import Guard
@@ -194,6 +194,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     run_command: Callable[..., CheckResult]
     suspect: Callable[[Attempt, Inspection], tuple[Suspicion, ...]]
     """What makes the word of passing checks doubtful."""
+    vacuous: Callable[[Attempt, Inspection], tuple[str, ...]]
+    """Why new tests prove nothing. Nothing: they do, or nobody asks."""
     tamper: Tamper
     review: bool
     review_cap: int
