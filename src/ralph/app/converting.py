@@ -18,7 +18,7 @@ from msgspec import Struct
 from ralph.app.active_runs import claim
 from ralph.app.archive_summary import Dates
 from ralph.app.archiving import Shelved, owns_its_folder, remove, shelve
-from ralph.app.import_record import read_record, write_record
+from ralph.app.import_record import read_imports, write_imports
 from ralph.app.placing import Existing, NewFile, Placed, place
 from ralph.app.scaffold import (
     Request,
@@ -156,8 +156,8 @@ def _convert(
     except BaseException:
         shutil.rmtree(shelved.path, ignore_errors=True)
         raise
-    if record := read_record(old, env):
-        write_record(new, env, {key: report.ids.get(story, story) for key, story in record.items()})
+    if record := read_imports(old, env):
+        write_imports(new, env, {key: report.ids.get(story, story) for key, story in record.items()})
     gone = _going(shelved, old, new)
     remove(old, gone)
     (plan_state(old, env) / "beside.json").unlink(missing_ok=True)

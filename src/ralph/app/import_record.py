@@ -1,4 +1,4 @@
-"""Which stories of a plan were imported, and from where: kept in the state folder, because an agent may rewrite notes."""
+"""Which stories of a plan were imported, and from where. In the state folder: an agent may rewrite notes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ralph.host.files import make_folder, read_bytes, write_bytes
 _FILE = "imported.json"
 
 
-def read_record(ref: PlanRef, env: Mapping[str, str]) -> dict[str, str]:
+def read_imports(ref: PlanRef, env: Mapping[str, str]) -> dict[str, str]:
     """Key → story of everything that was ever imported. A damaged record is no reason to stop: notes have it too."""
     path = plan_state(ref, env) / _FILE
     if not os.path.lexists(path):
@@ -26,7 +26,7 @@ def read_record(ref: PlanRef, env: Mapping[str, str]) -> dict[str, str]:
         return {}
 
 
-def write_record(ref: PlanRef, env: Mapping[str, str], record: Mapping[str, str]) -> None:
+def write_imports(ref: PlanRef, env: Mapping[str, str], record: Mapping[str, str]) -> None:
     path = plan_state(ref, env) / _FILE
     make_folder(path.parent, private=True)
     write_bytes(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ralph.app.import_record import read_record, write_record
+from ralph.app.import_record import read_imports, write_imports
 from ralph.app.last_run import is_at_work
 from ralph.app.linting import has_checks
 from ralph.app.project_files import RealTree
@@ -144,7 +144,7 @@ def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, 
     store = store_for(ref, env)
     loaded = store.load()
     plan = loaded.plan
-    record = read_record(ref, env)
+    record = read_imports(ref, env)
     there = {**{key: s for key, s in record.items() if plan.story(s)}, **sources_in(plan)}
     items, skipped, settled = _chosen(wish, batches, record, there)
     if not items:
@@ -179,7 +179,7 @@ def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, 
     )
     if not wish.dry:
         _written(lambda: store.save(loaded, changes, made.why), ref)
-        write_record(ref, env, record | made.keys)
+        write_imports(ref, env, record | made.keys)
     return report
 
 
@@ -228,7 +228,7 @@ def _start(wish: Wish, batches: list[Batch], env: Mapping[str, str]) -> Imported
     )
     if loaded.sidecar.stories:
         beside.write(plan_state(ref, env) / "beside.json", loaded.sidecar)
-    write_record(ref, env, made.keys)
+    write_imports(ref, env, made.keys)
     return msgspec.structs.replace(report, made=started.placed.touched, warnings=started.warnings)
 
 
