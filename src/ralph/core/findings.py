@@ -121,7 +121,8 @@ def hear(ledger: Ledger, findings: Sequence[Finding], reviewer: str, review: int
         entries[entries.index(known)] = _raised(known, finding, reviewer, review)
     closed = [_close(entry) if _lapses(entry, asked, reviewer) else entry for entry in entries]
     has_moved = ledger.has_moved or is_new or before != {*asked, *refused}
-    return Heard(Ledger(tuple(closed), (*ledger.heard, reviewer), has_moved), tuple(asked), tuple(refused))
+    turned_away = tuple(name for name in refused if name not in asked)
+    return Heard(Ledger(tuple(closed), (*ledger.heard, reviewer), has_moved), tuple(asked), turned_away)
 
 
 def _raised(known: Entry, finding: Finding, reviewer: str, review: int) -> Entry:
