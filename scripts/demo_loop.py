@@ -15,13 +15,13 @@ EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "demo"
 INTRODUCTION = """\
 A project with five stories, real tests, and an agent that plays a script instead of asking a model:
 
-  US-001  goes well
+  US-001  passes every check, and its reviewer still finds something
   US-002  is said to be done, and nothing was done
   US-003  breaks a test that was there before
   US-004  runs into the usage limit of the account, for a few seconds
   US-005  is finished, and then the agent hangs
 
-Ralph believes none of it. It runs the tests itself.
+Ralph believes none of it. It runs the tests itself, and has each story reviewed in a fresh session.
 """
 
 
@@ -56,6 +56,7 @@ def demo(folder: Path, *, plain: bool) -> int:
         ["git", "log", "--oneline", "--reverse"],
         ["git", "status", "--short"],
         ["ralph", "rescue", "list"],
+        ["ralph", "stats"],
     ):
         show(" ".join(command))
         real = [sys.executable, "-m", *command] if command[0] == "ralph" else command

@@ -1,4 +1,4 @@
-"""Makes docs/demo.svg: the screen of `scripts/demo --plain`, as a terminal would show it."""
+"""Makes docs/demo.svg: the run of `scripts/demo --plain` up to its summary, as a terminal would show it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ WIDTH = 112
 def main() -> None:
     text = recorded([sys.executable, str(ROOT / "scripts" / "demo_loop.py"), "--plain"])
     start = text.index("$ ralph run")
+    end = text.index("$ git log")
     with Path(os.devnull).open("w") as nowhere:
         console = Console(record=True, width=WIDTH, file=nowhere, force_terminal=True, color_system="standard")
-        for line in text[start - 4 :].splitlines():
+        for line in text[start - 4 : end - 4].rstrip().splitlines():
             console.print(
                 Text.from_ansi(re.sub(r"\b\d{8}-\d{6}-[0-9a-f]{4}\b", "20260115-213000-5eed", line)), no_wrap=True
             )

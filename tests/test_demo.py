@@ -1,0 +1,33 @@
+"""The demo's first story shows the whole review cycle."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.cli import ralph
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "demo"
+
+
+@pytest.mark.usefixtures("git_identity")
+def test_its_first_story_is_implemented_reviewed_fixed_and_approved(tmp_path: Path) -> None:
+    project = tmp_path / "textkit"
+    shutil.copytree(EXAMPLE, project)
+    script = project / "script.yaml"
+    script.write_text(script.read_text().replace("pace: 0.1", "pace: 0"))
+    for command in ("init -q -b main", "add -A", "commit -qm start"):
+        subprocess.run(["git", *command.split()], cwd=project, check=True)
+    done = ralph("run", "--json", "--trust", "-n", "4", cwd=project)
+    events = [json.loads(line)["event"] for line in done.out.splitlines()]
+    ended = [event for event in events if event["type"] == "IterationEnded"]
+    assert [(event["story"], event["mode"], event["kind"]) for event in ended] == [
+        ("US-001", mode, "accepted") for mode in ("implement", "review", "fix", "review")
+    ]
+    assert ended[1]["headline"].startswith("changes requested: one criterion is not met")
+    assert ended[3]["completes"]
+    assert "1 closed" in ralph("stats", cwd=project).out
