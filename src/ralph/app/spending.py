@@ -102,7 +102,7 @@ class Till:
             if self._budget.is_set:
                 raise
             yield from self._tell_once(str(error))
-            book = Book(local_day)
+            book, is_first = Book(local_day), False
         if is_first:
             yield from self._close_dead(book, now)
         yield from self._spent(book, now, is_first)
