@@ -319,3 +319,25 @@ def test_the_quit_key_pauses_and_lets_go_on(project: LoopProject) -> None:
     assert terminal.end() == 0, terminal.text[-2000:]
     assert "goes on after" in terminal.text
     assert [event.by for event in project.events() if isinstance(event, Asked)] == ["Ctrl-\\", "Ctrl-\\"]
+
+
+def test_a_complete_file_does_not_end_a_run_with_open_stories(project: LoopProject) -> None:
+    let_go(project)
+    (project.root / ".ralph/COMPLETE").touch()
+    done = run_ralph(project)
+    assert done.code == 0
+    assert done.out.count(".ralph/COMPLETE says that all work is done, but there are open stories") == 1
+    assert not (project.root / ".ralph/COMPLETE").exists()
+
+
+def test_a_waiting_file_ends_a_run_before_its_next_iteration(project: LoopProject) -> None:
+    with running(project) as process:
+        wait_for(lambda: is_at_work(project))
+        ask(project, "pause")
+        let_go(project)
+        wait_for(lambda: seen(project, Paused))
+        (project.root / ".ralph/WAITING").write_text("Look at the colours\n")
+        ask(project, "resume")
+        done = finish(process)
+    assert done.code == 3
+    assert project.events()[-1] == RunEnded(Reason.WAITING, "Look at the colours")

@@ -53,6 +53,9 @@ class WorkspaceDesk:
         make_folder(self._waiting.parent)
         write_text(self._waiting, text.rstrip() + "\n")
 
+    def says_complete(self) -> bool:
+        return self._complete.is_file()
+
     def answered(self) -> None:
         """A person has answered: the run may go on."""
         self._remove(self._waiting)

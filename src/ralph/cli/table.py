@@ -25,6 +25,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "proof": Entry("ralph.cli.proof", "show why a story counts as done"),
         "audit": Entry("ralph.cli.audit", "derive every `done` anew, and say what still holds"),
         "log": Entry("ralph.cli.log", "show what happened in a run"),
+        "explain": Entry("ralph.cli.explain", "tell why a run ended, and what to do"),
         "runs": Entry("ralph.cli.runs", "list the runs of this workspace"),
         "stats": Entry("ralph.cli.stats", "show attempts, verdicts and reviews in figures"),
         "cost": Entry("ralph.cli.cost", "show what runs have cost, and what it may take to finish"),

@@ -132,6 +132,10 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """One iteration under way."""
 
     number: int
+    def says_complete(self) -> bool:
+        """Whether a file COMPLETE is there, from whomever."""
+        ...
+
     work: Work
     story: Story | None
     attempt: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ralph.core.events import IterationStarted
+from ralph.core.events import IterationStarted, Noted
 from ralph.core.moves import Work
 from ralph.core.plan import Mode, Story
 from ralph.core.ports import Reading
@@ -18,6 +18,9 @@ AFTER = "plan.after"
 def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int) -> Attempt:
     story = reading.plan.story(work.story) if work.story else None
     write_bytes(ground.folder / BEFORE, ground.book.dump(reading), mode=0o600)
+    if ground.desk.says_complete():
+        told = ".ralph/COMPLETE says that all work is done, but there are open stories: the file is removed"
+        ground.journal.write(Noted(told, warning=True))
     ground.desk.clear()
     checkpoint = ground.tree.checkpoint()
     attempt = Attempt(

@@ -1,0 +1,143 @@
+"""Why a run ended, in plain words, with the evidence for it and what to do. Read from its journal. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from ralph.app.advice import ADVICE
+from ralph.core.events import IterationEnded, Judged, Proved, Record
+from ralph.core.evidence import CheckResult
+from ralph.core.history import History, fold
+from ralph.core.limits import Limits
+from ralph.core.plan import State
+from ralph.core.verdict import Kind
+from ralph.journal.run_state import RunState
+
+_LAST = 5
+_TAIL = 12
+_KILLED = "It was killed, or its machine went down: there is no last word in its journal."
+_NEXT_KILLED = "`ralph run` finishes or undoes what it left open, then goes on"
+
+
+class Past(Struct, frozen=True):
+    """One iteration, as far as it explains anything."""
+
+    iteration: int
+    mode: str
+    story: str
+    verdict: Kind
+    headline: str
+
+
+class Counter(Struct, frozen=True):
+    what: str
+    count: int
+    most: int
+    """0: no limit."""
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    run: str
+    plan: str
+    state: str
+    """ended, at work, paused, or killed."""
+    reason: str = ""
+    exit_code: int | None = None
+    why: str
+    detail: str = ""
+    next: str
+    seconds: float
+    done: int
+    total: int
+    last: tuple[Past, ...] = ()
+    failing: tuple[CheckResult, ...] = ()
+    """The checks that failed last, with the ends of their outputs."""
+    counters: tuple[Counter, ...] = ()
+    stuck: dict[str, str] = {}
+    """Stories that are failed, blocked or waiting, and why."""
+    rescues: tuple[str, ...] = ()
+
+
+def explain(records: Iterable[Record], *, is_alive: bool) -> Explanation:
+    state, history, limits = RunState(), History(), Limits()
+    failing: tuple[CheckResult, ...] = ()
+    for record in records:
+        state.add(record)
+        history = fold(history, record.event, record.t)
+        failing = _failing(record, failing)
+    if state.started is not None:
+        limits = state.started.limits
+    reason = state.ended.reason if state.ended else None
+    standing, why, what_next = _standing(state, is_alive)
+    return Explanation(
+        run=state.started.run if state.started else "",
+        plan=state.started.name if state.started else "",
+        state=standing,
+        reason=reason.value if reason else "",
+        exit_code=int(reason.exit_code) if reason else None,
+        why=why,
+        detail=state.ended.detail if state.ended else "",
+        next=what_next,
+        seconds=round(state.now - state.started_at, 3),
+        done=state.done,
+        total=state.total,
+        last=tuple(map(_past, list(state.iterations)[-_LAST:])),
+        failing=failing,
+        counters=tuple(_counters(history, limits)),
+        stuck=_stuck(state, history),
+        rescues=tuple(state.rescues[-_LAST:]),
+    )
+
+
+def _standing(state: RunState, is_alive: bool) -> tuple[str, str, str]:
+    if state.ended is not None:
+        advice = ADVICE[state.ended.reason]
+        return "ended", advice.why, advice.next
+    if not is_alive:
+        return "killed", _KILLED, _NEXT_KILLED
+    if state.paused_since is not None:
+        return "paused", "It has not ended: a person has paused it.", "`ralph resume` lets it go on"
+    doing = "It has not ended: it is at work."
+    if state.waiting is not None:
+        doing = f"It has not ended: it waits. {state.waiting.why}."
+    elif state.current is not None:
+        doing = f"It has not ended: iteration {state.current.iteration} works on {state.current.story or 'setting up'}."
+    return "at work", doing, "`ralph log --follow` shows it; `ralph pause` and `ralph stop` talk to it"
+
+
+def _failing(record: Record, before: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:
+    """The failures of the latest look at the checks; one that passes all of them makes the earlier ones history."""
+    match record.event:
+        case Judged(evidence=evidence) if evidence.checks:
+            results: tuple[CheckResult, ...] = evidence.checks
+        case Proved(results=results) if results:
+            pass
+        case _:
+            return before
+    return tuple(check for check in results if check.required and not check.passed)
+
+
+def _past(event: IterationEnded) -> Past:
+    return Past(event.iteration, event.mode.value, event.story, event.kind, event.headline)
+
+
+def _counters(history: History, limits: Limits) -> Iterator[Counter]:
+    yield Counter("iterations", history.iterations, limits.max_iterations)
+    yield Counter("without progress, in a row", history.streak.no_progress, limits.no_progress)
+    yield Counter("same error, in a row", history.streak.same_error, limits.same_error)
+    yield Counter("transport failures, in a row", history.transport, limits.max_transport)
+    yield Counter("agents that died at once, in a row", history.crashes, limits.crash_loop)
+
+
+def _stuck(state: RunState, history: History) -> dict[str, str]:
+    known = history.asked | history.aside
+    last = {event.story: event.headline for event in state.iterations}
+    stuck = (story for story in state.stories.values() if story.state in (State.FAILED, State.BLOCKED))
+    return known | {story.id: known.get(story.id) or last.get(story.id) or story.state.value for story in stuck}
+
+
+def tail(check: CheckResult) -> list[str]:
+    """The end of what it printed, where the reason mostly is."""
+    return check.tail.rstrip().splitlines()[-_TAIL:]

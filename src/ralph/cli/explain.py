@@ -1,0 +1,119 @@
+"""Tell in plain words why a run ended and what to do, with the evidence. Without a run the last one.
+
+`ralph explain transitions` prints which changes of a story are legal, for people and for each mode of an iteration."""
+
+from __future__ import annotations
+
+import os
+import platform
+from argparse import ArgumentParser, Namespace
+from itertools import groupby
+
+from ralph.app.explaining import Explanation, explain, tail
+from ralph.app.transition_table import PEOPLE, table
+from ralph.app.workspace import root_of
+from ralph.cli.arguments import add_json
+from ralph.cli.output import emit_json, paint, say, say_raw
+from ralph.cli.words import STYLES, duration
+from ralph.core.events import Record, RunStarted
+from ralph.core.exit_codes import ExitCode
+from ralph.core.text import clean, one_line
+from ralph.host.places import workspace_state
+from ralph.host.tree import identify
+from ralph.journal.reading import read
+from ralph.journal.runs import find_run, journal_path
+
+EXAMPLES = """
+ralph explain                  the last run
+ralph explain 20260115-0930    one that begins so
+ralph explain transitions      what a story may become, and who may make it so
+"""
+_TRANSITIONS = "transitions"
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "what", nargs="?", default="", metavar="RUN", help="a run's id or the beginning of it, or `transitions`"
+    )
+    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    if args.what == _TRANSITIONS:
+        _transitions(as_json=args.json)
+        return ExitCode.COMPLETE
+    folder = workspace_state(root_of(args, os.environ), os.environ)
+    records = list(read(journal_path(folder, find_run(folder, args.what))))
+    found = explain(records, is_alive=_is_alive(records))
+    if args.json:
+        emit_json(found)
+    else:
+        _print(found)
+    return ExitCode.COMPLETE
+
+
+def _is_alive(records: list[Record]) -> bool:
+    """By process id and start time. On another machine nobody can tell, so it counts as alive."""
+    started = next((record.event for record in records if isinstance(record.event, RunStarted)), None)
+    if started is None or started.host != platform.node():
+        return started is not None
+    process = identify(started.pid)
+    return process is not None and process.start == started.start
+
+
+def _print(found: Explanation) -> None:
+    how = f"{found.reason} (exit code {found.exit_code})" if found.reason else found.state
+    name = f" on {one_line(found.plan, 60)}" if found.plan else ""
+    say(f"Run {found.run}{name}: {how}", "bold")
+    say(found.why)
+    if found.detail:
+        say(f"It said: {one_line(found.detail, 600)}")
+    say(f"{found.done} of {found.total} stories are done after {duration(found.seconds)}.")
+    _print_evidence(found)
+    say()
+    say_raw(f"{paint('What to do:', 'bold')} {found.next}")
+
+
+def _print_evidence(found: Explanation) -> None:
+    if found.last:
+        say()
+        say("The last iterations:")
+    for past in found.last:
+        mark, style = STYLES[past.verdict]
+        story = f" {one_line(past.story, 40)}" if past.story else ""
+        verdict = paint(f"{mark} {past.verdict.value}", style)
+        say_raw(f"  {past.iteration:>3} {past.mode}{story}  {verdict}: {one_line(past.headline, 160)}")
+    for check in found.failing:
+        say()
+        say(f"This check failed last: {one_line(check.command, 120)}", "red")
+        for line in tail(check):
+            say(f"  | {clean(line)[:200]}")
+    if found.stuck:
+        say()
+        say("Stories that are stuck:")
+        for story, why in found.stuck.items():
+            say(f"  {one_line(story, 40)}: {one_line(why, 200)}")
+    if found.reason != "complete":
+        say()
+        counted = (f"{each.what} {each.count}{f' of {each.most}' if each.most else ''}" for each in found.counters)
+        say(f"Counters: {'; '.join(counted)}")
+    if found.rescues:
+        say("Work that was not accepted is kept:")
+        for ref in found.rescues:
+            say(f"  `ralph rescue show {one_line(ref.removeprefix('refs/ralph/rescue/'), 100)}`")
+
+
+def _transitions(*, as_json: bool) -> None:
+    changes = table()
+    if as_json:
+        emit_json(changes)
+        return
+    for by, group in groupby(changes, key=lambda change: change.by):
+        what = "the state of a story, by `ralph task`" if by == PEOPLE else "reviewStatus, by an agent"
+        say(f"{by}: {what}", "bold")
+        for change in group:
+            word = paint("legal  ", "green") if change.legal else paint("illegal", "red")
+            told = change.condition or change.why
+            say_raw(f"  {change.old:>17} → {change.new:<17} {word}  {paint(told, 'dim')}".rstrip())
+        say()
