@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
         return 64
     steps = [] if "--only-tests" in own else list(LINT)
     if "--only-lint" not in own:
-        steps.append(("pytest: tests", [f"{BIN}/python", "-m", "pytest", *for_pytest]))
+        steps.append(("pytest: tests", [f"{BIN}/python", "-m", "pytest", *processes(for_pytest), *for_pytest]))
 
     started = time.monotonic()
     with environment_in_use(), scratch_folder() as scratch:
@@ -77,6 +77,12 @@ def split(arguments: list[str]) -> tuple[set[str], list[str]]:
         else:
             rest.append(argument)
     return own, rest
+
+
+def processes(for_pytest: list[str]) -> list[str]:
+    """As many as there are cores, unless somebody says otherwise or wants to talk to one of them."""
+    own = ("-n", "--numprocesses", "--dist", "--pdb", "--trace", "-h", "--help", "--collect-only", "--co")
+    return [] if any(argument.startswith(own) for argument in for_pytest) else ["-n", "auto", "--maxprocesses", "4"]
 
 
 def run(title: str, command: list[str], scratch: Path) -> int:
