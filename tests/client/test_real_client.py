@@ -181,7 +181,24 @@ def test_a_usage_limit_is_waited_for_and_costs_no_attempt(tmp_path: Path) -> Non
     assert ran.code == 0, ran.out
     assert ran.verdicts() == [("S-1", "limit"), ("S-1", "accepted")]
     assert [e["attempt"] for e in ran.of("IterationStarted")] == [1, 1]
-    assert ran.of("WaitStarted")[0]["until"] == reset
+    assert reset <= ran.of("WaitStarted")[0]["until"] <= reset + 1
+
+
+def test_a_usage_limit_in_the_middle_of_the_work_saves_it_and_costs_no_attempt(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    limited = {
+        "anthropic-ratelimit-unified-status": "rejected",
+        "anthropic-ratelimit-unified-reset": str(int(time.time()) + 14),
+        "anthropic-ratelimit-unified-representative-claim": "five_hour",
+    }
+    turns = [write(project, "half.txt"), {"error": 429, "headers": limited}]
+    turns += [write(project, "s1.txt"), claim(project), say()]
+    ran = project.run(turns, CLAUDE_CODE_OAUTH_TOKEN="any", ANTHROPIC_API_KEY="")
+    sound(ran)
+    assert ran.code == 0, ran.out
+    assert ran.verdicts() == [("S-1", "limit"), ("S-1", "accepted")]
+    assert [e["attempt"] for e in ran.of("IterationStarted")] == [1, 1]
+    assert len(ran.of("RescueSaved")) == len(ran.of("WaitStarted")) == 1
 
 
 def test_a_wrong_key_stops_at_once_with_the_fix(tmp_path: Path) -> None:

@@ -1,0 +1,171 @@
+"""The guards in real runs: what they do to the plan, what one sees of it, and what the next run knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from ralph.core.events import Decided, IterationEnded, LimitAnswered, RunEnded, RunStarted, StorySetAside, WaitStarted
+from ralph.core.moves import Reason
+from ralph.core.verdict import Kind
+from support.loops import LoopProject, Scenario, finish, run_ralph, start_ralph
+from support.processes import wait_for
+
+CONFIG = {
+    "agent": {"name": "scripted", "script": ".ralph/script.yaml"},
+    "review": {"enabled": False},
+    "checks": [{"name": "words", "command": "sh check.sh"}],
+}
+
+
+def good(story: str) -> list[Any]:
+    return [{"write": {"path": f"src/{story}.txt", "text": "fine\n"}}, "claim"]
+
+
+def project(folder: Path, play: dict[str, list[Any]], stories: int = 2, **config: Any) -> LoopProject:
+    names = [f"US-00{number}" for number in range(1, stories + 1)]
+    script = {"stories": {name: [good(name)] for name in names} | play}
+    return LoopProject.make(
+        folder,
+        Scenario(
+            "tasks.json", dict.fromkeys(names, "Say it"), json.dumps(script), [], config=json.dumps(CONFIG | config)
+        ),
+    )
+
+
+def verdicts(made: LoopProject) -> list[tuple[str, Kind]]:
+    return [(e.story, e.kind) for e in made.events() if isinstance(e, IterationEnded)]
+
+
+def why(made: LoopProject) -> list[Reason]:
+    return [e.reason for e in made.events() if isinstance(e, RunEnded)]
+
+
+def test_a_story_that_gets_nowhere_is_set_aside_until_the_circuit_is_reset(tmp_path: Path) -> None:
+    broken = [[{"write": {"path": "src/x.txt", "text": "BROKEN\n"}}, "claim"]] * 3
+    made = project(tmp_path / "p", {"US-001": [*broken, good("US-001")]})
+    done = run_ralph(made)
+    assert done.code == 1
+    assert verdicts(made) == [*[("US-001", Kind.REJECTED)] * 3, ("US-002", Kind.ACCEPTED)]
+    assert "⊘ US-001 is set aside: 3 iterations in a row without progress" in done.out
+    assert sum(isinstance(event, StorySetAside) for event in made.events()) == 1
+    assert "without progress" in run_ralph(made, "task", "show", "US-001").out
+
+    shown = run_ralph(made, "circuit")
+    assert "US-001       open — 3 iterations in a row without progress" in shown.out
+    told = run_ralph(made, "circuit", "--json").json
+    assert (told["whole"]["position"], told["stories"]["US-001"]["position"]) == ("closed", "open")
+    assert "0 of them different" in run_ralph(made, "replay").out
+
+    again = run_ralph(made, "run", "--plain", "--reset-circuit")
+    assert "opened again after having been given up: US-001" in again.out
+    assert again.code == 1, "it is played from the first attempt on, and trips once more"
+
+
+def test_an_agent_that_dies_at_once_stops_the_run_and_blames_no_story(tmp_path: Path) -> None:
+    made = project(tmp_path / "p", {"US-001": [[{"crash": {"code": 3, "message": "cannot load libfoo"}}]]})
+    done = run_ralph(made)
+    assert (done.code, why(made)) == (78, [Reason.CRASH_LOOP])
+    assert "died within a second 3 times in a row: exit code 3, cannot load libfoo" in done.out
+    assert not any(isinstance(event, StorySetAside) for event in made.events())
+
+
+def test_a_wait_for_a_limit_survives_a_restart(tmp_path: Path) -> None:
+    made = project(tmp_path / "p", {"US-001": [[{"limit": 4}], good("US-001")]}, stories=1)
+    first = start_ralph(made)
+    wait_for(lambda: any(isinstance(event, WaitStarted) for event in made.events()))
+    first.kill()
+    finish(first)
+    made.write(".ralph/script.yaml", json.dumps({"stories": {"US-001": [good("US-001")]}}))
+    done = run_ralph(made)
+    assert done.code == 0, done.out
+    events = made.events()
+    waited = [event for event in events if isinstance(event, WaitStarted)]
+    ends = [event.resets_at for event in events if isinstance(event, IterationEnded) and event.kind is Kind.LIMIT]
+    assert len(waited) == 2
+    assert ends[0] is not None
+    assert all(ends[0] <= wait.until <= ends[0] + 1 for wait in waited)
+    assert verdicts(made) == [("US-001", Kind.LIMIT), ("US-001", Kind.ACCEPTED)]
+    assert "0 of them different" in run_ralph(made, "replay").out
+
+
+def test_the_rate_is_kept_across_runs(tmp_path: Path) -> None:
+    made = project(tmp_path / "p", {}, rate_limit_per_hour=1)
+    assert run_ralph(made, "run", "--plain", "-n", "1").code == 1
+    second = start_ralph(made)
+    wait_for(lambda: sum(isinstance(event, WaitStarted) for event in made.events()))
+    second.terminate()
+    done = finish(second)
+    assert done.code == 143
+    assert "⏸ 1 agent starts in the last hour, and the cap is 1: waiting until " in done.out
+    begun = [event for event in made.events() if isinstance(event, RunStarted)]
+    assert [len(event.calls) for event in begun] == [0, 1]
+
+
+def test_at_a_share_of_the_limit_no_new_story_is_begun(tmp_path: Path) -> None:
+    news = {"limit": {"seconds": 3, "status": "allowed_warning", "utilization": 0.85}}
+    made = project(tmp_path / "p", {"US-001": [[news, *good("US-001")]]}, limit_share=0.8)
+    done = run_ralph(made)
+    assert done.code == 0, done.out
+    assert "85% of the five-hour limit is used, and no new work starts at 80%: waiting until" in done.out
+    assert verdicts(made) == [("US-001", Kind.ACCEPTED), ("US-002", Kind.ACCEPTED)]
+
+
+def test_an_iteration_that_cost_nothing_does_not_move_the_place_among_them(tmp_path: Path) -> None:
+    made = project(tmp_path / "p", {"US-001": [["empty"], good("US-001")]}, stories=1)
+    done = run_ralph(made, "run", "--plain", "-n", "1")
+    assert done.code == 0, done.out
+    assert "▶ 1 of 1 implement" in done.out
+    assert "▶ 1 of 1 (iteration 2) implement" in done.out
+    assert ", attempt 2" not in done.out
+
+
+def test_a_running_tool_is_no_silence_and_real_silence_is(tmp_path: Path) -> None:
+    made = project(
+        tmp_path / "p",
+        {"US-001": [[{"sleep": 3}, *good("US-001")]], "US-002": [[{"silent": 30}]]},
+        idle_timeout="1s",
+    )
+    done = run_ralph(made, "run", "--plain", "-n", "2")
+    assert verdicts(made) == [("US-001", Kind.ACCEPTED), ("US-002", Kind.TIMED_OUT)], done.out
+
+
+def test_no_session_outlives_the_ceiling_nor_the_run(tmp_path: Path) -> None:
+    endless = project(tmp_path / "a", {"US-001": [[{"silent": 30}]]}, timeout=0, idle_timeout=0, time_ceiling="1s")
+    run_ralph(endless, "run", "--plain", "-n", "1")
+    assert verdicts(endless) == [("US-001", Kind.TIMED_OUT)]
+    short = project(tmp_path / "b", {"US-001": [[*good("US-001"), {"silent": 30}]]})
+    done = run_ralph(short, "run", "--plain", "--max-time", "3s")
+    assert verdicts(short) == [("US-001", Kind.ACCEPTED)], "what was finished is judged, not thrown away"
+    assert (done.code, why(short)) == (1, [Reason.TIME_CAP])
+
+
+def test_whoever_is_at_the_terminal_is_asked_at_a_limit(tmp_path: Path) -> None:
+    made = project(tmp_path / "p", {"US-001": [[{"limit": 3600}]]}, stories=1)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-W", "error", "-m", "ralph", "run"]
+    running = subprocess.Popen(command, cwd=made.root, env=made.env, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    seen, until, answered = b"", time.monotonic() + 30, False
+    while time.monotonic() < until:
+        if select.select([ours], [], [], 0.2)[0]:
+            try:
+                seen += os.read(ours, 65536)
+            except OSError:  # everybody at the other end has gone
+                break
+        if b"Wait, or exit?" in seen and not answered:
+            answered = True
+            os.write(ours, b"what\ne\n")
+    assert running.wait(10) == 2, seen.decode()
+    os.close(ours)
+    assert b"w waits, e exits" in seen
+    assert [event.answer for event in made.events() if isinstance(event, LimitAnswered)] == ["exit"]
+    assert why(made) == [Reason.USAGE_LIMIT]
+    assert sum(isinstance(event, Decided) for event in made.events()) == 3
