@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct
 
 from ralph.app.bookkeeping import bookkeeping
+from ralph.app.commit_proofs import from_commits
 from ralph.app.proving import Proof, Proofs, gather
 from ralph.app.verifying import current_tree, differs, read_pass
 from ralph.app.workspace import OpenPlan
@@ -37,6 +39,8 @@ class Audited(Struct, frozen=True):
     detail: str = ""
     run: str = ""
     commit: str = ""
+    is_from_commit: bool = False
+    """All that is known of its proof is what the commit says."""
 
 
 class Audit(Struct, frozen=True):
@@ -54,8 +58,11 @@ class Audit(Struct, frozen=True):
 def audit(opened: OpenPlan, repo: Repo, env: Mapping[str, str]) -> Audit:
     found = gather(workspace_state(opened.root, env), opened.ref.path, read_pass(opened.ref, env))
     why, changed = _why_lapsed(opened, repo, found, env)
+    told = from_commits(repo, os.path.relpath(opened.ref.path, repo.root), found.runs)
     stories = tuple(
-        _stand(story, found.stories.get(story.id), repo, why) for story in opened.plan.stories if story.is_done
+        _stand(story, found.stories.get(story.id) or told.get(story.id), repo, why)
+        for story in opened.plan.stories
+        if story.is_done
     )
     return Audit(stories, found.last_pass.at if found.last_pass else None, changed, found.damaged)
 
@@ -89,9 +96,12 @@ def _stand(story: Story, proof: Proof | None, repo: Repo, why: str) -> Audited:
     if proof.commit and not _is_here(repo, proof.commit) and not _has_trailer(repo, story.id, proof):
         detail = f"commit {proof.commit[:9]} is not part of this branch"
         return Audited(story.id, Standing.LOST, detail, proof.run, proof.commit)
+    told = proof.is_from_commit
     if why:
-        return Audited(story.id, Standing.LAPSED, why, proof.run, proof.commit)
-    return Audited(story.id, Standing.HOLDS, "", proof.run, proof.commit)
+        detail = f"{why} (proven as commit {proof.commit[:9]} says)" if told else why
+        return Audited(story.id, Standing.LAPSED, detail, proof.run, proof.commit, told)
+    detail = f"proven as commit {proof.commit[:9]} says" if told else ""
+    return Audited(story.id, Standing.HOLDS, detail, proof.run, proof.commit, told)
 
 
 def _is_here(repo: Repo, commit: str) -> bool:

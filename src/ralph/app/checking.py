@@ -34,6 +34,7 @@ class Checks:
         run: str,
         cache: Path,
     ) -> None:
+        self.check_set = ""
         self._cache = cache
         self._before: dict[tuple[str, str], bool] = {}
         """Command and folder → whether it passed when it was last accepted, or at the start."""
@@ -49,7 +50,7 @@ class Checks:
         self, plan: Plan, story: Story | None, when: str, iteration: int, tree: str
     ) -> tuple[CheckResult, ...]:
         chosen = choose(self._config, plan, story, cast(When, when))
-        identity = set_id(chosen)
+        self.check_set = identity = set_id(chosen)
         results = []
         for check in chosen:
             if self._is_stopped():

@@ -25,6 +25,10 @@ class Proof(Struct, frozen=True, kw_only=True):
     check_set: str
     commit: str = ""
     checks: tuple[CheckResult, ...] = ()
+    unlisted: int = 0
+    """Checks that ran besides; a commit lists only some."""
+    is_from_commit: bool = False
+    """As the commit says: there is no journal of its run here."""
 
     @property
     def is_proven(self) -> bool:
@@ -48,6 +52,8 @@ class Proofs(Struct, frozen=True):
     """The latest proof of each story."""
     last_pass: Pass | None = None
     damaged: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    """Whose journals were read."""
 
 
 def gather(workspace_state: Path, plan: Path, by_hand: Pass | None = None) -> Proofs:
@@ -55,7 +61,8 @@ def gather(workspace_state: Path, plan: Path, by_hand: Pass | None = None) -> Pr
     stories: dict[str, Proof] = {}
     passes: list[Pass] = [by_hand] if by_hand else []
     damaged: list[str] = []
-    for run in list_runs(workspace_state):
+    runs = list_runs(workspace_state)
+    for run in runs:
         records: list[Record] = []
         try:
             for record in read(journal_path(workspace_state, run)):
@@ -70,7 +77,7 @@ def gather(workspace_state: Path, plan: Path, by_hand: Pass | None = None) -> Pr
             else:
                 passes.append(found)
     last = max(passes, key=lambda one: one.at, default=None)
-    return Proofs(stories, last, tuple(damaged))
+    return Proofs(stories, last, tuple(damaged), tuple(runs))
 
 
 def from_records(run: str, records: Iterable[Record]) -> Iterator[Proof | Pass]:

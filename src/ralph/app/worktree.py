@@ -200,7 +200,12 @@ class GitWorkTree:
         )
 
     def commit(
-        self, checkpoint: dict[str, Any], tree: str, extra: Sequence[Path], message: str, trailers: dict[str, str]
+        self,
+        checkpoint: dict[str, Any],
+        tree: str,
+        extra: Sequence[Path],
+        message: str,
+        trailers: Mapping[str, str | Sequence[str]],
     ) -> Commit | None:
         made = commit_story(
             self._repo,

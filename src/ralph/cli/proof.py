@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 
+from ralph.app.commit_proofs import from_commits
 from ralph.app.editing import find_story
-from ralph.app.proving import gather
-from ralph.app.workspace import open_plan
+from ralph.app.launching import find_repo
+from ralph.app.proving import Proof, gather
+from ralph.app.workspace import OpenPlan, open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say, warn
 from ralph.cli.words import duration, moment
+from ralph.core.errors import SetupError
 from ralph.core.exit_codes import ExitCode
+from ralph.core.plan import Story
 from ralph.core.text import one_line
 from ralph.host.places import workspace_state
 
@@ -27,13 +32,21 @@ def configure(parser: ArgumentParser) -> None:
     add_workspace(parser)
 
 
+def _from_commit(opened: OpenPlan, story: Story, known_runs: Sequence[str]) -> Proof | None:
+    try:
+        repo = find_repo(opened.ref, opened.settings, os.environ)
+    except SetupError:
+        return None
+    return from_commits(repo, os.path.relpath(opened.ref.path, repo.root), known_runs).get(story.id)
+
+
 def run(args: Namespace) -> int:
     opened = open_plan(args)
     story = find_story(opened.plan, args.story)
     found = gather(workspace_state(opened.root, os.environ), opened.ref.path)
     for problem in found.damaged:
         warn(problem)
-    proof = found.stories.get(story.id)
+    proof = found.stories.get(story.id) or _from_commit(opened, story, found.runs)
     if args.json:
         emit_json(proof)
         return ExitCode.COMPLETE if proof and proof.is_proven else ExitCode.UNFINISHED
@@ -44,11 +57,17 @@ def run(args: Namespace) -> int:
     say(f"{story.id} {one_line(story.title, 70)}", "bold")
     say(f"accepted   {moment(proof.at)}, run {proof.run}, iteration {proof.iteration}")
     say(f"commit     {proof.commit or 'none: nothing was left to commit'}")
+    if proof.is_from_commit:
+        say("           all of this is from the commit: no journal of that run is here, and whoever can commit", "dim")
+        say("           can write the same; `ralph verify --final` runs the checks", "dim")
     say(f"tree       {proof.tree}")
     say(f"check set  {proof.check_set}")
     for check in proof.checks:
         word = "passed" if check.passed else "failed"
-        say(f"  {word} {check.code} {duration(check.seconds):>6} {check.digest[:12]}  {one_line(check.command, 80)}")
+        what = one_line(check.command or check.name, 80)
+        say(f"  {word} {check.code} {duration(check.seconds):>6} {check.digest[:12]}  {what}")
+    if proof.unlisted:
+        say(f"  and {proof.unlisted} more, which the commit does not list")
     if not proof.is_proven:
         say("unproven: no check was run for it", "yellow")
     return ExitCode.COMPLETE if proof.is_proven else ExitCode.UNFINISHED

@@ -225,6 +225,8 @@ class Settling(Event, frozen=True, kw_only=True):
     commit: bool = False
     plan_digest: str = ""
     """Of the plan as it will be; its bytes are in the state folder."""
+    proof: dict[str, tuple[str, ...]] = {}
+    """What the commit will say about the checks."""
 
 
 class RescueSaved(Event, frozen=True):

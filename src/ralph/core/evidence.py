@@ -83,6 +83,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     waiting: str = ""
     """The text of a WAITING file: a question that stops the whole run."""
     checks: tuple[CheckResult, ...] = ()
+    check_set: str = ""
+    """The identity of the set they belong to."""
     suspicions: tuple[Suspicion, ...] = ()
     """What makes the checks' word doubtful: weakened tests, edited checks."""
     tamper: Tamper = Tamper.REVIEW

@@ -124,6 +124,7 @@ def _evidence(
         question=request.ask or request.waiting,
         waiting=request.waiting,
         checks=checks,
+        check_set=ground.check.check_set if checks else "",
         suspicions=doubts,
         objections=objections,
         tamper=ground.tamper,

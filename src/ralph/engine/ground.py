@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -102,7 +102,12 @@ class WorkTree(Protocol):
         ...
 
     def commit(
-        self, checkpoint: dict[str, Any], tree: str, extra: Sequence[Path], message: str, trailers: dict[str, str]
+        self,
+        checkpoint: dict[str, Any],
+        tree: str,
+        extra: Sequence[Path],
+        message: str,
+        trailers: Mapping[str, str | Sequence[str]],
     ) -> Commit | None:
         """Commit what changed between the checkpoint and `tree`, and the files in `extra`. None: nothing changed."""
         ...
@@ -127,15 +132,15 @@ class Desk(Protocol):
 
     def keep_waiting(self, text: str) -> None: ...
 
+    def says_complete(self) -> bool:
+        """Whether a file COMPLETE is there, from whomever."""
+        ...
+
 
 class Attempt(Struct, frozen=True, kw_only=True):
     """One iteration under way."""
 
     number: int
-    def says_complete(self) -> bool:
-        """Whether a file COMPLETE is there, from whomever."""
-        ...
-
     work: Work
     story: Story | None
     attempt: int
@@ -152,6 +157,11 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class Checker(Protocol):
+    @property
+    def check_set(self) -> str:
+        """The identity of the checks that ran last."""
+        ...
+
     def __call__(
         self, plan: Plan, story: Story | None, when: str, iteration: int, tree: str
     ) -> tuple[CheckResult, ...]:

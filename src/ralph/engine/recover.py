@@ -171,7 +171,8 @@ def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, name: 
     evidence = found.judged.evidence
     inspection = Inspection(found.settling.tree)
     ground.book.write(target)
-    made = keep(ground, attempt, inspection, found.settling.message) if found.settling.commit else None
+    settling = found.settling
+    made = keep(ground, attempt, inspection, settling.message, settling.proof) if settling.commit else None
     if made is not None and made.refused is not None:
         ended = settle_refused(ground, attempt, evidence, made.refused, inspection)
         return _with_rescue(f"undid {name}, which a hook refused", ended.rescue)

@@ -6,11 +6,13 @@ message. `recover` calls the same functions.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from ralph.core import events
+from ralph.core import events, proof_trailers
 from ralph.core.changes import Change, SetFields
 from ralph.core.events import Committed, IterationEnded, Judged, Noted, RescueSaved, Settling
 from ralph.core.evidence import CheckResult, Evidence
@@ -34,9 +36,10 @@ def settle(
         undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
         return finish(ground, attempt, evidence, verdict, inspection, target, rescue=undone.ref)
     message = message_for(attempt, verdict)
-    _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit)
+    proof = proof_trailers.written(evidence, verdict, inspection.tree, _plan_name(ground))
+    _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit, proof=proof)
     ground.book.write(target)
-    made = keep(ground, attempt, inspection, message) if commit else None
+    made = keep(ground, attempt, inspection, message, proof) if commit else None
     if made is not None and made.refused is not None:
         return settle_refused(ground, attempt, evidence, made.refused, inspection)
     mark_setup(ground, attempt)
@@ -126,6 +129,7 @@ def _announce(
     message: str = "",
     tree: str = "",
     commit: bool = False,
+    proof: proof_trailers.Trailers | None = None,
 ) -> None:
     write_bytes(ground.folder / AFTER, ground.book.dump(target), mode=0o600)
     ground.journal.write(
@@ -136,8 +140,15 @@ def _announce(
             tree=tree,
             commit=commit,
             plan_digest=target.digest,
+            proof=proof or {},
         )
     )
+
+
+def _plan_name(ground: Ground) -> str:
+    """Two plans of one repository may have a story of the same name."""
+    inside = os.path.relpath(ground.bookkeeping[0], ground.repo)
+    return "" if inside.startswith("..") else inside
 
 
 def trailers_for(run: str, iteration: int, story: str) -> dict[str, str]:
@@ -155,9 +166,15 @@ def message_for(attempt: Attempt, verdict: Verdict) -> str:
     return subject(story.id, story.title, attempt.mode, outcome)
 
 
-def keep(ground: Ground, attempt: Attempt, inspection: Inspection, message: str) -> Commit | None:
+def keep(
+    ground: Ground,
+    attempt: Attempt,
+    inspection: Inspection,
+    message: str,
+    proof: Mapping[str, tuple[str, ...]],
+) -> Commit | None:
     """Commit the story's change. None: there was nothing left to commit."""
-    trailers = trailers_for(ground.run, attempt.number, attempt.work.story)
+    trailers = {**trailers_for(ground.run, attempt.number, attempt.work.story), **proof}
     extra = [path for path in ground.bookkeeping if path.exists()]
     made = ground.tree.commit(attempt.checkpoint, inspection.tree, extra, message, trailers)
     if made is not None and made.refused is None:

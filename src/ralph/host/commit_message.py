@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ralph.core.plan import Mode
 from ralph.core.text import clean, one_line
@@ -24,8 +24,9 @@ def subject(story_id: str, title: str, mode: Mode, outcome: str = "") -> str:
             return one_line(f"feat({story}): {title}", _WIDTH)
 
 
-def message(subject_line: str, trailers: Mapping[str, str], body: str = "") -> str:
+def message(subject_line: str, trailers: Mapping[str, str | Sequence[str]], body: str = "") -> str:
     """Subject, body and trailers such as `Ralph-Story`, each in the place where git looks for it."""
-    ends = [f"{name}: {one_line(value)}" for name, value in trailers.items() if one_line(value)]
+    listed = [(name, [value] if isinstance(value, str) else value) for name, value in trailers.items()]
+    ends = [f"{name}: {line}" for name, values in listed for value in values if (line := one_line(value))]
     parts = [one_line(subject_line, _WIDTH), clean(body).strip(), "\n".join(ends)]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -1,0 +1,61 @@
+"""Proofs, read from the commits of a branch: for a fresh clone, or where the state folder is gone.
+
+A commit says what the loop found, and anybody who can commit can write the same. So this is told as the commit's word,
+and where there is a journal of the run it names, the journal decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ralph.app.proving import Proof
+from ralph.core import proof_trailers as names
+from ralph.host.git import ask
+from ralph.host.repo import Repo
+
+_MOST_COMMITS = 5000
+_START, _FIELD = "\x1e", "\x1f"
+
+
+def from_commits(repo: Repo, plan: str, known_runs: Sequence[str] = ()) -> dict[str, Proof]:
+    """The latest proof of each story of a plan, by its path in the repository. Not of runs that are `known_runs`."""
+    found: dict[str, Proof] = {}
+    for commit, at, trailers in _told(repo):
+        story, run = _one(trailers, "Ralph-Story"), _one(trailers, "Ralph-Run")
+        if not story or not run or run in known_runs or _one(trailers, names.VERDICT) != names.DONE:
+            continue
+        if _one(trailers, names.PLAN) not in ("", plan):
+            continue
+        number = _one(trailers, "Ralph-Iteration")
+        proof = Proof(
+            story=story,
+            run=run,
+            iteration=int(number) if number.isdecimal() else 0,
+            at=at,
+            tree=_one(trailers, names.TREE),
+            check_set=_one(trailers, names.CHECK_SET),
+            commit=commit,
+            checks=names.read_checks(trailers),
+            unlisted=names.unlisted(trailers),
+            is_from_commit=True,
+        )
+        found.setdefault(story, proof)
+    return found
+
+
+def _told(repo: Repo) -> Iterator[tuple[str, float, Mapping[str, Sequence[str]]]]:
+    """The newest first."""
+    form = f"--format={_START}%H{_FIELD}%ct{_FIELD}%(trailers:only,unfold)"
+    answer = ask(repo, "log", f"-{_MOST_COMMITS}", "--grep=^Ralph-Story: ", form, "HEAD", "--")
+    if answer.code:  # a branch without a commit
+        return
+    for item in answer.out.decode("utf-8", "replace").split(_START)[1:]:
+        commit, _, rest = item.partition(_FIELD)
+        at, _, text = rest.partition(_FIELD)
+        yield commit, float(at or 0), names.parsed(text.splitlines())
+
+
+def _one(trailers: Mapping[str, Sequence[str]], name: str) -> str:
+    """Of two values none is believed."""
+    values = trailers.get(name, ())
+    return values[0] if len(values) == 1 else ""
