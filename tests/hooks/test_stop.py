@@ -232,3 +232,22 @@ def test_many_problems_are_cut_short(session: Session) -> None:
 
 def test_by_hand_a_stop_says_nothing(session: Session) -> None:
     assert call("Stop", '{"stop_reason": "max_tokens"}', {"RALPH_LOOP": "1"}) == (0, "", "")
+
+
+def test_a_review_in_the_request_file_needs_no_field_of_the_plan(session: Session) -> None:
+    waiting = document(story("US-001", reviewStatus="needs_review"))
+    request = session.plan.parent / "request.json"
+    session.policy["request"] = str(request)
+    assert session.stop(waiting, waiting, "review").kind == "block"
+    request.write_text('{"review": {"verdict": "approved"}}')
+    assert session.stop(waiting, waiting, "review").kind == ""
+    request.write_text('{"review": {"verdict": "perhaps"}}')
+    assert session.stop(waiting, waiting, "review").kind == "block"
+
+
+def test_what_was_done_without_a_review_before_is_not_this_agents_to_mend(session: Session) -> None:
+    done = document(story("US-001", passes=True), story("US-002"))
+    session.policy["unreviewed"] = ["US-001"]
+    assert session.stop(done, done).kind == ""
+    both = document(story("US-001", passes=True), story("US-002", passes=True))
+    assert session.stop(done, both).kind == "block"
