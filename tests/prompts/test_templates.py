@@ -106,7 +106,7 @@ def test_without_review_an_implementation_marks_the_story_itself() -> None:
 
 
 BUDGETS = {"tasks-prompt": 1500, "prd": 800, "plan": 600, "plan-rules": 600, "spec-prompt": 450}
-"""Tokens, where a template may have more, or has to have less, than the others. The one of tasks.json has three modes."""
+"""Tokens, where a template may have more than others, or has less. The one of tasks.json has three modes."""
 
 
 @pytest.mark.parametrize("name", [*NAMES, *REVIEWERS.values(), *PLANNING])
