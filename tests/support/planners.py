@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import select
 import subprocess
+import sys
+import termios
 import time
 from pathlib import Path
 from typing import Any
@@ -140,3 +145,53 @@ class Project:
     def tasks(self, path: str = ".ralph/todo/tasks.json") -> dict[str, Any]:
         document: dict[str, Any] = msgspec.json.decode((self.root / path).read_bytes())
         return document
+
+
+class Typist:
+    """Somebody at a real terminal: waits for a text, then types."""
+
+    def __init__(self, project: Project, *arguments: str, **env: str) -> None:
+        self._ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ralph", *arguments],
+            cwd=project.root,
+            env={**project.env, "TERM": "xterm", "NO_COLOR": "1", **env},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=_own_terminal,  # noqa: PLW1509 - no threads here
+        )
+        os.close(theirs)
+        self.screen = ""
+
+    def waits_for(self, text: str, then: str = "", seconds: float = 60) -> None:
+        """What was seen is not seen again."""
+        end = time.monotonic() + seconds
+        while text not in self.screen:
+            assert time.monotonic() < end, f"{text!r} never came:\n{self.screen}"
+            if select.select([self._ours], [], [], 0.2)[0]:
+                assert self._read(), f"{text!r} never came:\n{self.screen}"
+        self.screen = self.screen.partition(text)[2]
+        if then:
+            os.write(self._ours, then.encode())
+
+    def ends(self) -> int:
+        """The exit code. The rest of what is printed is on the screen."""
+        while self._read():
+            pass
+        os.close(self._ours)
+        return self.process.wait(60)
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._ours, 65536)
+        except OSError:  # Linux: the other end is closed
+            return False
+        self.screen += data.decode(errors="replace").replace("\r\n", "\n")
+        return bool(data)
+
+
+def _own_terminal() -> None:
+    """So that Ctrl-C typed there is a signal."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

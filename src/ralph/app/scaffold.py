@@ -42,7 +42,7 @@ _ONE_PLAN = ("steps", "spec.md")
 """Layouts with one plan in a workspace, in a place of its own whatever it is called."""
 
 _REQUIREMENTS = {"steps": "requirements"}
-_NOT_SEEN = "nobody has looked at the commands of this plan yet: `ralph trust` shows them and agrees to them"
+NOT_SEEN = "nobody has looked at the commands of this plan yet: `ralph trust` shows them and agrees to them"
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ def _start(ref: PlanRef, request: Request, env: Mapping[str, str]) -> Started:
     has_plan = ref.path.exists() and not request.force
     placed = place(ref.root, [*files, config, *ignore], request.now)
     own = [path for path in placed.touched if not (request.is_foreign and ref.root / path == ref.path)]
-    untrusted = trust_own(ref, own, env) if request.trust else _NOT_SEEN
+    untrusted = trust_own(ref, own, env) if request.trust else NOT_SEEN
     checks_in = "" if has_plan and _keeps_checks(ref) else _checks_in(ref, placed)
     return Started(
         ref=ref,

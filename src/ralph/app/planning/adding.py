@@ -33,8 +33,8 @@ _TAKEN = ".taken"
 
 class Addition(Struct, frozen=True):
     stories: tuple[DraftStory, ...]
-    archive: bool = False
-    """Put tasks that are done into the archive, where the layout has one."""
+    archive: tuple[str, ...] = ()
+    """Tasks that are done and go into the archive, where the layout has one, unless somebody waits for them."""
     first: bool = False
     """Before every other story."""
     agreed: bool = False
@@ -123,7 +123,7 @@ def _write(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
         composed = compose(loaded.plan, addition.stories, taken=archived_ids(ref), first=addition.first)
         gone: list[str] = []
         if addition.archive and has_archive(ref):
-            gone = to_archive(apply(loaded.plan, composed.changes))
+            gone = to_archive(apply(loaded.plan, composed.changes), addition.archive)
         changes = [*composed.changes, *(RemoveStory(story) for story in gone)]
         store.planned(loaded, changes, {})  # before the archive is written: what cannot be written changes nothing
         if gone:

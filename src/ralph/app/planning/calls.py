@@ -30,6 +30,9 @@ from ralph.journal.runs import new_run_id
 from ralph.journal.writing import Listener
 from ralph.prompts.planning import PlanBriefing
 
+_NOT_FOR_PLANNING = ("checks.", "quality_checks.", "steps[")
+"""Commands of a workspace that a planning session does not run."""
+
 
 class Caller(Struct, frozen=True, kw_only=True):
     """Who calls, and how much may be done without asking."""
@@ -116,7 +119,8 @@ def _add(
         drafts.drop()
         return None
     stories = tuple(in_order(proposal.answer.stories))
-    added = add(target.ref, Addition(stories, archive, first, caller.agrees), caller.env)
+    done = tuple(story.id for story in target.plan.stories if story.is_done) if archive else ()
+    added = add(target.ref, Addition(stories, done, first, caller.agrees), caller.env)
     drafts.drop()
     return Planned(proposal, added=added)
 
@@ -171,7 +175,8 @@ def _hold(
     """Which program plans, and with what rights, is named by the workspace: agreed to before it is started."""
     root, env = target.ref.root, caller.env
     commands = gather(root, target.settings, [])
-    ensure_trusted(root, commands, env, flag=caller.trust, ask=caller.ask, report=caller.person.tell)
+    if any(not command.name.startswith(_NOT_FOR_PLANNING) for command in commands):
+        ensure_trusted(root, commands, env, flag=caller.trust, ask=caller.ask, report=caller.person.tell)
     drafts.keep(draft)
     return Dialogue(
         target=target,

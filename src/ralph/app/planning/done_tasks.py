@@ -27,10 +27,12 @@ def archive_path(ref: PlanRef) -> Path:
     return ref.folder / FILE
 
 
-def to_archive(plan: Plan, needed: Iterable[str] = ()) -> list[str]:
-    """Tasks that are done and that nobody waits for."""
-    waited_for = {wanted for story in plan.stories if not story.is_done for wanted in story.depends_on} | set(needed)
-    return [story.id for story in plan.stories if story.is_done and story.id not in waited_for]
+def to_archive(plan: Plan, wanted: Iterable[str]) -> list[str]:
+    """Those of the tasks wanted that are done, and that nobody who stays depends on."""
+    going = {story.id for story in plan.stories if story.is_done} & set(wanted)
+    while kept := going & {need for story in plan.stories if story.id not in going for need in story.depends_on}:
+        going -= kept
+    return [story.id for story in plan.stories if story.id in going]
 
 
 def archived_ids(ref: PlanRef) -> tuple[str, ...]:

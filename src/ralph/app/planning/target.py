@@ -27,6 +27,7 @@ from ralph.plans.store import Loaded, PlanStore
 from ralph.prompts.templates import library, render
 
 _LARGEST = 1_000_000
+_PROPOSED = "proposed with the plan"
 
 
 class Target(Struct, frozen=True):
@@ -51,6 +52,11 @@ class Target(Struct, frozen=True):
     def has_stories(self) -> bool:
         """Stories of a person's: new ones are added, and nothing else is touched."""
         return self.exists and not is_untouched(self.plan)
+
+    @property
+    def has_proposed_checks(self) -> bool:
+        """Commands for the whole project that an agent thought of."""
+        return any(check.why == _PROPOSED for check in self.toolchain.checks)
 
     @property
     def has_checks(self) -> bool:
@@ -89,7 +95,7 @@ def with_checks(target: Target, commands: tuple[str, ...], env: Mapping[str, str
         return target
     names = [f"check-{number}" if number > 1 else "check" for number in range(1, len(commands) + 1)]
     checks = [
-        ProposedCheck(name, command, "proposed with the plan", "no file of the project says so")
+        ProposedCheck(name, command, _PROPOSED, "no file of the project says so")
         for name, command in zip(names, commands, strict=True)
     ]
     toolchain = Toolchain(tuple(checks), (), target.toolchain.warnings)

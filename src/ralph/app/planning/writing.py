@@ -8,7 +8,7 @@ import msgspec
 
 from ralph.app.planning.person import Proposal
 from ralph.app.planning.target import Target
-from ralph.app.scaffold import Started, start_plan
+from ralph.app.scaffold import NOT_SEEN, Started, fresh_files, start_plan
 from ralph.app.turns import turn
 from ralph.core.errors import IllegalChange
 from ralph.host.files import read_bytes
@@ -28,12 +28,19 @@ def write_plan(proposal: Proposal, requirements: str, env: Mapping[str, str], *,
     if requirements.strip() and not target.written:
         contents[page] = requirements.strip().encode() + b"\n"
         contents |= _lookup_table(target, page)
+    unseen = not agreed and any(story.verify for story in proposal.after.plan.stories)
     request = msgspec.structs.replace(
-        target.request, contents=contents, toolchain=target.toolchain, trust=agreed, force=False
+        target.request,
+        contents=contents,
+        toolchain=target.toolchain,
+        is_foreign=unseen,
+        trust=agreed or not target.has_proposed_checks,
+        force=False,
     )
     with turn(ref, env):
         _require_same(target)
-        return start_plan(request, env)
+        started = start_plan(request, env)
+    return msgspec.structs.replace(started, warnings=(*started.warnings, NOT_SEEN)) if unseen else started
 
 
 def _require_same(target: Target) -> None:
@@ -51,8 +58,6 @@ def _lookup_table(target: Target, page: str) -> dict[str, bytes]:
     readme = target.store.layout.locations(target.ref).readme
     if readme is None or readme.exists():
         return {}
-    from ralph.app.scaffold import fresh_files
-
     name = readme.relative_to(target.ref.root).as_posix()
     row = f"| requirements | `{page}` | what is wanted, and why |"
     files = fresh_files(target.ref, target.request, target.toolchain)

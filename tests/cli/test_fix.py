@@ -1,0 +1,111 @@
+"""`ralph fix`: one story from a bug report, with a check that was seen to fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.cli import Completed, ralph_here
+from support.planners import Project, Typist, story
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path)
+    (project.root / ".ralph/todo").mkdir(parents=True)
+    listed: list[dict[str, Any]] = [
+        {"id": f"US-00{n}", "title": f"Story {n}", "acceptanceCriteria": ["x is there"], "priority": n}
+        | {"passes": False, "reviewStatus": None, "reviewCount": 0, "reviewFeedback": "", "notes": ""}
+        for n in (1, 2)
+    ]
+    head = {"project": "todo", "branchName": "main", "description": "", "verifyCommands": ["make test"]}
+    (project.root / ".ralph/todo/tasks.json").write_text(json.dumps(head | {"userStories": listed}, indent=2))
+    project.commit()
+    return project
+
+
+def fault(*verify: str) -> dict[str, Any]:
+    return {"answer": {"stories": [story("f", "Say goodbye", verify=list(verify))]}}
+
+
+def fix(project: Project, *arguments: str) -> Completed:
+    return ralph_here("fix", "it says hello", *arguments, cwd=project.root, env=project.env)
+
+
+def titles(project: Project) -> list[tuple[str, str]]:
+    return [(s["id"], s["title"]) for s in project.tasks()["userStories"]]
+
+
+def test_the_story_comes_first_and_its_check_fails_now(project: Project) -> None:
+    project.plays(fault("grep -q goodbye src/app.py"), kind="fix")
+    done = fix(project, "--no-input", "--trust")
+    assert done.code == 0, done.err
+    assert "it fails now, as it should (exit code 1)" in done.err
+    assert titles(project) == [("US-003", "Say goodbye"), ("US-001", "Story 1"), ("US-002", "Story 2")]
+    first = project.tasks()["userStories"][0]
+    assert first["priority"] == 1
+    assert first["verify"] == ["grep -q goodbye src/app.py"]
+    assert json.loads(ralph_here("task", "next", "--json", cwd=project.root, env=project.env).out)["id"] == "US-003"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("grep -q hello src/app.py", "passes already, so it does not show what is wrong"),
+        ("no-such-program-here", "cannot be run here"),
+        ("git push", "would not be allowed"),
+    ],
+)
+def test_a_check_that_shows_nothing_is_fed_back_once_and_then_refused(
+    project: Project, command: str, said: str
+) -> None:
+    before = project.files()
+    project.plays(fault(command), fault(command), fault("false"), kind="fix")
+    done = fix(project, "--no-input", "--trust")
+    assert done.code == 65
+    assert said in done.err
+    assert said in project.prompt(2)
+    assert project.sessions() == 2
+    assert project.files() == before
+
+
+def test_a_story_without_a_check_is_no_answer(project: Project) -> None:
+    project.plays(fault(), fault("false"), kind="fix")
+    assert fix(project, "--no-input", "--trust").code == 0
+    assert "stories[0].verify: a command is needed that fails now" in project.prompt(2)
+
+
+def test_in_ci_the_check_is_not_run_unless_somebody_agrees(project: Project) -> None:
+    harm = project.folder / "ran"
+    project.plays(fault(f"touch {harm}; false"), kind="fix")
+    done = fix(project, "--no-input")
+    assert done.code == 78
+    assert "--trust" in done.err
+    assert not harm.exists()
+    assert len(titles(project)) == 2
+
+
+def test_a_person_is_asked_before_the_check_is_run(project: Project) -> None:
+    ran = project.folder / "ran"
+    project.plays(fault(f"touch {ran}; grep -q goodbye src/app.py"), kind="fix")
+    person = Typist(project, "fix", "it says hello")
+    person.waits_for("Run it now? [y/N] ", "y\n")
+    person.waits_for("it fails now, as it should")
+    person.waits_for("[d]rop\n> ", "accept\n")
+    assert person.ends() == 0, person.screen
+    assert ran.exists()
+    assert titles(project)[0] == ("US-003", "Say goodbye")
+
+
+def test_a_person_may_say_no_and_take_the_story_all_the_same(project: Project) -> None:
+    ran = project.folder / "ran"
+    project.plays(fault(f"touch {ran}"), kind="fix")
+    person = Typist(project, "fix", "it says hello")
+    person.waits_for("Run it now? [y/N] ", "n\n")
+    person.waits_for("whether it fails now is not known")
+    person.waits_for("[d]rop\n> ", "a\n")
+    assert person.ends() == 0, person.screen
+    assert not ran.exists()
