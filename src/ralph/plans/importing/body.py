@@ -37,7 +37,7 @@ _LABEL = re.compile(
     r"[ \t]*(\*\*|__|\*|_)?([A-Za-z][A-Za-z ]{2,24}?)[ \t]*(?:(?(1)(?::\1|\1[ \t]*:)|:)|(?(1)\1(?=[ \t]*\Z)|(?!)))"
 )
 _SHELL = re.compile(r"[`~]{3,}[ \t]*(?:bash|sh|shell|console|zsh|terminal)?[ \t]*\Z")
-_COMMAND = re.compile(r"(?:\./)?[A-Za-z][\w./+-]*(?: .+)?")
+_COMMAND = re.compile(r"(?:\./)?[A-Za-z][\w./+-]*(?: (?!=).+)?")
 _ALONE = frozenset(
     {"make", "pytest", "tox", "nox", "ninja", "ctest", "rake", "phpunit", "jest", "vitest", "mypy", "ruff"}
 )
