@@ -318,6 +318,8 @@ def test_the_quit_key_pauses_and_lets_go_on(project: LoopProject) -> None:
     terminal.press(b"\x1c")
     assert terminal.end() == 0, terminal.text[-2000:]
     assert "goes on after" in terminal.text
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.text)
+    assert not re.search(r"(?m)(?:^|\r)\d\d:\d\d:\d\d *\r*$", plain), "what needs no line gets none"
     assert [event.by for event in project.events() if isinstance(event, Asked)] == ["Ctrl-\\", "Ctrl-\\"]
 
 

@@ -93,8 +93,8 @@ def is_at_work(state: Path, run: str = "") -> bool:
     return not run or owner is None or owner.run == run
 
 
-def _ends(path: Path) -> tuple[Record, Record] | None:
-    """The first and the last whole record. A long journal is not read for it."""
+def _ends(path: Path) -> tuple[Record, Record, bool] | None:
+    """The first and the last whole record, and whether the loop rests. A long journal is not read for it."""
     if not path.is_file():
         raise FileNotFoundError("there is no such file")
     with path.open("rb") as stream:

@@ -96,7 +96,8 @@ def _print_evidence(found: Explanation) -> None:
             say(f"  {one_line(story, 40)}: {one_line(why, 200)}")
     if found.reason != "complete":
         say()
-        counted = (f"{each.what} {each.count}{f' of {each.most}' if each.most else ''}" for each in found.counters)
+        some = found.counters[:1] + tuple(each for each in found.counters[1:] if each.count)
+        counted = (f"{each.what} {each.count}{f' of {each.most}' if each.most else ''}" for each in some)
         say(f"Counters: {'; '.join(counted)}")
     if found.rescues:
         say("Work that was not accepted is kept:")

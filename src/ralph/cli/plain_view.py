@@ -72,7 +72,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
             word = (
                 paint("passed", "green") if result.passed else paint("failed", "red" if result.required else "yellow")
             )
-            return f"  check {one_line(result.name, room)}: {word} in {duration(result.seconds)}"
+            where = paint(f"  {one_line(result.output, 300)}", "dim") if result.output else ""
+            return f"  check {one_line(result.name, room)}: {word} in {duration(result.seconds)}{where}"
         case Baseline(results=results):
             failing = sum(not result.passed for result in results)
             return paint(f"  baseline: {len(results) - failing} of {len(results)} checks pass before the start", "dim")
@@ -92,7 +93,7 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
         case StorySetAside(story=story, why=why):
             return paint(f"⊘ {one_line(story)} is set aside: {one_line(why, 200)}", "red")
         case Asked(verb=verb, by=by):
-            return paint(asked(verb, by, state), "yellow")
+            return asked(verb, by, state)
         case Paused():
             return paint("⏸ paused: `ralph resume` or Ctrl-\\ goes on, the plan may be edited", "yellow")
         case Resumed(seconds=seconds):
@@ -122,16 +123,15 @@ def position(event: IterationStarted, state: RunState) -> str:
 
 def asked(verb: Verb, by: str, state: RunState) -> str:
     """What will come of a person's wish, and when. At a safe point it comes at once, with a line of its own."""
-    is_busy = state.current is not None
-    match verb:
-        case Verb.PAUSE:
-            return f"⏸ {by}: pauses when this iteration is over" if is_busy else ""
-        case Verb.RESUME:
-            return f"▶ {by}: no pause after this iteration" if is_busy else ""
-        case Verb.STOP:
-            return f"■ {by}: stops when this iteration is over, `ralph stop --now` ends it" if is_busy else ""
-        case Verb.STOP_NOW:
-            return f"■ {by}: stopping, what the agent has done is saved" if is_busy else ""
+    return paint(f"{by}: {_TO_COME[verb]}", "yellow") if state.current is not None else ""
+
+
+_TO_COME = {
+    Verb.PAUSE: "pauses when this iteration is over",
+    Verb.RESUME: "no pause after this iteration",
+    Verb.STOP: "stops when this iteration is over, `ralph stop --now` ends it",
+    Verb.STOP_NOW: "stopping, what the agent has done is saved",
+}
 
 
 def _budget(event: Foreseen, state: RunState) -> str:

@@ -27,7 +27,6 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "log": Entry("ralph.cli.log", "show what happened in a run"),
         "explain": Entry("ralph.cli.explain", "tell why a run ended, and what to do"),
         "runs": Entry("ralph.cli.runs", "list the runs of this workspace"),
-        "stats": Entry("ralph.cli.stats", "show attempts, verdicts and reviews in figures"),
         "cost": Entry("ralph.cli.cost", "show what runs have cost, and what it may take to finish"),
         "stats": Entry("ralph.cli.stats", "show attempts, verdicts and reviews in figures"),
         "circuit": Entry("ralph.cli.circuit", "show the circuit breakers of a run, and why one has tripped"),
@@ -50,8 +49,8 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "Set-up": {
         "config": Entry("ralph.cli.config", "show, read and change settings, with their origin"),
-        "notify": Entry("ralph.cli.notify", "try the notifications"),
         "trust": Entry("ralph.cli.trust", "allow the commands that a workspace names"),
+        "notify": Entry("ralph.cli.notify", "try the notifications"),
         "hooks": Entry("ralph.cli.hooks", "Ralph's hooks in a Claude Code client"),
         "plugin": Entry("ralph.cli.plugin", "write a Claude Code plugin with Ralph's hooks, skills and commands"),
         "guard": Entry("ralph.cli.guard", "say whether a command would be allowed, and why"),

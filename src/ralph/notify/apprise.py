@@ -1,4 +1,4 @@
-"""Every service that Apprise reaches. It is imported in a process of its own: it takes a fifth of a second, and a
+"""Every service that Apprise reaches. It is imported in a process of its own: that takes up to half a second, and a
 service that hangs can be ended there."""
 
 from __future__ import annotations
