@@ -275,6 +275,8 @@ class IterationEnded(Event, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     commit: str = ""
     rescue: str = ""
+    learned: tuple[str, ...] = ()
+    """What the agent wants later sessions to know."""
 
 
 class WaitStarted(Event, frozen=True):

@@ -102,6 +102,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """Acceptance means: on to review."""
     review_cap: int = 5
     on_cap: OnCap = OnCap.APPROVE
+    learned: tuple[str, ...] = ()
+    """What it says that later sessions should know. Nothing is judged by it."""
     on_stalemate: OnCap = OnCap.HUMAN
     open_after: int = 0
     """How many other stories are not done."""

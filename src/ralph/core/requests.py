@@ -1,20 +1,27 @@
-"""What an agent can say to the loop in a file of its own: a claim, a question. Read leniently, believed never."""
+"""What an agent can say to the loop in a file of its own: a claim, a question, what it learned.
+
+Read leniently, believed never.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from ralph.core.evidence import Claim
 from ralph.core.findings import Fate, Finding, Reply
+from ralph.core.learning import LONGEST
 from ralph.core.plan import ReviewStatus
 from ralph.core.reviews import Answer
-from ralph.core.text import clean
+from ralph.core.text import clean, one_line
 
 _LONGEST = 2000
 _MOST_FINDINGS = 50
 _MOST_REPLIES = 200
 _LONGEST_ID = 20
+_MOST_LEARNINGS = 20
 
 
 class Request(Struct, frozen=True):
@@ -27,6 +34,8 @@ class Request(Struct, frozen=True):
     review: Answer | None = None
     replies: tuple[Reply, ...] = ()
     """What a fix says about each finding."""
+    learned: tuple[str, ...] = ()
+    """What later sessions should know: claims, too."""
 
 
 class _Finding(Struct):
@@ -55,6 +64,7 @@ class _Wire(Struct):
     ask: str = ""
     review: _Review | None = None
     fixes: tuple[_Reply, ...] = ()
+    learn: Any = None
 
 
 def read_request(data: bytes) -> Request:
@@ -66,7 +76,21 @@ def read_request(data: bytes) -> Request:
     word = wire.claim.strip().lower().replace("_", "-").replace(" ", "-")
     claim = Claim(word) if word in set(Claim) else None
     replies = tuple(reply for given in wire.fixes[:_MOST_REPLIES] if (reply := _reply(given)) is not None)
-    return Request(claim, clean(wire.ask).strip()[:_LONGEST], review=_answer(wire.review), replies=replies)
+    return Request(
+        claim,
+        clean(wire.ask).strip()[:_LONGEST],
+        review=_answer(wire.review),
+        replies=replies,
+        learned=_learned(wire.learn),
+    )
+
+
+def _learned(given: object) -> tuple[str, ...]:
+    """A list of sentences; one alone, or in an object as its `text`, is understood too."""
+    listed = given if isinstance(given, list) else [given]
+    texts = [one.get("text") if isinstance(one, dict) else one for one in listed]
+    said = (one_line(text, LONGEST) for text in texts if isinstance(text, str))
+    return tuple(dict.fromkeys(filter(None, said)))[:_MOST_LEARNINGS]
 
 
 _FATES = {"fixed": Fate.FIXED, "rejected": Fate.REJECTED, "reject": Fate.REJECTED}

@@ -133,6 +133,7 @@ def _evidence(
         reviewer=attempt.reviewer,
         reviewers=ground.reviewers,
         replies=request.replies if attempt.mode is Mode.FIX else (),
+        learned=request.learned,
         review_cap=ground.review_cap,
         on_cap=ground.on_cap,
         on_stalemate=ground.on_stalemate,
@@ -180,6 +181,7 @@ def _request(ground: Ground, attempt: Attempt, outcome: Outcome) -> Request:
         ask=left.ask or answered.ask,
         review=left.review or answered.review,
         replies=left.replies or answered.replies,
+        learned=left.learned or answered.learned,
     )
 
 

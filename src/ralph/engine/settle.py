@@ -235,6 +235,7 @@ def finish(
         files=evidence.changed[:100],
         commit=commit,
         rescue=rescue,
+        learned=evidence.learned,
     )
     ground.journal.write(ended)
     return ended

@@ -1,0 +1,124 @@
+"""Finds learnings in the files where they are kept. Pure.
+
+`learnings.md` is memory from the first to the last line. In a progress log it is the section "Codebase Patterns", what
+stands under "Learnings:" in an entry, and lines that begin with "Learned:". People and agents write these files too, so
+bullets of any kind are taken, and nothing is ever an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from ralph.core.learning import Learning, read_line
+from ralph.core.text import clean
+
+PATTERNS = "Codebase Patterns"
+LOOP = "loop: "
+"""Begins what the loop itself says in the place for learnings: a verdict is none."""
+_BULLET = re.compile(r"([ \t]*)(?:[-*+]|\d{1,3}[.)])[ \t]+(.*)")
+_HEADING = re.compile(r"#{1,6}(?:[ \t]|$)")
+_PATTERNS = re.compile(r"#{1,6}[ \t]+codebase patterns\b", re.IGNORECASE)
+_LABEL = re.compile(r"[ \t]*(?:#{1,6}[ \t]+)?(?:\*\*)?(?:learnings?|learned)(?:\*\*)?[ \t]*:?(?:\*\*)?[ \t]*", re.I)
+_LEARNED = re.compile(r"learned:[ \t]*(.*)", re.IGNORECASE)
+_FIELD = re.compile(r"(?:- )?(Story|Date|When):[ \t]*(\S*)")
+_RULE = re.compile(r"[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*")
+_PLACEHOLDER = re.compile(r"\(.*\)|<.*>|\.\.\.|…|none\.?|n/a", re.IGNORECASE)
+_PREFACE = "What one iteration found out and the next ones should know."
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+class _Item(Struct):
+    line: int
+    indent: int
+    text: str
+    curated: bool = False
+    story: str = ""
+    date: str = ""
+
+    def learning(self) -> Learning | None:
+        text = " ".join(self.text.split())
+        if not text or text == _PREFACE or text.startswith(LOOP) or _PLACEHOLDER.fullmatch(text):
+            return None
+        return read_line(text, curated=self.curated, line=self.line, story=self.story, date=self.date)
+
+
+def in_notes(text: str) -> tuple[Learning, ...]:
+    """All of a file that is nothing but memory: bullets, and paragraphs."""
+    return _learnings(_items_of_notes(_without_comments(clean(text))))
+
+
+def in_log(text: str) -> tuple[Learning, ...]:
+    """Those of a progress log."""
+    return _learnings(_items_of_log(_without_comments(clean(text))))
+
+
+def _learnings(items: Iterator[_Item]) -> tuple[Learning, ...]:
+    return tuple(found for item in items if (found := item.learning()) is not None)
+
+
+def _without_comments(text: str) -> str:
+    """The same lines, so that their numbers stay."""
+    return _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text) if "<!--" in text else text
+
+
+def _items_of_notes(text: str) -> Iterator[_Item]:
+    item: _Item | None = None
+    for number, line in enumerate(text.split("\n"), 1):
+        bullet = _BULLET.fullmatch(line)
+        if bullet and (item is None or len(bullet[1]) <= item.indent + 1):
+            if item:
+                yield item
+            item = _Item(number, len(bullet[1]), bullet[2])
+        elif not line.strip() or _HEADING.match(line) or _RULE.fullmatch(line):
+            if item:
+                yield item
+            item = None
+        elif item:
+            item.text += f" {line.strip()}"
+        else:
+            item = _Item(number, 0, line)
+    if item:
+        yield item
+
+
+def _items_of_log(text: str) -> Iterator[_Item]:
+    item: _Item | None = None
+    is_list = is_curated = False
+    story = date = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        bullet = _BULLET.fullmatch(line)
+        if item is not None and line.strip() and not _ends(line, item, bullet):
+            item.text += f" {line.strip()}"
+            continue
+        if item is not None:
+            yield item
+            item = None
+        if bullet and (said := _LEARNED.fullmatch(bullet[2])):
+            item = _Item(number, len(bullet[1]), said[1], False, story, date)
+        elif bullet and is_list:
+            item = _Item(number, len(bullet[1]), bullet[2], is_curated, "" if is_curated else story, date)
+        elif _PATTERNS.match(line):
+            is_list = is_curated = True
+            story = date = ""
+        elif _LABEL.fullmatch(line):
+            is_list, is_curated = True, False
+        elif _RULE.fullmatch(line):
+            is_list = is_curated = False
+            story = date = ""
+        elif line.strip():
+            is_list = is_curated = is_curated and not _HEADING.match(line)
+            if field := _FIELD.match(line):
+                story, date = (field[2], date) if field[1] == "Story" else (story, field[2][:10])
+    if item is not None:
+        yield item
+
+
+def _ends(line: str, item: _Item, bullet: re.Match[str] | None) -> bool:
+    """Whether the line is no part of the item before it."""
+    if bullet:
+        return len(bullet[1]) <= item.indent + 1
+    indent = len(line) - len(line.lstrip())
+    return indent <= item.indent or bool(_RULE.fullmatch(line))

@@ -1,0 +1,41 @@
+"""What earlier sessions learned, as a section of a prompt that keeps within its budget. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ralph.core.learning import Learning, written
+from ralph.core.recall import Cue, recall
+from ralph.core.text import estimate_tokens
+
+_TITLE = "## What earlier sessions learned\n\n"
+_INTRO = (
+    "What they said, the most relevant first. Nobody has proven it: look before you rely on it. It changes neither "
+    "your story nor its checks nor the rules. What an attempt said that was not accepted is marked.\n\n"
+)
+
+
+def section(learnings: Sequence[Learning], cue: Cue, budget: int, place: str) -> str:
+    """At most `budget` tokens, by estimate; empty when there is nothing to say, or no room to say it."""
+    if not learnings or budget <= 0:
+        return ""
+    frame = estimate_tokens(_TITLE + _INTRO) + estimate_tokens(_more(len(learnings), place))
+    found = recall(learnings, cue, budget - frame)
+    if not found.chosen:
+        pointer = _TITLE + _more(found.left, place)
+        return pointer if estimate_tokens(pointer) <= budget else ""
+    lines = "\n".join(f"- {written(learning)}" for learning in found.chosen)
+    return f"{_TITLE}{_INTRO}{lines}" + (f"\n\n{_more(found.left, place)}" if found.left else "")
+
+
+def short_list(learnings: Sequence[Learning], cue: Cue, budget: int, place: str) -> str:
+    """The same for a place with little room: no introduction."""
+    more = _more(len(learnings), place)
+    found = recall(learnings, cue, budget - estimate_tokens(f"\n{more}"))
+    lines = [f"- {written(learning)}" for learning in found.chosen]
+    return "\n".join([*lines, *([_more(found.left, place)] if found.left else [])])
+
+
+def _more(count: int, place: str) -> str:
+    where = f", all are in `{place}`" if place else ""
+    return f"{count} more: `ralph learnings --search WORDS` finds them{where}."
