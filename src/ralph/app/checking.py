@@ -8,6 +8,7 @@ from typing import cast
 
 import msgspec
 
+from ralph.app.check_outputs import keeper
 from ralph.checks.choosing import ChosenCheck, When, choose, set_id
 from ralph.checks.running import run_check
 from ralph.config.schema import Config
@@ -33,7 +34,9 @@ class Checks:
         stop: StopSignal,
         run: str,
         cache: Path,
+        outputs: Path | None = None,
     ) -> None:
+        self._outputs = outputs
         self.check_set = ""
         self._cache = cache
         self._before: dict[tuple[str, str], bool] = {}
@@ -55,10 +58,12 @@ class Checks:
         for check in chosen:
             if self._is_stopped():
                 break
-            result = self._run_one(check)
+            result = self._run_one(check, f"{iteration:04}")
             if self._is_stopped() and not result.passed:  # it was ended, and says nothing about the work
                 break
             result = self._compared(check, result)
+            if check.story and (story is None or check.story != story.id):
+                result = msgspec.structs.replace(result, proves=check.story if _is_done(plan, check.story) else "")
             self._tell(CheckEnded(iteration=iteration, tree=tree, check_set=identity, result=result))
             results.append(result)
         self._last = {(check.command, check.cwd): r.passed for check, r in zip(chosen, results, strict=False)}
@@ -78,7 +83,7 @@ class Checks:
         identity = set_id(chosen)
         results = self._known(tree, identity)
         if results is None:
-            results = self._run_all(chosen)
+            results = self._run_all(chosen, "baseline")
             if self._is_stopped():
                 return
             self._remember(tree, identity, results)
@@ -99,15 +104,17 @@ class Checks:
         """It is known to have passed when it was last accepted, or at the start."""
         return any(passed for (command, _), passed in self._before.items() if command == result.command)
 
-    def _run_all(self, chosen: Sequence[ChosenCheck]) -> tuple[CheckResult, ...]:
+    def _run_all(self, chosen: Sequence[ChosenCheck], label: str = "") -> tuple[CheckResult, ...]:
         results = []
         for check in chosen:
             if self._is_stopped():
                 break
-            results.append(self._run_one(check))
+            results.append(self._run_one(check, label))
         return tuple(results)
 
-    def _run_one(self, check: ChosenCheck) -> CheckResult:
+    def _run_one(self, check: ChosenCheck, label: str = "") -> CheckResult:
+        """With a label, the whole output of a failure is kept under it."""
+        keep = keeper(self._outputs, label, check) if self._outputs and label else None
         return run_check(
             check.name,
             check.command,
@@ -117,6 +124,7 @@ class Checks:
             cwd=check.cwd,
             required=check.required,
             stop=self._stop,
+            keep=keep,
         )
 
     def _known(self, tree: str, identity: str) -> tuple[CheckResult, ...] | None:
@@ -146,3 +154,8 @@ class Checks:
 
     def _bounded(self, timeout: float | None) -> float:
         return min(timeout or self._config.time_ceiling, self._config.time_ceiling)
+
+
+def _is_done(plan: Plan, story: str) -> bool:
+    found = plan.story(story)
+    return found is not None and found.is_done

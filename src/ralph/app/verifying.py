@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import msgspec
 
+from ralph.app.check_outputs import keeper
 from ralph.app.proving import Pass
 from ralph.app.workspace import plan_state
 from ralph.checks.choosing import ChosenCheck, When, choose, set_id
@@ -29,21 +29,23 @@ _FILE = "verified.json"
 def run_checks(
     chosen: tuple[ChosenCheck, ...],
     config: Config,
-    root: Path,
+    ref: PlanRef,
     env: Mapping[str, str],
     tell: Callable[[CheckResult], None],
 ) -> tuple[CheckResult, ...]:
+    """What a failing one wrote is kept beside the plan's state."""
     clean = child_environment(env, config.agent.env)
     results = []
     for check in chosen:
         result = run_check(
             check.name,
             check.command,
-            root=root,
+            root=ref.root,
             env=clean,
             timeout=check.timeout,
             cwd=check.cwd,
             required=check.required,
+            keep=keeper(plan_state(ref, env) / "checks", "verify", check),
         )
         tell(result)
         results.append(result)

@@ -146,7 +146,9 @@ def make_ground(
     desk = WorkspaceDesk(ref.root, ref.folder)
     steps = plan_steps(spec.settings, ref.root)
     hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run})
-    checks = Checks(config, ref.root, env, journal.write, stop, spec.run, plan_state(ref, env) / "baseline.json")
+    checks = Checks(
+        config, ref.root, env, journal.write, stop, spec.run, plan_state(ref, env) / "baseline.json", folder / "checks"
+    )
     journal.listen(checks.listen)
     guidance = Guidance(plan_state(ref, env), journal.write)
     journal.listen(guidance.listen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ralph.core.errors import ConfigError
@@ -27,8 +27,12 @@ def run_check(
     cwd: str = "",
     required: bool = True,
     stop: StopSignal | None = None,
+    keep: Callable[[bytes], str] | None = None,
 ) -> CheckResult:
-    """Run one command. It never raises for what the command does; that is its result."""
+    """Run one command. It never raises for what the command does; that is its result.
+
+    `keep` is given the output of one that fails, and says where it put it.
+    """
     folder = Path(os.path.realpath(root / cwd)) if cwd else root
     if not folder.is_relative_to(os.path.realpath(root)):
         raise ConfigError(f"check {name!r} would run in {cwd}, outside of the workspace")
@@ -47,6 +51,7 @@ def run_check(
         tail=tail(output),
         digest=hashlib.sha256(output).hexdigest(),
         required=required,
+        output=keep(output) if keep and not finished.ok else "",
     )
 
 

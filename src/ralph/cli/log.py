@@ -6,12 +6,16 @@ import os
 import platform
 import time
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 from ralph.app.workspace import root_of
-from ralph.cli.output import emit_line, note, paint, say_raw
+from ralph.cli.output import emit_line, note, paint, say, say_raw
 from ralph.cli.plain_view import describe
 from ralph.cli.words import clock
-from ralph.core.events import Record, RunStarted
+from ralph.core.errors import RalphError, UsageError
+from ralph.core.events import AnyEvent, Baseline, CheckEnded, Record, RunStarted
+from ralph.core.evidence import CheckResult
+from ralph.host.files import read_bytes
 from ralph.host.places import workspace_state
 from ralph.host.tree import identify
 from ralph.journal.reading import Follower, read
@@ -23,6 +27,8 @@ ralph log                      the last run
 ralph log 20260115-0930        one that begins so
 ralph log --follow             until the run ends
 ralph log --json | jq .event   every record
+ralph log --check              all that the last failing check wrote
+ralph log --check pytest       the last failing check with this in its name
 """
 _TICK = 0.2
 
@@ -31,6 +37,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's id or the beginning of it")
     parser.add_argument("-F", "--follow", action="store_true", help="go on until the run ends")
     parser.add_argument("-v", "--verbose", action="store_true", help="also what the agent did")
+    parser.add_argument(
+        "--check", nargs="?", const="", metavar="NAME", help="all that the last failing check of the run wrote"
+    )
     parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
     parser.add_argument("--json", action="store_true", help="the records, one JSON object a line")
 
@@ -38,6 +47,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     state_folder = workspace_state(root_of(args, os.environ), os.environ)
     path = journal_path(state_folder, find_run(state_folder, args.run))
+    if args.check is not None:
+        return _show_output(path, args.check)
     state = RunState()
     if not args.follow:
         for record in read(path):
@@ -54,6 +65,38 @@ def run(args: Namespace) -> int:
             note("the run was killed; the next `ralph run` finishes or undoes what it left open")
             return 0
         time.sleep(_TICK)
+
+
+def _show_output(journal: Path, name: str) -> int:
+    failed = [
+        check
+        for record in read(journal)
+        for check in _checks(record.event)
+        if not check.passed and name.lower() in check.name.lower()
+    ]
+    if not failed:
+        raise UsageError(
+            f"no check {f'with {name!r} in its name ' if name else ''}has failed in this run",
+            hint="`ralph log` shows the checks; `ralph verify` runs them now",
+        )
+    check = failed[-1]
+    note(f"{check.name}: {'ran out of time' if check.timed_out else f'exit code {check.code}'}")
+    try:
+        say(read_bytes(Path(check.output)).decode("utf-8", "replace").rstrip("\n"))
+    except (RalphError, OSError):  # it was run as a step, or somebody has tidied up: the end is in the journal
+        note("only the end of its output is known:")
+        say(check.tail)
+    return 0
+
+
+def _checks(event: AnyEvent) -> tuple[CheckResult, ...]:
+    match event:
+        case CheckEnded(result=result):
+            return (result,)
+        case Baseline(results=results):
+            return results
+        case _:
+            return ()
 
 
 def _is_alive(started: RunStarted | None) -> bool:

@@ -28,6 +28,7 @@ ralph verify                  the checks for the story a run would take next
 ralph verify --story US-003   for this one
 ralph verify --final          every check of every story, on the tree as it is
 """
+_MOST_LINES = 20
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -49,7 +50,7 @@ def run(args: Namespace) -> int:
     if not chosen:
         raise SetupError("no check is configured", hint="name the project's test command under `checks:`")
     tell = (lambda result: None) if args.json else _show
-    results = run_checks(chosen, opened.settings.config, opened.root, os.environ, tell)
+    results = run_checks(chosen, opened.settings.config, opened.ref, os.environ, tell)
     passed = all(result.passed for result in results if result.required)
     if args.final:
         _remember(opened, chosen, results)
@@ -84,8 +85,10 @@ def _show(result: CheckResult) -> None:
     word = "passed" if result.passed else "ran out of time" if result.timed_out else f"failed ({result.code})"
     say_raw(f"{paint(word, style):<8} {one_line(result.name, 80)}  {paint(duration(result.seconds), 'dim')}")
     if not result.passed:
-        for line in result.tail.splitlines()[-20:]:
+        for line in result.tail.splitlines()[-_MOST_LINES:]:
             say(f"    {line}")
+        if result.output and len(result.tail.splitlines()) > _MOST_LINES:
+            say(f"    all of it: {result.output}", "dim")
 
 
 def _ask(verdict: Verdict) -> bool:

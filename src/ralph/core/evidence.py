@@ -60,6 +60,10 @@ class CheckResult(Struct, frozen=True):
     """False: allowed to fail; told, but never a reason."""
     failed_before: bool = False
     """It failed on the checkpoint already: not this agent's doing."""
+    proves: str = ""
+    """The done story whose own check this is: when it fails, that story is broken again."""
+    output: str = ""
+    """The file with all that it wrote, when it failed."""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
@@ -98,12 +102,12 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """All who have to, in this order. Empty: one, without a name."""
     replies: tuple[Reply, ...] = ()
     """What a fix says about each finding."""
+    learned: tuple[str, ...] = ()
+    """What it says that later sessions should know. Nothing is judged by it."""
     review: bool = False
     """Acceptance means: on to review."""
     review_cap: int = 5
     on_cap: OnCap = OnCap.APPROVE
-    learned: tuple[str, ...] = ()
-    """What it says that later sessions should know. Nothing is judged by it."""
     on_stalemate: OnCap = OnCap.HUMAN
     open_after: int = 0
     """How many other stories are not done."""

@@ -81,9 +81,10 @@ def _failing(evidence: Evidence) -> list[CheckResult]:
 
 def _describe(check: CheckResult) -> str:
     before = " (it failed before this story, too)" if check.failed_before else ""
+    broken = f"{check.proves} was done and is broken now: " if check.proves and not check.failed_before else ""
     if check.timed_out:
-        return f"check {check.name!r} ran out of time after {check.seconds:.0f} s{before}"
-    return f"check {check.name!r} failed with exit code {check.code}{before}"
+        return f"{broken}check {check.name!r} ran out of time after {check.seconds:.0f} s{before}"
+    return f"{broken}check {check.name!r} failed with exit code {check.code}{before}"
 
 
 def _accept(evidence: Evidence, changes: list[Change], notices: list[str]) -> Verdict:
