@@ -105,7 +105,7 @@ def untrue(root: Path, stories: list[int]) -> list[int]:
     for n in stories:
         (hidden / f"test_m{n}.py").write_text(story_tests(n))
         command = [sys.executable, "-S", "-B", f"test_m{n}.py"]
-        env = {"PYTHONPATH": "src"}
+        env = {"PYTHONPATH": "src", "HOME": str(hidden)}
         if subprocess.run(command, cwd=hidden, env=env, capture_output=True, check=False).returncode:
             fallen.append(n)
     return fallen
