@@ -150,10 +150,10 @@ class Project:
 class Typist:
     """Somebody at a real terminal: waits for a text, then types."""
 
-    def __init__(self, project: Project, *arguments: str, **env: str) -> None:
+    def __init__(self, project: Project, *arguments: str, inside: tuple[str, ...] = (), **env: str) -> None:
         self._ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "ralph", *arguments],
+            [*inside, sys.executable, "-m", "ralph", *arguments],
             cwd=project.root,
             env={**project.env, "TERM": "xterm", "NO_COLOR": "1", **env},
             stdin=theirs,
