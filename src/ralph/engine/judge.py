@@ -22,6 +22,7 @@ from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge_review import conclude, objections, review_given
 
 _MOST_DOUBTS = 10
+_WAY_OUT = "leave them as they are; where the story cannot be done without that change, ask, and a person decides"
 _FREE_TO_EDIT = ("notes", "priority")
 _FIXES = {
     Trouble.AUTHENTICATION: "log the agent in, or set its API key",
@@ -122,6 +123,8 @@ def _unless_tampered(evidence: Evidence, accepted: Verdict, notices: list[str]) 
         looked_at = tuple(f"a review has to look at {doubt}" for doubt in grave[:_MOST_DOUBTS])
         return msgspec.structs.replace(accepted, notices=(*accepted.notices, *looked_at))
     reasons = ["the checks pass, but tests or checks were tampered with", *grave[:_MOST_DOUBTS]]
+    if is_decided:
+        reasons.append(_WAY_OUT)
     return _refused(Kind.REJECTED, reasons, evidence, notices)
 
 
