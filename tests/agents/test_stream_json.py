@@ -149,7 +149,11 @@ def test_the_usage_limit_comes_with_its_time_of_reset() -> None:
     outcome = outcome_of(SAMPLES["ratelimit_429_unified_oauth"])
     assert outcome.resets_at == 1794737722
     limits = [event for event in read(SAMPLES["ratelimit_midrun_oauth"]) if isinstance(event, Limit)]
-    assert limits == [Limit(False, 1794737722, "five_hour", 0.2), Limit(True, 1794737722, "five_hour", 1)]
+    assert limits == [
+        Limit(False, 1794737722, "five_hour", 0.2),
+        Limit(False, 1794820522, "seven_day", 0.4),
+        Limit(True, 1794737722, "five_hour", 1),
+    ]
 
 
 def test_an_older_client_without_the_name_of_the_limit_is_understood() -> None:

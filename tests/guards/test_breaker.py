@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ralph.core.events import Recovered, StorySetAside
+from ralph.core.events import PlanSeen, Recovered, SeenStory, StorySetAside
 from ralph.core.limits import Limits, OnStuck
 from ralph.core.moves import Reason, SetAside, Stop, Work
 from ralph.core.plan import Mode, State
@@ -84,7 +84,7 @@ def test_three_stories_set_aside_in_a_row_stop_the_run() -> None:
     run = Told(NEXT).say(*[StorySetAside(f"S{n}", "", "stuck") for n in range(2)])
     assert isinstance(run.decide(plan(*[State.TODO] * 9)), Work)
     stop = run.say(StorySetAside("S2", "", "stuck")).decide(plan(*[State.TODO] * 9))
-    assert stop == Stop(Reason.NO_PROGRESS, "3 stories in a row were set aside")
+    assert stop == Stop(Reason.NO_PROGRESS, "3 stories in a row were given up")
 
 
 def test_progress_between_them_lets_it_go_on() -> None:
@@ -129,3 +129,34 @@ def test_setting_up_cannot_be_set_aside() -> None:
 def test_thresholds_of_zero_never_trip() -> None:
     limits = Limits(no_progress=0, same_error=0, max_iterations=10**6)
     assert isinstance(Told(limits).say(*[ended(Kind.REJECTED, fingerprint="e")] * 50).decide(), Work)
+
+
+def seen(story: str, state: State, attempts: int = 0) -> PlanSeen:
+    return PlanSeen(whole=False, stories=(SeenStory(story, "", state, attempts=attempts),))
+
+
+def test_a_story_that_is_failed_by_its_last_attempt_counts_as_given_up() -> None:
+    run = Told(Limits(on_stuck=OnStuck.NEXT, same_error=0))
+    for story in ("S0", "S1", "S2"):
+        run.say(*attempt({}, story=story), *attempt({}, story=story, story_state=State.FAILED))
+    stop = run.decide(plan(*[State.FAILED] * 3, State.TODO))
+    assert stop == Stop(Reason.NO_PROGRESS, "3 stories in a row were given up")
+
+
+def test_a_story_that_somebody_opens_again_gets_its_chance() -> None:
+    run = Told(NEXT).say(*[ended(Kind.REJECTED)] * 3, StorySetAside("S0", "", "stuck"), seen("S0", State.FAILED))
+    assert run.decide() == Work("S1", Mode.IMPLEMENT)
+    assert run.say(seen("S0", State.TODO)).decide() == Work("S0", Mode.IMPLEMENT)
+
+
+def test_a_story_that_was_answered_gets_its_chance() -> None:
+    run = Told(NEXT).say(ended(Kind.BLOCKED, question="Which?"), seen("S0", State.BLOCKED))
+    assert run.decide() == Work("S1", Mode.IMPLEMENT)
+    assert run.say(seen("S0", State.TODO)).decide() == Work("S0", Mode.IMPLEMENT)
+
+
+def test_an_attempt_that_is_counted_in_the_plan_is_nobody_opening_it() -> None:
+    run = Told(NEXT)
+    for number in range(1, 4):
+        run.say(*rejected({}, error=str(number)), seen("S0", State.IN_PROGRESS, attempts=number))
+    assert isinstance(run.decide(), SetAside)

@@ -173,7 +173,7 @@ class StreamJson:
         utilization = number(info.get("utilization"))
         if utilization is None:
             utilization = number(members(members(info.get("unifiedWindows")).get(kind)).get("utilization"))
-        return [Limit(rejected, resets_at, kind, utilization)]
+        return [*_other_windows(info, kind), Limit(rejected, resets_at, kind, utilization)]
 
     def _result(self, event: dict[str, Any]) -> Result:
         said = text(event.get("result"))
@@ -252,6 +252,14 @@ def _structured(answer: object) -> str:
         return ""
     written = msgspec.json.encode(answer)
     return written.decode() if len(written) <= _LARGEST_ANSWER else ""
+
+
+def _other_windows(info: dict[str, Any], kind: str) -> Iterator[Limit]:
+    """How much is used of the windows that an event is not about."""
+    for name, window in members(info.get("unifiedWindows")).items():
+        resets_at, used = number(members(window).get("resetsAt")), number(members(window).get("utilization"))
+        if text(name) != kind and resets_at is not None and 0 < resets_at < _FURTHEST and used is not None:
+            yield Limit(False, resets_at, text(name), used)
 
 
 def _by_cost(used: dict[str, Any]) -> tuple[str, ...]:

@@ -18,14 +18,17 @@ from ralph.core.events import (
     IterationStarted,
     Judged,
     LimitAnswered,
+    PlanSeen,
     Proved,
     Recovered,
     Resumed,
     RunStarted,
+    SeenStory,
     StorySetAside,
 )
 from ralph.core.evidence import Ended, How
-from ralph.core.plan import Mode
+from ralph.core.lineup import Bench, note, set_back
+from ralph.core.plan import Mode, State
 from ralph.core.purse import Purse, pay
 from ralph.core.streak import Streak
 from ralph.core.text import one_line
@@ -34,6 +37,7 @@ from ralph.core.verdict import Kind
 _HOUR = 3600.0
 _AT_ONCE = 1.0
 """Seconds. An agent that has died by then has not begun to work."""
+_OPEN = (State.TODO, State.IN_PROGRESS)
 _FREE = (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
 
 
@@ -72,7 +76,7 @@ class History(Struct, frozen=True):
     aside: dict[str, str] = {}
     """Stories this run has set aside, and why."""
     stuck: int = 0
-    """How many of them in a row, without progress in between."""
+    """Stories in a row that were given up, without progress in between."""
     crashes: int = 0
     """Agents in a row that died at once."""
     crash: str = ""
@@ -101,14 +105,21 @@ class History(Struct, frozen=True):
     proved: bool | None = None
     purse: Purse = Purse()
     """What is spent, for the budgets."""
+    bench: Bench = Bench()
+    """Who has to rest, where there is somebody else."""
 
 
 def fold(history: History, event: AnyEvent, t: float) -> History:
-    history = _at(history, t)
     change = msgspec.structs.replace
+    history = _at(history, t)
+    bench = note(history.bench, event, t)
+    if bench is not history.bench:
+        history = change(history, bench=bench)
     match event:
         case RunStarted():
             return _begun(history, event, t)
+        case PlanSeen(whole=False, stories=stories):
+            return _reopened(history, [story for story in stories if story.state in _OPEN])
         case Baseline(results=results):
             return change(history, passing=frozenset(check.name for check in results if check.passed))
         case IterationStarted():
@@ -143,6 +154,21 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
             return history if purse is history.purse else change(history, purse=purse)
 
 
+def _reopened(history: History, seen: list[SeenStory]) -> History:
+    """A person has opened a story again while the run is at work: it gets its chance, and a clean slate."""
+    again = {story.id for story in seen if story.id in history.aside or story.id in history.asked}
+    again |= {story.id for story in seen if story.attempts == 0 and story.id in history.stories}
+    if not again:
+        return history
+    return msgspec.structs.replace(
+        history,
+        aside={name: why for name, why in history.aside.items() if name not in again},
+        asked={name: question for name, question in history.asked.items() if name not in again},
+        stories={name: streak for name, streak in history.stories.items() if name not in again},
+        gained={name: count for name, count in history.gained.items() if name not in again},
+    )
+
+
 def _at(history: History, t: float) -> History:
     """A clock that was set back takes the times of what has happened along: as much time has passed since as before."""
     if t >= history.seen:
@@ -155,6 +181,7 @@ def _at(history: History, t: float) -> History:
         last_ended=history.last_ended - back,
         calls=tuple(call - back for call in history.calls),
         used=tuple((when - back, count) for when, count in history.used),
+        bench=set_back(history.bench, back),
     )
 
 
@@ -242,7 +269,7 @@ def _progress(history: History, event: IterationEnded) -> dict[str, Any]:
     return {
         "streak": history.streak.after_failure(error, event.headline, progress=progress),
         "error_from": (history.error_from if same else frozenset()) | {event.story},
-        "stuck": 0 if progress else history.stuck,
+        "stuck": 0 if progress else history.stuck + (event.story_state is State.FAILED),
         "stories": stories,
         "gained": gained,
         "passing": passing,

@@ -16,7 +16,7 @@ def guard(history: History, limits: Limits, now: float) -> Stop | None:
         return Stop(Reason.SAME_ERROR, _told(f"the same error {streak.same_error} times in a row", streak.said))
     if limits.on_stuck is OnStuck.NEXT:
         if limits.no_progress and history.stuck >= limits.no_progress:
-            return Stop(Reason.NO_PROGRESS, f"{history.stuck} stories in a row were set aside")
+            return Stop(Reason.NO_PROGRESS, f"{history.stuck} stories in a row were given up")
     elif limits.no_progress and streak.no_progress >= limits.no_progress:
         return Stop(
             Reason.NO_PROGRESS, _told(f"{streak.no_progress} iterations in a row without progress", streak.said)
