@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ralph.app.active_runs import claim
 from ralph.app.workspace import plan_state, store_for
 from ralph.core.changes import SetFields
 from ralph.core.plan import Plan, Review, ReviewStatus, State
@@ -263,6 +264,51 @@ def test_an_agent_in_a_loop_cannot_import_or_convert(root: Path) -> None:
 def test_more_stories_than_anybody_plans_are_refused(root: Path) -> None:
     done = imports(root, "".join(f"- [ ] t{number}\n" for number in range(1001)))
     assert (done.code, "1,001" in done.err) == (65, True)
+
+
+@EVERY
+def test_the_examples_of_a_new_plan_make_room(root: Path, name: str) -> None:
+    assert ralph_here("init", "--layout", name, cwd=root).code == 0
+    plan = next(form for form in layout(name).detect(root))
+    assert imports(root).code == 0
+    assert layout(name).detect(root) == [plan]
+    assert [story["title"] for story in stories(root)] == ["Say one", "Say two", "Say three"]
+    assert ralph_here("check", cwd=root).code == 0
+
+
+def test_a_story_that_somebody_wrote_is_no_example(root: Path) -> None:
+    ralph_here("init", "shop", cwd=root)
+    ralph_here("task", "set", "US-001", "--title", "Replace this example by hand", cwd=root)
+    assert imports(root).code == 0
+    assert len(stories(root)) == 4
+
+
+def test_while_a_run_is_at_work_nothing_is_imported(root: Path) -> None:
+    ref = workspace(root, "tasks.json", 2)
+    before = snapshot(root)
+    with claim(ref, os.environ, "run"):
+        done = imports(root)
+        assert ralph_here("convert", "--layout", "plan.md", cwd=root).code == 73
+    assert (done.code, "at work" in done.err) == (73, True)
+    assert snapshot(root) == before
+
+
+def test_a_file_name_that_is_not_unicode_does_no_harm(root: Path) -> None:
+    folder = os.fsencode(root) + b"/pl\xffns"
+    os.mkdir(folder)  # noqa: PTH102 - bytes
+    with open(folder + b"/a \xfe.md", "wb") as file:  # noqa: PTH123 - bytes
+        file.write(b"### Task 1: x\n")
+    done = ralph_here("import", os.fsdecode(folder), cwd=root)
+    assert done.code == 0, done.err
+    assert len(stories(root)) == 1
+    assert "nothing new" in ralph_here("import", os.fsdecode(folder), cwd=root).err
+
+
+def test_a_plan_that_cannot_be_read_is_not_touched(root: Path) -> None:
+    ref = workspace(root, "tasks.json", source="{]")
+    assert imports(root).code == 65
+    assert ralph_here("convert", "--layout", "plan.md", cwd=root).code == 65
+    assert ref.path.read_text() == "{]"
 
 
 # export

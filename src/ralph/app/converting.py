@@ -34,7 +34,7 @@ from ralph.app.trusting import gather, is_inside_loop, read_record, refuse_insid
 from ralph.app.workspace import OpenPlan, plan_state
 from ralph.config.trust import Status, check_trust
 from ralph.core.changes import AddStory
-from ralph.core.errors import BadData, UsageError
+from ralph.core.errors import BadData, IllegalChange, UsageError
 from ralph.core.plan import Plan
 from ralph.core.ports import Layout, PlanRef, ProjectFacts
 from ralph.host.files import read_bytes
@@ -141,6 +141,10 @@ def _convert(
     env: Mapping[str, str],
 ) -> Converted:
     old, new = report.old, report.new
+    if _read(old.path, old.root) != opened.source:
+        raise IllegalChange(
+            f"{old.path} was changed by somebody else in the meantime", hint="look at it, then do it again"
+        )
     was_trusted = _is_trusted(opened, env)
     shelved = shelve(opened, dates, label="", keep=False, now=now, env=env)
     request = Request(root=new.root, layout=new.layout, name=_title(opened), now=now)

@@ -27,11 +27,12 @@ from ralph.app.turns import turn
 from ralph.app.workspace import Choice, find_plans, open_ref, plan_state, store_for
 from ralph.config.layers import Settings, load
 from ralph.core.changes import AddStory, Change
-from ralph.core.errors import BadData, PlanError, SetupError, UsageError
+from ralph.core.errors import BadData, LockHeld, PlanError, SetupError, UsageError
 from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import PlanRef, ProjectFacts
 from ralph.core.problems import Place, Problem
 from ralph.core.surgery import insert
+from ralph.host.files import write_bytes
 from ralph.plans import beside
 from ralph.plans.beside import Sidecar
 from ralph.plans.fresh import compose, plainly
@@ -97,6 +98,11 @@ def import_stories(wish: Wish, env: Mapping[str, str]) -> Imported:
     ref, settings = found
     if wish.dry:
         return _append(wish, batches, ref, settings, env)
+    if is_at_work(plan_state(ref, env)):
+        raise LockHeld(
+            f"a run is at work on {ref.path}, and would take new stories for its agent's",
+            hint="import them when it has ended; `ralph add` leaves single ones for it",
+        )
     with turn(ref, env):
         return _append(wish, batches, ref, settings, env)
 
@@ -144,6 +150,8 @@ def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, 
     store = store_for(ref, env)
     loaded = store.load()
     plan = loaded.plan
+    if _is_untouched(loaded, ref):
+        return _start(wish, batches, env, instead=(ref, loaded))
     record = read_imports(ref, env)
     there = {**{key: s for key, s in record.items() if plan.story(s)}, **sources_in(plan)}
     items, skipped, settled = _chosen(wish, batches, record, there)
@@ -174,7 +182,6 @@ def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, 
         skipped=skipped,
         done_left_out=len(settled),
         problems=(*_remarks(batches), *made.problems, *_linted(planned, ref, settings, set(ids))),
-        warnings=_at_work(ref, env),
         names_commands=any(story.verify for story in stories),
     )
     if not wish.dry:
@@ -183,11 +190,23 @@ def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, 
     return report
 
 
-def _start(wish: Wish, batches: list[Batch], env: Mapping[str, str]) -> Imported:
-    name = wish.layout or DEFAULT_LAYOUT
+def _is_untouched(loaded: Loaded, ref: PlanRef) -> bool:
+    """Nothing but the examples of a new plan is in it."""
+    form = layout(ref.layout)
+    facts = ProjectFacts(name="x", date="2026-01-01T00:00:00Z")
+    sample = form.parse(form.scaffold(ref, facts)[ref.path.relative_to(ref.root).as_posix()].encode(), "")
+    mine = [(story.id, story.title, story.criteria, story.state) for story in loaded.plan.stories]
+    return mine == [(story.id, story.title, story.criteria, story.state) for story in sample.stories]
+
+
+def _start(
+    wish: Wish, batches: list[Batch], env: Mapping[str, str], *, instead: tuple[PlanRef, Loaded] | None = None
+) -> Imported:
+    """A new plan; or `instead` of the examples of one that is there and has nothing else in it."""
+    name = instead[0].layout if instead else wish.layout or DEFAULT_LAYOUT
     form = layout(name)
     request = Request(root=wish.root, layout=name, name=wish.into, now=wish.now)
-    ref = refer(request)
+    ref = instead[0] if instead else refer(request)
     refuse_two_plans_in_one_folder(ref)
     date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wish.now))
     facts = ProjectFacts(name=wish.into or batches[0].name or ref.name or wish.root.name, date=date)
@@ -206,14 +225,17 @@ def _start(wish: Wish, batches: list[Batch], env: Mapping[str, str]) -> Imported
     )
     verify = tuple(dict.fromkeys(command for batch in batches for command in batch.verify))
     plan = Plan(name=facts.name, stories=made.stories, verify=verify, order=sample.order, reviewed=sample.reviewed)
-    composed = compose(plan, form, ref, facts, phases=made.phases, exact=False)
+    if instead:
+        old = instead[1].in_file
+        plan = msgspec.structs.replace(old, stories=made.stories, verify=(*old.verify, *verify))
+    composed = compose(plan, form, ref, facts, phases=made.phases, exact=bool(instead))
     loaded = Loaded(composed.in_file, composed.in_file, composed.source, _sidecar(made, composed.in_file, ref))
     settings = load(root=wish.root, layout=name, name=None, env=env, flags={})
     known_checks = bool(find(RealTree(wish.root)).checks)
     names_commands = bool(verify) or any(story.verify for story in plan.stories)
     report = Imported(
         ref=ref,
-        is_new=True,
+        is_new=instead is None,
         kinds=_kinds(batches),
         stories=beside.merge(composed.in_file, loaded.sidecar).stories,
         skipped=skipped,
@@ -223,13 +245,16 @@ def _start(wish: Wish, batches: list[Batch], env: Mapping[str, str]) -> Imported
     )
     if wish.dry:
         return report
-    started = start_plan(
-        msgspec.structs.replace(request, plan=plan, phases=made.phases, is_foreign=names_commands), env
-    )
+    if instead:
+        _written(lambda: write_bytes(ref.path, composed.source), ref)
+    else:
+        request = msgspec.structs.replace(request, plan=plan, phases=made.phases, is_foreign=names_commands)
+        started = start_plan(request, env)
+        report = msgspec.structs.replace(report, made=started.placed.touched, warnings=started.warnings)
     if loaded.sidecar.stories:
         beside.write(plan_state(ref, env) / "beside.json", loaded.sidecar)
     write_imports(ref, env, made.keys)
-    return msgspec.structs.replace(report, made=started.placed.touched, warnings=started.warnings)
+    return report
 
 
 def _sidecar(made: Made, in_file: Plan, ref: PlanRef) -> Sidecar:
@@ -316,12 +341,6 @@ def _linted(
         review_cap=settings.config.review.cap,
     )
     return [p for p in found if ids is None or not p.story or p.story in ids or p.code == "example"]
-
-
-def _at_work(ref: PlanRef, env: Mapping[str, str]) -> tuple[str, ...]:
-    if not is_at_work(plan_state(ref, env)):
-        return ()
-    return ("a run is at work on this plan: a change made now is judged like its agent's, and may be put back",)
 
 
 def _written(write: Callable[[], object], ref: PlanRef) -> None:

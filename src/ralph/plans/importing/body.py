@@ -109,7 +109,7 @@ class _Reader:
             self._read(block)
         return Body(
             description=wording.prose(self._description()),
-            criteria=tuple(dict.fromkeys(self._criteria())),
+            criteria=tuple(dict.fromkeys(words for words in self._criteria() if words.strip())),
             verify=tuple(self.verify),
             notes=wording.prose("\n".join(self.notes)),
             boxes=self.boxes,

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ralph.core.plan import State
 from ralph.core.problems import Place, Problem, Severity
+from ralph.plans.importing import wording
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -55,4 +56,4 @@ def text_key(kind: str, file: str, *words: str) -> str:
 
 def plain_key(text: str) -> str:
     """A key is one word, so that it can be found again in a story's notes."""
-    return "_".join(text.split())
+    return "_".join(wording.visible(text).split())

@@ -141,5 +141,5 @@ def shortened(item: Item, where: str) -> Item:
     """For a plan that an agent can read itself: what the task is, and where its steps are."""
     lead = re.split(r"```|~~~|^#", item.description, maxsplit=1, flags=re.MULTILINE)[0].strip()
     short = lead if len(lead) <= _LONGEST_LEAD else lead[:_LONGEST_LEAD].rsplit(None, 1)[0] + " …"
-    pointer = f"The steps are in {where}, from line {item.line} on."
+    pointer = f"The steps are in {wording.line(where)}, from line {item.line} on."
     return msgspec.structs.replace(item, description="\n\n".join(text for text in (short, pointer) if text))
