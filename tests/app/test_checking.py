@@ -76,3 +76,27 @@ def test_a_baseline_is_found_out_once_for_a_tree(tmp_path: Path, stop: StopSigna
     (tmp_path / "baseline.json").write_text("{damaged")
     checks(tmp_path, stop, []).baseline(PLAN, "tree-2")
     assert len((tmp_path / "runs").read_text().splitlines()) == 3
+
+
+def test_what_is_accepted_is_the_baseline_of_the_next_checkpoint(tmp_path: Path, stop: StopSignal) -> None:
+    run = checks(tmp_path, stop, [])
+    run.baseline(PLAN, "tree-1")
+    (tmp_path / "ws" / "fixed").write_text("")
+    run(PLAN, STORY, "story", 1, "tree-2")
+    run.listen(Record(1, 0, IterationEnded(iteration=1, story="A", mode=Mode.IMPLEMENT, kind=Kind.ACCEPTED)))
+    told: list[Any] = []
+    checks(tmp_path, stop, told).baseline(PLAN, "tree-2")
+    assert [[result.passed for result in event.results] for event in told] == [[True, True]]
+    assert len((tmp_path / "runs").read_text().splitlines()) == 2, "the third time it was known"
+
+
+def test_a_rejected_attempt_says_nothing_about_the_checkpoint(tmp_path: Path, stop: StopSignal) -> None:
+    run = checks(tmp_path, stop, [])
+    run.baseline(PLAN, "tree-1")
+    (tmp_path / "ws" / "fixed").write_text("")
+    run(PLAN, STORY, "story", 1, "tree-2")
+    run.listen(Record(1, 0, IterationEnded(iteration=1, story="A", mode=Mode.IMPLEMENT, kind=Kind.REJECTED)))
+    (tmp_path / "ws" / "fixed").unlink()
+    told: list[Any] = []
+    checks(tmp_path, stop, told).baseline(PLAN, "tree-1")
+    assert [result.passed for result in told[0].results] == [False, True]

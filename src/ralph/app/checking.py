@@ -13,13 +13,16 @@ from ralph.checks.choosing import ChosenCheck, When, choose, set_id
 from ralph.checks.running import run_check
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
-from ralph.core.events import Baseline, CheckEnded, IterationEnded, Noted, Record
+from ralph.core.events import Baseline, CheckEnded, IterationEnded, Noted, Proved, Record
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Plan, Story
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.host.files import write_bytes
 from ralph.host.signals import StopSignal
+
+BASELINE = "baseline.json"
+"""In the plan's own folder: which checks passed on the last checkpoint."""
 
 
 class Checks:
@@ -35,8 +38,15 @@ class Checks:
         run: str,
         cache: Path,
         outputs: Path | None = None,
+        is_same: Callable[[str, str], bool] = lambda old, new: False,
     ) -> None:
         self._outputs = outputs
+        self._is_same = is_same
+        """Whether two trees differ in nothing that a check could see."""
+        self._baseline: tuple[ChosenCheck, ...] = ()
+        self._raw: dict[tuple[str, str], CheckResult] = {}
+        self._tree = ""
+        """Where they ran last."""
         self.check_set = ""
         self._cache = cache
         self._before: dict[tuple[str, str], bool] = {}
@@ -54,6 +64,7 @@ class Checks:
     ) -> tuple[CheckResult, ...]:
         chosen = choose(self._config, plan, story, cast(When, when))
         self.check_set = identity = set_id(chosen)
+        self._tree, self._raw = tree, {}
         results = []
         for check in chosen:
             if self._is_stopped():
@@ -61,6 +72,7 @@ class Checks:
             result = self._run_one(check, f"{iteration:04}")
             if self._is_stopped() and not result.passed:  # it was ended, and says nothing about the work
                 break
+            self._raw[check.command, check.cwd] = result
             result = self._compared(check, result)
             if check.story and (story is None or check.story != story.id):
                 result = msgspec.structs.replace(result, proves=check.story if _is_done(plan, check.story) else "")
@@ -80,6 +92,7 @@ class Checks:
         chosen = [check for check in choose(self._config, plan, None, "story") if not check.story]
         if not chosen:
             return
+        self._baseline = tuple(chosen)
         identity = set_id(chosen)
         results = self._known(tree, identity)
         if results is None:
@@ -133,17 +146,23 @@ class Checks:
             known = msgspec.json.decode(self._cache.read_bytes(), type=Baseline)
         except (OSError, msgspec.DecodeError):
             return None
-        return known.results if (known.tree, known.check_set) == (tree, identity) else None
+        if known.check_set != identity:
+            return None
+        return known.results if known.tree == tree or self._is_same(known.tree, tree) else None
 
     def _remember(self, tree: str, identity: str, results: tuple[CheckResult, ...]) -> None:
         known = Baseline(tree=tree, check_set=identity, results=results)
         write_bytes(self._cache, msgspec.json.encode(known), mode=0o600, durable=False)
 
     def listen(self, record: Record) -> None:
-        """What was accepted is what later failures are compared with."""
+        """What was accepted is what later failures are compared with, in this run and in the next one."""
         event = record.event
         if isinstance(event, IterationEnded) and event.kind is Kind.ACCEPTED:
             self._before |= self._last
+        if isinstance(event, Proved) or (isinstance(event, IterationEnded) and event.kind is Kind.ACCEPTED):
+            known = [self._raw.get((check.command, check.cwd)) for check in self._baseline]
+            if known and all(known) and self._tree:
+                self._remember(self._tree, set_id(self._baseline), tuple(result for result in known if result))
 
     def _is_stopped(self) -> bool:
         return self._stop.requested

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import msgspec
 
 from ralph.app.check_outputs import keeper
+from ralph.app.checking import BASELINE
 from ralph.app.proving import Pass
 from ralph.app.workspace import plan_state
 from ralph.checks.choosing import ChosenCheck, When, choose, set_id
 from ralph.checks.running import run_check
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
+from ralph.core.events import Baseline
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import PlanRef
@@ -35,6 +38,7 @@ def run_checks(
 ) -> tuple[CheckResult, ...]:
     """What a failing one wrote is kept beside the plan's state."""
     clean = child_environment(env, config.agent.env)
+    before = _failed_before(plan_state(ref, env) / BASELINE) if config.baseline == "no-worse" else frozenset()
     results = []
     for check in chosen:
         result = run_check(
@@ -47,9 +51,20 @@ def run_checks(
             required=check.required,
             keep=keeper(plan_state(ref, env) / "checks", "verify", check),
         )
+        if not result.passed and check.command in before and not check.story:
+            result = msgspec.structs.replace(result, failed_before=True, required=False)
         tell(result)
         results.append(result)
     return tuple(results)
+
+
+def _failed_before(baseline: Path) -> frozenset[str]:
+    """Commands that failed on the last checkpoint of a run."""
+    try:
+        known = msgspec.json.decode(baseline.read_bytes(), type=Baseline)
+    except (OSError, msgspec.DecodeError):
+        return frozenset()
+    return frozenset(result.command for result in known.results if not result.passed)
 
 
 def chosen_for(config: Config, plan: Plan, story: Story | None, when: When) -> tuple[ChosenCheck, ...]:

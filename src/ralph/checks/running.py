@@ -51,7 +51,7 @@ def run_check(
         tail=tail(output),
         digest=hashlib.sha256(output).hexdigest(),
         required=required,
-        output=keep(output) if keep and not finished.ok else "",
+        output=keep(output) if keep and output and not finished.ok else "",
     )
 
 

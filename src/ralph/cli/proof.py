@@ -63,7 +63,7 @@ def run(args: Namespace) -> int:
     say(f"tree       {proof.tree}")
     say(f"check set  {proof.check_set}")
     for check in proof.checks:
-        word = "passed" if check.passed else "failed"
+        word = "passed" if check.passed else "failed" if check.required else "failed, allowed to:"
         what = one_line(check.command or check.name, 80)
         say(f"  {word} {check.code} {duration(check.seconds):>6} {check.digest[:12]}  {what}")
     if proof.unlisted:

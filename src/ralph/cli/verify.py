@@ -83,7 +83,9 @@ def _remember(opened: OpenPlan, chosen: tuple[ChosenCheck, ...], results: tuple[
 def _show(result: CheckResult) -> None:
     style = "green" if result.passed else "red" if result.required else "yellow"
     word = "passed" if result.passed else "ran out of time" if result.timed_out else f"failed ({result.code})"
-    say_raw(f"{paint(word, style):<8} {one_line(result.name, 80)}  {paint(duration(result.seconds), 'dim')}")
+    excuse = " (as before the last run)" if result.failed_before else "" if result.required else " (allowed)"
+    told = f"{one_line(result.name, 80)}{excuse if not result.passed else ''}"
+    say_raw(f"{paint(word, style):<8} {told}  {paint(duration(result.seconds), 'dim')}")
     if not result.passed:
         for line in result.tail.splitlines()[-_MOST_LINES:]:
             say(f"    {line}")
