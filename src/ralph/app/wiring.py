@@ -14,7 +14,7 @@ from msgspec import Struct
 from ralph.agents.registry import agent as find_agent
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.briefing import brief
-from ralph.app.checking import Checks
+from ralph.app.checking import BASELINE, Checks
 from ralph.app.config_watch import ConfigWatch
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.guidance import Guidance
@@ -146,8 +146,22 @@ def make_ground(
     desk = WorkspaceDesk(ref.root, ref.folder)
     steps = plan_steps(spec.settings, ref.root)
     hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run})
+
+    def is_same(old: str, new: str) -> bool:
+        from ralph.app.verifying import differs  # once in a run, at most
+
+        return differs(spec.repo, old, new, books.covers) == ()
+
     checks = Checks(
-        config, ref.root, env, journal.write, stop, spec.run, plan_state(ref, env) / "baseline.json", folder / "checks"
+        config,
+        ref.root,
+        env,
+        journal.write,
+        stop,
+        spec.run,
+        plan_state(ref, env) / BASELINE,
+        folder / "checks",
+        is_same,
     )
     journal.listen(checks.listen)
     guidance = Guidance(plan_state(ref, env), journal.write)
