@@ -22,6 +22,7 @@ from ralph.core.events import AgentSaid, IterationStarted, Record
 from ralph.core.history import History, fold
 from ralph.core.limits import Limits, OnStuck
 from ralph.core.plan import Mode, State
+from ralph.core.spending import figure, rooms
 from ralph.core.streak import Streak
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
@@ -42,7 +43,10 @@ class LiveView:
         self._history = History()
         self._limits = limits
         self._console = console or Console(highlight=False)
-        self._live = Live(
+        self._live = self._new_live()
+
+    def _new_live(self) -> Live:
+        return Live(
             self,
             console=self._console,
             refresh_per_second=8,
@@ -65,6 +69,7 @@ class LiveView:
         try:
             yield
         finally:
+            self._live = self._new_live()  # one that has been stopped would draw over what was written since
             self._live.start()
 
     def __call__(self, record: Record) -> None:
@@ -162,15 +167,17 @@ class LiveView:
         left = [f"{max(limits.max_iterations - history.iterations, 0)} iterations left"]
         if limits.max_time:
             left.append(f"{duration(max(history.started + limits.max_time - time.time(), 0))} left")
-        streak = history.streak
-        if limits.on_stuck is OnStuck.NEXT and state.current:
-            streak = history.stories.get(state.current.story, Streak())
-        if limits.no_progress:
+        streak: Streak | None = history.streak
+        if limits.on_stuck is OnStuck.NEXT:
+            streak = history.stories.get(state.current.story, Streak()) if state.current else None
+        if limits.no_progress and streak is not None:
             left.append(f"no progress {streak.no_progress}/{limits.no_progress}")
         if limits.no_progress and history.stuck:
-            left.append(f"set aside {history.stuck}/{limits.no_progress}")
+            left.append(f"given up {history.stuck}/{limits.no_progress}")
         if limits.same_error and history.streak.same_error > 1:
             left.append(f"same error {history.streak.same_error}/{limits.same_error}")
         if limits.max_attempts and state.current and state.current.story and state.current.mode is not Mode.REVIEW:
             left.append(f"attempt {state.current.attempt}/{limits.max_attempts}")
+        for room in rooms(limits.budget, history.purse.run, history.purse.elsewhere):
+            left.append(f"{figure(room, room.left)} of the {room.scope.value} left")
         return Text("  guards: " + " · ".join(left), style="dim", no_wrap=True, overflow="ellipsis")
