@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from ralph.core.errors import BadData
+from ralph.core.learning import Learning
 from ralph.core.plan import Mode, Review, ReviewStatus, Story
 from ralph.prompts.building import LIBRARY, Briefing, bounded, build, system_context
 
@@ -77,11 +78,14 @@ def test_feature_files_are_attached_first() -> None:
 
 def test_the_steps_layout_gets_a_bounded_system_context() -> None:
     long = msgspec.structs.replace(STORY, description="word " * 2000)
-    context = system_context(briefing("steps", story=long, learnings="learned " * 2000, done=2, total=6))
+    learnings = tuple(Learning(text=f"fact {n} about logging in", date="2026-01-01") for n in range(200))
+    memory = {"learnings": learnings, "learnings_tokens": 1500, "learnings_place": ".ralph/learnings.md"}
+    context = system_context(briefing("steps", story=long, done=2, total=6, **memory))
     assert len(context) <= 2500
     assert context.startswith("Loop 4 of at most 20. Tasks done: 2 of 6.")
     assert "Current task: US-003" in context
-    assert "Recent learnings:" in context
+    assert "- fact 199 about logging in (2026-01-01)" in context
+    assert "more: `ralph learnings --search WORDS` finds them, all are in `.ralph/learnings.md`." in context
 
 
 def test_why_the_last_attempt_failed_is_told_and_bounded() -> None:

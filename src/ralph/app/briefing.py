@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ralph.app.answers import answers_path, read_answers
+from ralph.app.memory import memory_of, recent_learnings
 from ralph.app.workspace import plan_state
 from ralph.checks.choosing import When, choose
 from ralph.config.schema import Config
 from ralph.core.errors import BadData, UsageError
+from ralph.core.learning import Learning
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Layout, Locations, PlanRef
+from ralph.core.recall import cue_for
 from ralph.host.files import read_bytes
 from ralph.prompts.building import Briefing
 from ralph.prompts.review_matter import Matter
@@ -35,10 +38,12 @@ def brief(
     feedback: str,
     guidance: tuple[str, ...],
     matter: Matter | None = None,
+    touched: Iterable[str] = (),
     step: Mapping[str, Any],
     env: Mapping[str, str],
 ) -> Briefing:
     where = layout.locations(ref)
+    memory = memory_of(ref, where, env)
     template, name = _template(ref, where, config, mode, step)
     when: When = "review" if mode is Mode.REVIEW else "story"
     return Briefing(
@@ -59,7 +64,11 @@ def brief(
         name=ref.name.removeprefix("PRD-"),
         attachments=_attachments(ref, where),
         checks=tuple(check.command for check in choose(config, plan, story, when)),
-        learnings=_text(where.learnings, ref.root),
+        learnings=_for_mode(recent_learnings(memory), mode) if config.memory.prompt_tokens else (),
+        learnings_place=memory.name,
+        learnings_tokens=config.memory.prompt_tokens,
+        cue=cue_for(story, touched, feedback),
+        lasting=config.memory.repo_file,
         feedback=feedback,
         guidance=guidance,
         matter=matter,
@@ -85,6 +94,11 @@ def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: 
     if mode is Mode.SETUP or where.prompt is None or not where.prompt.is_file():
         return "", ""
     return _text(where.prompt, ref.root), _relative(where.prompt, ref.root)
+
+
+def _for_mode(learnings: tuple[Learning, ...], mode: Mode) -> tuple[Learning, ...]:
+    """A reviewer looks with fresh eyes: what the authors of the code say about it would only get in the way."""
+    return tuple(one for one in learnings if one.curated) if mode is Mode.REVIEW else learnings
 
 
 def _block(ref: PlanRef, source: bytes, story: Story | None) -> str:

@@ -133,7 +133,7 @@ def launch(
     door = Door(ref.root)
     where = store_for(ref, env).layout.locations(ref)
     try:
-        sinks_for = partial(make_sinks, ref, where, door)
+        sinks_for = partial(make_sinks, ref, where, door, plan_state(ref, env))
         with _notifier(spec, env, stop, tell) as news:
             return execute(spec, env, stop, [*listeners, *pusher, *news], ready, after, sinks_for, ask=ask)
     finally:

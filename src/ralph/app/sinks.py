@@ -3,33 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from ralph.core.ports import Locations, PlanRef
 from ralph.journal.sinks import evidence_log, feature_progress, prd_progress, tasks_progress
 from ralph.journal.sinks.activity_log import ActivityLog
 from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.failure_context import FailureContext
+from ralph.journal.sinks.learnings import Learnings
 from ralph.journal.sinks.markers import Markers, checkpoint, current_story, ralph_active
 from ralph.journal.sinks.progress import Entry, Header, Progress
 from ralph.journal.sinks.run_log import RunLog
 from ralph.journal.sinks.sessions_log import SessionsLog
 from ralph.journal.sinks.sink import Sink, Sinks
 from ralph.journal.sinks.steps_files import Aggregate, RunStateFile
+from ralph.journal.sinks.wording import iso
+
+BESIDE = "learnings.md"
+"""In the state folder, for layouts that have neither learnings nor a progress log."""
 
 Choose = Callable[[Door, PlanRef, Locations], list[Sink]]
 
 
-def make_sinks(ref: PlanRef, where: Locations, door: Door) -> Sinks:
-    """The sinks of one run, as one listener. A layout that is not in the table has none."""
+def make_sinks(ref: PlanRef, where: Locations, door: Door, state: Path | None = None) -> Sinks:
+    """The sinks of one run, as one listener. A layout that is not in the table has none.
+
+    `state` is the plan's folder in the state folder: what is learned goes there when the layout has no place for it.
+    """
     choose = _BY_LAYOUT.get(ref.layout)
-    return Sinks(door, choose(door, ref, where) if choose else ())
+    sinks = choose(door, ref, where) if choose else []
+    if state is not None and not where.learnings and not (where.progress and choose):
+        sinks.append(Learnings(Door(state), state / BESIDE))
+    return Sinks(door, sinks)
+
+
+def progress_header(layout: str, name: str, at: float) -> str:
+    """How a progress log of this layout begins."""
+    header = _HEADERS.get(layout)
+    return header(name, iso(at)) if header else ""
 
 
 def _plan_md(door: Door, ref: PlanRef, where: Locations) -> list[Sink]:
     ralph = ref.root / ".ralph"
     return [
         Markers(door, {ralph / "current-story": current_story, ralph / ".checkpoint": checkpoint}),
-        *_progress(door, ref, where, prd_progress.header, prd_progress.entry),
+        *_progress(door, ref, where, prd_progress.entry),
         SessionsLog(door, ralph / "sessions.log"),
         FailureContext(door, ralph / "failure-context.log"),
         ActivityLog(door, ralph / "activity.log"),
@@ -40,12 +58,12 @@ def _plan_md(door: Door, ref: PlanRef, where: Locations) -> list[Sink]:
 def _tasks_json(door: Door, ref: PlanRef, where: Locations) -> list[Sink]:
     return [
         Markers(door, {ref.root / ".ralph-active": ralph_active}),
-        *_progress(door, ref, where, tasks_progress.header, tasks_progress.entry),
+        *_progress(door, ref, where, tasks_progress.entry),
     ]
 
 
 def _feature(door: Door, ref: PlanRef, where: Locations) -> list[Sink]:
-    return _progress(door, ref, where, feature_progress.header, feature_progress.entry)
+    return _progress(door, ref, where, feature_progress.entry)
 
 
 def _steps(door: Door, ref: PlanRef, where: Locations) -> list[Sink]:
@@ -53,16 +71,24 @@ def _steps(door: Door, ref: PlanRef, where: Locations) -> list[Sink]:
         RunStateFile(door, ref.folder / "run_state.json"),
         Aggregate(door, ref.folder / "aggregate.json"),
         RunLog(door, ref.folder / "logs"),
+        *([Learnings(door, where.learnings)] if where.learnings else []),
     ]
 
 
 def _spec_md(door: Door, ref: PlanRef, where: Locations) -> list[Sink]:
-    return _progress(door, ref, where, evidence_log.header, evidence_log.entry)
+    return _progress(door, ref, where, evidence_log.entry)
 
 
-def _progress(door: Door, ref: PlanRef, where: Locations, header: Header, entry: Entry) -> list[Sink]:
-    return [Progress(door, where.progress, ref.name, header, entry)] if where.progress else []
+def _progress(door: Door, ref: PlanRef, where: Locations, entry: Entry) -> list[Sink]:
+    return [Progress(door, where.progress, ref.name, _HEADERS[ref.layout], entry)] if where.progress else []
 
+
+_HEADERS: dict[str, Header] = {
+    "plan.md": prd_progress.header,
+    "tasks.json": tasks_progress.header,
+    "feature": feature_progress.header,
+    "spec.md": evidence_log.header,
+}
 
 _BY_LAYOUT: dict[str, Choose] = {
     "plan.md": _plan_md,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from ralph.app.config_watch import ConfigWatch
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.guidance import Guidance
 from ralph.app.hooking import prepare_hooks
+from ralph.app.memory import Touched, memory_of
+from ralph.app.memory import take_in as take_in_learnings
 from ralph.app.protecting import protection
 from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
@@ -170,6 +172,9 @@ def make_ground(
     journal.listen(time_left.listen)
     runner = AgentRunner(
         lambda name: find_agent(name or config.agent.name),
+    touched = Touched()
+    journal.listen(touched.listen)
+    memory = memory_of(ref, where, env)
         journal,
         stop,
         run=spec.run,
@@ -194,16 +199,18 @@ def make_ground(
     journal.listen(reviewing.listen)
 
     def additions() -> Sequence[str]:
-        if not (plan_state(ref, env) / "additions").is_dir():
-            return ()
-        from ralph.app.planning.adding import take_in  # few runs need it
+        told = take_in_learnings(ref, memory)
+        if (plan_state(ref, env) / "additions").is_dir():
+            from ralph.app.planning.adding import take_in  # few runs need it
 
-        return take_in(ref, env)
+            told += take_in(ref, env)
+        return told
 
     def make_session(attempt: Attempt, step: dict[str, Any], feedback: str) -> Session:
         notes = guidance(attempt.number, attempt.work.story)
         matter = reviewing.matter(attempt.story, attempt.reviewer) if attempt.mode is Mode.REVIEW else None
-        session = session_for(spec, attempt, step, feedback, desk.request, env, notes, matter)
+        files = touched.of(attempt.work.story)
+        session = session_for(spec, attempt, step, feedback, desk.request, env, notes, matter, files)
         if not find_agent(session.agent or config.agent.name).HOOKS:
             return session
         hooks = prepare_hooks(ref, where, config, attempt, spec.run, folder, env)
@@ -301,6 +308,7 @@ def _who(config: Config, mode: Mode) -> _Who:
         return _Who(agent.name, command=agent.command)
     name = review.agent or agent.name
     return _Who(name, review.model, review.command or (agent.command if name == agent.name else ()))
+    touched: Iterable[str] = (),
 
 
 def session_for(
@@ -318,6 +326,7 @@ def session_for(
     store = store_for(ref, env)
     briefing = brief(
         ref,
+        touched=touched,
         store.layout,
         config,
         attempt.reading.plan,

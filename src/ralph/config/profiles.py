@@ -34,6 +34,7 @@ PROFILES: dict[str, dict[str, Any]] = {
     },
     "spec.md": {
         "review.enabled": False,
+        "context.budget_tokens": 5000,
         "push": "never",
     },
 }

@@ -128,6 +128,22 @@ class Planning(Section, frozen=True):
     model: Annotated[str, key("The model that plans; empty: opus with Claude Code, else agent.model.")] = ""
 
 
+class Memory(Section, frozen=True):
+    prompt_tokens: Annotated[int, key("Most tokens of learnings in one prompt; 0: none.", ge=0)] = 1500
+    compact_tokens: Annotated[
+        int, key("Learnings that take more tokens are large: `ralph add` has them summarised; 0: never.", ge=0)
+    ] = 6000
+    repo_file: Annotated[
+        str, key("A file such as CLAUDE.md or AGENTS.md that agents may add lasting rules to; empty: none.")
+    ] = ""
+
+
+class Context(Section, frozen=True):
+    budget_tokens: Annotated[
+        int, key("Most tokens that a session should begin with: prompt, plan, readme, memory; 0: no limit.", ge=0)
+    ] = 20_000
+
+
 class Branch(Section, frozen=True):
     prefix: Annotated[str, key("Put before the plan's name when a branch is made for it.")] = "feature/"
     auto_create: Annotated[bool, key("Make the plan's branch when it does not exist, and work on it.")] = False
@@ -329,3 +345,5 @@ class Config(Section, frozen=True):
 def all_checks(config: Config) -> tuple[Check, ...]:
     """The checks of both spellings, in the order they are run."""
     return (*(Check(name=name, command=command) for name, command in config.quality_checks.items()), *config.checks)
+    memory: Memory = Memory()
+    context: Context = Context()

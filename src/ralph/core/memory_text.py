@@ -122,3 +122,23 @@ def _ends(line: str, item: _Item, bullet: re.Match[str] | None) -> bool:
         return len(bullet[1]) <= item.indent + 1
     indent = len(line) - len(line.lstrip())
     return indent <= item.indent or bool(_RULE.fullmatch(line))
+
+
+def with_pattern(text: str, line: str) -> str | None:
+    """The same text with one more line at the end of the curated section. None: it has no such section.
+
+    Not a byte of what is there changes.
+    """
+    lines = text.splitlines(keepends=True)
+    start = next((at for at, one in enumerate(lines) if _PATTERNS.match(one)), None)
+    if start is None:
+        return None
+    end = start + 1
+    for at in range(start + 1, len(lines)):
+        if _HEADING.match(lines[at]) or _RULE.fullmatch(lines[at].rstrip("\r\n")):
+            break
+        end = at + 1 if lines[at].strip() else end
+    mark = "\r\n" if lines[start].endswith("\r\n") else "\n"
+    before = "".join(lines[:end])
+    gap = "" if before.endswith("\n") else mark
+    return f"{before}{gap}- {line}{mark}{''.join(lines[end:])}"

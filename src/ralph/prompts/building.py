@@ -8,9 +8,12 @@ from typing import Any
 from msgspec import Struct
 
 from ralph.core.findings import NO_LEDGER
+from ralph.core.learning import Learning
 from ralph.core.plan import Mode, Story
 from ralph.core.ports import Prompt
+from ralph.core.recall import Cue
 from ralph.core.text import clean
+from ralph.prompts.memory import section, short_list
 from ralph.prompts.review_matter import Matter, for_fix, for_review, how_to_fix, how_to_review
 from ralph.prompts.templates import library, render
 
@@ -53,7 +56,13 @@ class Briefing(Struct, frozen=True, kw_only=True):
     attachments: tuple[str, ...] = ()
     """Files the client reads in by `@path`."""
     checks: tuple[str, ...] = ()
-    learnings: str = ""
+    learnings: tuple[Learning, ...] = ()
+    """What earlier sessions have learned, all of it; the prompt has room for some."""
+    learnings_place: str = ""
+    learnings_tokens: int = 0
+    cue: Cue = Cue()
+    lasting: str = ""
+    """The file for rules that outlast the plan, if agents may add to it."""
     feedback: str = ""
     guidance: tuple[str, ...] = ()
     """What a person wants the agent to know, this time only."""
@@ -116,6 +125,8 @@ def _sections(briefing: Briefing, with_story: bool) -> Iterator[str]:
         yield from for_fix(story.ledger)
     if briefing.checks:
         yield "## What the loop runs when you have stopped\n\n" + _bullets([f"`{check}`" for check in briefing.checks])
+    if briefing.layout != "steps":  # there it is in the system prompt
+        yield section(briefing.learnings, briefing.cue, briefing.learnings_tokens, briefing.learnings_place)
     if briefing.answers:
         yield "## A person answered\n\n" + _bullets(briefing.answers)
     if briefing.guidance:
@@ -152,8 +163,17 @@ def _how_to_answer(briefing: Briefing) -> str:
         claims = how_to_review(ledger)
     elif briefing.mode is Mode.FIX:
         claims = how_to_fix(ledger)
-    words = claims + asks
-    return f"## How to tell the loop\n\nWrite one JSON object to the file named by `$RALPH_REQUEST_FILE`: {words}."
+    told = f"Write one JSON object to the file named by `$RALPH_REQUEST_FILE`: {claims}{asks}."
+    learn = (
+        'Put `"learn": ["…"]` into the same object for what later sessions would otherwise have to find out again: one '
+        "sentence each, no diary."
+    )
+    lasting = (
+        f" A rule that holds for the whole repository, beyond this plan, goes into `{briefing.lasting}` instead."
+        if briefing.lasting and briefing.mode is not Mode.REVIEW
+        else ""
+    )
+    return f"## How to tell the loop\n\n{told}\n\n{learn}{lasting}"
 
 
 def system_context(briefing: Briefing) -> str:
@@ -164,8 +184,9 @@ def system_context(briefing: Briefing) -> str:
     if story is not None:
         task = f"Current task: {story.id} {story.title}\n{_story_text(briefing, story)}"
         parts.append(_cut(task, _MOST_SYSTEM - _MOST_LEARNINGS - 200))
-    if briefing.learnings.strip():
-        parts.append("Recent learnings:\n" + _cut_front(briefing.learnings.strip(), _MOST_LEARNINGS))
+    room = min(briefing.learnings_tokens, _MOST_LEARNINGS // 4)
+    if told := short_list(briefing.learnings, briefing.cue, room, briefing.learnings_place):
+        parts.append("Learnings of earlier sessions, claims that nobody has proven:\n" + told)
     return _cut("\n\n".join(parts), _MOST_SYSTEM)
 
 
@@ -184,7 +205,3 @@ def _bullets(items: Sequence[str]) -> str:
 
 def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
-
-
-def _cut_front(text: str, length: int) -> str:
-    return text if len(text) <= length else "…" + text[-(length - 1) :].lstrip()

@@ -143,9 +143,9 @@ Files Changed:
   - cart.py
 Tests Added:
 Learnings:
-  - check 'tests' failed with exit code 1
-  - story US-002 was put back
-  - the attempt was undone; its work is kept in refs/ralph/rescue/r/1
+  - loop: check 'tests' failed with exit code 1
+  - loop: story US-002 was put back
+  - loop: the attempt was undone; its work is kept in refs/ralph/rescue/r/1
 Commit: none
 
 ---

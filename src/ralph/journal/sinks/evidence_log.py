@@ -13,9 +13,10 @@ def header(name: str, started: str) -> str:
 
 
 def entry(event: IterationEnded, at: str, account: Account) -> str:
-    """An attempt that did not finish its step is no evidence, and gives no entry."""
+    """An attempt that did not finish its step is no evidence: all that stays of it is what it learned."""
+    learned = [f"- Learned: {line}" for line in event.learned]
     if not event.completes:
-        return ""
+        return "\n" + "\n".join(learned) + "\n" if learned else ""
     lines = [f"## {wording.story_name(event)} {wording.story_title(event)}", ""]
     lines += [f"- {wording.proof(check)}" for check in account.checks]
     if not event.proven:
@@ -23,4 +24,5 @@ def entry(event: IterationEnded, at: str, account: Account) -> str:
     lines += [f"- {notice}" for notice in wording.notices(event)]
     lines.append(f"- commit {one_line(event.commit)}" if event.commit else "- nothing was committed")
     lines.append(f"- {at}, run {account.run_id}, iteration {event.iteration}")
+    lines += learned
     return "\n" + "\n".join(lines) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ralph.core.events import IterationEnded
+from ralph.core.memory_text import LOOP
 from ralph.core.plan import State
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
@@ -40,11 +41,12 @@ def _status(event: IterationEnded) -> str:
 
 
 def _learnings(event: IterationEnded) -> list[str]:
+    """The agent's, then what the loop has to say: the format has no other place for it."""
     found = [wording.headline(event)] if event.headline != _SAYS_NOTHING else []
     found += wording.notices(event)
     if event.rescue:
         found.append(f"the attempt was undone; its work is kept in {one_line(event.rescue)}")
-    return found
+    return [*event.learned, *(f"{LOOP}{said}" for said in found)]
 
 
 def _listed(title: str, items: list[str]) -> list[str]:

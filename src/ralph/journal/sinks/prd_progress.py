@@ -24,6 +24,7 @@ def entry(event: IterationEnded, at: str, account: Account) -> str:
     lines += [f"- Check: {wording.proof(check)}" for check in account.checks]
     lines += [f"- File: {path}" for path in wording.files(event)]
     lines += [f"- Note: {notice}" for notice in wording.notices(event)]
+    lines += [f"- Learned: {line}" for line in event.learned]
     if event.commit:
         lines.append(f"- Commit: {one_line(event.commit)}")
     if event.rescue:

@@ -8,13 +8,16 @@ from pathlib import Path
 from ralph.core.events import IterationEnded, Record, RunStarted
 from ralph.journal.sinks.account import Account
 from ralph.journal.sinks.door import Door
+from ralph.journal.sinks.learnings import only_news
 from ralph.journal.sinks.sink import Sink
 from ralph.journal.sinks.wording import iso
 
 Header = Callable[[str, str], str]
 """The plan's name and the time of the first run → the beginning of the file."""
 Entry = Callable[[IterationEnded, str, Account], str]
-"""The iteration, its time, and what else is known → text with an empty line before it, or nothing."""
+"""The iteration, its time, and what else is known → text with an empty line before it, or nothing.
+
+What was learned in it is lines that are as they have to be."""
 
 
 class Progress(Sink):
@@ -29,8 +32,10 @@ class Progress(Sink):
         event = record.event
         if isinstance(event, RunStarted):
             self._add("", account)
-        elif isinstance(event, IterationEnded) and (entry := self._entry(event, iso(record.t), account)):
-            self._add(entry, account)
+        elif isinstance(event, IterationEnded):
+            event = only_news(event, record.t, lambda: self._door.read(self._path))
+            if entry := self._entry(event, iso(record.t), account):
+                self._add(entry, account)
 
     def _add(self, entry: str, account: Account) -> None:
         self._door.append(self._path, entry, header=self._header(self._name, iso(account.run.started_at)))

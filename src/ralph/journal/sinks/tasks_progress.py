@@ -27,6 +27,7 @@ def entry(event: IterationEnded, at: str, account: Account) -> str:
     lines += _listed("Files changed", wording.files(event))
     lines += _listed("Checks", [wording.proof(check) for check in account.checks])
     lines += _listed("Notices", wording.notices(event))
+    lines += _listed("Learnings", list(event.learned))
     if event.commit:
         lines.append(f"Commit: {one_line(event.commit)}")
     if event.rescue:
