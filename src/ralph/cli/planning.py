@@ -106,7 +106,7 @@ def draft_for(args: Namespace, drafts: Drafts, given: Draft, question: str) -> D
         if kept is None:
             raise UsageError("there is no draft to go on with", hint="leave out --resume-draft")
         return kept
-    if kept is not None and not args.no_input:
+    if kept is not None and not args.no_input and (kept.dialogue or kept.answer or is_empty):
         note(f"A call before was stopped: {kept.about()}.")
         if ask("Go on with it?"):
             return kept
