@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ralph.app.recent import Recent, recent
+from ralph.app.recent import Recent, recent, recent_of_all
 from ralph.core.events import AnyEvent
 from ralph.core.limits import Limits
 from ralph.core.verdict import Kind
+from ralph.host.places import workspace_state
 from ralph.journal.runs import journal_path
 from ralph.journal.writing import Journal
 from support.decisions import HOUR, NOW, agent_end, agent_start, ended, heard, started
@@ -70,3 +71,15 @@ def test_a_damaged_journal_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     path = write(tmp_path, "1", (NOW - 60, agent_start()), (NOW - 30, agent_start()))
     path.write_bytes(path.read_bytes() + b'{"AgentStarted" what is this\n{"seq": 9, "AgentStarted"')
     assert recent(tmp_path, "claude", LIMITS, NOW).calls == (NOW - 60, NOW - 30)
+
+
+def test_runs_in_worktrees_of_the_workspace_and_the_workspace_itself_know_of_each_other(tmp_path: Path) -> None:
+    env = {"RALPH_STATE_HOME": str(tmp_path / "state")}
+    root = tmp_path / "shop"
+    tree = workspace_state(root, env) / "worktrees" / "20260101-000000-abcd"
+    tree.mkdir(parents=True)
+    write(workspace_state(root, env), "1", (NOW - 60, agent_start()))
+    write(workspace_state(tree, env), "2", (NOW - 30, agent_start()), calls=(NOW - 60,))
+    for place in (root, tree):
+        assert recent_of_all(place, env, "claude", LIMITS, NOW).calls == (NOW - 60, NOW - 30)
+    assert recent_of_all(tmp_path / "other", env, "claude", LIMITS, NOW) == Recent()

@@ -73,7 +73,7 @@ def test_a_step_whose_circuit_is_open_is_shown_until_it_has_run_again(
 
 
 def test_another_reason_to_end_leaves_the_circuit_closed() -> None:
-    events = [started(limits=STOP), FAILED, RunEnded(Reason.ITERATION_CAP, "enough")]
+    events: list[AnyEvent] = [started(limits=STOP), FAILED, RunEnded(Reason.ITERATION_CAP, "enough")]
     found = circuits(Record(n, NOW, event) for n, event in enumerate(events))
     assert found.whole.position is Position.CLOSED
     assert found.ended == "iteration-cap"

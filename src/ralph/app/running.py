@@ -14,7 +14,7 @@ import msgspec
 from ralph import __version__
 from ralph.app.bookkeeping import Bookkeeping, bookkeeping
 from ralph.app.control import Control
-from ralph.app.recent import Recent, recent
+from ralph.app.recent import Recent, recent_of_all
 from ralph.app.resetting import open_again
 from ralph.app.wiring import RunSpec, limits_of, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
@@ -109,9 +109,8 @@ def _marked(state: Path) -> Iterator[None]:
 
 
 def _past(spec: RunSpec, env: Mapping[str, str], now: float) -> Recent:
-    found = recent(
-        workspace_state(spec.ref.root, env), spec.config.agent.name, limits_of(spec.config, once=spec.once), now
-    )
+    limits = limits_of(spec.config, once=spec.once)
+    found = recent_of_all(spec.ref.root, env, spec.config.agent.name, limits, now)
     return msgspec.structs.replace(found, heard=()) if spec.reset else found
 
 

@@ -15,13 +15,14 @@ from ralph.host.git import ask, git
 from ralph.host.places import workspace_state
 from ralph.host.repo import Repo, identify
 
+WORKTREES = "worktrees"
 _CONFIG = ("config.yaml", "configs", "prompts")
 
 
 def open_worktree(ref: PlanRef, repo: Repo, run: str, env: Mapping[str, str]) -> tuple[PlanRef, Repo, str]:
     """Make the worktree from HEAD, with the plan as it is here, committed or not. The plan there, and the branch."""
     branch = f"ralph/{ref.name}-{run}"
-    folder = workspace_state(ref.root, env) / "worktrees" / run
+    folder = workspace_state(ref.root, env) / WORKTREES / run
     make_folder(folder.parent, private=True)
     inside = os.path.relpath(ref.root, repo.root)
     if inside.startswith(".."):

@@ -118,8 +118,8 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
     match event:
         case RunStarted():
             return _begun(history, event, t)
-        case PlanSeen(whole=False, stories=stories):
-            return _reopened(history, [story for story in stories if story.state in _OPEN])
+        case PlanSeen(whole=False, stories=changed):
+            return _reopened(history, [story for story in changed if story.state in _OPEN])
         case Baseline(results=results):
             return change(history, passing=frozenset(check.name for check in results if check.passed))
         case IterationStarted():
