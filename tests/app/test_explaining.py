@@ -111,5 +111,5 @@ def test_the_table_of_transitions_says_what_the_rules_say() -> None:
 def test_a_condition_of_the_table_is_one_of_the_rules() -> None:
     old = Story(id="a", title="", review=Review(ReviewStatus.NEEDS_REVIEW, 1))
     new = Story(id="a", title="", state=State.DONE, review=Review(ReviewStatus.APPROVED, 1))
-    plans = (Plan(name="", stories=(story,), reviewed=True) for story in (old, new))
-    assert illegal_transitions(*plans, Mode.REVIEW)
+    before, after = (Plan(name="", stories=(story,), reviewed=True) for story in (old, new))
+    assert illegal_transitions(before, after, Mode.REVIEW)

@@ -18,6 +18,7 @@ from ralph.core.plan import Mode
 from ralph.core.verdict import Kind
 from ralph.host.signals import StopSignal
 from ralph.notify.message import Message, Moment, NotSent
+from support.cli import ralph_here
 from support.loops import CONFIG, LoopProject, run_ralph, short, whole
 from support.told_runs import ToldRun, seen
 from support.webhooks import SECRET, webhook
@@ -199,3 +200,14 @@ def test_what_is_not_chosen_is_not_told_and_a_wrong_choice_is_an_error(tmp_path:
     assert wrong.code == 65
     assert "did you mean failed?" in wrong.err
     assert re.search("no notification is configured", run_ralph(project, "notify", "test").err)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["notify: {0}", "notify: {{desktop: {0}}}", "notify: {{on: {0}}}", "notify: {{timeout: {0}}}"]
+)
+def test_an_address_in_the_wrong_place_is_not_quoted(wrong: str, tmp_path: Path) -> None:
+    (tmp_path / ".ralph").mkdir()
+    (tmp_path / ".ralph/config.yaml").write_text(wrong.format(f"https://h.example/{SECRET}"))
+    done = ralph_here("config", "show", cwd=tmp_path)
+    assert done.code == 65
+    assert SECRET not in done.err

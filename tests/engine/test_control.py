@@ -62,9 +62,11 @@ def running(project: LoopProject, *arguments: str, script: str = "") -> Iterator
     try:
         yield process
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
+        process.kill()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
 
 
 def ask(project: LoopProject, *arguments: str) -> Completed:
@@ -225,8 +227,27 @@ def test_a_run_in_a_worktree_is_found_from_the_workspace(project: LoopProject) -
         assert "pauses when iteration 1" in ask(project, "pause").out
         assert "no pause" not in ask(project, "resume").out
         assert "stops when iteration 1" in ask(project, "stop").out
+        ask(project, "note", "--story", "US-003", "For later")
         (project.home / "go").touch()
         assert finish(process).code == 1
+    assert "For later" in run_ralph(project, "prompt", "--story", "US-003").out, "what was not used comes back"
+
+
+def test_a_run_that_cannot_hear_is_told_of_as_such(project: LoopProject) -> None:
+    with running(project) as process:
+        wait_for(lambda: is_at_work(project))
+        process.send_signal(signal.SIGSTOP)
+        try:
+            done = run_ralph(project, "pause")
+        finally:
+            process.send_signal(signal.SIGCONT)
+        assert done.code == 0
+        assert "has not heard it yet" in done.err
+        wait_for(lambda: seen(project, Asked))
+        let_go(project)
+        wait_for(lambda: seen(project, Paused))
+        process.send_signal(signal.SIGINT)
+        assert finish(process).code == 130
 
 
 def test_without_a_run_an_order_is_refused_with_what_to_do(project: LoopProject) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -32,11 +33,9 @@ class AtWork(Struct, frozen=True):
     def so_far(self) -> RunState:
         """As far as its journal can be read."""
         told = RunState()
-        try:
+        with contextlib.suppress(BadData):
             for record in read(self.journal):
                 told.add(record)
-        except BadData:
-            pass
         return told
 
     def __str__(self) -> str:

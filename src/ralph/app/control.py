@@ -33,7 +33,7 @@ class Control:
         self._stop = stop
         self._tell = tell
         self._wish = Wish()
-        self._presses = stop.presses
+        self._presses = 0
         self._turn = threading.Lock()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="control", daemon=True)

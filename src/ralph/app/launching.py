@@ -137,6 +137,8 @@ def launch(
         with _notifier(spec, env, stop, tell) as news:
             return execute(spec, env, stop, [*listeners, *pusher, *news], ready, after, sinks_for, ask=ask)
     finally:
+        if prepared.worktree:
+            carry_over(plan_state(ref, env), plan_state(prepared.ref, env))
         for failure in door.failures:
             tell(failure)
 

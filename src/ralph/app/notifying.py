@@ -24,7 +24,9 @@ from ralph.notify.message import Message, Moment, NotSent
 _MOST_WAITING = 20
 _AFTER_INTERRUPT = 3.0
 """Seconds for the last messages after Ctrl-C: somebody wants the terminal back."""
-_TICK = 0.1
+_TICK = 0.05
+SHORTEST = 0.1
+"""Seconds. A socket without any would not even try."""
 
 
 class Channel(Protocol):
@@ -68,15 +70,20 @@ class Notifier:
     """A listener of the journal. Leaving its context sends what is left."""
 
     def __init__(self, ways: Sequence[Channel], config: Notify, tell: Callable[[str], None], stop: StopSignal) -> None:
-        self._lines = [_Line(way, config.timeout, tell) for way in ways]
+        self._timeout = max(config.timeout, SHORTEST)
+        self._lines = [_Line(way, self._timeout, tell) for way in ways]
         self._on = frozenset(map(Moment, config.on))
-        self._timeout = config.timeout
         self._tell = tell
         self._stop = stop
         self._news = News()
 
     def __call__(self, record: Record) -> None:
-        for message in self._news.hear(record):
+        try:
+            messages = self._news.hear(record)
+        except Exception as error:  # noqa: BLE001 - the journal would take it for its own trouble
+            self._tell(f"warning: no notification: an error inside Ralph ({type(error).__name__}); the run goes on")
+            return
+        for message in messages:
             self._send(message)
 
     def __enter__(self) -> Notifier:
@@ -102,7 +109,7 @@ class Notifier:
         for line in self._lines:
             line.close()
         while any(line.is_busy for line in self._lines) and time.monotonic() < deadline and not self._stop.urgent:
-            time.sleep(_TICK / 2)
+            time.sleep(_TICK)
         for line in self._lines:
             line.give_up()
 

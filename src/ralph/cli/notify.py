@@ -9,7 +9,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ralph.app.notifying import Channel, channels
+from ralph.app.notifying import SHORTEST, Channel, channels
 from ralph.app.trusting import ensure_trusted, gather
 from ralph.app.workspace import open_settings
 from ralph.cli.arguments import add_json, add_workspace
@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
         workspace=str(root or ""),
         at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     )
-    results = {way.name: _problem(way, message, config.timeout) for way in ways}
+    results = {way.name: _problem(way, message, max(config.timeout, SHORTEST)) for way in ways}
     if args.json:
         emit_json([{"way": name, "sent": not problem, "problem": problem} for name, problem in results.items()])
     else:

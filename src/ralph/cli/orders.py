@@ -15,6 +15,7 @@ from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say, warn
 from ralph.core.control import Order, Verb
 from ralph.core.text import one_line
+from ralph.journal.reading import Follower
 from ralph.journal.run_state import RunState
 
 _PATIENCE = 3.0
@@ -37,21 +38,24 @@ def choice_of(args: Namespace) -> Choice:
 def give(args: Namespace, verb: Verb) -> int:
     refuse_inside_loop(os.environ, f"{verb.value.partition('-')[0]} its own run")
     target = the_run(root_of(args, os.environ), choice_of(args), args.run, os.environ)
-    before = target.so_far()
+    before, now, news = RunState(), RunState(), Follower(target.journal)
+    for record in news.news():
+        before.add(record)
+        now.add(record)
     order = inbox.put(target.state / FOLDER, Order(verb=verb, run=target.run, at=time.time()))
     deadline = time.monotonic() + _PATIENCE
-    now = before
-    while time.monotonic() < deadline:
-        is_taken = not order.exists()
-        now = target.so_far()
-        if is_taken and _is_settled(verb, now):
-            break
+    is_taken = False
+    while now.ended is None and not (is_taken and _is_settled(verb, now)) and time.monotonic() < deadline:
         time.sleep(_TICK)
-    else:
-        is_taken = not order.exists()
+        is_taken = not order.exists()  # asked first: what follows from it is written before it is looked for
+        for record in news.news():
+            now.add(record)
+    if now.ended is not None:
+        is_taken = is_taken or not order.exists()
+        order.unlink(missing_ok=True)
     if args.json:
         emit_json({"run": target.run, "order": verb, "taken": is_taken, "state": _state(now)})
-    elif is_taken:
+    elif is_taken or now.ended is not None:
         say(_outcome(verb, target, before, now))
     else:
         warn(f"run {target.run} has not heard it yet: it does as soon as it is able to")
@@ -59,8 +63,8 @@ def give(args: Namespace, verb: Verb) -> int:
 
 
 def _is_settled(verb: Verb, now: RunState) -> bool:
-    if now.ended is not None or (now.current is not None and verb is not Verb.STOP_NOW):
-        return True
+    if now.current is not None and verb is not Verb.STOP_NOW:
+        return now.wish.after(verb) == now.wish
     if verb is Verb.PAUSE:
         return now.paused_since is not None
     return verb is Verb.RESUME and now.paused_since is None

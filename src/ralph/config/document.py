@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ralph.core.errors import ConfigError
 from ralph.core.problems import Place, Problem
+from ralph.core.secrets import masked
 
 DEEPEST = 50
 MOST_NODES = 20_000
@@ -266,7 +267,8 @@ def describe(node: Node) -> str:
         return "nothing"
     if isinstance(value, bool):
         return str(value).lower()
-    shown = node.text if len(node.text) <= 40 else node.text[:39] + "…"
+    text = masked(node.text) if "://" in node.text else node.text  # an address may be a secret in the wrong place
+    shown = text if len(text) <= 40 else text[:39] + "…"
     return f"the number {shown}" if isinstance(value, int | float) else f"the text {shown!r}"
 
 
