@@ -276,6 +276,12 @@ def test_the_examples_of_a_new_plan_make_room(root: Path, name: str) -> None:
     assert ralph_here("check", cwd=root).code == 0
 
 
+def test_a_plan_is_not_imported_into_itself(root: Path) -> None:
+    ref = workspace(root, "steps", 2)
+    assert ralph_here("import", ref.path, cwd=root).code == 64
+    assert ralph_here("import", root, cwd=root).code == 64
+
+
 def test_a_story_that_somebody_wrote_is_no_example(root: Path) -> None:
     ralph_here("init", "shop", cwd=root)
     ralph_here("task", "set", "US-001", "--title", "Replace this example by hand", cwd=root)

@@ -96,6 +96,8 @@ def import_stories(wish: Wish, env: Mapping[str, str]) -> Imported:
     if found is None:
         return _start(wish, batches, env)
     ref, settings = found
+    if any(os.path.realpath(source.name) == os.path.realpath(ref.path) for source in wish.sources):
+        raise UsageError(f"{ref.path} is the plan itself", hint="name another plan with --into, or another file")
     if wish.dry:
         return _append(wish, batches, ref, settings, env)
     if is_at_work(plan_state(ref, env)):

@@ -18,6 +18,7 @@ from ralph.plans.json_text import Style, dump
 
 _WRITERS = {"plan.md": plan_md, "spec.md": spec_md}
 _KEYS = {"description": "description", "branch": "branchName", "verify": "verifyCommands"}
+_AT_ONCE = 200
 _PLACEHOLDER = "a story that only lends its style"
 
 
@@ -91,12 +92,14 @@ def _edited(scaffold: bytes, sample: Plan, plan: Plan, form: Layout, *, exact: b
         document[named] = plan.name
     if "createdAt" in document and isinstance(plan.extra.get("createdAt"), str):
         document["createdAt"] = plan.extra["createdAt"]
-    stories = {**document.pop(key)[0], "id": _PLACEHOLDER}
+    sample_story = {**document.pop(key)[0], "id": _PLACEHOLDER}
     document |= {name: value for name, value in plan.extra.items() if name not in document and name not in _TAKEN}
-    document[key] = [stories]
-    source = dump(document, Style()) + b"\n"
-    changes: list[Change] = [AddStory(_bare(story, form)) for story in plan.stories]
-    return form.edit(source, [*changes, RemoveStory(_PLACEHOLDER)])
+    base = dump({**document, key: [sample_story]}, Style())
+    written: list[Any] = []
+    for start in range(0, len(plan.stories), _AT_ONCE):  # `edit` looks at all stories of a file for each new one
+        some: list[Change] = [AddStory(_bare(story, form)) for story in plan.stories[start : start + _AT_ONCE]]
+        written += _decoded(form.edit(base, [*some, RemoveStory(_PLACEHOLDER)]))[key]
+    return dump({**document, key: written}, Style()) + b"\n"
 
 
 _TAKEN = frozenset(
