@@ -19,6 +19,7 @@ def unknown_names(settings: Settings) -> Iterator[Problem]:
     if config.layout != "auto":
         yield from _look_up(settings, LAYOUTS, config.layout, "layout")
     yield from _look_up(settings, AGENTS, config.agent.name, "agent.name")
+    yield from _not_here(settings)
     if config.review.agent:
         yield from _look_up(settings, AGENTS, config.review.agent, "review.agent")
     if config.planning.agent:
@@ -26,6 +27,17 @@ def unknown_names(settings: Settings) -> Iterator[Problem]:
     for number, step in enumerate(config.steps):
         if step.enabled:
             yield from _look_up(settings, STEPS, step.type, "steps", f"[{number}].type")
+
+
+_ELSEWHERE = ("aider", "amp", "codex", "copilot", "cursor", "gemini", "goose", "opencode")
+"""Agents, not models, whatever they are called in a list that may name both."""
+
+
+def _not_here(settings: Settings) -> Iterator[Problem]:
+    for name in settings.config.fallback:
+        agent = name.partition("/")[0]
+        if agent in _ELSEWHERE:
+            yield from _look_up(settings, AGENTS, agent, "fallback")
 
 
 def refuse_unknown_names(settings: Settings) -> None:

@@ -25,6 +25,7 @@ from ralph.app.protecting import protection
 from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
 from ralph.app.tills import budget_of, open_till
+from ralph.app.who_works import who_works
 from ralph.app.workspace import plan_state, store_for
 from ralph.app.worktree import GitWorkTree
 from ralph.checks.choosing import choose
@@ -109,6 +110,9 @@ def limits_of(config: Config, *, once: bool) -> Limits:
         jitter=_JITTER,
         once=once,
         budget=budget_of(config),
+        fallback=config.fallback,
+        fallback_after=config.fallback_after,
+        fallback_cooldown=config.fallback_cooldown,
     )
 
 
@@ -168,13 +172,13 @@ def make_ground(
     journal.listen(checks.listen)
     guidance = Guidance(plan_state(ref, env), journal.write)
     journal.listen(guidance.listen)
+    touched = Touched()
+    journal.listen(touched.listen)
+    memory = memory_of(ref, where, env)
     time_left = _TimeLeft(config.max_run_time)
     journal.listen(time_left.listen)
     runner = AgentRunner(
         lambda name: find_agent(name or config.agent.name),
-    touched = Touched()
-    journal.listen(touched.listen)
-    memory = memory_of(ref, where, env)
         journal,
         stop,
         run=spec.run,
@@ -295,22 +299,6 @@ def make_ground(
     )
 
 
-class _Who(Struct, frozen=True):
-    name: str
-    model: str = ""
-    command: tuple[str, ...] = ()
-
-
-def _who(config: Config, mode: Mode) -> _Who:
-    """Another agent or another model may review. A command line belongs to the agent it was given for."""
-    review, agent = config.review, config.agent
-    if mode is not Mode.REVIEW:
-        return _Who(agent.name, command=agent.command)
-    name = review.agent or agent.name
-    return _Who(name, review.model, review.command or (agent.command if name == agent.name else ()))
-    touched: Iterable[str] = (),
-
-
 def session_for(
     spec: RunSpec,
     attempt: Attempt,
@@ -320,13 +308,13 @@ def session_for(
     env: Mapping[str, str],
     guidance: tuple[str, ...] = (),
     matter: Matter | None = None,
+    touched: Iterable[str] = (),
 ) -> Session:
     """The session of one agent process: its prompt, and what the step says over the settings."""
     config, ref = spec.config, spec.ref
     store = store_for(ref, env)
     briefing = brief(
         ref,
-        touched=touched,
         store.layout,
         config,
         attempt.reading.plan,
@@ -338,18 +326,19 @@ def session_for(
         feedback=feedback,
         guidance=guidance,
         matter=matter,
+        touched=touched,
         step=step,
         env=env,
     )
     prompt = build(briefing)
-    who = _who(config, attempt.mode)
+    who = who_works(spec.settings, attempt.work, attempt.story, step)
     tools = step.get("allowed_tools") or ",".join(config.agent.allowed_tools)
     return Session(
         prompt=prompt.text,
         system=prompt.system,
         cwd=ref.root,
         agent=who.name,
-        model=who.model or str(step.get("model") or config.agent.model),
+        model=who.model,
         schema=schema_for(attempt.mode),
         allowed_tools=tools if isinstance(tools, str) else ",".join(map(str, tools)),
         disallowed_tools=",".join(config.agent.disallowed_tools),

@@ -60,6 +60,8 @@ KEYS = (
     "budget.run_usd",
     "budget.run_tokens",
     "agent.dangerously_skip_permissions",
+    "fallback",
+    "routing.enabled",
     "review.enabled",
     "review.cap",
     "review.on_cap",

@@ -16,6 +16,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "run": Entry("ralph.cli.run", "work through the plan until it is done, or say why it stopped"),
         "build": Entry("ralph.cli.build", "run for one PRD, with the arguments of `.ralph/PRD-N/` loops"),
         "prompt": Entry("ralph.cli.prompt", "print what an agent would be told"),
+        "route": Entry("ralph.cli.route", "explain which model would work on a story, and who would step in"),
         "answer": Entry("ralph.cli.answer", "answer an agent's question"),
         "pause": Entry("ralph.cli.pause", "pause a run, between iterations"),
         "resume": Entry("ralph.cli.resume", "let a paused run go on"),
@@ -46,6 +47,10 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "export": Entry("ralph.cli.export", "write the plan in another layout, and say what is lost"),
         "convert": Entry("ralph.cli.convert", "put the plan into another layout; the old one goes into the archive"),
         "archive": Entry("ralph.cli.archive", "put a finished plan away, list archives, bring one back"),
+    },
+    "Memory": {
+        "learn": Entry("ralph.cli.learn", "keep something that later sessions should know"),
+        "learnings": Entry("ralph.cli.learnings", "list what earlier sessions and people have learned"),
     },
     "Set-up": {
         "config": Entry("ralph.cli.config", "show, read and change settings, with their origin"),

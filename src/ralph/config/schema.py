@@ -238,6 +238,15 @@ class Notify(Section, frozen=True):
     timeout: Annotated[Duration, key("Longest time for one message to go out.")] = 10.0
 
 
+class Routing(Section, frozen=True):
+    enabled: Annotated[
+        bool, key("Choose the model by how hard a story looks.", "--routing", off=("--no-routing",))
+    ] = False
+    simple: Annotated[str, key("The model for simple stories.")] = "haiku"
+    medium: Annotated[str, key("The model for stories of medium size.")] = "sonnet"
+    complex: Annotated[str, key("The model for complex stories.")] = "opus"
+
+
 class Config(Section, frozen=True):
     name: Annotated[str, key("What this configuration is called.")] = ""
     description: Annotated[str, key("What this configuration is for.")] = ""
@@ -330,9 +339,23 @@ class Config(Section, frozen=True):
     checks: Annotated[tuple[Check, ...], key("Commands the loop runs to prove a story.")] = ()
     quality_checks: Annotated[dict[str, str], key("More checks, as name and command.")] = {}
     steps: Annotated[tuple[Step, ...], key("The steps of an iteration, in order.")] = ()
+    fallback: Annotated[
+        Words,
+        key(
+            "Who works when the first choice is at a limit, has spent its budget or keeps failing: models, agents, "
+            "or agent/model, in this order.",
+            "--fallback",
+            metavar="NAMES",
+        ),
+    ] = ()
+    fallback_after: Annotated[int, key("Failures of one story in a row before the next of them tries.", ge=1)] = 2
+    fallback_cooldown: Annotated[Duration, key("How long one that could not work is left alone.")] = 1800.0
+    routing: Routing = Routing()
     agent: Agent = Agent()
     review: Review = Review()
     planning: Planning = Planning()
+    memory: Memory = Memory()
+    context: Context = Context()
     circuit_breaker: CircuitBreaker = CircuitBreaker()
     completion: Completion = Completion()
     branch: Branch = Branch()
@@ -345,5 +368,3 @@ class Config(Section, frozen=True):
 def all_checks(config: Config) -> tuple[Check, ...]:
     """The checks of both spellings, in the order they are run."""
     return (*(Check(name=name, command=command) for name, command in config.quality_checks.items()), *config.checks)
-    memory: Memory = Memory()
-    context: Context = Context()

@@ -115,6 +115,7 @@ _PERMISSIONS: dict[str, Any] = {
     "agent.script": "",
     "planning.agent": "",
     "review.agent": "",
+    "fallback": (),
     "agent.env": (),
     "notify.env": (),
     "agent.allowed_tools": (),

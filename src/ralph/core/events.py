@@ -97,6 +97,8 @@ class IterationStarted(Event, frozen=True, kw_only=True):
     attempt: int
     checkpoint: dict[str, Any] = {}
     plan_digest: str = ""
+    choice: str = ""
+    """The model or agent that does it instead of the first choice."""
 
 
 class AgentStarted(Event, frozen=True, kw_only=True):
@@ -276,7 +278,6 @@ class IterationEnded(Event, frozen=True, kw_only=True):
     commit: str = ""
     rescue: str = ""
     learned: tuple[str, ...] = ()
-    """What the agent wants later sessions to know."""
 
 
 class WaitStarted(Event, frozen=True):

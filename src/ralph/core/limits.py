@@ -55,3 +55,9 @@ class Limits(Struct, frozen=True):
     unknown_reset_wait: float = 15 * 60.0
     """How long to wait at a usage limit that does not say when it ends."""
     budget: Budget = Budget()
+    fallback: tuple[str, ...] = ()
+    """Who works when the first choice cannot, in this order."""
+    fallback_after: int = 2
+    """Failures of one story in a row before somebody else tries."""
+    fallback_cooldown: float = 1800.0
+    """Seconds before somebody who could not is tried again."""

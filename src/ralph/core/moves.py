@@ -64,6 +64,8 @@ class Work(Struct, frozen=True, tag="work"):
     story: str
     """Empty in setup mode."""
     mode: Mode
+    choice: str = ""
+    """Who does it; empty: as the settings say."""
 
 
 class Wait(Struct, frozen=True, tag="wait"):

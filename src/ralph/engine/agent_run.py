@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -130,6 +131,7 @@ class AgentRunner:
             self._journal.write(answered)
         self._window = listener.outcome.window or self._window
         ended = _ended(ending)
+        listener.outcome = _understood(listener.outcome, ended, agent.NAME)
         self._journal.write(
             AgentEnded(
                 iteration=session.iteration,
@@ -212,6 +214,24 @@ class _Listener:
             return False
         before, self._limits[event.kind] = self._limits.get(event.kind), event
         return event == before
+
+
+def _understood(outcome: Outcome, ended: Ended, agent: str) -> Outcome:
+    """Agents without typed events say it in words. Only the last ones of one that failed are looked at: what stands
+    before them may be the output of a tool."""
+    if outcome.finished or outcome.trouble or ended.well or ended.how is not How.EXITED:
+        return outcome
+    from ralph.core.limit_text import detect_limit  # much to import, for agents that failed
+
+    lines = [line for line in ended.detail.splitlines() if line.strip()]
+    for words in filter(None, ("\n".join(lines[-3:]), outcome.text)):
+        found = detect_limit(words, agent=agent, now=time.time())
+        if found.limit:
+            # Money that is not there does not come back by waiting.
+            trouble = Trouble.AUTHENTICATION if found.kind == "billing" else Trouble.LIMIT
+            detail = one_line(words, 200)
+            return msgspec.structs.replace(outcome, trouble=trouble, resets_at=found.resets_at, detail=detail)
+    return outcome
 
 
 def _shown(event: AgentEvent) -> AgentEvent | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ralph.core.guard import Guard
 from ralph.core.history import History
 from ralph.core.limits import Limits
+from ralph.core.lineup import choose
 from ralph.core.moves import Move, Prove, Reason, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, State
 from ralph.core.select import next_work, why_nothing_is_ready
@@ -37,13 +38,13 @@ def decide(
             return Stop(Reason.NO_PROGRESS, f"setting up has failed {history.setup_failures} times")
         if why := _why_stuck("", history, limits):
             return Stop(Reason.NO_PROGRESS, f"setting up: {why}")
-        return Work("", Mode.SETUP)
+        return Work("", Mode.SETUP, choose(history.bench, limits, "", now))
     too_dear = overspent(limits.budget, history.purse.stories)
     if work := next_work(plan, review=review, skip={*history.asked, *history.aside, *too_dear}):
         story = work[0].id
         if why := _why_stuck(story, history, limits):
             return SetAside(story, why)
-        return Work(story, work[1])
+        return Work(story, work[1], choose(history.bench, limits, story, now))
     return _when_nothing_is_ready(plan, history, too_dear)
 
 

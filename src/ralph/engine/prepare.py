@@ -43,6 +43,7 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
             attempt=attempt.attempt,
             checkpoint=checkpoint,
             plan_digest=reading.digest,
+            choice=work.choice,
         )
     )
     return attempt

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from ralph.core.agent import Limit
 from ralph.core.history import Heard, History
 from ralph.core.limits import Limits, OnLimit
+from ralph.core.lineup import is_anybody_left
 from ralph.core.moves import Reason, Stop, Wait
 
 _JITTER_SHARE = 0.05
@@ -23,7 +24,7 @@ _NEVER = 1.0
 
 def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
     until, why = max(_reasons(history, limits, now), default=(now, ""))
-    if until <= now:
+    if until <= now or is_anybody_left(history.bench, limits, now):
         return None
     if limits.on_limit is OnLimit.EXIT or history.answer == "exit":
         return Stop(Reason.USAGE_LIMIT, why)

@@ -1,0 +1,95 @@
+"""Explains who would work on a story: how hard it looks, what that means for the model, and who would step in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from ralph.app.last_run import Standing, last_run
+from ralph.app.launching import Launched
+from ralph.app.steps import plan_steps
+from ralph.app.who_works import Who, known_agents, routed, who_works
+from ralph.app.wiring import limits_of
+from ralph.core.complexity import Complexity, complexity
+from ralph.core.errors import BadData
+from ralph.core.history import History, fold
+from ralph.core.lineup import choose, explain, parts
+from ralph.core.moves import Work
+from ralph.core.plan import Story
+from ralph.core.select import mode_of
+from ralph.host.places import workspace_state
+from ralph.journal.reading import read
+from ralph.journal.runs import journal_path
+
+
+class StandIn(Struct, frozen=True):
+    choice: str
+    agent: str
+    model: str
+    in_the_way: str = ""
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    story: str
+    title: str
+    mode: str
+    complexity: Complexity
+    points: int
+    routing: bool
+    routed_to: str
+    """What routing says, whether it is asked or not."""
+    agent: str
+    model: str
+    why: str
+    lineup: tuple[StandIn, ...] = ()
+
+
+def route(prepared: Launched, story: Story, env: Mapping[str, str]) -> Route:
+    settings, config = prepared.settings, prepared.settings.config
+    limits = limits_of(config, once=False)
+    now = time.time()
+    bench = _history(prepared, env).bench
+    mode = mode_of(story, review=config.review.enabled)
+    work = Work(story.id, mode, choose(bench, limits, story.id, now))
+    steps = plan_steps(settings, prepared.ref.root)
+    step = next((dict(step.config) for step in steps.work if step.kind == "agent"), {})
+    who = who_works(settings, work, story, step)
+    found = complexity(story)
+    first = who_works(settings, Work(story.id, mode), story, step)
+    return Route(
+        story=story.id,
+        title=story.title,
+        mode=mode.value,
+        complexity=found,
+        points=found.points,
+        routing=config.routing.enabled,
+        routed_to=routed(config, found),
+        agent=who.name,
+        model=who.model,
+        why=who.why,
+        lineup=tuple(
+            StandIn(choice, *_named(choice, first, known_agents(config)), why)
+            for choice, why in explain(bench, limits, story.id, now)
+        ),
+    )
+
+
+def _named(choice: str, first: Who, agents: tuple[str, ...]) -> tuple[str, str]:
+    agent, model = parts(choice, agents) if choice else (first.name, first.model)
+    return agent or first.name, model
+
+
+def _history(prepared: Launched, env: Mapping[str, str]) -> History:
+    """Of the run that is at work; another one starts with everybody awake."""
+    last = last_run(prepared.ref, env)
+    history = History()
+    if last is None or last.standing not in (Standing.RUNNING, Standing.PAUSED):
+        return history
+    try:
+        for record in read(journal_path(workspace_state(prepared.ref.root, env), last.run)):
+            history = fold(history, record.event, record.t)
+    except BadData:
+        return History()
+    return history

@@ -1,0 +1,131 @@
+"""Who works when the first choice cannot: models and agents in their order, and which of them have to rest. Pure.
+
+A choice is a name of the settings: a model, an agent, or `agent/model`. The empty one is what the settings say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.agent import Trouble
+from ralph.core.events import AnyEvent, IterationEnded, IterationStarted, Judged
+from ralph.core.limits import Limits
+from ralph.core.verdict import Kind
+
+FIRST = ""
+_FAILURES = (Kind.REJECTED, Kind.CRASHED, Kind.TIMED_OUT)
+
+
+class Rest(Struct, frozen=True):
+    """Since when a choice rests; until when, where that was said."""
+
+    since: float
+    until: float | None = None
+    why: str = ""
+
+
+class Failures(Struct, frozen=True):
+    count: int
+    last: float
+
+
+class Bench(Struct, frozen=True):
+    """What is known about the choices of a run."""
+
+    current: str = FIRST
+    resting: dict[str, Rest] = {}
+    failures: dict[str, dict[str, Failures]] = {}
+    """By story and choice: how often in a row it was not accepted."""
+
+
+def note(bench: Bench, event: AnyEvent, t: float) -> Bench:
+    change = msgspec.structs.replace
+    match event:
+        case IterationStarted(choice=choice):
+            return change(bench, current=choice)
+        case Judged(evidence=evidence) if evidence.outcome.trouble is Trouble.BUDGET:
+            return _rests(bench, Rest(t, why="its budget was spent"))
+        case IterationEnded(kind=Kind.LIMIT, resets_at=resets_at):
+            return _rests(bench, Rest(t, resets_at, "the usage limit is reached"))
+        case IterationEnded(kind=kind, story=story) if kind in _FAILURES:
+            known = bench.failures.get(story, {})
+            before = known.get(bench.current)
+            failed = Failures((before.count if before else 0) + 1, t)
+            return change(bench, failures=bench.failures | {story: known | {bench.current: failed}})
+        case IterationEnded(kind=Kind.ACCEPTED, story=story):
+            return change(bench, failures={name: known for name, known in bench.failures.items() if name != story})
+        case _:
+            return bench
+
+
+def set_back(bench: Bench, back: float) -> Bench:
+    """After a clock was set back by so many seconds."""
+    change = msgspec.structs.replace
+    return change(
+        bench,
+        resting={name: change(rest, since=rest.since - back) for name, rest in bench.resting.items()},
+        failures={
+            story: {name: change(failed, last=failed.last - back) for name, failed in known.items()}
+            for story, known in bench.failures.items()
+        },
+    )
+
+
+def _rests(bench: Bench, rest: Rest) -> Bench:
+    return msgspec.structs.replace(bench, resting=bench.resting | {bench.current: rest})
+
+
+def choose(bench: Bench, limits: Limits, story: str, now: float) -> str:
+    """Who works on this story now. Where everybody has failed at it, whoever has failed least."""
+    awake = [choice for choice in (FIRST, *limits.fallback) if not rests_until(bench, limits, choice, now)]
+    if not awake:
+        return FIRST
+    failed = {choice: _failed(bench, limits, story, choice, now) for choice in awake}
+    most = max(limits.fallback_after, 1)
+    return min(awake, key=lambda choice: max(failed[choice] - most + 1, 0))
+
+
+def is_anybody_left(bench: Bench, limits: Limits, now: float) -> bool:
+    """Whether somebody can go on while another one has to rest."""
+    rests = [rests_until(bench, limits, choice, now) for choice in (FIRST, *limits.fallback)]
+    return bool(limits.fallback) and any(rests) and not all(rests)
+
+
+def rests_until(bench: Bench, limits: Limits, choice: str, now: float) -> float:
+    """0: it does not rest. A time of reset that is hard to believe is not waited for: there is somebody else."""
+    rest = bench.resting.get(choice)
+    if rest is None:
+        return 0.0
+    until = rest.until if rest.until is not None else rest.since + limits.fallback_cooldown
+    return until if until > now else 0.0
+
+
+def explain(bench: Bench, limits: Limits, story: str, now: float) -> Iterator[tuple[str, str]]:
+    """Each choice, and what is in its way."""
+    for choice in (FIRST, *limits.fallback):
+        why = ""
+        if rests_until(bench, limits, choice, now):
+            why = bench.resting[choice].why
+        elif (failed := _failed(bench, limits, story, choice, now)) >= max(limits.fallback_after, 1):
+            why = f"{failed} failures in a row at this story"
+        yield choice, why
+
+
+def _failed(bench: Bench, limits: Limits, story: str, choice: str, now: float) -> int:
+    failed = bench.failures.get(story, {}).get(choice)
+    if failed is None or abs(now - failed.last) > limits.fallback_cooldown:
+        return 0
+    return failed.count
+
+
+def parts(choice: str, agents: Sequence[str]) -> tuple[str, str]:
+    """Agent and model of a choice; empty: as the settings have it."""
+    name, slash, model = choice.partition("/")
+    if choice in agents:
+        return choice, ""
+    if slash and name in agents:
+        return name, model
+    return "", choice

@@ -1,0 +1,159 @@
+"""Who steps in, and who has to rest: no choice is lost, and nobody rests for ever."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ralph.core.agent import Outcome, Trouble
+from ralph.core.complexity import Level, complexity
+from ralph.core.events import AnyEvent, IterationEnded, IterationStarted, Judged
+from ralph.core.evidence import Ended, Evidence, How
+from ralph.core.history import History, fold
+from ralph.core.limits import Limits
+from ralph.core.lineup import Bench, choose, is_anybody_left, note, parts, rests_until
+from ralph.core.moves import Wait
+from ralph.core.plan import Mode, Review, ReviewStatus, Story
+from ralph.core.verdict import Kind, Verdict
+from ralph.guards import usage
+
+LIMITS = Limits(fallback=("sonnet", "other"), fallback_after=2, fallback_cooldown=600)
+
+
+def iteration(kind: Kind, choice: str = "", story: str = "A", resets_at: float | None = None) -> list[AnyEvent]:
+    return [
+        IterationStarted(iteration=1, story=story, title="t", mode=Mode.IMPLEMENT, attempt=1, choice=choice),
+        IterationEnded(iteration=1, story=story, mode=Mode.IMPLEMENT, kind=kind, resets_at=resets_at),
+    ]
+
+
+def after(*events: AnyEvent, at: float = 1000.0) -> Bench:
+    bench = Bench()
+    for event in events:
+        bench = note(bench, event, at)
+    return bench
+
+
+def test_the_first_choice_works_until_something_is_in_its_way() -> None:
+    assert choose(Bench(), LIMITS, "A", 0) == ""
+
+
+def test_at_a_limit_the_next_one_works_until_it_resets() -> None:
+    bench = after(*iteration(Kind.LIMIT, resets_at=5000))
+    assert [choose(bench, LIMITS, "A", now) for now in (1000, 4999, 5001)] == ["sonnet", "sonnet", ""]
+    bench = after(*iteration(Kind.LIMIT, resets_at=5000), *iteration(Kind.LIMIT, "sonnet"))
+    assert [choose(bench, LIMITS, "A", now) for now in (1000, 1599, 1601)] == ["other", "other", "sonnet"]
+
+
+def test_when_everybody_is_at_a_limit_the_run_waits() -> None:
+    history = History()
+    for choice in ("", "sonnet", "other"):
+        for event in iteration(Kind.LIMIT, choice, resets_at=5000):
+            history = fold(history, event, 1000)
+            limited = history.bench
+        if choice != "other":
+            assert usage.guard(history, LIMITS, 1000) is None
+    assert not is_anybody_left(limited, LIMITS, 1000)
+    assert isinstance(usage.guard(history, LIMITS, 1000), Wait)
+
+
+def test_without_a_fallback_a_limit_is_waited_for() -> None:
+    history = History()
+    for event in iteration(Kind.LIMIT, resets_at=5000):
+        history = fold(history, event, 1000)
+    assert isinstance(usage.guard(history, Limits(), 1000), Wait)
+
+
+def test_repeated_failure_at_one_story_lets_somebody_else_try_it() -> None:
+    bench = after(*iteration(Kind.REJECTED), *iteration(Kind.TIMED_OUT))
+    assert (choose(bench, LIMITS, "A", 1000), choose(bench, LIMITS, "B", 1000)) == ("sonnet", "")
+    assert choose(bench, LIMITS, "A", 1700) == "", "after a while it may try again"
+    bench = after(*iteration(Kind.REJECTED), *iteration(Kind.REJECTED), *iteration(Kind.ACCEPTED, "sonnet"))
+    assert choose(bench, LIMITS, "A", 1000) == ""
+
+
+def test_where_everybody_fails_all_are_tried_in_turn() -> None:
+    bench = Bench()
+    tried = []
+    for _ in range(9):
+        tried.append(choose(bench, LIMITS, "A", 1000))
+        for event in iteration(Kind.REJECTED, tried[-1]):
+            bench = note(bench, event, 1000)
+    assert tried == ["", "", "sonnet", "sonnet", "other", "other", "", "sonnet", "other"]
+
+
+def test_a_spent_budget_lets_somebody_cheaper_go_on() -> None:
+    evidence = Evidence(
+        mode=Mode.IMPLEMENT, story=None, ended=Ended(How.EXITED, code=1), outcome=Outcome(trouble=Trouble.BUDGET)
+    )
+    started = iteration(Kind.CRASHED)[0]
+    bench = after(started, Judged(1, evidence, Verdict(Kind.CRASHED)))
+    assert choose(bench, LIMITS, "A", 1000) == "sonnet"
+
+
+def test_a_clock_that_is_set_back_makes_nobody_rest_longer() -> None:
+    history = History()
+    for event in iteration(Kind.LIMIT):
+        history = fold(history, event, 100_000)
+    history = fold(history, iteration(Kind.ACCEPTED, "sonnet")[0], 1000)
+    assert 0 < rests_until(history.bench, LIMITS, "", 1000) <= 1600
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [("sonnet", ("", "sonnet")), ("claude", ("claude", "")), ("claude/opus", ("claude", "opus")), ("a/b", ("", "a/b"))],
+)
+def test_a_choice_is_an_agent_a_model_or_both(choice: str, expected: tuple[str, str]) -> None:
+    assert parts(choice, ["claude", "command"]) == expected
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(Kind)),
+            st.sampled_from(["", "sonnet", "other"]),
+            st.sampled_from(["A", "B"]),
+            st.none() | st.floats(0, 5000),
+        ),
+        max_size=12,
+    ),
+    st.floats(0, 10_000),
+)
+def test_somebody_is_always_chosen_and_nobody_rests_for_ever(
+    told: list[tuple[Kind, str, str, float | None]], now: float
+) -> None:
+    bench = Bench()
+    for kind, choice, story, resets_at in told:
+        for event in iteration(kind, choice, story, resets_at):
+            bench = note(bench, event, 1000)
+    assert choose(bench, LIMITS, "A", now) in ("", "sonnet", "other")
+    assert all(not rests_until(bench, LIMITS, choice, 5001) for choice in ("", "sonnet", "other"))
+
+
+# How hard a story looks.
+
+SMALL = Story(id="A", title="Fix a typo in the readme")
+LARGE = Story(
+    id="B",
+    title="Migrate sessions to encrypted storage",
+    criteria=("a", "b", "c", "d"),
+    description="It has to be backwards compatible, and concurrent requests must not race.",
+)
+
+
+def test_words_criteria_and_failures_make_a_story_complex() -> None:
+    assert complexity(SMALL).level is Level.SIMPLE
+    assert complexity(LARGE).level is Level.COMPLEX
+    medium = Story(id="C", title="Add a list of orders", criteria=("a", "b", "c", "d", "e", "f"))
+    assert complexity(medium).level is Level.MEDIUM
+    again = msgspec.structs.replace(medium, attempts=2, review=Review(ReviewStatus.NEEDS_REVIEW, 1))
+    assert complexity(again).level is Level.COMPLEX
+
+
+@given(st.text(max_size=300), st.lists(st.text(max_size=40), max_size=20), st.integers(0, 50))
+def test_every_story_has_a_level_and_failures_never_lower_it(title: str, criteria: list[str], attempts: int) -> None:
+    story = Story(id="A", title=title, criteria=tuple(criteria))
+    harder = msgspec.structs.replace(story, attempts=attempts)
+    assert complexity(harder).points >= complexity(story).points

@@ -1,0 +1,84 @@
+"""A run that goes on with somebody else, and chooses models by story."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.cli import ralph
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("git_identity")]
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Path:
+    """Says which model it was asked for, does well as `steady`, and is at a limit as anything else."""
+    path = tmp_path / "agent.sh"
+    path.write_text(
+        """#!/bin/sh
+cat > /dev/null
+case "$*" in
+  *steady*) echo x > "$RALPH_STORY.txt"; echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"; echo well ;;
+  *) echo "Claude AI usage limit reached|$(( $(date +%s) + 7200 ))"; exit 1 ;;
+esac
+"""
+    )
+    path.chmod(0o755)
+    return path
+
+
+def workspace(root: Path, agent: Path, **settings: Any) -> None:
+    listed = [
+        {"id": f"S-{n}", "title": "s", "acceptanceCriteria": ["c"], "priority": n, "passes": False, "notes": ""}
+        for n in (1, 2)
+    ]
+    head = {"feature": "work", "branchName": "main", "description": "d", "createdAt": "2026-01-01"}
+    (root / ".ralph/work").mkdir(parents=True)
+    (root / ".ralph/work/prd.json").write_text(json.dumps(head | {"userStories": listed}))
+    basic = {
+        "agent": {"name": "command", "command": [str(agent), "--model", "{model}"], "model": "hasty"},
+        "checks": [{"name": "true", "command": "true"}],
+        "archive": {"on_complete": False},
+        "branch": {"auto_create": False},
+    }
+    (root / ".ralph/config.yaml").write_text(json.dumps(basic | settings))
+    for command in ("init -q -b main", "add -A", "commit -qm start"):
+        subprocess.run(["git", *command.split()], cwd=root, check=True)
+
+
+def run(root: Path, *flags: str) -> tuple[int, list[dict[str, Any]]]:
+    done = ralph("run", "--json", *flags, cwd=root, env={"RALPH_TRUST": "1"})
+    return done.code, [json.loads(line)["event"] for line in done.out.splitlines() if line.startswith("{")]
+
+
+def test_at_a_usage_limit_the_fallback_goes_on_at_once(tmp_path: Path, agent: Path) -> None:
+    root = tmp_path / "repo"
+    workspace(root, agent, fallback=["steady"])
+    code, events = run(root)
+    assert code == 0
+    started = [(e["story"], e["choice"]) for e in events if e["type"] == "IterationStarted"]
+    assert started == [("S-1", ""), ("S-1", "steady"), ("S-2", "steady")]
+    assert not [e for e in events if e["type"] == "WaitStarted"]
+
+
+def test_the_model_is_chosen_by_the_story(tmp_path: Path, agent: Path) -> None:
+    root = tmp_path / "repo"
+    workspace(root, agent, routing={"enabled": True, "simple": "steady"})
+    code, events = run(root, "--once")
+    argv = [e["argv"] for e in events if e["type"] == "AgentStarted"]
+    assert (code, [words[-1] for words in argv]) == (0, ["steady"])
+    told = ralph("route", "S-2", cwd=root)
+    assert "command, steady (routing: the story looks simple)" in told.out
+    given = ralph("route", "S-2", "-m", "hasty", cwd=root)
+    assert "command, hasty (the model given for this run)" in given.out
+
+
+def test_an_agent_that_is_not_here_is_told_before_anything_starts(tmp_path: Path, agent: Path) -> None:
+    root = tmp_path / "repo"
+    workspace(root, agent)
+    done = ralph("run", "--fallback", "steady,codex", cwd=root, env={"RALPH_TRUST": "1"})
+    assert (done.code, "there is no agent called 'codex'" in done.err) == (64, True)
