@@ -10,7 +10,6 @@ for good.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -52,12 +51,12 @@ class Learning(Struct, frozen=True, kw_only=True):
     """Of its file."""
 
 
-def learned(text: str, *, at: float, story: str = "", commit: str = "", accepted: bool = True) -> Learning:
-    """A new one, dated."""
+def learned(text: str, *, day: str, story: str = "", commit: str = "", accepted: bool = True) -> Learning:
+    """A new one. `day` may be a moment, in ISO 8601."""
     return Learning(
         text=one_line(text, LONGEST),
         story=one_line(story, _LONGEST_STORY).translate({ord("("): "[", ord(")"): "]"}),
-        date=time.strftime("%Y-%m-%d", time.gmtime(at)),
+        date=day[:10],
         commit=commit[:_SHORT_COMMIT],
         accepted=accepted,
     )

@@ -13,6 +13,7 @@ from ralph.core.memory_text import in_log, in_notes
 from ralph.journal.sinks.account import Account
 from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.sink import Sink
+from ralph.journal.sinks.wording import iso
 
 HEADER = "# Learnings\n\n"
 
@@ -20,7 +21,7 @@ HEADER = "# Learnings\n\n"
 def learned_in(event: IterationEnded, at: float) -> list[Learning]:
     """What an attempt has learned that was not accepted says so for good."""
     kept = event.kind.keeps_work
-    return [learned(text, at=at, story=event.story, commit=event.commit, accepted=kept) for text in event.learned]
+    return [learned(text, day=iso(at), story=event.story, commit=event.commit, accepted=kept) for text in event.learned]
 
 
 def only_news(event: IterationEnded, at: float, known: Callable[[], str]) -> IterationEnded:

@@ -1,0 +1,103 @@
+"""`ralph learn`: by a person, for the plan or for the whole repository; by an agent, as part of its request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ralph.app.last_run import is_at_work
+from ralph.app.launching import find_repo
+from ralph.app.memory import Kept, keep, memory_of
+from ralph.app.trusting import is_inside_loop
+from ralph.app.workspace import OpenPlan, plan_state
+from ralph.core.errors import BadData, SetupError, UsageError
+from ralph.core.learning import learned, news
+from ralph.core.memory_text import in_notes
+from ralph.core.names import plain_path
+from ralph.core.problems import Place
+from ralph.host.files import read_bytes, write_bytes
+from ralph.host.git import ask, line
+from ralph.journal.sinks.door import Door
+from ralph.journal.sinks.learnings import listed
+from ralph.journal.sinks.wording import iso
+
+LASTING = ("CLAUDE.md", "AGENTS.md")
+"""Where clients look for rules of a repository."""
+_TITLE = "## Learned\n\n"
+_LARGEST = 1_000_000
+
+
+def learn(opened: OpenPlan, texts: Sequence[str], story: str, now: float, env: Mapping[str, str]) -> Kept:
+    memory = memory_of(opened.ref, opened.layout.locations(opened.ref), env)
+    commit = _head(opened, env)
+    given = [learned(text, day=iso(now), story=story, commit=commit) for text in texts]
+    return keep(opened.ref, memory, given, env)
+
+
+def _head(opened: OpenPlan, env: Mapping[str, str]) -> str:
+    """The commit that the tree is at, if there is a repository."""
+    try:
+        found = ask(find_repo(opened.ref, opened.settings, env), "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    except SetupError:
+        return ""
+    return line(found.out) if found.code == 0 else ""
+
+
+def learn_for_repository(
+    opened: OpenPlan, texts: Sequence[str], now: float, env: Mapping[str, str]
+) -> tuple[Path, int]:
+    """At the end of CLAUDE.md or AGENTS.md, for every session of every plan. The file, and how many were new."""
+    if is_at_work(plan_state(opened.ref, env)):
+        raise SetupError(
+            "a run is at work, and would take a change of this file for its agent's",
+            hint="do it when the run has ended, or pause it: `ralph pause`",
+        )
+    path = opened.root / _lasting_file(opened)
+    text = read_bytes(path, within=opened.root, limit=_LARGEST).decode("utf-8", "replace") if path.exists() else ""
+    new = news([learned(one, day=iso(now)) for one in texts], in_notes(text))
+    if new:
+        door = Door(opened.root)
+        lead = "" if _TITLE.strip() in text.splitlines()[-60:] else f"\n{_TITLE}" if text else _TITLE
+        door.append(path, lead + listed(new))
+        if door.failures:
+            raise SetupError(door.failures[0], hint="see what is in its place")
+    return path, len(new)
+
+
+def _lasting_file(opened: OpenPlan) -> str:
+    """The one of the settings, else the one that is there, else the one that the agent reads."""
+    config = opened.settings.config
+    if config.memory.repo_file:
+        return plain_path(config.memory.repo_file, "memory.repo_file")
+    there = next((name for name in LASTING if (opened.root / name).is_file()), "")
+    return there or LASTING[config.agent.name != "claude"]
+
+
+def learn_in_session(texts: Sequence[str], story: str, env: Mapping[str, str]) -> Path | None:
+    """An agent's, put into its request file: the loop writes it down. None: this is no agent of a run."""
+    request = env.get("RALPH_REQUEST_FILE", "")
+    if not request or not is_inside_loop(env):
+        return None
+    if story and story != env.get("RALPH_STORY", ""):
+        raise UsageError("what a session has learned belongs to its own story", hint="leave out --story")
+    path = Path(request)
+    entries: dict[str, object] = {}
+    if path.exists():
+        entries = _entries(path)
+    before = entries.get("learn")
+    known = [before] if isinstance(before, str) else before if isinstance(before, list) else []
+    entries["learn"] = [*known, *(text for text in texts if text not in known)]
+    write_bytes(path, msgspec.json.format(msgspec.json.encode(entries)) + b"\n", durable=False)
+    return path
+
+
+def _entries(path: Path) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(read_bytes(path, limit=_LARGEST), type=dict[str, object])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise BadData(
+            "this is no JSON object", where=Place(os.fspath(path)), hint='write it anew: {"claim": "done", "learn": []}'
+        ) from None

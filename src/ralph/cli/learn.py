@@ -1,0 +1,76 @@
+"""Keep something that later sessions should know: dated, with story and commit, and never twice.
+
+It goes into the plan's learnings.md, or into its progress log. With --repo it goes into CLAUDE.md or AGENTS.md instead,
+which every session of every plan reads. Inside a session it becomes part of the agent's request to the loop."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+
+from ralph.app import given
+from ralph.app.editing import find_story
+from ralph.app.learning import learn, learn_for_repository, learn_in_session
+from ralph.app.memory import memory_of
+from ralph.app.trusting import refuse_inside_loop
+from ralph.app.workspace import open_plan
+from ralph.cli.arguments import add_workspace
+from ralph.cli.output import say
+from ralph.cli.words import plural
+from ralph.core.errors import UsageError
+from ralph.core.learning import LONGEST
+
+EXAMPLES = """
+ralph learn "The tests need a running Redis"
+ralph learn --story US-003 "Prices are in cents everywhere"
+ralph learn --repo "This project uses bun, not npm"
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("text", nargs="+", metavar="TEXT", help="one sentence; several are several learnings")
+    parser.add_argument("--story", metavar="ID", default="", help="the story it was learned in")
+    parser.add_argument("--repo", action="store_true", help="for the whole repository, in CLAUDE.md or AGENTS.md")
+    add_workspace(parser)
+
+
+def run(args: Namespace) -> int:
+    texts = [_sentence(text) for text in args.text]
+    if args.repo and args.story:
+        raise UsageError("--repo is for every plan, so it has no story", hint="give one of them")
+    if args.repo:
+        refuse_inside_loop(os.environ, "write rules for every later session")
+        return _for_repository(args, texts)
+    if request := learn_in_session(texts, args.story, os.environ):
+        say(f"noted in {request.name}: the loop writes it down when this session is over")
+        return 0
+    opened = open_plan(args)
+    story = find_story(opened.plan, args.story).id if args.story else ""
+    kept = learn(opened, texts, story, time.time(), os.environ)
+    where = memory_of(opened.ref, opened.layout.locations(opened.ref), os.environ).name
+    for _ in range(kept.known):
+        say("known already", "dim")
+    if kept.new:
+        later = "the run that is at work writes it into" if kept.waits else "kept in"
+        say(f"{plural(len(kept.new), 'learning')}: {later} {where}")
+    return 0
+
+
+def _for_repository(args: Namespace, texts: list[str]) -> int:
+    opened = open_plan(args)
+    path, count = learn_for_repository(opened, texts, time.time(), os.environ)
+    say(f"{plural(count, 'learning')} kept in {path.relative_to(opened.root)}" if count else "known already")
+    return 0
+
+
+def _sentence(text: str) -> str:
+    text = " ".join(given.prose("the learning", text).split())
+    if not text:
+        raise UsageError("the learning is empty", hint='`ralph learn "…"`')
+    if len(text) > LONGEST:
+        raise UsageError(
+            f"the learning has {len(text)} characters, more than {LONGEST}",
+            hint="write it into a document of the project, and learn where it is",
+        )
+    return text
