@@ -78,7 +78,7 @@ def test_a_finished_story_is_one_sample_over_all_its_sessions() -> None:
         Iterated(**(spot | {"story": "T"}), seconds=7, over=True),
         Iterated(**(spot | {"story": "open"}), seconds=7),
     )
-    assert made.samples == [Sample(2, 30, 11, 5), Sample(1, 7, None, 1)]
+    assert list(made.samples) == [Sample(2, 30, 11, 5), Sample(1, 7, None, 1)]
     assert (made.dearest, made.largest) == (6, 3)
 
 

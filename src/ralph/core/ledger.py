@@ -5,6 +5,7 @@ It says nothing that the journals do not say, in a form that is cheap to read at
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ _MOST_RUNS = 100
 Day = tuple[int, int, int]
 
 
-class Reserve(Struct, frozen=True, tag="reserve", kw_only=True):
+class Reserve(Struct, frozen=True, gc=False, tag="reserve", kw_only=True):
     """Set aside for a session. Until it is settled, it counts."""
 
     id: str
@@ -35,7 +36,7 @@ class Reserve(Struct, frozen=True, tag="reserve", kw_only=True):
     journal: str = ""
 
 
-class Settle(Struct, frozen=True, tag="settle", kw_only=True):
+class Settle(Struct, frozen=True, gc=False, tag="settle", kw_only=True):
     """What a session cost."""
 
     id: str
@@ -48,7 +49,7 @@ class Settle(Struct, frozen=True, tag="settle", kw_only=True):
     tokens: int = 0
 
 
-class Iterated(Struct, frozen=True, tag="iteration", kw_only=True):
+class Iterated(Struct, frozen=True, gc=False, tag="iteration", kw_only=True):
     t: float
     run: str
     plan: str
@@ -87,7 +88,7 @@ class Anew(Struct, frozen=True, tag="anew"):
 Line = Reserve | Settle | Iterated | Foretold | Finished | Anew
 
 
-class Sample(Struct, frozen=True):
+class Sample(Struct, frozen=True, gc=False):
     """What one story took, from its first iteration to its end."""
 
     iterations: int
@@ -119,8 +120,8 @@ class Book:
         self.dearest = 0
         self.largest = 0
         """Tokens of one session."""
-        self.samples: list[Sample] = []
-        self.held: list[Held] = []
+        self.samples: deque[Sample] = deque(maxlen=_MOST_STORIES)
+        self.held: deque[Held] = deque(maxlen=_MOST_RUNS)
 
     def add(self, line: Line) -> None:
         match line:
@@ -136,7 +137,7 @@ class Book:
             case Finished():
                 foretold = self._foretold.pop(line.run, None)
                 if foretold is not None:
-                    self.held = [*self.held[-_MOST_RUNS + 1 :], Held(foretold, line)]
+                    self.held.append(Held(foretold, line))
             case Anew():
                 self.ever, self.stories = NOTHING, {}
 
@@ -166,7 +167,7 @@ class Book:
         before = self._begun.pop(key, Sample(0, 0, None))
         now = Sample(before.iterations + 1, before.seconds + max(line.seconds, 0), before.micros, before.tokens)
         if line.over:
-            self.samples = [*self.samples[-_MOST_STORIES + 1 :], now]
+            self.samples.append(now)
         else:
             self._begun[key] = now
 

@@ -27,7 +27,7 @@ class Basis(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Amount(Struct, frozen=True):
+class Amount(Struct, frozen=True, gc=False):
     micros: int = 0
     tokens: int = 0
     unknown: int = 0

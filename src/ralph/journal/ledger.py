@@ -34,9 +34,10 @@ def _decoder() -> msgspec.json.Decoder[Line]:
 
 def local_day(t: float) -> Day:
     """The calendar day where the reader is. A day with a change of the clocks is one day, however long."""
-    with contextlib.suppress(OverflowError, ValueError, OSError):
+    try:
         return time.localtime(t)[:3]
-    return (9999, 12, 31)
+    except (OverflowError, ValueError, OSError):
+        return (9999, 12, 31)
 
 
 class Ledger:

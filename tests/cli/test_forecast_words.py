@@ -1,0 +1,64 @@
+"""The forecast and the budgets as views show them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from ralph.cli.forecast_words import foreseen, ground_for
+from ralph.cli.live_view import LiveView
+from ralph.cli.plain_view import describe
+from ralph.cli.summary import summary
+from ralph.core.events import Charged, Foreseen
+from ralph.core.limits import Limits
+from ralph.core.spending import Basis, Budget
+from ralph.journal.run_state import RunState
+from support.told_runs import ToldRun, seen
+
+SEEN = Foreseen(stories=3, samples=9, iterations=(4, 7), seconds=(600, 1300), usd=(1.2, 3.45))
+
+
+def test_both_figures_are_told_and_what_they_stand_on() -> None:
+    told = "4 iterations, 10 m 00 s, $1.20; in nine of ten cases at most 7 iterations, 21 m 40 s, $3.45"
+    assert foreseen(SEEN) == told
+    assert ground_for(SEEN) == "from 9 stories of this workspace"
+    few = Foreseen(stories=1, samples=2, iterations=(1, 1), seconds=(5, 5))
+    assert foreseen(few) == "1 iteration, 5 s"
+    assert ground_for(few) == "from 2 stories of this workspace, and otherwise a guess"
+    assert "a guess" in ground_for(Foreseen(stories=1, samples=0, iterations=(1, 1), seconds=(5, 5)))
+
+
+def test_the_first_forecast_is_a_line_and_later_ones_are_not(tmp_path: Path) -> None:
+    state, lines = RunState(), []
+    told = ToldRun(tmp_path / "events.jsonl", state.add, lambda record: lines.append(describe(record, state)))
+    told.start(seen())
+    told.say(SEEN, Foreseen(stories=2, samples=9, iterations=(2, 3), seconds=(1, 2)))
+    assert len([line for line in lines if "forecast" in line or "in nine of ten" in line]) == 1
+    assert state.forecast is not None
+    assert state.forecast.stories == 2
+
+
+def test_the_live_view_shows_what_is_to_come_and_what_is_left(tmp_path: Path) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=150, force_terminal=True, color_system=None)
+    view = LiveView(Limits(budget=Budget(run_usd=5)), console=console)
+    told = ToldRun(tmp_path / "events.jsonl", view)
+    told.start(seen())
+    told.say(SEEN, Charged(iteration=1, story="US-001", id="x", basis=Basis.REPORTED, usd=1.5))
+    console.print(view)
+    assert "still to come: 4 iterations, 10 m 00 s, $1.20" in out.getvalue()
+    assert "$3.50 of the run left" in out.getvalue()
+
+
+def test_the_summary_counts_estimates_and_tells_unknown_costs_apart(tmp_path: Path) -> None:
+    state = RunState()
+    told = ToldRun(tmp_path / "events.jsonl", state.add)
+    told.start(seen())
+    told.iterate(1)
+    told.say(Charged(iteration=1, story="US-001", id="a", basis=Basis.ESTIMATED, usd=0.75))
+    told.say(Charged(iteration=1, story="US-001", id="b", basis=Basis.UNKNOWN))
+    told.stop()
+    assert state.cost_usd == 0.75
+    assert any("$0.75 and 1 session of unknown cost" in line for line in summary(state))
