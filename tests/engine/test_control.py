@@ -21,7 +21,7 @@ from ralph.core.control import Order, Verb
 from ralph.core.events import Asked, Guided, IterationEnded, IterationStarted, Paused, Resumed, RunEnded, WaitStarted
 from ralph.core.moves import Reason
 from ralph.core.verdict import Kind
-from support.cli import Completed
+from support.cli import Completed, ralph_here
 from support.loops import LoopProject, finish, run_ralph, start_ralph, whole
 from support.processes import wait_for
 
@@ -70,9 +70,14 @@ def running(project: LoopProject, *arguments: str, script: str = "") -> Iterator
 
 
 def ask(project: LoopProject, *arguments: str) -> Completed:
-    done = run_ralph(project, *arguments)
+    done = person(project, *arguments)
     assert (done.code, done.err) == (0, ""), done
     return done
+
+
+def person(project: LoopProject, *arguments: str, **env: str) -> Completed:
+    """Somebody in another terminal."""
+    return ralph_here(*arguments, cwd=project.root, env={**project.env, **env})
 
 
 def seen(project: LoopProject, kind: type) -> list[object]:
@@ -107,7 +112,7 @@ def test_a_pause_lets_the_agent_finish_first_and_says_so_at_once(project: LoopPr
     assert "▶ goes on after" in done.out
     titles = [event.title for event in project.events() if isinstance(event, IterationStarted)]
     assert titles == ["Say one", "Say two and a half", "Say three"], "the plan is read anew after a pause"
-    assert run_ralph(project, "replay").code == 0
+    assert person(project, "replay").code == 0
 
 
 def test_a_wait_is_paused_and_stopped_at_once(project: LoopProject) -> None:
@@ -145,7 +150,7 @@ def test_a_stop_waits_for_the_iteration_and_keeps_its_work(project: LoopProject)
 def test_a_stop_now_is_like_an_interrupt(project: LoopProject) -> None:
     with running(project) as process:
         wait_for(lambda: is_at_work(project))
-        assert run_ralph(project, "stop", "--now").code == 0
+        assert run_ralph(project, "stop", "--now").code == 0, "really another process"
         done = finish(process)
     assert done.code == 130
     (ended,) = (event for event in project.events() if isinstance(event, IterationEnded))
@@ -184,7 +189,7 @@ def test_an_order_for_a_run_that_is_over_does_not_stop_the_next(project: LoopPro
 def test_a_note_is_in_one_prompt_and_is_kept_until_it_was_of_use(project: LoopProject) -> None:
     ask(project, "note", "Mind the gap")
     ask(project, "note", "--story", "US-003", "Three is a crowd")
-    assert "Mind the gap" in run_ralph(project, "prompt").out
+    assert "Mind the gap" in person(project, "prompt").out
     prompt = project.root / "build/prompt.txt"
     with running(project) as process:
         wait_for(lambda: is_at_work(project))
@@ -230,7 +235,7 @@ def test_a_run_in_a_worktree_is_found_from_the_workspace(project: LoopProject) -
         ask(project, "note", "--story", "US-003", "For later")
         (project.home / "go").touch()
         assert finish(process).code == 1
-    assert "For later" in run_ralph(project, "prompt", "--story", "US-003").out, "what was not used comes back"
+    assert "For later" in person(project, "prompt", "--story", "US-003").out, "what was not used comes back"
 
 
 def test_a_run_that_cannot_hear_is_told_of_as_such(project: LoopProject) -> None:
@@ -238,7 +243,7 @@ def test_a_run_that_cannot_hear_is_told_of_as_such(project: LoopProject) -> None
         wait_for(lambda: is_at_work(project))
         process.send_signal(signal.SIGSTOP)
         try:
-            done = run_ralph(project, "pause")
+            done = person(project, "pause")
         finally:
             process.send_signal(signal.SIGCONT)
         assert done.code == 0
@@ -252,15 +257,15 @@ def test_a_run_that_cannot_hear_is_told_of_as_such(project: LoopProject) -> None
 
 def test_without_a_run_an_order_is_refused_with_what_to_do(project: LoopProject) -> None:
     for verb in ("pause", "resume", "stop"):
-        done = run_ralph(project, verb)
+        done = person(project, verb)
         assert done.code == 64
         assert "no run is at work on" in done.err
         assert "`ralph run` starts one" in done.err
-    done = run_ralph(project, "pause", RALPH_LOOP="1")
+    done = person(project, "pause", RALPH_LOOP="1")
     assert done.code == 78
     assert "an agent in a loop cannot pause its own run" in done.err
-    assert run_ralph(project, "note", " ").code == 64
-    done = run_ralph(project, "note", "--story", "US-00", "…")
+    assert person(project, "note", " ").code == 64
+    done = person(project, "note", "--story", "US-00", "…")
     assert (done.code, "US-00" in done.err) == (64, True)
 
 
@@ -278,7 +283,7 @@ def test_with_several_runs_it_has_to_be_said_which(project: LoopProject, tmp_pat
         with running(project, "-f", "others", "--worktree", script=script) as second:
             wait_for(lambda: second.poll() is not None or len(list(project.home.glob("at-work-*"))) == 2)
             assert second.poll() is None, finish(second).out[-900:]
-            done = run_ralph(project, "stop")
+            done = person(project, "stop")
             assert done.code == 64
             assert "2 runs are at work" in done.err
             assert "in a worktree" in done.err
@@ -347,7 +352,7 @@ def test_the_quit_key_pauses_and_lets_go_on(project: LoopProject) -> None:
 def test_a_complete_file_does_not_end_a_run_with_open_stories(project: LoopProject) -> None:
     let_go(project)
     (project.root / ".ralph/COMPLETE").touch()
-    done = run_ralph(project)
+    done = run_ralph(project, "run", "--plain", "--once")
     assert done.code == 0
     assert done.out.count(".ralph/COMPLETE says that all work is done, but there are open stories") == 1
     assert not (project.root / ".ralph/COMPLETE").exists()
