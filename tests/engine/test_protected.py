@@ -58,6 +58,8 @@ DOINGS = {
     "a folder as a link": shell("mv tests elsewhere && ln -s elsewhere tests"),
     "a folder for a file": shell("rm tests/test_shop.py && mkdir tests/test_shop.py && echo x > tests/test_shop.py/x"),
     "rights": shell("chmod 755 tests/test_shop.py && chmod 500 tests"),
+    "a repository": shell("git init -q tests/inner && echo 1 > tests/inner/conftest.py"),
+    "hidden": shell("echo conftest.py >> .gitignore && echo 1 > tests/conftest.py"),
     "new": write("tests/deep/er/conftest.py", "raise SystemExit(0)\n"),
 }
 
@@ -74,7 +76,7 @@ def test_deleted_added_linked_and_replaced_files_are_as_before(tmp_path: Path, d
     assert only.kind is Kind.ACCEPTED, only
     assert made.git("ls-files", "--stage", "tests") == before
     assert made.git("ls-tree", "-r", "--format=%(objectmode) %(objectname) 0\t%(path)", "HEAD", "tests") == before
-    assert not made.git("status", "--porcelain", "--", "tests")
+    assert not made.git("status", "--porcelain", "--ignored", "--", "tests")
     assert saved(made)
 
 
@@ -116,3 +118,19 @@ def test_a_review_that_touches_them_is_undone_as_a_whole(tmp_path: Path) -> None
     made.run("-n", "2", US_001=[good])
     assert [ended.kind for ended in made.ended()] == [Kind.ACCEPTED, Kind.REJECTED], made.ended()[-1]
     assert made.read("tests/test_shop.py") == TEST
+
+
+def test_where_one_cannot_be_put_back_nothing_is_kept(tmp_path: Path) -> None:
+    """A submodule is a repository of its own, and the loop does not move its commits."""
+    made = shop(tmp_path, "vendor")
+    other = tmp_path / "other"
+    made.git("init", "-q", "-b", "main", str(other))
+    made.git("-C", str(other), "commit", "-q", "--allow-empty", "-m", "one")
+    made.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "vendor")
+    made.git("commit", "-qam", "a submodule")
+    moved = shell("cd vendor && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m two")
+    made.run("-n", "1", US_001=[[moved, RIGHT, "claim"]])
+    (only,) = made.ended()
+    assert only.kind is Kind.REJECTED
+    assert only.headline.startswith("vendor is protected and could not be put back")
+    assert made.read("src/shop.py") == CODE

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ralph.app.swapping import swapped
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Story
 from ralph.core.suspicion import Suspicion
@@ -159,18 +160,34 @@ class GitWorkTree:
         self, checkpoint: dict[str, Any], is_protected: Callable[[str], bool], name: str, *, also_new: bool = True
     ) -> PutBack:
         before = _checkpoint(checkpoint)
-        now = snapshot(self._repo, self._index, unreadable_before=before.unreadable).tree
-        touched = [change for change in changes(self._repo, before.tree, now) if is_protected(change.path)]
-        known = {change.path for change in touched if change.status != "A"}
-        if not (touched if also_new else known):
-            return PutBack()
+        found = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
+        changed = changes(self._repo, before.tree, found.tree)
+        known = {change.path for change in changed if change.status != "A" and is_protected(change.path)}
+        if not also_new:
+            return self._put_back(before, known.__contains__, name) if known else PutBack()
+        rules = [change for change in changed if change.raw.rpartition(b"/")[2] == b".gitignore"]
+        if not rules:
+            made = {printable(folder) for folder in found.nested if folder not in before.nested}
+            is_touched = any(map(is_protected, {*made, *(change.path for change in changed)}))
+            return self._put_back(before, is_protected, name) if is_touched else PutBack()
+        # Rules of the agent's own may hide what it has added: those of the checkpoint say what there is.
+        kept = self._put_back(before, is_protected, name)
+        shadow = shadow_of(self._repo, self._index)
+        with swapped(shadow, [change for change in rules if not is_protected(change.path)]):
+            hidden = self._put_back(before, is_protected, name)
+        return PutBack((*kept.paths, *hidden.paths), kept.ref or hidden.ref, hidden.left)
+
+    def _put_back(self, before: Checkpoint, is_wanted: Callable[[str], bool], name: str) -> PutBack:
         self._inspected = ""
+        now = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
+        paths = {change.path for change in changes(self._repo, before.tree, now.tree)}
+        if not any(map(is_wanted, {*paths, *map(printable, now.nested)})):
+            return PutBack()
         message = "ralph: the work as it was before protected files were put back"
         saved = save(self._repo, name, self._index, before, message)
-        is_wanted = is_protected if also_new else known.__contains__
         done = restore_some(self._repo, before, self._index, saved.commit if saved else None, is_wanted)
-        paths = sorted({*done.removed, *done.rewritten} - {*done.left, *done.unsaved})
-        return PutBack(tuple(paths), saved.ref if saved else "", (*done.unsaved, *done.left))
+        restored = sorted({*done.removed, *done.rewritten} - {*done.left, *done.unsaved})
+        return PutBack(tuple(restored), saved.ref if saved else "", (*done.unsaved, *done.left))
 
     def _unlock(self, before: Checkpoint) -> None:
         """A git of the agent may have been ended at work: what it locked would keep the loop from committing."""

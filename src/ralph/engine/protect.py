@@ -20,9 +20,9 @@ def protect(ground: Ground, attempt: Attempt, inspection: Inspection) -> tuple[I
     is_protected = ground.is_protected
     if attempt.mode is Mode.REVIEW or is_protected is None:  # a review changes nothing: all of it is undone
         return inspection, ()
-    if not any(map(is_protected, inspection.changed)):
-        return inspection, ()
     done = ground.tree.put_back(attempt.checkpoint, is_protected, _name(ground, attempt))
+    if not done.paths and not done.left:
+        return inspection, ()
     now = ground.tree.inspect(attempt.checkpoint)
     left = tuple(f"{one_line(path, 100)} is protected and could not be put back" for path in done.left[:_FEW])
     notices = (*left, *inspection.notices, *now.notices)

@@ -103,7 +103,9 @@ def restore_some(
     work = _Work(repo, shadow_of(repo, index_file), checkpoint, safe, limit)
     rest: list[Changed] = []
     for _ in range(_ROUNDS):  # an ignore rule that is put back can show files that it had hidden
-        rest = [change for change in changes(repo, work.look().tree, checkpoint.tree) if is_wanted(change.path)]
+        current = work.look()
+        work.remove_repositories(current, lambda folder: is_wanted(printable(folder)))
+        rest = [change for change in changes(repo, current.tree, checkpoint.tree) if is_wanted(change.path)]
         todo = [change for change in rest if change.raw not in work.unsaved]
         if not todo:
             break
@@ -171,10 +173,11 @@ class _Work:
     def _stays(self, folder: bytes) -> bool:
         return folder in self.kept_folders
 
-    def remove_repositories(self, current: Snapshot) -> None:
+    def remove_repositories(self, current: Snapshot, is_wanted: Callable[[bytes], bool] = lambda folder: True) -> None:
         """Remove nested repositories made since the checkpoint, as far as they are saved."""
         now = entries(self.repo, current.tree)
-        for folder in new_repositories(self.repo.root, self.checkpoint, self.before, now, current.nested):
+        made = new_repositories(self.repo.root, self.checkpoint, self.before, now, current.nested)
+        for folder in filter(is_wanted, made):
             own_git = folder + b"/" + SAVED_GIT
             files = files_of(self.shadow, folder, _EVERYTHING)
             if any(name not in self.saved and name not in self.before for name in files):
