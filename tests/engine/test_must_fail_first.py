@@ -159,3 +159,9 @@ def test_both_versions_of_a_file_never_look_alike_to_a_cache(tmp_path: Path) -> 
     made.git("commit", "-qm", "a rate")
     test = write("tests/test_rate.py", "import rate\n\n\ndef test_it():\n    assert rate.RATE == 2\n\n\ntest_it()\n")
     assert made.run(US_001=[[write("src/rate.py", "RATE = 2\n"), test, "claim"]]).code == 0, made.ended()
+
+
+def test_an_agent_is_told_before_it_costs_an_attempt(tmp_path: Path) -> None:
+    told = shop(tmp_path, protected=["tests/data"]).ask("prompt").out
+    assert "Every new test has to fail on the code as it was" in told
+    assert "what you do to them is put back: `tests/data`" in told

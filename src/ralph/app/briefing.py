@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from ralph.prompts.building import Briefing
 from ralph.prompts.review_matter import Matter
 
 _LIMIT = 1_000_000
+_MOST_PATTERNS = 20
 
 
 def brief(
@@ -64,6 +65,7 @@ def brief(
         name=ref.name.removeprefix("PRD-"),
         attachments=_attachments(ref, where),
         checks=tuple(check.command for check in choose(config, plan, story, when)),
+        rules=tuple(_rules(config)) if mode in (Mode.IMPLEMENT, Mode.FIX) else (),
         learnings=_for_mode(recent_learnings(memory), mode) if config.memory.prompt_tokens else (),
         learnings_place=memory.name,
         learnings_tokens=config.memory.prompt_tokens,
@@ -77,6 +79,17 @@ def brief(
         review_cap=config.review.cap,
         promise=config.completion.promise,
     )
+
+
+def _rules(config: Config) -> Iterator[str]:
+    """What would otherwise cost an attempt to find out."""
+    if patterns := ", ".join(f"`{pattern}`" for pattern in config.protected[:_MOST_PATTERNS]):
+        yield f"These files stay as they are; what you do to them is put back: {patterns}"
+    if config.tests == "must-fail-first":
+        yield (
+            "Every new test has to fail on the code as it was before this story. Code that no such test covers is "
+            "rejected, unless the story itself wants no test"
+        )
 
 
 def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: Mapping[str, Any]) -> tuple[str, str]:

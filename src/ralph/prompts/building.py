@@ -56,6 +56,8 @@ class Briefing(Struct, frozen=True, kw_only=True):
     attachments: tuple[str, ...] = ()
     """Files the client reads in by `@path`."""
     checks: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    """What else the settings ask of a change."""
     learnings: tuple[Learning, ...] = ()
     """What earlier sessions have learned, all of it; the prompt has room for some."""
     learnings_place: str = ""
@@ -125,6 +127,8 @@ def _sections(briefing: Briefing, with_story: bool) -> Iterator[str]:
         yield from for_fix(story.ledger)
     if briefing.checks:
         yield "## What the loop runs when you have stopped\n\n" + _bullets([f"`{check}`" for check in briefing.checks])
+    if briefing.rules:
+        yield "## What your change is held to\n\n" + _bullets(briefing.rules)
     if briefing.layout != "steps":  # there it is in the system prompt
         yield section(briefing.learnings, briefing.cue, briefing.learnings_tokens, briefing.learnings_place)
     if briefing.answers:
