@@ -106,7 +106,7 @@ def launch(
             "an agent in a loop cannot start another loop on its own", hint="unset RALPH_LOOP if this is meant"
         )
     ref, settings = prepared.ref, prepared.settings
-    find_agent(settings.config.agent.name).find(_probe(prepared), env.get("PATH", ""))
+    find_agent(settings.config.agent.name).find(probe(prepared), env.get("PATH", ""))
     _find_reviewer(prepared, env)
     plan_steps(settings, ref.root)  # a wrong step is said before anything is begun
     run = new_run_id(time.time())
@@ -163,11 +163,11 @@ def _find_reviewer(prepared: Launched, env: Mapping[str, str]) -> None:
         return
     refuse_unknown_reviewers(review.reviewers, prepared.ref.root)
     if review.agent and review.agent != prepared.settings.config.agent.name:
-        probe = msgspec.structs.replace(_probe(prepared), command=review.command)
+        probe = msgspec.structs.replace(probe(prepared), command=review.command)
         find_agent(review.agent).find(probe, env.get("PATH", ""))
 
 
-def _probe(prepared: Launched) -> Session:
+def probe(prepared: Launched) -> Session:
     config = prepared.settings.config.agent
     script = prepared.ref.root / config.script if config.script else None
     return Session(prompt="", cwd=prepared.ref.root, command=config.command, script=script)

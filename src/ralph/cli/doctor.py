@@ -36,11 +36,11 @@ def run(args: Namespace) -> int:
     if args.json:
         emit_json({"ok": is_well(lines), "workspace": root, "findings": lines})
     else:
-        _print(lines)
+        print_findings(lines)
     return ExitCode.COMPLETE if is_well(lines) else ExitCode.ENVIRONMENT
 
 
-def _print(lines: list[Line]) -> None:
+def print_findings(lines: list[Line]) -> None:
     for line in lines:
         say_raw(f"{paint(f'{line.level.value:<5}', _STYLES[line.level])} {line.topic:<11} {line.text}")
         if line.level is not Level.OK and line.fix:

@@ -129,7 +129,14 @@ def _run(args: Namespace, prepared: Launched) -> int:
         view = _view(args, prepared, stack)
         listeners: list[Listener] = [state.add, tally.add, *([view] if view else [])]
         asks_at_limit = None if asks is None or args.quiet else LimitQuestion(stop, _quiet(view))
-        ended = launch(prepared, os.environ, stop, listeners, tell=note, ask=asks_at_limit)
+        try:
+            ended = launch(prepared, os.environ, stop, listeners, tell=note, ask=asks_at_limit)
+        except (SetupError, UsageError) as error:
+            if state.started is not None:
+                raise
+            from ralph.app.preflight import with_the_rest  # whoever mends one thing wants to know of the next
+
+            raise with_the_rest(error, prepared, os.environ) from None
     if not args.json:
         print_summary(state, tally.figures())
     return int(ended.reason.exit_code)

@@ -59,6 +59,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "hooks": Entry("ralph.cli.hooks", "Ralph's hooks in a Claude Code client"),
         "plugin": Entry("ralph.cli.plugin", "write a Claude Code plugin with Ralph's hooks, skills and commands"),
         "guard": Entry("ralph.cli.guard", "say whether a command would be allowed, and why"),
+        "preflight": Entry("ralph.cli.preflight", "look at everything a run needs, without starting one"),
         "doctor": Entry("ralph.cli.doctor", "check this machine and say what to fix"),
         "paths": Entry("ralph.cli.paths", "print every location Ralph uses"),
         "detect": Entry("ralph.cli.detect", "recognise test results and usage limits in text"),

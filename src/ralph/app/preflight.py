@@ -1,0 +1,232 @@
+"""Everything a run needs, looked at before it starts: all that is wrong at once, each with its fix.
+
+A run that can start pays nothing for this: its own first steps refuse what must not be, and only when one of them does
+is everything else looked at as well. `ralph preflight` looks without starting anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ralph.agents.registry import agent as find_agent
+from ralph.app import probes
+from ralph.app.doctor import Finding, Level, Line, Patient, fail, ok, warn
+from ralph.app.launching import Launched, find_repo, probe
+from ralph.app.linting import lint_plan
+from ralph.app.reviewing import lens
+from ralph.app.running import ours, refuse_unless_ready
+from ralph.app.steps import plan_steps
+from ralph.app.trusting import gather, read_record
+from ralph.app.who_works import known_agents
+from ralph.app.wiring import RunSpec
+from ralph.checks.choosing import choose
+from ralph.checks.running import run_check
+from ralph.config.trust import Status, check_trust
+from ralph.core.environment import child_environment
+from ralph.core.errors import RalphError
+from ralph.core.lineup import parts
+from ralph.core.problems import Severity
+from ralph.core.text import one_line
+from ralph.host.places import home
+from ralph.host.signals import StopSignal
+from ralph.host.situation import situation
+
+Look = Callable[[Launched, Mapping[str, str]], Iterable[Finding]]
+
+
+def preflight(prepared: Launched, env: Mapping[str, str], *, checks: bool = False) -> list[Line]:
+    """The findings of every look, in the order a run would meet them. `checks`: also run them, as a baseline would."""
+    looks: dict[str, Look] = {
+        "plan": _plan,
+        "settings": _settings,
+        "trust": _trust,
+        "agent": _agents,
+        "login": _login,
+        "prompts": _prompts,
+        "repository": _repository,
+        "disk": _disk,
+        "checks": _checks if checks else _named_checks,
+    }
+    return [
+        Line(topic, found.level, one_line(found.text, 400), one_line(found.fix, 300))
+        for topic, look in looks.items()
+        for found in _looked(look, prepared, env)
+    ]
+
+
+def _looked(look: Look, prepared: Launched, env: Mapping[str, str]) -> list[Finding]:
+    found: list[Finding] = []
+    try:
+        found.extend(look(prepared, env))
+    except RalphError as error:
+        found.append(fail(str(error), error.hint or "see `ralph check`"))
+    return found
+
+
+def with_the_rest(error: RalphError, prepared: Launched, env: Mapping[str, str]) -> RalphError:
+    """The error that kept a run from starting, and whatever else would have done so after it."""
+    rest = [
+        line
+        for line in preflight(prepared, env)
+        if line.level is Level.FAIL and line.text[:60] not in one_line(str(error), 2000)
+    ]
+    if not rest:
+        return error
+    listed = "\n".join(f"  {line.topic}: {line.text}" + (f"\n    fix: {line.fix}" if line.fix else "") for line in rest)
+    error.message = f"{error.message}\nalso to be mended before a run can start:\n{listed}"
+    error.args = (error.message,)
+    return error
+
+
+def _plan(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    problems = lint_plan(prepared.ref, prepared.settings, env).problems
+    errors = [problem for problem in problems if problem.severity is Severity.ERROR]
+    for problem in errors[:5]:
+        yield fail(str(problem), problem.hint or "ralph check")
+    if not errors:
+        more = f", {len(problems)} to look at: `ralph check`" if problems else ""
+        yield ok(f"{prepared.ref.name} ({prepared.ref.layout}), stories: {len(prepared.plan.stories)}{more}")
+
+
+def _settings(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    plan_steps(prepared.settings, prepared.ref.root)
+    yield ok("valid")
+
+
+def _trust(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    root = prepared.ref.root
+    commands = gather(root, prepared.settings, [(prepared.ref.path, prepared.plan)])
+    verdict = check_trust(read_record(root, env), commands)
+    if verdict.status is Status.TRUSTED or env.get("RALPH_TRUST") == "1" or not commands:
+        yield ok(
+            f"{len(commands)} commands named by the workspace, all agreed to" if commands else "nothing to agree to"
+        )
+        return
+    yield fail(f"commands of the workspace are not trusted ({verdict.status.value})", "`ralph trust` shows and agrees")
+
+
+def _agents(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    config = prepared.settings.config
+    path = env.get("PATH", "")
+    yield ok(f"{config.agent.name}: {find_agent(config.agent.name).find(probe(prepared), path)}")
+    if config.review.enabled and config.review.agent and config.review.agent != config.agent.name:
+        reviewer = msgspec.structs.replace(probe(prepared), command=config.review.command)
+        yield ok(f"{config.review.agent} reviews: {find_agent(config.review.agent).find(reviewer, path)}")
+    for choice in config.fallback:
+        name, _ = parts(choice, known_agents(config))
+        if name and name != config.agent.name:
+            yield _stand_in(prepared, name, path)
+
+
+def _stand_in(prepared: Launched, name: str, path: str) -> Finding:
+    """One that is missing is no reason not to start."""
+    try:
+        bare = msgspec.structs.replace(probe(prepared), command=())
+        return ok(f"{name} steps in: {find_agent(name).find(bare, path)}")
+    except RalphError as error:
+        return warn(f"{name} could not step in: {error}", error.hint or "leave it out of fallback")
+
+
+_CLAUDE_KEYS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CODE_USE_FOUNDRY",
+)
+
+
+def _login(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    """Looks for credentials and asks nobody: it costs nothing. Whether they are still good a run finds out at once."""
+    if prepared.settings.config.agent.name != "claude":
+        return
+    if given := [name for name in _CLAUDE_KEYS if env.get(name)]:
+        yield ok(f"by {given[0]}")
+    elif where := _stored_login(Path(env.get("CLAUDE_CONFIG_DIR") or home(env) / ".claude"), home(env)):
+        yield ok(f"by {where}")
+    else:
+        yield warn("Claude Code does not look logged in", "run `claude` once and log in, or set ANTHROPIC_API_KEY")
+
+
+def _stored_login(folder: Path, user: Path) -> str:
+    if (folder / ".credentials.json").is_file():
+        return str(folder / ".credentials.json")
+    for path in (folder / ".claude.json", user / ".claude.json"):
+        try:
+            known = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        if isinstance(known, dict) and (known.get("oauthAccount") or known.get("primaryApiKey")):
+            return str(path)
+    return ""
+
+
+def _prompts(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    config, root = prepared.settings.config, prepared.ref.root
+    missing = 0
+    if config.prompt and not (root / config.prompt).is_file():
+        missing += 1
+        yield fail(f"the prompt file {config.prompt} does not exist", "give a file with -p, or leave it out")
+    for step in config.steps:
+        named = str(step.config.get("prompt_file") or "")
+        if step.enabled and named and not (root / named).is_file():
+            missing += 1
+            yield warn(f"step {step.name or step.type}: {named} does not exist", "the built-in prompt is used instead")
+    for name in config.review.reviewers if config.review.enabled else ():
+        lens(name, root)
+    if not missing:
+        yield ok("all there")
+
+
+def _repository(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    repo = find_repo(prepared.ref, prepared.settings, env)
+    spec = RunSpec(run="preflight", ref=prepared.ref, settings=prepared.settings, repo=repo)
+    if not prepared.stash and not prepared.worktree:
+        refuse_unless_ready(situation(repo), ours(spec, env), prepared.ref)
+    yield ok(f"{repo.root}, nothing uncommitted in the way")
+
+
+def _disk(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    yield from probes.disk(Patient(prepared.ref.root, prepared.ref.root, env))
+
+
+def _named_checks(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    chosen = choose(prepared.settings.config, prepared.plan, None, "final")
+    if not chosen:
+        yield warn("no check is configured: done would be unproven", "name the project's test command under `checks:`")
+        return
+    yield ok(f"{len(chosen)} configured; `ralph preflight --checks` runs them")
+
+
+def _checks(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    """On the tree as it is: what fails now fails every story."""
+    config = prepared.settings.config
+    chosen = choose(config, prepared.plan, None, "final")
+    if not chosen:
+        yield from _named_checks(prepared, env)
+    child = child_environment(env, config.agent.env, {})
+    with StopSignal() as stop:
+        for check in chosen:
+            result = run_check(
+                check.name,
+                check.command,
+                root=prepared.ref.root,
+                env=child,
+                timeout=check.timeout,
+                cwd=check.cwd,
+                required=check.required,
+                stop=stop,
+            )
+            told = f"{check.name}: {check.command}"
+            if result.passed:
+                yield ok(f"{told} passes, {result.seconds:.1f} s")
+            elif config.baseline == "no-worse" or not check.required:
+                yield warn(f"{told} fails", "stories are not rejected for it")
+            else:
+                last = one_line(result.tail.strip().rpartition("\n")[2], 120)
+                yield fail(f"{told} fails{f': {last}' if last else ''}", "mend it, or set `baseline: no-worse`")
