@@ -22,6 +22,7 @@ from ralph.app.hooking import prepare_hooks
 from ralph.app.memory import Touched, memory_of
 from ralph.app.memory import take_in as take_in_learnings
 from ralph.app.protecting import protection
+from ralph.app.requirements_watch import RequirementsWatch
 from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
 from ralph.app.tills import budget_of, open_till
@@ -175,6 +176,7 @@ def make_ground(
     touched = Touched()
     journal.listen(touched.listen)
     memory = memory_of(ref, where, env)
+    requirements = RequirementsWatch(where.requirements, ref.root, folder / "requirements")
     time_left = _TimeLeft(config.max_run_time)
     journal.listen(time_left.listen)
     runner = AgentRunner(
@@ -203,7 +205,7 @@ def make_ground(
     journal.listen(reviewing.listen)
 
     def additions() -> Sequence[str]:
-        told = take_in_learnings(ref, memory)
+        told = [*requirements.by_people(), *take_in_learnings(ref, memory)]
         if (plan_state(ref, env) / "additions").is_dir():
             from ralph.app.planning.adding import take_in  # few runs need it
 
@@ -294,6 +296,7 @@ def make_ground(
         commits=steps.commits,
         changed_settings=ConfigWatch(spec.settings, ref.root),
         is_protected=protection(config.protected, ref.root, spec.repo.root, books),
+        put_page_back=requirements.put_back,
         is_bookkeeping=books.covers,
         bookkeeping=(where.plan,),
     )

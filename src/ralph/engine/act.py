@@ -57,11 +57,15 @@ def act(ground: Ground, attempt: Attempt, feedback: str) -> tuple[Evidence, Insp
     ended, outcome = ran[-1] if ran else (Ended(How.NOT_RUN, code=0), Outcome())
     if unusable is not None:
         outcome = msgspec.structs.replace(outcome, trouble=Trouble.SETTINGS, detail=_told(unusable))
+    page = ground.put_page_back(attempt.number)
     inspection = ground.tree.inspect(attempt.checkpoint)
     inspection, notices = protect(ground, attempt, inspection)
+    notices += (page.told,) if page.told else ()
     for name in ground.changed_settings():
         ground.journal.write(Noted(f"{name} was changed; this run keeps the settings it started with", warning=True))
     evidence = _evidence(ground, attempt, ended, outcome, inspection, passed.checks)
+    if left := page.left or ground.put_page_back(attempt.number).left:  # checks run the agent's code
+        evidence = msgspec.structs.replace(evidence, objections=(*evidence.objections, left))
     evidence = protect_again(ground, attempt, msgspec.structs.replace(evidence, notices=notices))
     # What an agent committed of protected files itself is undone by a commit, too.
     return evidence, inspection, passed.commit or bool(notices and inspection.commits)

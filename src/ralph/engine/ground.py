@@ -68,6 +68,14 @@ class PutBack(Struct, frozen=True):
     """Those that could not be put back."""
 
 
+class PageBack(Struct, frozen=True):
+    """What became of a page that an agent has changed although it is read-only."""
+
+    told: str = ""
+    left: str = ""
+    """Why it is not as it was."""
+
+
 class WorkTree(Protocol):
     """The git repository, as the loop uses it. Checkpoints travel as plain data, so that they fit in the journal."""
 
@@ -225,6 +233,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     """Files with settings that are not what they were. The run keeps those it started with."""
     is_protected: Callable[[str], bool] | None
     """Files that an agent must not change. None: there are none."""
+    put_page_back: Callable[[int], PageBack] = lambda _: PageBack()
+    """Make the page with the requirements what it was before the iteration. Before the tree is looked at."""
     is_bookkeeping: Callable[[str], bool]
     bookkeeping: tuple[Path, ...]
     """Files of the layout that the loop writes itself."""

@@ -1,0 +1,83 @@
+"""The page with the requirements while a run is under way: agents read it, people may change it.
+
+A change that is found between iterations is a person's, and is taken. One that is found after an agent has worked is
+put back, also where git does not see the page.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+from ralph.core.errors import BadData
+from ralph.engine.ground import PageBack
+from ralph.host.files import make_folder, read_bytes, write_bytes
+from ralph.journal.sinks.door import Door
+
+_LIMIT = 4_000_000
+
+
+class RequirementsWatch:
+    """`aside` is a folder of the run's own, for what agents have made of the page."""
+
+    def __init__(self, page: Path | None, root: Path, aside: Path) -> None:
+        self._page = page
+        self._root = root
+        self._aside = aside
+        self._before = self._read()
+
+    @property
+    def name(self) -> str:
+        return os.path.relpath(self._page, self._root) if self._page else ""
+
+    def by_people(self) -> list[str]:
+        """Between iterations: what has changed since the last one is a person's doing, and counts from now on."""
+        now = self._read()
+        if now == self._before:
+            return []
+        done = "taken away" if now is None else "written" if self._before is None else "changed"
+        self._before = now
+        return [f"{self.name} was {done} by a person: from now on agents go by it as it is now"]
+
+    def put_back(self, iteration: int) -> PageBack:
+        """After an agent: make the page what it was, if it is not."""
+        now = self._read()
+        if self._page is None or (now == self._before and (now is not None or not os.path.lexists(self._page))):
+            return PageBack()
+        aside = make_folder(self._aside, private=True) / f"{iteration:04}-{self._page.name}"
+        kept = f"; as it was changed it is in {aside}"
+        if now is not None:
+            write_bytes(aside, now, mode=0o600, durable=False)
+        elif not self._move_away(self._page, aside):
+            kept = ""
+        self._write(self._page)
+        if self._read() != self._before:
+            return PageBack(left=f"{self.name} is read-only during a run, and could not be put back")
+        return PageBack(f"{self.name} is read-only during a run, and was put back{kept}")
+
+    def _move_away(self, page: Path, aside: Path) -> bool:
+        """A link or a folder that has taken the place of the page."""
+        with contextlib.suppress(OSError):
+            if page.is_symlink():
+                page.unlink()
+            elif page.is_dir():
+                shutil.move(page, aside)
+                return True
+        return False
+
+    def _write(self, page: Path) -> None:
+        door = Door(self._root)
+        if self._before is None:
+            door.remove(page)
+        else:
+            door.replace(page, self._before)
+
+    def _read(self) -> bytes | None:
+        if self._page is None or self._page.is_symlink():
+            return None
+        try:
+            return read_bytes(self._page, within=self._root, limit=_LIMIT)
+        except BadData:
+            return None
