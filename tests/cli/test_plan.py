@@ -16,6 +16,7 @@ from ralph.app.planning.answer import Question
 from ralph.app.planning.sessions import ALLOWED, planning_model
 from ralph.cli.talking import chosen
 from ralph.config.schema import Agent, Config, Planning
+from ralph.host.locks import Lock, Owner
 from ralph.host.tree import marked
 from support.cli import Completed, ralph_here
 from support.planners import Project, Typist, asks, plan, story
@@ -117,11 +118,45 @@ def test_a_plan_with_stories_is_not_replaced_in_ci(project: Project) -> None:
 def test_an_agent_that_the_workspace_names_is_agreed_to_first(project: Project) -> None:
     project.plays(plan())
     (project.root / ".ralph").mkdir()
-    (project.root / ".ralph/config.yaml").write_text("planning: {agent: command}\nagent: {command: [touch, harm]}\n")
+    (project.root / ".ralph/config.yaml").write_text("planning: {agent: command, command: [touch, harm]}\n")
     done = ralph(project, "plan", "x y", "--no-input")
     assert done.code == 78
     assert "planning.agent: command" in done.err
+    assert "planning.command: touch harm" in done.err
     assert not (project.root / "harm").exists()
+
+
+def test_while_a_run_on_another_plan_is_in_the_tree_nothing_is_written_and_nothing_lost(project: Project) -> None:
+    project.plays(plan(story("a", "Kept")))
+    lock = Lock(project.root / ".git" / "ralph-run")
+    with lock.held_by(Owner.here("another")):
+        done = ralph(project, "plan", "x y", "--no-input")
+    assert done.code == 73
+    assert "at work in this tree" in done.err
+    assert not (project.root / ".ralph").exists()
+    project.plays({"say": "nobody asks"})
+    assert ralph(project, "plan", "--resume-draft", "--no-input").code == 0
+    assert [s["title"] for s in project.tasks()["userStories"]] == ["Kept"]
+
+
+def test_what_planning_costs_counts_towards_the_budget_of_the_day(project: Project) -> None:
+    project.plays([{"cost": {"usd": 2.5, "input": 10}}, plan()])
+    assert ralph(project, "plan", "x y", "--no-input", RALPH_BUDGET_DAY_USD="3").code == 0
+    project.plays([{"cost": {"usd": 0.6, "input": 10}}, plan()])
+    assert ralph(project, "plan", "x y", "--feature", "b", "--no-input", RALPH_BUDGET_DAY_USD="3").code == 0
+    refused = ralph(project, "plan", "x y", "--feature", "c", "--no-input", RALPH_BUDGET_DAY_USD="3")
+    assert refused.code == 78
+    assert "budget.day_usd is $3.00, and $3.10 are spent" in refused.err
+
+
+def test_two_plans_in_one_folder_are_refused_before_anything_is_asked(project: Project) -> None:
+    project.plays(plan())
+    assert ralph(project, "plan", "x y", "--no-input", "--feature", "a").code == 0
+    before = project.sessions()
+    done = ralph(project, "plan", "x y", "--no-input", "--feature", "a", "--layout", "feature")
+    assert done.code == 64
+    assert "already" in done.err
+    assert project.sessions() == before
 
 
 def test_any_command_line_can_plan(project: Project) -> None:
@@ -201,7 +236,8 @@ def test_a_whole_conversation_at_a_terminal(project: Project) -> None:
     person.waits_for("US-001  First")
     person.waits_for("> ", "r another title\n")
     person.waits_for("US-001  Second")
-    person.waits_for("> ", "what?\n")
+    person.waits_for("> ", "drop the second one\n")
+    person.waits_for("one letter, please")
     person.waits_for("> ", "e\n")
     person.waits_for("US-001  Third")
     person.waits_for("> ", "a\n")

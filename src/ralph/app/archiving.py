@@ -33,7 +33,7 @@ from ralph.core.plan import Plan, State
 from ralph.core.ports import Locations, PlanRef
 from ralph.host.files import make_folder, sync_folder, write_bytes
 
-_ALSO = {"spec.md": ("COMPLETE", "WAITING"), "steps": ("aggregate.json", "run_state.json")}
+_ALSO = {"spec.md": ("COMPLETE", "WAITING"), "steps": ("aggregate.json", "run_state.json", "prd_archive.json")}
 """More files of a layout that belong to the plan that is put away."""
 
 Look = tuple[int, int]

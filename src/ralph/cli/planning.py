@@ -19,6 +19,7 @@ from ralph.core.errors import BadData, UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import clean, one_line
 from ralph.host.files import read_bytes
+from ralph.host.ptable import require_process_control
 
 _LARGEST = 1_000_000
 _PAGES = (".md", ".txt", ".markdown", ".rst", ".adoc")
@@ -52,6 +53,7 @@ def caller(args: Namespace) -> Caller:
         raise UsageError(
             "nobody can be asked here: this is no terminal", hint="--no-input plans without questions, e.g. in CI"
         )
+    require_process_control()
     terminal = Terminal()
     if args.no_input:
         return Caller(

@@ -21,7 +21,7 @@ _KEYS = {
     "p": Word.EDIT_REQUIREMENTS,
     "r": Word.REVISE,
     "d": Word.DROP,
-}
+} | {word.value: word for word in Word}
 _ENOUGH = "."
 
 
@@ -43,15 +43,17 @@ class Terminal:
         page = ", [p] edit the requirements" if proposal.answer.requirements else ""
         while True:
             given = ask_line(f"\n[a]ccept, [e]dit the stories{page}, [r]evise: say what to change, [d]rop\n> ")
-            word = _KEYS.get(given[:1].lower()) if given[:2].strip().lower() in (*_KEYS, "") or " " in given else None
-            word = word or next((known for known in Word if known.value == given.lower()), None)
+            first, _, rest = given.partition(" ")
+            word = _KEYS.get(first.lower())
             if word is Word.REVISE:
-                feedback = given.partition(" ")[2].strip() or ask_line("what is to be different?\n> ")
+                feedback = rest.strip() or ask_line("what is to be different?\n> ")
                 if feedback:
                     return Decision(Word.REVISE, clean(feedback))
+            elif word is None or rest:  # a sentence may begin with "a" or "drop", and is no decision
+                note("one letter, please; `r` and your words, to have it revised")
             elif word is Word.EDIT_REQUIREMENTS and not page:
                 note("there is no new page with requirements")
-            elif word is not None:
+            else:
                 return Decision(word)
 
     def edit(self, text: str, name: str) -> str:

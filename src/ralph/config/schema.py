@@ -125,6 +125,7 @@ class Review(Section, frozen=True):
 
 class Planning(Section, frozen=True):
     agent: Annotated[str, key("Which agent plans; empty: the one that works on the stories.")] = ""
+    command: Annotated[Argv, key("The planning agent's command line, instead of its own.")] = ()
     model: Annotated[str, key("The model that plans; empty: opus with Claude Code, else agent.model.")] = ""
 
 

@@ -106,7 +106,7 @@ def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
             yield NamedCommand(source, key, text)
 
 
-_ARGVS = ("agent.command", "review.command", "notify.command")
+_ARGVS = ("agent.command", "review.command", "planning.command", "notify.command")
 _ADDRESSES = ("notify.webhook", "notify.apprise")
 """Where a workspace would have the user's news sent to: each is a secret, and is not written down."""
 

@@ -13,19 +13,23 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from ralph.app.active_runs import describe
 from ralph.app.last_run import is_at_work
 from ralph.app.planning.answer import DraftStory
 from ralph.app.planning.composing import Composed, compose
 from ralph.app.planning.done_tasks import archived_ids, has_archive, put_into_archive, to_archive
+from ralph.app.scaffold import repository_of
 from ralph.app.trusting import read_record, write_trust
 from ralph.app.turns import turn
 from ralph.app.workspace import plan_state, store_for
 from ralph.config.trust import Status, check_trust, commands_of_plan
 from ralph.core.changes import RemoveStory, apply
-from ralph.core.errors import BadData, NotTrusted, RalphError
+from ralph.core.errors import BadData, LockHeld, NotTrusted, RalphError
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
+from ralph.host.locks import Lock
+from ralph.host.repo import identify
 
 _INBOX = "additions"
 _TAKEN = ".taken"
@@ -71,6 +75,19 @@ def add(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
     plan = store_for(ref, env).load().plan
     composed = compose(plan, addition.stories, taken=archived_ids(ref), first=addition.first)
     return Added(composed, apply(plan, composed.changes), waits=True)
+
+
+def refuse_busy_tree(ref: PlanRef, env: Mapping[str, str]) -> None:
+    """A run on another plan in the same tree would take what is written here for its own agent's work."""
+    found = repository_of(ref.root, env)
+    if found is None or is_at_work(plan_state(ref, env)):
+        return
+    lock = Lock(identify(found).git_dir / "ralph-run")
+    if lock.is_held():
+        raise LockHeld(
+            f"{describe(lock.owner())} is at work in this tree, on another plan",
+            hint="when it has ended, do it again with --resume-draft: the plan is kept as it is now",
+        )
 
 
 def take_in(ref: PlanRef, env: Mapping[str, str]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from ralph.app.planning.adding import Added, Addition, add
+from ralph.app.planning.adding import Added, Addition, add, refuse_busy_tree
 from ralph.app.planning.answer import Form, read_answer
 from ralph.app.planning.dialogue import Dialogue
 from ralph.app.planning.done_tasks import archived_ids
@@ -85,6 +85,7 @@ def take_answer(target: Target, draft: Draft, text: str, caller: Caller) -> Plan
 
 
 def _written(target: Target, proposal: Proposal, draft: Draft, caller: Caller) -> Planned:
+    refuse_busy_tree(target.ref, caller.env)
     if target.has_stories:
         addition = Addition(tuple(in_order(proposal.answer.stories)), agreed=caller.agrees)
         return Planned(proposal, added=add(target.ref, addition, caller.env))
@@ -118,6 +119,7 @@ def _add(
     if proposal is None:
         drafts.drop()
         return None
+    refuse_busy_tree(target.ref, caller.env)
     stories = tuple(in_order(proposal.answer.stories))
     done = tuple(story.id for story in target.plan.stories if story.is_done) if archive else ()
     added = add(target.ref, Addition(stories, done, first, caller.agrees), caller.env)

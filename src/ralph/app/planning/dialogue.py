@@ -83,6 +83,8 @@ class Dialogue:
         is_repaired = False
         while True:
             said = self._sessions.ask(*self._prompt(previous, problems, feedback))
+            if said.cost_usd:
+                self._person.tell(f"  ${said.cost_usd:.2f}")
             if said.put_back:
                 files = ", ".join(one_line(path, 60) for path in said.put_back[:5])
                 self._person.tell(f"the agent changed {files}: put back", warning=True)

@@ -10,6 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,8 @@ from msgspec import Struct
 from ralph.agents.registry import agent as find_agent
 from ralph.app.hooking import client_settings, guard_section, writable_places
 from ralph.app.planning.overhearing import Overheard
+from ralph.app.spending import Till
+from ralph.app.tills import budget_of, ledger_of, prices_of
 from ralph.app.worktree import GitWorkTree
 from ralph.config.schema import Config
 from ralph.core.agent import Outcome, Trouble
@@ -43,7 +46,7 @@ _FIXES = {
     Trouble.AUTHENTICATION: "log the agent in, or set its API key",
     Trouble.MODEL: "choose another model with --model, or set planning.model",
     Trouble.LIMIT: "wait until it ends",
-    Trouble.BUDGET: "raise agent.budget_usd",
+    Trouble.BUDGET: "raise the budget, or wait until it counts anew; `ralph cost` shows what was spent",
     Trouble.UNGUARDED: "see that the client runs hooks: no --bare, no disableAllHooks; or set canary to warn or off",
 }
 
@@ -136,9 +139,16 @@ class Sessions:
         hooks = self._hooks() if heard.HOOKS else None
         try:
             patience = Patience(total=config.timeout or None, idle=config.idle_timeout or None)
-            return runner(self._session(prompt, schema, hooks), self._kind, patience)
+            return self._till(journal, runner)(self._session(prompt, schema, hooks), self._kind, patience)
         finally:
             journal.close()
+
+    def _till(self, journal: Journal, run_agent: AgentRunner) -> Till:
+        """What planning costs is in the ledger, and counts towards the budgets of the day and the workspace."""
+        ledger = ledger_of(self._root, self._repo, self._env)
+        prices = cache(lambda: prices_of(self._config, self._root))
+        budget = budget_of(self._config)
+        return Till(self._folder.name, self._kind, budget, ledger, journal, run_agent, prices, time.time, review=False)
 
     def _session(self, prompt: str, schema: str, hooks: HookFiles | None) -> Session:
         config = self._config.agent
@@ -154,7 +164,7 @@ class Sessions:
             fallback_model=config.fallback_model,
             budget_usd=config.budget_usd,
             keep=config.keep_sessions,
-            command=config.command if own else (),
+            command=self._config.planning.command or (config.command if own else ()),
             script=self._root / config.script if config.script else None,
             story=self._kind,
             title=self._kind,

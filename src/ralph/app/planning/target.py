@@ -13,7 +13,7 @@ from msgspec import Struct
 from ralph.app.linting import has_checks
 from ralph.app.planning.composing import is_untouched
 from ralph.app.project_files import RealTree
-from ralph.app.scaffold import DEFAULT_LAYOUT, Request, fresh_files, refer
+from ralph.app.scaffold import DEFAULT_LAYOUT, Request, fresh_files, refer, refuse_two_plans_in_one_folder
 from ralph.app.toolchain import ProposedCheck, Toolchain, find
 from ralph.app.workspace import Choice, find_plans, store_for
 from ralph.config.layers import Settings, load
@@ -69,6 +69,7 @@ def find_target(
     """`any_layout`: no layout was asked for, so the one plan that is there is meant, if it can be found."""
     ref = _existing(request) if any_layout else None
     ref = ref or refer(request)
+    refuse_two_plans_in_one_folder(ref)
     request = _pinned(request, ref)
     toolchain = find(RealTree(ref.root))
     settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags=dict(flags or {}))
