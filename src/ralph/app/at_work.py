@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.app.active_runs import LOCK
-from ralph.app.workspace import Choice, find_plans, plan_state
+from ralph.app.workspace import Choice, choose_plan, find_plans, plan_state
 from ralph.core.errors import BadData, UsageError
 from ralph.core.text import one_line
 from ralph.host.locks import Lock
@@ -48,7 +48,8 @@ def runs_at_work(root: Path, choice: Choice, env: Mapping[str, str]) -> list[AtW
     """Of all plans, or of those that are chosen."""
     chosen: set[str] | None = None
     if choice != Choice():
-        chosen = {plan_state(ref, env).name for ref in find_plans(root, choice)}
+        plans = find_plans(root, choice) or [choose_plan(root, choice)]  # which says that there is none
+        chosen = {plan_state(ref, env).name for ref in plans}
     found = []
     for place in (root, *_worktrees(root, env)):
         home = workspace_state(place, env)
