@@ -57,6 +57,8 @@ def test_each_budget_looks_at_its_own_sum() -> None:
     assert (day.scope, day.left, day.is_money) == (Scope.DAY, 1_400_000, True)
     assert (ever.scope, ever.left, ever.key) == (Scope.WORKSPACE, 30, "budget.workspace_tokens")
     assert not list(rooms(Budget(), Amount(5), seen))
+    (endless,) = rooms(Budget(run_usd=1e30), Amount(5), seen)
+    assert not endless.is_spent
     assert not Budget(least_chance=0.5).is_set
 
 

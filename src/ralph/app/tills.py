@@ -11,14 +11,14 @@ import msgspec
 
 from ralph.app.spending import Run, Till
 from ralph.config.schema import Config
-from ralph.core.errors import BadData
+from ralph.core.errors import BadData, RalphError
 from ralph.core.ports import PlanRef
 from ralph.core.prices import PriceTable
 from ralph.core.problems import Place
 from ralph.core.spending import Budget
 from ralph.host.files import read_bytes
-from ralph.host.places import workspace_state
-from ralph.host.repo import Repo
+from ralph.host.places import home, workspace_state
+from ralph.host.repo import Repo, find_repository, identify
 from ralph.journal.ledger import Ledger
 from ralph.journal.writing import Journal
 
@@ -44,6 +44,14 @@ def budget_of(config: Config) -> Budget:
 def ledger_of(root: Path, repo: Repo | None, env: Mapping[str, str]) -> Ledger:
     """One for the workspace and all its worktrees: they spend the same money."""
     return Ledger(workspace_state(main_root(root, repo), env))
+
+
+def repo_of(root: Path, env: Mapping[str, str]) -> Repo | None:
+    """The repository around a workspace, for commands that do without one, too."""
+    try:
+        return identify(find_repository(root, None, home(env)))
+    except RalphError:
+        return None
 
 
 def main_root(root: Path, repo: Repo | None) -> Path:

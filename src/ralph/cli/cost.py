@@ -13,19 +13,18 @@ from pathlib import Path
 
 from ralph.app.costs import Gathered, Receipt, Sums, add_up, gather, group, journals
 from ralph.app.prospects import Prospect, prospect, settings_of, shared_rooms
-from ralph.app.tills import ledger_of, list_prices
+from ralph.app.tills import ledger_of, list_prices, repo_of
 from ralph.app.workspace import open_plan, root_of
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.forecast_words import foreseen, ground_for
 from ralph.cli.output import emit_json, note, say, warn
 from ralph.cli.words import duration, moment, plural
 from ralph.core.agent import Tokens
-from ralph.core.errors import RalphError, UsageError
+from ralph.core.errors import UsageError
 from ralph.core.ledger import Anew
 from ralph.core.spending import MICROS, Basis, Room, figure
 from ralph.core.text import one_line
-from ralph.host.places import home
-from ralph.host.repo import Repo, find_repository, identify
+from ralph.host.repo import Repo
 from ralph.journal.ledger import local_day
 
 EXAMPLES = """
@@ -62,7 +61,7 @@ def run(args: Namespace) -> int:
     if args.forecast:
         return _forecast(args)
     root = root_of(args, os.environ)
-    repo = _repo(root)
+    repo = repo_of(root, os.environ)
     if args.start_anew:
         ledger_of(root, repo, os.environ).append(Anew(time.time()), durable=True)
         note("the budgets of this workspace and of its stories count from zero now; today's budget does not")
@@ -77,13 +76,6 @@ def run(args: Namespace) -> int:
     if args.receipts or args.run:
         return _receipts(args, found)
     return _overview(args, root, repo, found)
-
-
-def _repo(root: Path) -> Repo | None:
-    try:
-        return identify(find_repository(root, None, home(os.environ)))
-    except RalphError:
-        return None
 
 
 def _by(args: Namespace, found: Gathered) -> int:
@@ -196,7 +188,7 @@ def _budgets(root: Path, repo: Repo | None) -> list[Room]:
 
 def _forecast(args: Namespace) -> int:
     opened = open_plan(args)
-    told = prospect(opened, _repo(opened.root), os.environ)
+    told = prospect(opened, repo_of(opened.root, os.environ), os.environ)
     if args.json:
         emit_json(told)
         return 0

@@ -147,7 +147,7 @@ def story_rooms(budget: Budget, spent: Amount) -> Iterator[Room]:
 
 def _both(scope: Scope, usd: float, tokens: int, spent: Amount, held: Amount) -> Iterator[Room]:
     if usd > 0:
-        yield Room(scope, True, max(micros(usd) or 0, 1), spent.micros, held.micros)
+        yield Room(scope, True, max(micros(min(usd, _MOST)) or 0, 1), spent.micros, held.micros)
     if tokens > 0:
         yield Room(scope, False, tokens, spent.tokens, held.tokens)
 
