@@ -82,6 +82,7 @@ def test_findings_in_ci_are_told_with_exit_code_65_and_nothing_is_written(projec
         (("plan", "gone.md", "--no-input"), {}, "there is no file gone.md"),
         (("plan", "src", "--no-input"), {}, "src is a folder"),
         (("plan", "   ", "--no-input"), {}, "there is nothing in it"),
+        (("plan", "x \udcff y", "--no-input"), {}, "a byte that is not UTF-8"),
         (("plan", "x y", "--no-input", "--layout", "tasks"), {}, "no layout called 'tasks'"),
         (("plan", "x y", "--no-input", "--agent", "clude"), {}, "no agent called 'clude'"),
         (("plan", "x y", "--no-input", "--resume-draft"), {}, "no draft to go on with"),

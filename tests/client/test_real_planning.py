@@ -57,6 +57,7 @@ def test_two_questions_then_an_answer_that_is_broken_once(tmp_path: Path) -> Non
         use("Bash", command="git log --oneline"),
         use("Write", file_path=str(project.root / "harm.txt"), content="x"),
         use("Bash", command="touch harm.txt"),
+        use("Bash", command="git show --output=harm.txt HEAD"),
         answers(
             questions=[{"question": "Where are items kept?", "choices": ["a file", "SQLite"]}, {"question": "Who?"}]
         ),
@@ -83,6 +84,7 @@ def test_two_questions_then_an_answer_that_is_broken_once(tmp_path: Path) -> Non
     assert not tools & {"Write", "Edit", "NotebookEdit", "WebFetch", "Task", "Agent"}
     assert "opus" in asked[0]["model"]
     told = json.dumps(asked)
+    assert told.count("hook error") >= 1, "the guard has seen what looks like reading"
     assert "Output does not match required schema" in told
     assert "**SQLite**" in told
     assert "'b' is no story" in told

@@ -108,11 +108,16 @@ def is_interactive() -> bool:
 
 def ask_line(prompt: str) -> str:
     """A line that somebody types. Only call when `is_interactive()`. The end of input counts as Ctrl-C."""
-    print(prompt, end="", file=sys.stderr, flush=True)
-    line = sys.stdin.readline()
-    if not line:
-        raise KeyboardInterrupt
-    return line.strip()
+    while True:
+        print(prompt, end="", file=sys.stderr, flush=True)
+        try:
+            line = sys.stdin.readline()
+        except UnicodeDecodeError:
+            note("that is not UTF-8; once more, please")
+            continue
+        if not line:
+            raise KeyboardInterrupt
+        return line.strip().encode("utf-8", "replace").decode()
 
 
 def ask(question: str) -> bool:

@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
 
+from ralph.app.given import prose
 from ralph.app.planning.calls import Caller, Planned
 from ralph.app.planning.draft import Draft, Drafts
 from ralph.app.planning.person import Nobody
@@ -94,7 +95,7 @@ def words(given: str | None) -> tuple[str, str, str]:
         return "", given, clean(text)
     if path.suffix.lower() in _PAGES and len(given.split()) == 1:
         raise UsageError(f"there is no file {one_line(given, 80)}", hint="give one that exists, or an idea in words")
-    idea = clean(given).strip()
+    idea = prose("the idea", given)
     if not idea:
         raise UsageError("there is nothing in it", hint="say in a sentence what is wanted")
     return idea, "", ""

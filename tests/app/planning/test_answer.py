@@ -60,6 +60,8 @@ def stories(*given: dict[str, Any], **more: Any) -> str:
             "stories[0].acceptanceCriteria[0]: it has a line break",
         ),
         (stories(story("a", verify=["\x1b[31m"])), FORM, "stories[0].verify[0]: it has a control character"),
+        (stories(story("a", description="\x1b]0;x\x07")), FORM, "stories[0].description: it has a control character"),
+        (stories(story("a"), requirements="x\n" * 9000 + "\x07"), FORM, "requirements: it has a control character"),
         (stories(story("a", layer="cloud")), FORM, "stories[0].layer: 'cloud' is no layer"),
         (stories(story("a")), Form(requirements=True), "requirements: the requirements are empty"),
         (stories(story("a")), Form(only_one=True), "stories[0].verify: a command is needed that fails now"),

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ralph.app import given
 from ralph.core.errors import BadData, UsageError
 from ralph.core.problems import Place, Problem
 
@@ -174,6 +175,8 @@ def _plan_problems(answer: Answer, form: Form) -> Iterator[Problem]:
         yield _wrong("requirements", "the requirements are empty", "write the page that the stories come from")
     if len(answer.stories) > (most := 1 if form.only_one else _MOST_STORIES):
         yield _wrong("stories", f"there are {len(answer.stories)} stories", f"give at most {most}")
+    yield from _prose_problems("description", answer.description)
+    yield from _prose_problems("requirements", answer.requirements, is_page=True)
     for number, command in enumerate(answer.verify_commands):
         yield from _text_problems(f"verifyCommands[{number}]", command)
     labels = [story.id for story in answer.stories]
@@ -196,8 +199,7 @@ def _plan_problems(answer: Answer, form: Form) -> Iterator[Problem]:
 def _story_problems(at: str, story: DraftStory, form: Form) -> Iterator[Problem]:
     yield from _text_problems(f"{at}.id", story.id)
     yield from _text_problems(f"{at}.title", story.title)
-    if "\0" in story.description:
-        yield _wrong(f"{at}.description", "it has a NUL character")
+    yield from _prose_problems(f"{at}.description", story.description)
     if not story.acceptance_criteria:
         yield _wrong(f"{at}.acceptanceCriteria", "a story needs at least one criterion that can be checked")
     for name, lines in (("acceptanceCriteria", story.acceptance_criteria), ("verify", story.verify)):
@@ -211,12 +213,21 @@ def _story_problems(at: str, story: DraftStory, form: Form) -> Iterator[Problem]
 
 def _text_problems(at: str, text: str) -> Iterator[Problem]:
     """The rules of the command line for texts that become part of a plan."""
-    from ralph.app import given
-
     try:
         given.line("it", text)
     except UsageError as error:
         yield _wrong(at, error.message, error.hint)
+
+
+def _prose_problems(at: str, text: str, *, is_page: bool = False) -> Iterator[Problem]:
+    """The same for texts of several lines. A page may be longer than a description: it is looked at in parts."""
+    size = 10_000
+    for part in [text[n : n + size] for n in range(0, len(text), size)] if is_page else [text]:
+        try:
+            given.prose("it", part)
+        except UsageError as error:
+            yield _wrong(at, error.message, error.hint)
+            return
 
 
 def _circle(stories: tuple[DraftStory, ...]) -> list[str]:

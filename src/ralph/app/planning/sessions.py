@@ -37,10 +37,12 @@ from ralph.host.signals import StopSignal
 from ralph.journal.writing import Journal, Listener
 
 _LOOKS = "Read,Grep,Glob"
-_GIT = ("log", "show", "diff", "status", "ls-files", "grep", "blame")
+_GIT = ("log", "show", "diff", "status", "ls-files", "blame")
 TOOLS = f"{_LOOKS},Bash"
 ALLOWED = ",".join([_LOOKS, *(f"Bash(git {word}{end})" for word in _GIT for end in ("", " *"))])
 DISALLOWED = "Edit,Write,MultiEdit,NotebookEdit"
+_WRITES = ({"program": "git", "args": "*--output*"}, {"program": "git", "args": "*--ext-diff*"})
+"""What looks like reading, and writes a file or runs a program."""
 _OPUS = {"claude": "opus"}
 _FIXES = {
     Trouble.AUTHENTICATION: "log the agent in, or set its API key",
@@ -178,6 +180,7 @@ class Sessions:
         """The command guard, and the sign of life of the hooks. Nothing may be edited, so nothing has to be read."""
         state = make_folder(self._folder / "hooks" / f"{self._count:04}", private=True)
         nonce = os.urandom(16).hex()
+        guard = guard_section(self._config)
         policy = {
             "nonce": nonce,
             "pid": os.getpid(),
@@ -188,7 +191,7 @@ class Sessions:
             "records": str(state / "records.jsonl"),
             "writable": writable_places(self._env),
             "protected": ["*"],
-            "guard": guard_section(self._config),
+            "guard": guard | {"deny": [*guard["deny"], *_WRITES], "enabled": True},
         }
         write_bytes(state / "policy.json", msgspec.json.encode(policy), mode=0o600, durable=False)
         write_bytes(state / "settings.json", msgspec.json.encode(client_settings()), mode=0o600, durable=False)
