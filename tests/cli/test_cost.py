@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralph.core.agent import Outcome, Tokens
-from ralph.core.events import AgentEnded, Charged, IterationEnded, IterationStarted, Reserved
+from ralph.core.events import AgentEnded, AgentStarted, Charged, IterationEnded, IterationStarted, Reserved
 from ralph.core.evidence import Ended, How
 from ralph.core.plan import Mode
 from ralph.core.spending import Basis
@@ -108,6 +108,20 @@ def test_a_receipt_has_tokens_by_class_cost_and_outcome(books: Books) -> None:
     assert "~$0.1250" in text
     assert "≤$2.0000" in text
     assert "no end seen" in text
+
+
+def test_sessions_that_planned_are_counted_too(books: Books) -> None:
+    folder = workspace_state(books.root, books.env) / "planning" / "20231115-120000-cccc"
+    told = ToldRun(folder / "events-0001.jsonl")
+    outcome = Outcome(finished=True, ok=True, model="big", tokens=Tokens(5), cost_usd=1.0)
+    told.say(
+        AgentStarted(iteration=1, step="agent", pid=1, start="1"),
+        AgentEnded(iteration=1, step="agent", ended=Ended(How.EXITED, 0), outcome=outcome),
+        charge(1, "", 1.0, Basis.REPORTED),
+    )
+    rows = {row["name"]: row["usd"] for row in books.cost("--by", "story", "--json").json["rows"]}
+    assert rows["(plan)"] == 1
+    assert "answered" in books.cost("--run", "20231115-12").out
 
 
 def test_one_run_is_named_by_its_beginning(books: Books) -> None:

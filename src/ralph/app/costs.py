@@ -13,13 +13,13 @@ from ralph.core.agent import Outcome, Tokens
 from ralph.core.errors import BadData
 from ralph.core.events import (
     AgentEnded,
+    AgentStarted,
     AnyEvent,
     Charged,
     IterationEnded,
     IterationStarted,
     Record,
     Reserved,
-    RunEnded,
     RunStarted,
 )
 from ralph.core.plan import Mode
@@ -38,7 +38,8 @@ class Receipt(Struct, frozen=True, kw_only=True):
     at: float
     plan: str
     story: str
-    mode: Mode
+    mode: str
+    """Of the iteration; `plan` for a session that planned."""
     outcome: str
     """The verdict; empty while it is under way, or when it was killed."""
     model: str
@@ -79,6 +80,7 @@ def journals(root: Path, repo: Repo | None, env: Mapping[str, str]) -> Iterator[
     for folder in dict.fromkeys(workspace_state(one, env) for one in roots):
         for run in list_runs(folder):
             yield journal_path(folder, run)
+        yield from sorted((folder / "planning").glob("**/events-*.jsonl"))
 
 
 def gather(paths: Iterable[Path], run: str = "") -> Gathered:
@@ -135,7 +137,7 @@ class _Reader:
         self._open: IterationStarted | None = None
         self._at = 0.0
         self._now = 0.0
-        self._ended = False
+        self._plans = False
         self._sessions: list[tuple[Outcome, Charged | None]] = []
         self._reserved: Reserved | None = None
 
@@ -147,8 +149,9 @@ class _Reader:
             case IterationStarted():
                 self._close("", self._now - self._at)
                 self._open, self._at = event, record.t
-            case RunEnded():
-                self._ended = True
+            case AgentStarted(iteration=number) if self._open is None:  # nobody iterates: it plans
+                self._open = IterationStarted(iteration=number, story="", title="", mode=Mode.SETUP, attempt=1)
+                self._at, self._plans = record.t, True
             case _ if self._open is not None:
                 self._inside(event)
 
@@ -161,6 +164,8 @@ class _Reader:
                 self._reserved = None
             case Charged() if self._sessions:
                 self._sessions[-1] = (self._sessions[-1][0], event)
+                if self._plans:
+                    self._close("answered" if self._sessions[-1][0].ok else "no answer", self._now - self._at)
             case IterationEnded(kind=kind, seconds=seconds):
                 self._close(kind.value, seconds)
 
@@ -184,7 +189,7 @@ class _Reader:
                 at=self._at,
                 plan=self._plan,
                 story=started.story,
-                mode=started.mode,
+                mode="plan" if self._plans else started.mode.value,
                 outcome=outcome,
                 model=next((said.model for said, _ in reversed(sessions) if said.model), ""),
                 tokens=tokens,

@@ -36,7 +36,7 @@ ralph cost --forecast            what the rest of the plan will probably take
 """
 
 _BY: dict[str, Callable[[Receipt], str]] = {
-    "story": lambda receipt: receipt.story or f"({receipt.mode.value})",
+    "story": lambda receipt: receipt.story or f"({receipt.mode})",
     "model": lambda receipt: receipt.model or "(not told)",
     "day": lambda receipt: time.strftime("%Y-%m-%d", time.localtime(receipt.at)),
     "run": lambda receipt: receipt.run,
@@ -80,7 +80,7 @@ def run(args: Namespace) -> int:
 
 def _by(args: Namespace, found: Gathered) -> int:
     name_of = _BY[args.by]
-    if args.by == "story" and len({receipt.plan for receipt in found.receipts}) > 1:
+    if args.by == "story" and len({receipt.plan for receipt in found.receipts if receipt.plan}) > 1:
         name_of = _with_plan
     rows = group(found.receipts, name_of)
     rows.sort(key=lambda row: row.name if args.by in ("day", "run") else -row.usd)
@@ -99,7 +99,8 @@ def _by(args: Namespace, found: Gathered) -> int:
 
 def _with_plan(receipt: Receipt) -> str:
     """Stories of different plans may have the same name."""
-    return f"{Path(receipt.plan).parent.name}/{_BY['story'](receipt)}"
+    name = _BY["story"](receipt)
+    return f"{Path(receipt.plan).parent.name}/{name}" if receipt.plan else name
 
 
 def _sums(row: Sums) -> str:
@@ -130,7 +131,7 @@ def _receipts(args: Namespace, found: Gathered) -> int:
             say(f"run {receipt.run}", "bold")
             last = receipt.run
         cost = "unknown" if receipt.usd is None else f"{_MARKS[receipt.basis]}${receipt.usd:,.4f}"
-        what = f"{receipt.mode.value} {one_line(receipt.story, 30)}".strip()
+        what = f"{receipt.mode} {one_line(receipt.story, 30)}".strip()
         how = receipt.outcome or "no end seen"
         took = duration(receipt.seconds)
         say(f"  {receipt.iteration:>3}  {moment(receipt.at)}  {what:<24} {how:<13} {cost:>10}  {took}")
