@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from pathlib import Path
 
 from ralph.core.errors import BadData
@@ -63,6 +62,8 @@ class RequirementsWatch:
             if page.is_symlink():
                 page.unlink()
             elif page.is_dir():
+                import shutil  # hardly anybody does that
+
                 shutil.move(page, aside)
                 return True
         return False

@@ -13,6 +13,7 @@ import msgspec
 
 from ralph import __version__
 from ralph.app.bookkeeping import Bookkeeping, bookkeeping
+from ralph.app.context_size import warning
 from ralph.app.control import Control
 from ralph.app.recent import Recent, recent_of_all
 from ralph.app.resetting import open_again
@@ -20,7 +21,7 @@ from ralph.app.wiring import RunSpec, limits_of, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
 from ralph.checks.choosing import choose
 from ralph.core.errors import BadData, SetupError
-from ralph.core.events import AnyEvent, Recovered, RunEnded, RunStarted
+from ralph.core.events import AnyEvent, Noted, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
 from ralph.core.moves import Stop
 from ralph.core.plan import Plan, State
@@ -89,6 +90,8 @@ def execute(
                 journal.write(told)
             if recovered is not None:
                 journal.write(recovered)
+            if heavy := warning(spec.ref, spec.settings, plan, env):
+                journal.write(Noted(heavy, warning=True))
             with Control(state, spec.run, stop, journal.write) as wish:
                 ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask), history).run()
         finally:

@@ -77,19 +77,30 @@ class Briefing(Struct, frozen=True, kw_only=True):
 
 
 def build(briefing: Briefing) -> Prompt:
+    parts = ["\n".join(f"@{path}" for path in briefing.attachments), instructions(briefing)]
+    in_system = briefing.layout == "steps"
+    parts += _sections(briefing, with_story=not in_system or bool(briefing.feedback))
+    text = "\n\n".join(part for part in parts if part.strip()) + "\n"
+    return Prompt(text, system_context(briefing) if in_system else "")
+
+
+def instructions(briefing: Briefing) -> str:
+    """The template, filled in."""
     name = briefing.template_name
     template = briefing.template
     if not template:
         name = built_in(briefing.layout, briefing.mode)
         template = library(name)
-    parts = [
-        "\n".join(f"@{path}" for path in briefing.attachments),
-        render(template, variables(briefing), name).strip(),
-    ]
-    in_system = briefing.layout == "steps"
-    parts += _sections(briefing, with_story=not in_system or bool(briefing.feedback))
-    text = "\n\n".join(part for part in parts if part.strip()) + "\n"
-    return Prompt(text, system_context(briefing) if in_system else "")
+    return render(template, variables(briefing), name).strip()
+
+
+def memory_part(briefing: Briefing) -> str:
+    """What earlier sessions learned, as far as there is room for it."""
+    if briefing.layout == "steps":  # in the system prompt
+        room = min(briefing.learnings_tokens, _MOST_LEARNINGS // 4)
+        told = short_list(briefing.learnings, briefing.cue, room, briefing.learnings_place)
+        return f"Learnings of earlier sessions, claims that nobody has proven:\n{told}" if told else ""
+    return section(briefing.learnings, briefing.cue, briefing.learnings_tokens, briefing.learnings_place)
 
 
 def built_in(layout: str, mode: Mode) -> str:
@@ -129,8 +140,8 @@ def _sections(briefing: Briefing, with_story: bool) -> Iterator[str]:
         yield "## What the loop runs when you have stopped\n\n" + _bullets([f"`{check}`" for check in briefing.checks])
     if briefing.rules:
         yield "## What your change is held to\n\n" + _bullets(briefing.rules)
-    if briefing.layout != "steps":  # there it is in the system prompt
-        yield section(briefing.learnings, briefing.cue, briefing.learnings_tokens, briefing.learnings_place)
+    if briefing.layout != "steps":
+        yield memory_part(briefing)
     if briefing.answers:
         yield "## A person answered\n\n" + _bullets(briefing.answers)
     if briefing.guidance:
@@ -188,9 +199,8 @@ def system_context(briefing: Briefing) -> str:
     if story is not None:
         task = f"Current task: {story.id} {story.title}\n{_story_text(briefing, story)}"
         parts.append(_cut(task, _MOST_SYSTEM - _MOST_LEARNINGS - 200))
-    room = min(briefing.learnings_tokens, _MOST_LEARNINGS // 4)
-    if told := short_list(briefing.learnings, briefing.cue, room, briefing.learnings_place):
-        parts.append("Learnings of earlier sessions, claims that nobody has proven:\n" + told)
+    parts.append(memory_part(briefing))
+    parts = [part for part in parts if part]
     return _cut("\n\n".join(parts), _MOST_SYSTEM)
 
 

@@ -1,0 +1,204 @@
+"""What a session begins with, part by part, in tokens: the prompt, the files it is told to read, what was learned.
+
+Everything here is read at the start of every session, and takes room from the work.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.app.briefing import brief
+from ralph.app.workspace import store_for
+from ralph.config.layers import Settings
+from ralph.core.agent import Usage
+from ralph.core.errors import RalphError
+from ralph.core.events import AgentSaid, AgentStarted
+from ralph.core.gauge import Gauge, Sample, calibrate
+from ralph.core.plan import Mode, Plan
+from ralph.core.ports import Locations, PlanRef
+from ralph.core.select import next_work
+from ralph.host.files import read_bytes
+from ralph.host.places import workspace_state
+from ralph.journal.reading import pick
+from ralph.journal.runs import journal_path, list_runs
+from ralph.prompts.building import build, built_in, instructions, memory_part
+
+_READ = {
+    "tasks.json": ("plan", "progress", "requirements"),
+    "steps": ("plan", "learnings"),
+    "feature": ("plan", "progress", "specs"),
+    "spec.md": ("plan", "readme"),
+}
+"""What agents are told to read, by layout."""
+_HOW = {
+    "prompt": "shorten it; what only some stories need belongs into a document it names",
+    "memory": "lower memory.prompt_tokens",
+    "plan": "`ralph archive` puts a finished plan away; details belong into the stories' documents",
+    "progress": "`ralph compact` keeps what was learned, and moves the old entries into an archive",
+    "learnings": "`ralph compact` summarises it, and keeps the original",
+    "requirements": "move details into documents that it names",
+    "readme": "make it a lookup table: a line for each document, and no text of theirs",
+    "specs": "move what is built already out of the folder",
+    "rules": "every session reads it: keep only what holds everywhere",
+}
+_MOST_RUNS = 5
+_SAMPLES_A_RUN = 6
+_LARGEST = 16 * 1024 * 1024
+_MARKS = (b'"AgentStarted"', b'"usage"')
+
+
+class Part(Struct, frozen=True):
+    name: str
+    file: str = ""
+    """Relative to the workspace; empty: it is no file."""
+    tokens: int = 0
+    budget: int = 0
+    """Its own, where the layout has one."""
+
+    @property
+    def how(self) -> str:
+        """How to make it smaller."""
+        return _HOW.get(self.name, "")
+
+
+class ContextSize(Struct, frozen=True):
+    parts: tuple[Part, ...]
+    budget: int
+    """0: there is none."""
+    gauge: Gauge
+
+    @property
+    def total(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+    @property
+    def over(self) -> int:
+        return max(self.total - self.budget, 0) if self.budget else 0
+
+    @property
+    def to_cut(self) -> tuple[Part, ...]:
+        """What is over a budget of its own, else the largest parts: as many as it takes to get below the whole."""
+        beyond = [part for part in self.parts if part.budget and part.tokens > part.budget]
+        if not self.over or beyond:
+            return tuple(beyond)
+        found, left = [], self.over
+        for part in sorted((part for part in self.parts if part.how), key=lambda part: -part.tokens):
+            found.append(part)
+            left -= part.tokens // 2  # hardly more than half of anything can go
+            if left <= 0:
+                break
+        return tuple(found)
+
+
+def context_size(
+    ref: PlanRef, settings: Settings, plan: Plan, env: Mapping[str, str], gauge: Gauge | None = None
+) -> ContextSize:
+    gauge = measured(ref.root, env) if gauge is None else gauge
+    config = settings.config
+    layout = store_for(ref, env).layout
+    where = layout.locations(ref)
+    work = next_work(plan, review=config.review.enabled)
+    story, mode = work or (None, Mode.IMPLEMENT)
+    source = read_bytes(ref.path, within=ref.root)
+    briefing = brief(
+        ref,
+        layout,
+        config,
+        plan,
+        source,
+        story,
+        mode,
+        iteration=1,
+        attempt=1,
+        feedback="",
+        guidance=(),
+        step={},
+        env=env,
+    )
+    prompt, template, memory = build(briefing), instructions(briefing), memory_part(briefing)
+    rest = len(prompt.text) + len(prompt.system) - len(template) - len(memory)
+    own = _own_budgets(ref)
+    file = briefing.template_name or f"(built in: {built_in(ref.layout, mode)})"
+    parts = [
+        Part("prompt", file, gauge.tokens(template), own.get("prompt", 0)),
+        Part("story", "", gauge.of_length(max(rest, 0))),
+        Part("memory", briefing.learnings_place if memory else "", gauge.tokens(memory)),
+    ]
+    for name, path in _files(ref, where, config.agent.name):
+        tokens = gauge.of_length(_length(path, ref.root))
+        parts.append(Part(name, os.path.relpath(path, ref.root), tokens, own.get(name, 0)))
+    return ContextSize(tuple(part for part in parts if part.tokens), config.context.budget_tokens, gauge)
+
+
+def _own_budgets(ref: PlanRef) -> dict[str, int]:
+    if ref.layout != "spec.md":
+        return {}
+    from ralph.plans.spec_md import BUDGETS  # only what a layout needs is loaded
+
+    return {"prompt": BUDGETS["prompt"], "readme": BUDGETS["readme"], "plan": BUDGETS["spec"]}
+
+
+def _files(ref: PlanRef, where: Locations, agent: str) -> Iterator[tuple[str, Path]]:
+    for name in _READ.get(ref.layout, ()):
+        path: Path | None = getattr(where, name)
+        if path is not None and path.exists():
+            yield name, path
+    rules = ref.root / ("CLAUDE.md" if agent == "claude" else "AGENTS.md")  # clients read these by themselves
+    if rules.is_file():
+        yield "rules", rules
+
+
+def _length(path: Path, root: Path) -> int:
+    """In characters; of a folder, those of the files in it."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    total = 0
+    for file in files:
+        try:
+            total += len(read_bytes(file, within=root, limit=_LARGEST).decode("utf-8", "replace"))
+        except RalphError:
+            continue
+    return total
+
+
+def measured(root: Path, env: Mapping[str, str]) -> Gauge:
+    """By what the agents of the last runs have counted."""
+    state = workspace_state(root, env)
+    runs = reversed(list_runs(state)[-_MOST_RUNS:])
+    return calibrate(sample for run in runs for sample in islice(_samples(journal_path(state, run)), _SAMPLES_A_RUN))
+
+
+def _samples(journal: Path) -> Iterator[Sample]:
+    chars = 0
+    for record in pick(journal, _MARKS):
+        match record.event:
+            case AgentStarted(prompt=chars):
+                pass
+            case AgentSaid(event=Usage(context=context)) if chars and context:
+                yield Sample(chars, context)
+                chars = 0
+
+
+def warning(ref: PlanRef, settings: Settings, plan: Plan, env: Mapping[str, str]) -> str:
+    """For the start of a run: by how much it is too much, and what to cut; nothing when all is well."""
+    budget = settings.config.context.budget_tokens
+    if not budget:
+        return ""
+    try:
+        size = context_size(ref, settings, plan, env, Gauge())
+        if size.total > budget // 2:  # worth a look at what agents have counted
+            size = context_size(ref, settings, plan, env)
+    except (RalphError, OSError):  # whoever runs into it says it better
+        return ""
+    beyond = size.to_cut
+    if not beyond:
+        return ""
+    cuts = "; ".join(f"{part.file or part.name} {part.tokens:,} ({part.how})" for part in beyond[:3])
+    if not size.over:
+        return f"over the token budget of its own: {cuts}"
+    total = f"every session begins with about {size.total:,} tokens, {size.over:,} more than context.budget_tokens"
+    return f"{total}; what to cut: {cuts}"

@@ -1,0 +1,78 @@
+"""Show what every session begins with, in tokens: prompt, plan, log, readme, memory; and what to cut from it.
+
+The exit code is 1 when it is more than `context.budget_tokens`. What a run may cost is another matter: `ralph cost`."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+
+from ralph.app.context_size import ContextSize, context_size
+from ralph.app.workspace import open_plan
+from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.output import emit_json, note, say
+from ralph.core.exit_codes import ExitCode
+from ralph.core.gauge import Gauge
+from ralph.core.text import one_line
+
+EXAMPLES = """
+ralph budget           the parts of what a session begins with
+ralph budget --json    for a script: fails when it is too much
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("--config", metavar="NAME", help="use .ralph/configs/NAME as well")
+    add_json(parser)
+    add_workspace(parser)
+
+
+def run(args: Namespace) -> int:
+    opened = open_plan(args)
+    size = context_size(opened.ref, opened.settings, opened.plan, os.environ)
+    code = ExitCode.UNFINISHED if size.over else ExitCode.COMPLETE
+    if args.json:
+        emit_json(_document(size))
+        return code
+    say(f"{'part':<13} {'tokens':>8} {'share':>6}  file", "bold")
+    for part in size.parts:
+        mark = f"  over its own {part.budget:,}" if part.budget and part.tokens > part.budget else ""
+        line = f"{part.name:<13} {part.tokens:>8,} {part.tokens / size.total:>6.0%}  {one_line(part.file, 60)}{mark}"
+        say(line.rstrip(), "yellow" if mark else "")
+    of = f" of {size.budget:,} (context.budget_tokens)" if size.budget else ""
+    say(f"{'total':<13} {size.total:>8,}{of}", "red" if size.over else "bold")
+    if size.gauge.overhead:
+        note(f"the client adds about {size.gauge.overhead:,} tokens of its own, which are not counted here", "dim")
+    note(_basis(size.gauge), "dim")
+    if size.to_cut:
+        say()
+        say(f"over by {size.over:,}; what to cut:" if size.over else "what to cut:", "yellow")
+        for part in size.to_cut:
+            say(f"  {part.file or part.name}, {part.tokens:,}: {part.how}")
+    return code
+
+
+def _basis(gauge: Gauge) -> str:
+    if gauge.is_measured:
+        return f"measured in {gauge.samples} sessions here: {gauge.chars_per_token:.2f} characters a token"
+    return f"an estimate: {gauge.chars_per_token:.0f} characters a token"
+
+
+def _document(size: ContextSize) -> dict[str, object]:
+    return {
+        "total": size.total,
+        "budget": size.budget,
+        "over": size.over,
+        "parts": [
+            {
+                "part": p.name,
+                "file": p.file,
+                "tokens": p.tokens,
+                "share": round(p.tokens / size.total, 4),
+                "budget": p.budget,
+            }
+            for p in size.parts
+        ],
+        "cut": [{"part": p.name, "file": p.file, "tokens": p.tokens, "how": p.how} for p in size.to_cut],
+        "basis": size.gauge,
+    }
