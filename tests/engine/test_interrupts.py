@@ -62,10 +62,10 @@ def has(project: LoopProject, kind: type) -> bool:
     return any(isinstance(event, kind) for event in project.events())
 
 
-def goes_on(project: LoopProject) -> None:
+def goes_on(project: LoopProject, *flags: str) -> None:
     """The next run does the first story, with an agent that behaves."""
     (project.home / "slow").unlink(missing_ok=True)
-    done = run_ralph(project, "run", "--plain", "--once")
+    done = run_ralph(project, "run", "--plain", "--once", *flags)
     assert (done.code, done.err) == (0, "")
     assert project.git("log", "--grep", "^feat", "--format=%s") == "feat(US-001): Say one"
     assert not (project.root / "src/half.txt").exists()
@@ -117,7 +117,7 @@ def test_a_signal_ends_a_wait_at_once(project: LoopProject, number: int) -> None
         assert finish(process).code == SIGNALS[signal.Signals(number)]
         assert time.monotonic() - begun < 10
     was_interrupted(project, process.returncode)
-    goes_on(project)
+    goes_on(project, "--reset-circuit")  # which also forgets the limit: the next run would wait for it
 
 
 def test_a_second_interrupt_does_not_wait_for_an_agent_that_does_not_listen(project: LoopProject) -> None:
