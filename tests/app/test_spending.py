@@ -407,3 +407,13 @@ def test_a_run_that_can_hardly_finish_within_its_budget_stops_if_it_is_to(tmp_pa
     assert stopped(project).reason is Reason.OUT_OF_REACH
     assert stories_done(project) == [True] * 5 + [False] * 2
     assert "the chance to finish within the budget is 0%" in ran.out
+
+
+def test_money_spent_in_vain_makes_it_less_likely(tmp_path: Path) -> None:
+    tries = [*([works(n, usd=0.5)] for n in range(1, 6)), [idles(usd=0.6)], [works(7, usd=0.5)]]
+    project = Spender(tmp_path, tries, max_loops_per_task=0, budget={"least_chance": 0.5, "workspace_usd": 90})
+    assert project.run("-n", "5").code == 1
+    assert project.run("--max-cost", "2").code == 4
+    assert stopped(project).reason is Reason.OUT_OF_REACH
+    assert len(of(project.events(), IterationEnded)) == 2
+    assert [event.chance for event in of(project.events(), Foreseen)] == [1, 1, 0]

@@ -36,6 +36,7 @@ from ralph.core.purse import Purse, amount_of, pay
 from ralph.core.spending import (
     MICROS,
     NOTHING,
+    Amount,
     Basis,
     Budget,
     Elsewhere,
@@ -85,7 +86,7 @@ class Till:
         self._purse = Purse()
         self._iterations = 0
         self._begun: float | None = None
-        self._open = -1
+        self._foreseen: tuple[int, Amount] | None = None
         self._sessions = 0
         self._aside: set[str] = set()
         self._told: set[str] = set()
@@ -107,8 +108,9 @@ class Till:
             yield from self._close_dead(book, now)
         yield from self._spent(book, now, is_first)
         still = sum(story.is_open for story in plan.stories)
-        if still != self._open:
-            self._open = still
+        spent = self._purse.run if self._budget.least_chance else NOTHING  # what was spent in vain makes it less likely
+        if (still, spent) != self._foreseen:
+            self._foreseen = still, spent
             yield from self._foresee(book, still, is_first, now)
 
     def _close_dead(self, book: Book, now: float) -> Iterator[AnyEvent]:
