@@ -187,6 +187,15 @@ def test_a_text_that_looks_like_a_story_does_not_become_one() -> None:
         assert "US-011" in after.stories[0].notes
 
 
+def test_a_heading_that_looks_like_a_story_does_not_become_one() -> None:
+    plan = Plan(name="US-001: the plan", stories=(Story(id="US-001", title="t"),))
+    form = layout("plan.md")
+    ref = form.refer(Path("/w"), "1")
+    for phase in ("US-001: t", "[x] **US-001**", "## US-002"):
+        read = compose(plan, form, ref, FACTS, phases={"US-001": phase}).in_file
+        assert [story.title for story in read.stories] == ["t"]
+
+
 def test_a_command_of_several_lines_is_not_bent_into_another_one() -> None:
     story = Story(id="US-001", title="t", verify=("cd x\nmake", "make"))
     after = written(Plan(name="x", stories=(story,)), "plan.md")

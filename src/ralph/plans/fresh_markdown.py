@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ from ralph.core.plan import Plan, Story
 from ralph.core.text import one_line
 from ralph.plans.story_fields import write_body
 from ralph.plans.story_text import FIELDS, escape
+
+_LIKE_A_STORY = re.compile(r"[\W_]*(?:US-|\[[ xX]\])", re.IGNORECASE)
 
 
 def plan_md(plan: Plan, phases: Mapping[str, str]) -> str:
@@ -19,7 +22,7 @@ def plan_md(plan: Plan, phases: Mapping[str, str]) -> str:
     for story in plan.stories:
         if (now := phases.get(story.id, "")) != phase:
             phase = now
-            listed += ["", f"### {one_line(phase) or 'More'}", ""]
+            listed += ["", f"### {_heading(phase) or 'More'}", ""]
         listed.append(f"- {_box(story)} {story.id}: {story.title}")
         blocks += ["", f"### {story.id}: {story.title}", *write_body(_values(story), "", in_block=True)]
     lines = [*_top(plan), "## Stories", "", *listed, "", "## Details", *blocks]
@@ -33,7 +36,7 @@ def spec_md(plan: Plan, phases: Mapping[str, str]) -> str:
     for story in plan.stories:
         if (now := phases.get(story.id, "")) != phase:
             phase = now
-            lines += ["", f"## {one_line(phase) or 'Steps'}", ""]
+            lines += ["", f"## {_heading(phase) or 'Steps'}", ""]
         ref = f" [{story.ref}]" if story.ref else ""
         lines.append(f"- {_box(story)} **{story.id}** {story.title}{ref}")
         lines += write_body(_values(story), "  ", in_block=False)
@@ -41,10 +44,16 @@ def spec_md(plan: Plan, phases: Mapping[str, str]) -> str:
 
 
 def _top(plan: Plan) -> list[str]:
-    lines = [f"# {one_line(plan.name) or 'Plan'}", ""]
+    lines = [f"# {_heading(plan.name) or 'Plan'}", ""]
     if plan.description.strip():
         lines += [*(escape(line.strip()) if line.strip() else "" for line in plan.description.splitlines()), ""]
     return lines
+
+
+def _heading(words: str) -> str:
+    """On one line, and not to be taken for the heading of a story."""
+    line = one_line(words).rstrip("#").rstrip()
+    return f"Part {line}" if _LIKE_A_STORY.match(line) else line
 
 
 def _values(story: Story) -> dict[str, Any]:
