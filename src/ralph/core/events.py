@@ -227,8 +227,7 @@ class Settling(Event, frozen=True, kw_only=True):
     commit: bool = False
     plan_digest: str = ""
     """Of the plan as it will be; its bytes are in the state folder."""
-    proof: dict[str, tuple[str, ...]] = {}
-    """What the commit will say about the checks."""
+    proof: dict[str, tuple[str, ...]] = {}  # the trailers of the commit that tell of the checks
 
 
 class RescueSaved(Event, frozen=True):
