@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ralph.app.workspace import plan_state
+from ralph.core.events import RunStarted
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.locks import Lock, Owner
+from ralph.host.tree import identify
 
 LOCK = "run.lock"
 
@@ -24,6 +27,14 @@ def held_locks(folder: Path) -> Iterator[tuple[Path, Owner | None]]:
         lock = Lock(path)
         if lock.is_held():
             yield path, lock.owner()
+
+
+def is_alive(started: RunStarted | None) -> bool:
+    """By process id and start time. On another machine nobody can tell, so it counts as alive."""
+    if started is None or started.host != platform.node():
+        return True
+    process = identify(started.pid)
+    return process is not None and process.start == started.start
 
 
 def describe(owner: Owner | None) -> str:

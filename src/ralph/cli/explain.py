@@ -5,21 +5,20 @@
 from __future__ import annotations
 
 import os
-import platform
 from argparse import ArgumentParser, Namespace
 from itertools import groupby
 
+from ralph.app.active_runs import is_alive
 from ralph.app.explaining import Explanation, explain, tail
 from ralph.app.transition_table import PEOPLE, table
 from ralph.app.workspace import root_of
 from ralph.cli.arguments import add_json
 from ralph.cli.output import emit_json, paint, say, say_raw
 from ralph.cli.words import STYLES, duration
-from ralph.core.events import Record, RunStarted
+from ralph.core.events import RunStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import clean, one_line
 from ralph.host.places import workspace_state
-from ralph.host.tree import identify
 from ralph.journal.reading import read
 from ralph.journal.runs import find_run, journal_path
 
@@ -45,21 +44,13 @@ def run(args: Namespace) -> int:
         return ExitCode.COMPLETE
     folder = workspace_state(root_of(args, os.environ), os.environ)
     records = list(read(journal_path(folder, find_run(folder, args.what))))
-    found = explain(records, is_alive=_is_alive(records))
+    started = next((record.event for record in records if isinstance(record.event, RunStarted)), None)
+    found = explain(records, is_alive=is_alive(started))
     if args.json:
         emit_json(found)
     else:
         _print(found)
     return ExitCode.COMPLETE
-
-
-def _is_alive(records: list[Record]) -> bool:
-    """By process id and start time. On another machine nobody can tell, so it counts as alive."""
-    started = next((record.event for record in records if isinstance(record.event, RunStarted)), None)
-    if started is None or started.host != platform.node():
-        return started is not None
-    process = identify(started.pid)
-    return process is not None and process.start == started.start
 
 
 def _print(found: Explanation) -> None:
@@ -89,6 +80,8 @@ def _print_evidence(found: Explanation) -> None:
         say(f"This check failed last: {one_line(check.command, 120)}", "red")
         for line in tail(check):
             say(f"  | {clean(line)[:200]}")
+    if found.failing:
+        say("`ralph log --check` shows all that it wrote", "dim")
     if found.stuck:
         say()
         say("Stories that are stuck:")

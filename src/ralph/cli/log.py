@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from ralph.app.active_runs import is_alive
 from ralph.app.workspace import root_of
 from ralph.cli.output import emit_line, note, paint, say, say_raw
 from ralph.cli.plain_view import describe
 from ralph.cli.words import clock
 from ralph.core.errors import RalphError, UsageError
-from ralph.core.events import AnyEvent, Baseline, CheckEnded, Record, RunStarted
+from ralph.core.events import AnyEvent, Baseline, CheckEnded, Record
 from ralph.core.evidence import CheckResult
 from ralph.host.files import read_bytes
 from ralph.host.places import workspace_state
-from ralph.host.tree import identify
 from ralph.journal.reading import Follower, read
 from ralph.journal.run_state import RunState
 from ralph.journal.runs import find_run, journal_path
@@ -56,7 +55,7 @@ def run(args: Namespace) -> int:
         return 0
     follower = Follower(path)
     while True:
-        alive = _is_alive(state.started)  # asked first: it may write its last words in between
+        alive = is_alive(state.started)  # asked first: it may write its last words in between
         for record in follower.news():
             _show(record, state, args)
         if state.ended is not None:
@@ -97,14 +96,6 @@ def _checks(event: AnyEvent) -> tuple[CheckResult, ...]:
             return results
         case _:
             return ()
-
-
-def _is_alive(started: RunStarted | None) -> bool:
-    """By process id and start time. On another machine nobody can tell, so it counts as alive."""
-    if started is None or started.host != platform.node():
-        return True
-    process = identify(started.pid)
-    return process is not None and process.start == started.start
 
 
 def _show(record: Record, state: RunState, args: Namespace) -> None:
