@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -108,18 +109,20 @@ def test_nobody_asks_by_default(tmp_path: Path) -> None:
     assert verdicts(Proven(tmp_path), CODE_AND, VACUOUS)[0] is Kind.ACCEPTED
 
 
-def test_a_kill_while_the_old_code_is_in_place_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_an_end_while_the_old_code_is_in_place_loses_nothing(tmp_path: Path, how: signal.Signals) -> None:
     """The check sees that, and waits to be found."""
     seen = tmp_path / "seen"
     slow = f"grep -q triple src/shop.py || test ! -f tests/test_triple.py || (touch {seen}; sleep 30)"
     made = shop(tmp_path, checks=[{"name": "slow", "command": slow}])
     process = made.start(US_001=[[CODE_AND, TELLING, "claim"]])
-    wait_for(seen.exists)
-    process.kill()
-    process.wait()
-    assert "triple" not in made.read("src/shop.py")
-    done = made.run("-n", "1", apart=True, US_001=[["lie"]])
-    assert "undid iteration 1" in done.out + done.err
+    wait_for(seen.exists, 30)
+    process.send_signal(how)
+    assert process.wait(30) == (130 if how is signal.SIGINT else -how)
+    if how is signal.SIGKILL:
+        assert "triple" not in made.read("src/shop.py")
+        done = made.run("-n", "1", apart=True, US_001=[["lie"]])
+        assert "undid iteration 1" in done.out + done.err
     (rescue,) = made.git("for-each-ref", "--format=%(refname)", "refs/ralph/rescue").splitlines()
     assert made.git("show", f"{rescue}:src/shop.py") == TRIPLE.rstrip()
     assert made.git("show", f"{rescue}:tests/test_triple.py")
