@@ -72,6 +72,17 @@ def test_a_check_that_shows_nothing_is_fed_back_once_and_then_refused(
     assert project.files() == before
 
 
+@pytest.mark.parametrize("name", ["plan.md", "tasks.json", "steps", "feature", "spec.md"])
+def test_in_every_layout_it_is_the_next_story(tmp_path: Path, name: str) -> None:
+    project = Project(tmp_path)
+    project.plays({"answer": {"requirements": "# P\n\nx\n", "stories": [story("a"), story("b")]}})
+    assert ralph_here("plan", "x y", "--no-input", "--layout", name, cwd=project.root, env=project.env).code == 0
+    project.plays(fault("false"), kind="fix")
+    assert fix(project, "--no-input", "--trust").code == 0
+    following = json.loads(ralph_here("task", "next", "--json", cwd=project.root, env=project.env).out)
+    assert (following["title"], following["verify"]) == ("Say goodbye", ["false"])
+
+
 def test_a_story_without_a_check_is_no_answer(project: Project) -> None:
     project.plays(fault(), fault("false"), kind="fix")
     assert fix(project, "--no-input", "--trust").code == 0

@@ -163,6 +163,8 @@ def print_added(planned: Planned) -> None:
     """What was added, where, and when it counts."""
     added, ref = planned.added, planned.proposal.target.ref
     assert added is not None
+    for notice in added.notices:
+        note(notice)
     if added.archived:
         say(f"archived: {', '.join(added.archived)} → .ralph/prd_archive.json")
     for story_id in added.composed.new:

@@ -53,13 +53,15 @@ class Added(Struct, frozen=True):
     waits: bool = False
     """A run is at work, and takes them in before its next iteration."""
     trusted: bool = True
+    notices: tuple[str, ...] = ()
 
 
 def add(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
     """Write the stories, or leave them for the run that is at work."""
     state = plan_state(ref, env)
     if not is_at_work(state):
-        return _write(ref, addition, env)
+        earlier = take_in(ref, env)  # left for a run that ended before it could
+        return msgspec.structs.replace(_write(ref, addition, env), notices=tuple(earlier))
     if not addition.agreed and any(story.verify for story in addition.stories):
         raise NotTrusted(
             "a run is at work, and would run the commands of these stories, which nobody has agreed to",
