@@ -29,6 +29,7 @@ def test_a_plan_of_ralphs_own_is_recognised(layout: str) -> None:
         ('{"number": 3, "title": "x"}\n{"number": 4, "title": "y"}\n', "github"),
         ('{"total_count": 1, "items": [{"number": 3, "title": "x"}]}', "github"),
         ('{"id": "bd-1", "title": "x"}\n{"id": "bd-2", "title": "y"}\n', "beads"),
+        ('{"id": "bd-1", "title": "a { brace"}\n{"id": "bd-2", "title": "y"}\n', "beads"),
         ('[\n  {"id": "bd-1", "title": "x", "issue_type": "bug"}\n]', "beads"),
         (CHECKLIST, "checklist"),
         ("1. [ ] one\n2. [x] two\n", "checklist"),

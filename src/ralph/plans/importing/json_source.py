@@ -52,7 +52,7 @@ def records(text: str, file: str) -> Iterator[tuple[int, Record]]:
     if stripped.startswith("["):
         yield from _of_list(text.lstrip("\ufeff"), decode(text.lstrip("\ufeff"), file), file)
         return
-    whole = _whole(text.lstrip("\ufeff"))
+    whole = one_object(text.lstrip("\ufeff"))
     if whole is not None:
         inner = next((whole[key] for key in ("items", "issues", "nodes") if isinstance(whole.get(key), list)), None)
         found = [whole] if inner is None else inner
@@ -64,7 +64,7 @@ def records(text: str, file: str) -> Iterator[tuple[int, Record]]:
             yield number, _checked(decode(line, file, number), Place(file, number))
 
 
-def _whole(text: str) -> Record | None:
+def one_object(text: str) -> Record | None:
     """The text as one object, if it is one."""
     try:
         found = msgspec.json.decode(text)

@@ -9,7 +9,7 @@ from ralph.core.errors import BadData, UsageError
 from ralph.core.problems import Place
 from ralph.plans.importing import beads_file, checklist, fix_plan, github, own_plan, task_plan
 from ralph.plans.importing.found import Batch
-from ralph.plans.importing.json_source import Record, decode, records
+from ralph.plans.importing.json_source import Record, decode, one_object, records
 from ralph.plans.integrity import decode_utf8
 from ralph.plans.registry import LAYOUTS
 
@@ -80,20 +80,14 @@ def _is_markdown(text: str) -> bool:
 
 
 def _detect_json(text: str, file: str) -> str:
+    record: Record | None
     if text.lstrip().startswith("{"):
-        first = text.lstrip().partition("\n")[0]
-        whole = None if _is_object(first) else decode(text, file)
-        record = whole if isinstance(whole, dict) else decode(first, file)
+        record = one_object(text.lstrip().partition("\n")[0]) or decode(text, file)
     else:
         record = next((found for _, found in records(text, file)), None)
         if record is None:
             raise BadData("the list is empty", where=Place(file), hint="there is nothing to import")
     return _kind_of(record)
-
-
-def _is_object(line: str) -> bool:
-    """The first line is an object of its own: one a line."""
-    return line.rstrip().endswith("}") and line.count("{") == line.count("}")
 
 
 def _kind_of(record: Record) -> str:
