@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.core.ledger import Anew, Book, Day, Finished, Foretold, Iterated, Reserve, Sample, Settle
+from ralph.core.ledger import Anew, Book, Day, Finished, Foretold, Iterated, Kept, Reserve, Sample, Settle
 from ralph.core.spending import Amount, Basis
 
 
@@ -100,3 +101,34 @@ def test_the_book_stays_small_however_long_the_ledger_is() -> None:
     spot: dict[str, Any] = {"t": 0.0, "run": "r", "plan": "p"}
     made = book(*(Iterated(**spot, story=f"S{n}", over=True) for n in range(1000)))
     assert len(made.samples) == 200
+
+
+lines = st.lists(
+    st.builds(
+        settle,
+        st.sampled_from("abcdefgh"),
+        st.floats(0, 900),
+        st.none() | st.integers(0, 99),
+        story=st.sampled_from(["S", "T", ""]),
+    )
+    | st.builds(reserve, st.sampled_from("abcdefgh"))
+    | st.builds(
+        Iterated, t=st.just(0.0), run=st.just("r"), plan=st.just("p"), story=st.sampled_from("ST"), over=st.booleans()
+    )
+    | st.builds(
+        Foretold, t=st.just(0.0), run=st.sampled_from("rq"), iterations=st.just((1, 2)), seconds=st.just((1, 2))
+    )
+    | st.builds(Finished, t=st.just(0.0), run=st.sampled_from("rq"), iterations=st.just(1), seconds=st.just(1.0))
+    | st.builds(Anew, st.just(0.0)),
+    max_size=20,
+)
+
+
+@given(lines, lines)
+def test_a_book_that_was_put_away_goes_on_as_if_it_had_not_been(before: list[Any], after: list[Any]) -> None:
+    put_away = msgspec.json.decode(msgspec.json.encode(book(*before).keep()), type=Kept)
+    taken_up = book()
+    taken_up.take_up(put_away)
+    for line in after:
+        taken_up.add(line)
+    assert taken_up.keep() == book(*before, *after).keep()

@@ -128,3 +128,20 @@ def test_a_day_is_one_day_of_the_calendar_however_long_it_is(month: int, day: in
 
 def test_a_time_that_is_none_is_a_day_to_come() -> None:
     assert local_day(1e30) == local_day(float("inf")) == (9999, 12, 31)
+
+
+def test_a_long_ledger_is_read_from_its_beginning_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LONG", 2000)
+    writer = Ledger(tmp_path)
+    for n in range(50):
+        writer.append(settle(str(n)))
+    assert Ledger(tmp_path).refresh().ever.micros == 350
+    writer.append(settle("more"))
+    reader = Ledger(tmp_path)
+    start = writer.path.read_bytes()
+    writer.path.write_bytes(start.replace(b'"micros":7', b'"micros":9', 10))  # nobody reads these again
+    assert reader.refresh().ever.micros == 357
+    writer.path.write_bytes(b"\n" + start)  # another ledger: the sums are not those of this one
+    assert Ledger(tmp_path).refresh().ever.micros == 357
+    (tmp_path / "spending.sums.json").write_bytes(b"{}")
+    assert Ledger(tmp_path).refresh().ever.micros == 357

@@ -15,6 +15,7 @@ from ralph.core.spending import NOTHING, Amount, Basis
 _MOST_STORIES = 200
 """Finished stories that are remembered: what happened long ago tells little about tomorrow."""
 _MOST_RUNS = 100
+_MOST_SETTLED = 1000
 
 Day = tuple[int, int, int]
 
@@ -104,6 +105,22 @@ class Held(Struct, frozen=True):
     finished: Finished
 
 
+class Kept(Struct, frozen=True):
+    """A book as it can be put away, so that a long ledger need not be read from its beginning each time."""
+
+    days: tuple[tuple[Day, Amount], ...]
+    open: tuple[Reserve, ...]
+    settled: tuple[str, ...]
+    begun: tuple[tuple[str, str, Sample], ...]
+    foretold: tuple[Foretold, ...]
+    ever: Amount
+    stories: tuple[tuple[str, str, Amount], ...]
+    dearest: int
+    largest: int
+    samples: tuple[Sample, ...]
+    held: tuple[Held, ...]
+
+
 class Book:
     """What the lines come to, added up as they come. `day_of` tells the calendar day of a moment."""
 
@@ -111,7 +128,7 @@ class Book:
         self._day_of = day_of
         self._days: dict[Day, Amount] = {}
         self._open: dict[str, Reserve] = {}
-        self._settled: set[str] = set()
+        self._settled: dict[str, None] = {}
         self._begun: dict[tuple[str, str], Sample] = {}
         self._foretold: dict[str, Foretold] = {}
         self.ever = NOTHING
@@ -144,7 +161,7 @@ class Book:
     def _settle(self, line: Settle) -> None:
         if line.id in self._settled:  # the run that was killed, and the one that closed it
             return
-        self._settled.add(line.id)
+        self._settled[line.id] = None
         self._open.pop(line.id, None)
         amount = Amount(line.micros or 0, line.tokens, int(line.micros is None))
         day = self._day_of(line.t)
@@ -186,3 +203,31 @@ class Book:
 
     def of_plan(self, plan: str) -> dict[str, Amount]:
         return {story: amount for (of, story), amount in self.stories.items() if of == plan}
+
+    def keep(self) -> Kept:
+        """Of what is settled only the last names: two runs may close the same dead one, but not years apart."""
+        return Kept(
+            days=tuple(self._days.items()),
+            open=self.open,
+            settled=tuple(self._settled)[-_MOST_SETTLED:],
+            begun=tuple((*key, sample) for key, sample in self._begun.items()),
+            foretold=tuple(self._foretold.values())[-_MOST_RUNS:],
+            ever=self.ever,
+            stories=tuple((*key, amount) for key, amount in self.stories.items()),
+            dearest=self.dearest,
+            largest=self.largest,
+            samples=tuple(self.samples),
+            held=tuple(self.held),
+        )
+
+    def take_up(self, kept: Kept) -> None:
+        """Go on from there."""
+        self._days = dict(kept.days)
+        self._open = {line.id: line for line in kept.open}
+        self._settled = dict.fromkeys(kept.settled)
+        self._begun = {(plan, story): sample for plan, story, sample in kept.begun}
+        self._foretold = {line.run: line for line in kept.foretold}
+        self.ever, self.dearest, self.largest = kept.ever, kept.dearest, kept.largest
+        self.stories = {(plan, story): amount for plan, story, amount in kept.stories}
+        self.samples.extend(kept.samples)
+        self.held.extend(kept.held)

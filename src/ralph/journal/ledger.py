@@ -13,18 +13,22 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
+from msgspec import Struct
 
 from ralph.core.errors import LockHeld, SetupError
-from ralph.core.ledger import Anew, Book, Day, Finished, Foretold, Iterated, Line, Reserve, Settle
-from ralph.host.files import make_folder
+from ralph.core.ledger import Anew, Book, Day, Finished, Foretold, Iterated, Kept, Line, Reserve, Settle
+from ralph.host.files import make_folder, write_bytes
 from ralph.host.locks import Lock, Owner
 
 NAME = "spending.jsonl"
 _PATIENCE = 20.0
 """Seconds to wait for another run that is setting something aside; that takes milliseconds."""
-_LARGEST = 64 * 1024
+_LONG = 256 * 1024
+"""Bytes that are not read from the beginning twice."""
+_END = 300
 
 
 @cache
@@ -40,6 +44,16 @@ def local_day(t: float) -> Day:
         return (9999, 12, 31)
 
 
+class Sums(Struct, frozen=True):
+    """What a ledger came to, up to a place in it."""
+
+    offset: int
+    end: bytes
+    """The last bytes before that place: another ledger ends otherwise."""
+    damaged: int
+    book: Kept
+
+
 class Ledger:
     """`book` is up to date after `refresh`. Nothing is made or read before that, or before the first line."""
 
@@ -49,12 +63,15 @@ class Ledger:
         self.damaged = 0
         """Lines that could not be read: torn ones, or of a newer Ralph."""
         self._offset = 0
+        self._sums = folder / "spending.sums.json"
         self._encoder = msgspec.json.Encoder()
 
     def refresh(self) -> Book:
         """Read what is new since the last time."""
         try:
             with self.path.open("rb") as stream:
+                if not self._offset and stream.seek(0, os.SEEK_END) > _LONG:
+                    self._take_up(stream)
                 stream.seek(self._offset)
                 data = stream.read()
         except FileNotFoundError:
@@ -71,7 +88,25 @@ class Ledger:
                 self.book.add(decode(line))
             except (msgspec.DecodeError, ValueError):
                 self.damaged += 1
+        if len(whole) > _LONG:
+            self._put_away(whole[-_END:])
         return self.book
+
+    def _take_up(self, stream: BinaryIO) -> None:
+        """From sums that were put away. Whatever is wrong with them, the lines are there."""
+        try:
+            sums = msgspec.json.decode(self._sums.read_bytes(), type=Sums)
+            stream.seek(sums.offset - len(sums.end))
+            if sums.end and stream.read(len(sums.end)) == sums.end:
+                self.book.take_up(sums.book)
+                self._offset, self.damaged = sums.offset, sums.damaged
+        except (OSError, msgspec.DecodeError, ValueError):
+            return
+
+    def _put_away(self, end: bytes) -> None:
+        sums = Sums(self._offset, end, self.damaged, self.book.keep())
+        with contextlib.suppress(OSError):
+            write_bytes(self._sums, self._encoder.encode(sums), mode=0o600, durable=False)
 
     def append(self, line: Line, *, durable: bool = False) -> None:
         data = b"\n" + self._encoder.encode(line) + b"\n"
