@@ -111,7 +111,7 @@ def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: 
 
 def _for_mode(learnings: tuple[Learning, ...], mode: Mode) -> tuple[Learning, ...]:
     """A reviewer looks with fresh eyes: what the authors of the code say about it would only get in the way."""
-    return tuple(one for one in learnings if one.curated) if mode is Mode.REVIEW else learnings
+    return tuple(one for one in learnings if one.curated and one.accepted) if mode is Mode.REVIEW else learnings
 
 
 def _block(ref: PlanRef, source: bytes, story: Story | None) -> str:

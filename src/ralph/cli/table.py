@@ -51,6 +51,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Memory": {
         "learn": Entry("ralph.cli.learn", "keep something that later sessions should know"),
         "learnings": Entry("ralph.cli.learnings", "list what earlier sessions and people have learned"),
+        "compact": Entry("ralph.cli.compact", "have an agent summarise what was learned, and keep the original"),
         "budget": Entry("ralph.cli.budget", "show what every session begins with, in tokens, and what to cut"),
     },
     "Set-up": {

@@ -1,0 +1,207 @@
+"""`ralph compact`: an agent summarises the memory of a plan. The original is kept beside it, named with the date."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ralph.app.last_run import is_at_work
+from ralph.app.memory import Memory, memory_of, memory_text
+from ralph.app.planning.draft import planning_folder
+from ralph.app.planning.sessions import Interrupted, Sessions
+from ralph.app.scaffold import repository_of
+from ralph.app.turns import turn
+from ralph.app.workspace import store_for
+from ralph.config.layers import Settings
+from ralph.core.compaction import (
+    Digest,
+    Unusable,
+    as_log,
+    as_notes,
+    condensed,
+    digest_schema,
+    read_digest,
+    without_duplicates,
+)
+from ralph.core.errors import BadData, SetupError
+from ralph.core.learning import Learning, distinct, written
+from ralph.core.memory_text import in_log, in_notes
+from ralph.core.ports import PlanRef
+from ralph.core.recall import cost
+from ralph.core.text import estimate_tokens, one_line
+from ralph.host.files import sync_folder, write_bytes
+from ralph.host.repo import identify
+from ralph.journal.runs import new_run_id
+from ralph.journal.writing import Listener
+from ralph.prompts.memory import summary_prompt
+
+Tell = Callable[[str], None]
+_LONGEST_PREVIOUS = 100_000
+
+
+class Compacted(Struct, frozen=True):
+    file: Path
+    archive: Path | None = None
+    """Where the original is. None: nothing had to be changed."""
+    before: int = 0
+    after: int = 0
+    """How many learnings there were, and are."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    """Of the whole file."""
+    dropped: tuple[str, ...] = ()
+    """What the agent left out, and why."""
+
+
+def size_of_memory(ref: PlanRef, env: Mapping[str, str]) -> int:
+    """In tokens, by estimate: of the learnings, or of the whole log, which agents read too."""
+    return estimate_tokens(memory_text(_memory(ref, env)))
+
+
+def is_large(ref: PlanRef, settings: Settings, env: Mapping[str, str]) -> bool:
+    most = settings.config.memory.compact_tokens
+    return bool(most) and size_of_memory(ref, env) > most
+
+
+def _memory(ref: PlanRef, env: Mapping[str, str]) -> Memory:
+    return memory_of(ref, store_for(ref, env).layout.locations(ref), env)
+
+
+def compact(
+    ref: PlanRef,
+    settings: Settings,
+    env: Mapping[str, str],
+    tell: Tell,
+    *,
+    force: bool = False,
+    listeners: tuple[Listener, ...] = (),
+) -> Compacted:
+    """With an agent. Whether its program may be started was agreed to before.
+
+    Nothing is written before it has given a summary that can be used; what is wrong with one is told to it, once. A
+    log whose learnings fit into a prompt needs no agent: its entries make it large, and they go into the archive.
+    """
+    memory = _memory(ref, env)
+    text, learnings = _opened(memory)
+    if not learnings and not memory.is_log:
+        return Compacted(memory.path)
+    digest, kept = Digest(()), learnings
+    if force or not memory.is_log or sum(map(cost, learnings)) > settings.config.memory.prompt_tokens:
+        digest = _ask(ref, settings, env, learnings, tell, listeners)
+        kept = condensed(digest, learnings)
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    archive = _free_name(memory.path, day)
+    remark = f"Summarised on {day}. The original is {archive.name}."
+    write = as_log if memory.is_log else as_notes
+    new = write(text, [written(one) for one in kept], remark)
+    dropped = tuple(f"{learnings[one.number - 1].text} — {one_line(one.why, 200)}" for one in digest.dropped)
+    _swap(ref, memory, text, new, archive, env)
+    return Compacted(
+        memory.path, archive, len(learnings), len(kept), estimate_tokens(text), estimate_tokens(new), dropped
+    )
+
+
+def deduplicate(ref: PlanRef, env: Mapping[str, str]) -> Compacted:
+    """Without an agent: what stands there twice, word for word, goes once. The entries of a log stay as they are."""
+    memory = _memory(ref, env)
+    text = _read(memory)
+    found = [one for one in _parse(memory, text) if one.curated or not memory.is_log]
+    new, count = without_duplicates(text, found)
+    archive = _free_name(memory.path, time.strftime("%Y-%m-%d", time.gmtime())) if count else None
+    if archive is not None:
+        _swap(ref, memory, text, new, archive, env)
+    return Compacted(memory.path, archive, len(found), len(found) - count, estimate_tokens(text), estimate_tokens(new))
+
+
+def _opened(memory: Memory) -> tuple[str, tuple[Learning, ...]]:
+    text = _read(memory)
+    return text, distinct(_parse(memory, text))
+
+
+def _read(memory: Memory) -> str:
+    if is_at_work(memory.state):
+        raise SetupError(
+            f"a run is at work, and writes {memory.name}", hint="do it when the run has ended; `ralph status` shows it"
+        )
+    if memory.path.is_symlink():
+        raise SetupError(f"{memory.name} is a link", hint="replace the link by the file itself")
+    try:
+        return memory_text(memory, errors="strict")
+    except UnicodeDecodeError:
+        raise BadData(f"{memory.path} is not UTF-8", hint="save it as UTF-8") from None
+
+
+def _parse(memory: Memory, text: str) -> tuple[Learning, ...]:
+    return in_log(text) if memory.is_log else in_notes(text)
+
+
+def _ask(
+    ref: PlanRef,
+    settings: Settings,
+    env: Mapping[str, str],
+    learnings: tuple[Learning, ...],
+    tell: Tell,
+    listeners: tuple[Listener, ...],
+) -> Digest:
+    found = repository_of(ref.root, env)
+    sessions = Sessions(
+        root=ref.root,
+        repo=identify(found) if found else None,
+        config=settings.config,
+        env=env,
+        folder=planning_folder(ref.root, env) / f"compact-{new_run_id(time.time())}",
+        kind="compact",
+        listeners=listeners,
+    )
+    schema = msgspec.json.encode(digest_schema()).decode()
+    previous, problems, is_repaired = "", tuple[str, ...](), False
+    while True:
+        try:
+            said = sessions.ask(summary_prompt(learnings, schema, previous, problems), schema)
+        except Interrupted as error:
+            error.hint = "do it again; the memory is as it was"
+            raise
+        if said.put_back:
+            tell(f"the agent changed {', '.join(one_line(path, 60) for path in said.put_back[:5])}: put back")
+        try:
+            return read_digest(said.text, learnings)
+        except Unusable as error:
+            if is_repaired:
+                raise BadData(
+                    f"the agent was told what is wrong with its summary, and the next one is no better: {error}",
+                    hint=f"what it said is in {sessions.raw}; the memory is as it was",
+                ) from None
+            is_repaired = True
+            tell(f"the summary cannot be used ({error}): the agent is told, and answers again")
+            previous = said.text[:_LONGEST_PREVIOUS]
+            problems = tuple(
+                f"{p.where.path}: {p.message}" + (f" ({p.hint})" if p.hint else "") for p in error.problems
+            )
+
+
+def _free_name(path: Path, day: str) -> Path:
+    """`learnings.2026-11-15.md`, and a number when there is one already."""
+    number, name = 1, path.with_name(f"{path.stem}.{day}{path.suffix}")
+    while os.path.lexists(name):
+        number += 1
+        name = path.with_name(f"{path.stem}.{day}-{number}{path.suffix}")
+    return name
+
+
+def _swap(ref: PlanRef, memory: Memory, before: str, new: str, archive: Path, env: Mapping[str, str]) -> None:
+    """First the original beside it, then the new one in its place: a kill in between leaves both, and loses nothing."""
+    with turn(ref, env):
+        now = _read(memory)
+        if not now.startswith(before):
+            raise SetupError(
+                f"{memory.name} was changed in the meantime; nothing was written",
+                hint="do it again with what it says now",
+            )
+        write_bytes(archive, now.encode())
+        write_bytes(memory.path, (new + now[len(before) :]).encode())
+        sync_folder(memory.path.parent)

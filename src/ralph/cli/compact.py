@@ -1,0 +1,69 @@
+"""Have an agent summarise what was learned, when it has grown large. The original is kept beside it, with the date.
+
+The agent may look at everything and change nothing; every learning is in its summary, or is named with the reason why
+not. Of a progress log the old entries go into the archive, and what was learned becomes its curated section."""
+
+from __future__ import annotations
+
+import os
+from argparse import SUPPRESS, ArgumentParser, Namespace
+
+from ralph.app.compacting import Compacted, compact, deduplicate, is_large, size_of_memory
+from ralph.app.trusting import ensure_trusted, gather, refuse_inside_loop
+from ralph.app.workspace import open_ref
+from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.output import emit_json, note, say
+from ralph.cli.words import plural
+from ralph.host.ptable import require_process_control
+
+EXAMPLES = """
+ralph compact                 when it takes more than memory.compact_tokens
+ralph compact --force         however small it is
+ralph compact --no-agent      take away only what stands there twice, word for word
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="also when it is not large")
+    parser.add_argument("--no-agent", action="store_true", help="only take away exact duplicates")
+    parser.add_argument("--trust", action="store_true", help="agree to the commands the workspace names")
+    group = parser.add_argument_group("who summarises")
+    for flags, name, metavar in ((("-m", "--model"), "model", "MODEL"), (("--agent",), "agent", "NAME")):
+        key = f"planning.{name}"
+        group.add_argument(
+            *flags, dest=f"setting:{key}", default=SUPPRESS, metavar=metavar, help=f"the {name} that does it [{key}]"
+        )
+    add_json(parser)
+    add_workspace(parser)
+
+
+def run(args: Namespace) -> int:
+    refuse_inside_loop(os.environ, "rewrite what others have learned")
+    ref, settings = open_ref(args)
+    if args.no_agent:
+        return _told(args, deduplicate(ref, os.environ))
+    if not args.force and not is_large(ref, settings, os.environ):
+        most = settings.config.memory.compact_tokens
+        size = size_of_memory(ref, os.environ)
+        if args.json:
+            emit_json({"archive": None, "tokens_before": size, "tokens_after": size})
+            return 0
+        say(f"about {size:,} tokens: large begins at {most:,} (memory.compact_tokens); --force does it anyway")
+        return 0
+    require_process_control()
+    ensure_trusted(ref.root, gather(ref.root, settings, []), os.environ, flag=args.trust, report=note)
+    return _told(args, compact(ref, settings, os.environ, note, force=args.force))
+
+
+def _told(args: Namespace, done: Compacted) -> int:
+    if args.json:
+        emit_json(done)
+        return 0
+    if done.archive is None:
+        say("Nothing had to be changed.")
+        return 0
+    say(f"{plural(done.before, 'learning')} became {done.after}, {done.tokens_before:,} tokens {done.tokens_after:,}")
+    say(f"the original is {done.archive}")
+    for one in done.dropped:
+        say(f"  left out: {one}", "dim")
+    return 0
