@@ -9,7 +9,7 @@ from ralph.core.limits import Limits, OnLimit
 from ralph.core.moves import Reason, Stop, Wait, Work
 from ralph.core.verdict import Kind
 from ralph.guards.usage import still_to_wait_for
-from support.decisions import HOUR, NOW, Told, ended, heard
+from support.decisions import HOUR, NOW, Told, agent_start, ended, heard
 
 DAY = 24 * HOUR
 JITTER = Limits(jitter=30)
@@ -67,13 +67,14 @@ def test_an_agent_that_says_nothing_of_a_reset_is_waited_for_a_while() -> None:
 
 
 def test_a_limit_that_is_heard_of_after_finished_work_is_waited_for_too() -> None:
-    run = Told().say(ended(Kind.ACCEPTED)).say(heard(rejected=True, resets_at=NOW + 100))
-    assert wait_of(run).until == NOW + 100
+    run = Told().say(agent_start()).wait(30).say(heard(rejected=True, resets_at=NOW + 100)).wait(5)
+    assert wait_of(run.say(ended(Kind.ACCEPTED))).until == NOW + 100
 
 
 def test_an_agent_that_has_worked_since_shows_that_the_limit_has_gone() -> None:
-    run = Told().say(heard(rejected=True, resets_at=NOW + HOUR)).wait(60).say(ended(Kind.ACCEPTED))
-    assert isinstance(run.decide(), Work)
+    run = Told().say(heard(rejected=True, resets_at=NOW + HOUR)).wait(60).say(agent_start()).wait(60)
+    assert isinstance(wait_of(run.say(ended(Kind.TRANSPORT))), Wait), "it came to nothing, which shows nothing"
+    assert isinstance(run.say(ended(Kind.ACCEPTED)).decide(), Work)
 
 
 def test_news_that_it_is_allowed_again_is_believed() -> None:
@@ -129,7 +130,7 @@ def test_what_is_left_to_wait_for_is_handed_on_until_it_is_over() -> None:
     run = Told().say(heard(rejected=True, resets_at=NOW + HOUR), ended(Kind.LIMIT, resets_at=NOW + HOUR))
     assert {limit.resets_at for limit in still_to_wait_for(run.history, Limits(), NOW + 60)} == {NOW + HOUR}
     assert not list(still_to_wait_for(run.history, Limits(), NOW + HOUR))
-    worked = run.wait(HOUR / 2).say(ended(Kind.ACCEPTED)).history
+    worked = run.wait(HOUR / 2).say(agent_start(), ended(Kind.ACCEPTED)).history
     assert not [limit for limit in still_to_wait_for(worked, Limits(), run.now) if limit.rejected]
     assert not list(still_to_wait_for(History(), Limits(), NOW))
 

@@ -181,6 +181,7 @@ def _at(history: History, t: float) -> History:
         last_ended=history.last_ended - back,
         calls=tuple(call - back for call in history.calls),
         used=tuple((when - back, count) for when, count in history.used),
+        windows={kind: Heard(heard.limit, heard.at - back) for kind, heard in history.windows.items()},
         bench=set_back(history.bench, back),
     )
 

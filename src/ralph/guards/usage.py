@@ -14,12 +14,15 @@ from ralph.core.history import Heard, History
 from ralph.core.limits import Limits, OnLimit
 from ralph.core.lineup import is_anybody_left
 from ralph.core.moves import Reason, Stop, Wait
+from ralph.core.verdict import Kind
 
 _JITTER_SHARE = 0.05
 """Of the wait: nobody who waits for ten seconds wants to wait for another thirty."""
 _FIRST_AGAIN, _LONGEST_AGAIN = 5.0, 900.0
 """Seconds. For a limit that is still there after its reset: a clock that is wrong must not make a loop of it."""
 _NEVER = 1.0
+_SAYS_NOTHING = (None, Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
+"""Endings that do not show that an agent could work."""
 
 
 def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
@@ -58,8 +61,9 @@ def _reasons(history: History, limits: Limits, now: float) -> Iterator[tuple[flo
 
 
 def _is_outdated(heard: Heard, history: History) -> bool:
-    """An agent has worked since, so the limit has gone."""
-    return history.last_ended > heard.at and not history.limit_seen and bool(history.iterations)
+    """An agent was started after that and has worked, so the limit has gone."""
+    last = max(history.calls, default=0.0)
+    return heard.at < last <= history.last_ended and history.last_kind not in _SAYS_NOTHING
 
 
 def _after_verdict(history: History, limits: Limits, now: float) -> float:
