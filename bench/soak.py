@@ -85,7 +85,7 @@ def actions(story: str, end: str) -> list[Any]:
         "lie": ["lie"],
         "empty": ["empty"],
         "stray": [mess, {"daemon": {}}, {"crash": 3}],
-        "loud": [mess, {"print": {"megabytes": 5}}, {"crash": 1}],
+        "loud": [mess, {"print": {"size": 5_000_000}}, {"crash": 1}],
     }
     return plays[end]
 
