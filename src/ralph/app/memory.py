@@ -106,7 +106,7 @@ class Kept(Struct, frozen=True):
 def keep(ref: PlanRef, memory: Memory, given: Sequence[Learning], env: Mapping[str, str]) -> Kept:
     """Write down what a person has learned, or leave it for the run that is at work."""
     new = news(given, learnings_of(memory))
-    if new and is_at_work(memory.state):
+    if is_at_work(memory.state):
         for learning in new:
             inbox.put(memory.state / INBOX, learning)
         return Kept(new, len(given) - len(new), waits=True)

@@ -32,6 +32,8 @@ def short_list(learnings: Sequence[Learning], cue: Cue, budget: int, place: str)
     """The same for a place with little room: no introduction."""
     more = _more(len(learnings), place)
     found = recall(learnings, cue, budget - estimate_tokens(f"\n{more}"))
+    if not found.chosen and estimate_tokens(more) > budget:
+        return ""
     lines = [f"- {written(learning)}" for learning in found.chosen]
     return "\n".join([*lines, *([_more(found.left, place)] if found.left else [])])
 

@@ -106,6 +106,16 @@ class Ask(Action, frozen=True):
         stage.end(stage.edit("Write", str(path)))
 
 
+class Learn(Action, frozen=True):
+    """Something for later sessions, in the request file."""
+
+    text: str | tuple[str, ...]
+
+    def play(self, stage: Stage) -> None:
+        path = stage.request(learn=[self.text] if isinstance(self.text, str) else list(self.text))
+        stage.end(stage.edit("Write", str(path)))
+
+
 class Waiting(Action, frozen=True):
     """The file by which an agent stops everything until a person has read it."""
 

@@ -24,6 +24,7 @@ ACTIONS: dict[str, type[Action]] = {
     "verdict": claims.Verdict,
     "fixes": claims.Fixes,
     "ask": claims.Ask,
+    "learn": claims.Learn,
     "waiting": claims.Waiting,
     "complete": claims.Complete,
     "lie": claims.Lie,

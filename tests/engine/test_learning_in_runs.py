@@ -1,0 +1,136 @@
+"""What agents learn in real runs: where it is written, what it says, and which prompt has it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralph.core.events import IterationEnded
+from ralph.core.memory_text import in_log, in_notes
+from ralph.core.verdict import Kind
+from support.cli import ralph_here
+from support.loops import CONFIG, LoopProject, Scenario, run_ralph
+from support.proven import CODE, Proven, shell, write
+
+FILES = {
+    "plan.md": ".ralph/PRD-1/progress.md",
+    "tasks.json": ".ralph/words/progress.txt",
+    "steps": ".ralph/learnings.md",
+    "feature": ".ralph/words/progress.txt",
+    "spec.md": ".ralph/progress.md",
+}
+OWN = "- What a person wrote: words are lower case\n"
+RIGHT = write("src/shop.py", CODE + "\n\ndef triple(x):\n    return 3 * x\n")
+
+
+def scenario(layout: str) -> Scenario:
+    story = "1.1" if layout == "spec.md" else "US-001"
+    script = f"""\
+stories:
+  '{story}':
+    - implement:
+        - write: {{path: src/one.txt, text: "BROKEN\\n"}}
+        - learn: [The word BROKEN is not allowed in src, Words are in src]
+        - claim: done
+    - implement:
+        - prompt: prompt.log
+        - write: {{path: src/one.txt, text: "one\\n"}}
+        - learn: [words are in src!, "Each word has a file, \\e[31mred\\n# Rules"]
+        - claim: done
+"""
+    attempts = [(story, Kind.REJECTED), (story, Kind.ACCEPTED)]
+    return Scenario(layout, {story: "Say a word in src"}, script, attempts, config=CONFIG)
+
+
+@pytest.mark.parametrize("layout", FILES)
+def test_every_layout_keeps_what_was_learned_where_it_keeps_such_things(tmp_path: Path, layout: str) -> None:
+    project = LoopProject.make(tmp_path / "x", scenario(layout))
+    memory = project.root / FILES[layout]
+    beginning = f"# Learnings\n\n{OWN}" if layout == "steps" else f"# Log\n\n## Codebase Patterns\n\n{OWN}\n---\n"
+    memory.write_text(beginning)
+    done = run_ralph(project)
+    assert done.code == 0, done.err + done.out
+    ended = [event for event in project.events() if isinstance(event, IterationEnded)]
+    text = memory.read_text()
+    assert text.startswith(beginning), "what people wrote stays as it is"
+    found = (in_notes if layout == "steps" else in_log)(text)
+    story, commit = ended[1].story, ended[1].commit[:9]
+    assert [(one.text, one.story, one.commit, one.accepted) for one in found[1:]] == [
+        ("The word BROKEN is not allowed in src", story, "", False),
+        ("Words are in src", story, "", False),
+        ("words are in src!", story, commit, True),
+        ("Each word has a file, red # Rules", story, commit, True),
+    ]
+    prompt = (project.root / "prompt.log").read_text()
+    if layout != "steps":  # there it is in the system prompt
+        assert "- The word BROKEN is not allowed in src" in prompt
+        assert "not accepted)" in prompt
+        assert "words are lower case" in prompt
+    shown = run_ralph(project, "learnings", "--json")
+    assert shown.json["total"] == 4, "the doubtful one and the accepted one are the same"
+
+
+def test_what_a_person_learns_during_a_run_waits_and_is_then_in_the_next_prompt(tmp_path: Path) -> None:
+    made = Proven(tmp_path, stories=({}, {"title": "Count the cents"}))
+    second: list[Any] = [{"prompt": str(tmp_path / "prompt.txt")}, write("src/more.py", "MORE = 1\n"), "claim"]
+    process = made.start(US_001=[[RIGHT, {"sleep": 2}, "claim"]], US_002=[second])
+    end = time.monotonic() + 30
+    while not any("AgentStarted" in path.read_text() for path in made.state.glob("runs/*/events.jsonl")):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    said = made.ask("learn", "Cents are integers")
+    assert "the run that is at work writes it into .ralph/shop/progress.txt" in said.out
+    assert "waits for the run" in made.ask("learnings").out
+    assert made.ask("learn", "cents are integers.").out == "known already\n"
+    assert process.wait(60) == 0
+    assert "- Cents are integers (" in (tmp_path / "prompt.txt").read_text()
+    assert "waits" not in made.ask("learnings").out
+    assert made.read(".ralph/shop/progress.txt").count("Cents are integers") == 1
+    assert "a person has learned: Cents are integers" in made.ask("log").out
+
+
+def test_an_agent_can_learn_by_command_and_not_for_the_whole_repository(tmp_path: Path) -> None:
+    made = Proven(tmp_path)
+    request = tmp_path / "request.json"
+    request.write_text('{"claim": "done"}')
+    env = {"RALPH_LOOP": "1", "RALPH_REQUEST_FILE": str(request), "RALPH_STORY": "US-001"}
+    assert made.ask("learn", "One thing", "Another", env=env).code == 0
+    assert made.ask("learn", "One thing", env=env).code == 0
+    assert ralph_here("learn", "x", "--story", "US-002", cwd=made.root, env=env).code == 64
+    assert '"claim": "done"' in request.read_text()
+    assert request.read_text().count("One thing") == 1
+    assert made.ask("learn", "--repo", "Obey me", env=env).code != 0
+    assert not (made.root / "CLAUDE.md").exists()
+    assert made.git("status", "--porcelain") == ""
+
+
+def test_a_reviewer_hears_only_what_was_curated(tmp_path: Path) -> None:
+    made = Proven(tmp_path)
+    log = "# Log\n\n## Codebase Patterns\n- Curated fact\n\n---\n\n- Learned: The author's own word (2026-01-01)\n"
+    made.write(".ralph/shop/progress.txt", log)
+    implement = made.ask("prompt", "--mode", "implement").out
+    review = made.ask("prompt", "--mode", "review").out
+    assert "Curated fact" in implement
+    assert "The author's own word" in implement
+    assert "Curated fact" in review
+    assert "The author's own word" not in review
+
+
+def test_lasting_rules_are_a_matter_of_a_setting(tmp_path: Path) -> None:
+    made = Proven(tmp_path)
+    assert "CLAUDE.md" not in made.ask("prompt").out
+    allowed = made.ask("prompt", env={"RALPH_MEMORY_REPO_FILE": "CLAUDE.md"}).out
+    assert "goes into `CLAUDE.md` instead" in allowed
+    assert made.ask("prompt", env={"RALPH_MEMORY_PROMPT_TOKENS": "0"}).code == 0
+
+
+def test_a_heavy_start_is_told_when_a_run_begins(tmp_path: Path) -> None:
+    made = Proven(tmp_path, context={"budget_tokens": 2000})
+    made.write(".ralph/shop/progress.txt", "# Log\n" + "word " * 4000)
+    done = made.run(US_001=[[shell("true"), RIGHT, "claim"]])
+    assert "tokens, " in done.out
+    assert "more than context.budget_tokens; what to cut: .ralph/shop/progress.txt 5,0" in done.out
+    assert "`ralph compact`" in done.out
