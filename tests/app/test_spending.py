@@ -356,8 +356,8 @@ def test_torn_and_foreign_lines_of_the_ledger_spoil_no_other(tmp_path: Path) -> 
     assert ran.code == 4, ran.out
     assert Ledger(project.ledger().parent).refresh().ever.micros == 1_100_000
     again = project.run()
-    assert "1 lines of" in again.out
-    assert "cannot be read and do not count" in again.out
+    assert "1 line of " in again.out
+    assert "cannot be read and not be counted" in again.out
 
 
 def test_a_ledger_that_cannot_be_written_stops_a_run_with_a_budget_and_no_other(tmp_path: Path) -> None:

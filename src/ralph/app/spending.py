@@ -121,8 +121,9 @@ class Till:
                 yield Noted(
                     f"run {line.run} was killed, and nobody knows what its last session cost: {sum_} count for it"
                 )
-        if self._ledger.damaged:
-            yield Noted(f"{self._ledger.damaged} lines of {self._ledger.path} cannot be read and do not count", True)
+        if count := self._ledger.damaged:
+            what = "1 line" if count == 1 else f"{count} lines"
+            yield Noted(f"{what} of {self._ledger.path} cannot be read and not be counted", warning=True)
         self._ledger.refresh()
 
     def _spent(self, book: Book, now: float, is_first: bool) -> Iterator[AnyEvent]:
