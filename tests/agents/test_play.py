@@ -264,10 +264,12 @@ def test_the_prompt_can_be_kept(theatre: Theatre) -> None:
         ([{"claim": "already-satisfied"}], {"claim": "already-satisfied"}),
         ([{"ask": "Which colour?"}], {"ask": "Which colour?"}),
         ([{"ask": "Really?"}, "claim"], {"ask": "Really?", "claim": "done"}),
+        ([{"learn": "Cents only"}, "claim"], {"learn": ["Cents only"], "claim": "done"}),
+        ([{"learn": ["One", "Two"]}], {"learn": ["One", "Two"]}),
     ],
 )
 def test_a_claim_and_a_question_are_in_the_request_file(
-    theatre: Theatre, actions: list[Any], request_file: dict[str, str]
+    theatre: Theatre, actions: list[Any], request_file: dict[str, Any]
 ) -> None:
     assert theatre.perform(*actions).outcome.ok
     assert json.loads(theatre.request.read_bytes()) == request_file
