@@ -56,7 +56,7 @@ class Dialogue:
 
     def hold(self) -> Proposal | None:
         """Until there is a plan that can be written. None: it was dropped."""
-        answer, problems, feedback, wastold_in_words = None, tuple[str, ...](), "", False
+        answer, problems, feedback, was_told = None, tuple[str, ...](), "", False
         if self._draft.answer:
             answer = msgspec.json.decode(self._draft.answer, type=Answer)
         while True:
@@ -65,8 +65,8 @@ class Dialogue:
                 problems, feedback = (), ""
                 self._keep(answer=msgspec.json.encode(answer).decode())
             proposal = self._propose(answer)
-            if not wastold_in_words and (found := _for_the_agent(proposal)):
-                wastold_in_words, problems = True, tuple(map(told_in_words, found))
+            if not was_told and (found := _for_the_agent(proposal)):
+                was_told, problems = True, tuple(map(told_in_words, found))
                 self._person.tell(f"{len(problems)} findings in the plan: the agent puts them right")
                 continue
             if not self._person.can_be_asked:
@@ -75,7 +75,7 @@ class Dialogue:
             decided, proposal = self._decide(proposal)
             if decided.word is not Word.REVISE:
                 return proposal if decided.word is Word.ACCEPT else None
-            answer, feedback, wastold_in_words = proposal.answer, decided.feedback, False
+            answer, feedback, was_told = proposal.answer, decided.feedback, False
 
     def _ask(self, before: Answer | None, problems: tuple[str, ...], feedback: str) -> Answer:
         """One usable answer. Questions are passed on; what cannot be used is said to the agent, once."""
