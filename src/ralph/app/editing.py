@@ -6,7 +6,6 @@ What the loop would put back after an iteration is refused right away when an ag
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from msgspec import Struct
@@ -64,6 +63,8 @@ def _close_ids(plan: Plan, wanted: str) -> list[str]:
     same = {story.id: _loose(story.id) for story in plan.stories}
     if exact := [name for name, loose in same.items() if loose == _loose(wanted)]:
         return exact[:3]
+    from difflib import get_close_matches  # for mistakes only
+
     return get_close_matches(wanted, same, 3, 0.7) if len(wanted) <= 100 else []
 
 

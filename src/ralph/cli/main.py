@@ -135,7 +135,8 @@ def _unknown(name: str) -> int:
     from ralph.core.errors import UsageError
     from ralph.core.text import one_line
 
-    close = get_close_matches(name, entries(), 1)
+    close = get_close_matches(name, entries(), 3)
+    close.sort(key=lambda found: sorted(found) != sorted(name))  # letters in the wrong order are the likeliest mistake
     hint = f"did you mean `ralph {close[0]}`?" if close else "`ralph --help` lists the commands"
     raise UsageError(f"there is no command {one_line(repr(name), 60)}", hint=hint)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from typing import Any
+
+import msgspec
 
 from ralph.core.plan import Mode
 
@@ -38,14 +39,18 @@ _REPLY = _object({"id": _TEXT, "fate": {"enum": ["fixed", "rejected"]}, "reason"
 _ASK = {"type": "string", "description": "a question that only a person can decide"}
 
 
+def _written(schema: dict[str, Any]) -> str:
+    return msgspec.json.encode(schema).decode()
+
+
 @cache
 def schema_for(mode: Mode) -> str:
     """Nothing for other modes: their answer is the tree."""
     match mode:
         case Mode.REVIEW:
-            return json.dumps(_object({"review": _REVIEW, "ask": _ASK}))
+            return _written(_object({"review": _REVIEW, "ask": _ASK}))
         case Mode.FIX:
             fixes = {"type": "array", "items": _REPLY}
-            return json.dumps(_object({"claim": {"enum": ["done"]}, "fixes": fixes, "ask": _ASK}))
+            return _written(_object({"claim": {"enum": ["done"]}, "fixes": fixes, "ask": _ASK}))
         case _:
             return ""
