@@ -8,7 +8,7 @@ from typing import Any
 
 from ralph.core.memory_text import in_log, in_notes
 from support.cli import Completed, ralph_here
-from support.planners import Project
+from support.planners import Project, story
 
 NOTES = """# Learnings
 
@@ -133,3 +133,19 @@ def test_an_agent_of_a_run_may_not_do_it(tmp_path: Path) -> None:
     done = ralph_here("compact", "--force", cwd=shop.root, env={"RALPH_LOOP": "1"})
     assert done.code != 0
     assert shop.memory.read_text() == NOTES
+
+
+def test_adding_work_summarises_what_has_grown_large(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    answer = {"stories": [story("a")]}
+    told = [{"prompt": str(tmp_path / "prompt-9.txt")}, said(GOOD)]
+    env = shop.plays(said(answer), kind="add", compact=[told])
+    small = ralph_here("add", "more", "--no-input", "--trust", cwd=shop.root, env=env)
+    assert small.code == 0, small.err
+    assert shop.archives() == []
+    large = ralph_here(
+        "add", "more", "--no-input", "--trust", cwd=shop.root, env=env | {"RALPH_MEMORY_COMPACT_TOKENS": "9"}
+    )
+    assert large.code == 0, large.err
+    assert "the original is" in large.err
+    assert shop.archives()[0].read_text() == NOTES

@@ -16,7 +16,7 @@ from ralph.app.planning.draft import planning_folder
 from ralph.app.planning.sessions import Interrupted, Sessions
 from ralph.app.scaffold import repository_of
 from ralph.app.turns import turn
-from ralph.app.workspace import store_for
+from ralph.app.workspace import plan_state, store_for
 from ralph.config.layers import Settings
 from ralph.core.compaction import (
     Digest,
@@ -28,7 +28,7 @@ from ralph.core.compaction import (
     read_digest,
     without_duplicates,
 )
-from ralph.core.errors import BadData, SetupError
+from ralph.core.errors import BadData, RalphError, SetupError
 from ralph.core.learning import Learning, distinct, written
 from ralph.core.memory_text import in_log, in_notes
 from ralph.core.ports import PlanRef
@@ -104,6 +104,25 @@ def compact(
     return Compacted(
         memory.path, archive, len(learnings), len(kept), estimate_tokens(text), estimate_tokens(new), dropped
     )
+
+
+def compact_when_large(
+    ref: PlanRef, settings: Settings, env: Mapping[str, str], tell: Tell, listeners: tuple[Listener, ...] = ()
+) -> Compacted | None:
+    """For commands that do something else: what goes wrong is told, and is no failure of theirs."""
+    if is_at_work(plan_state(ref, env)):
+        return None
+    try:
+        if not is_large(ref, settings, env):
+            return None
+        tell("what was learned has grown large: an agent summarises it")
+        done = compact(ref, settings, env, tell, listeners=listeners)
+    except (RalphError, OSError) as error:
+        tell(f"what was learned stays as it is, `ralph compact` tries again: {error}")
+        return None
+    if done.archive is not None:
+        tell(f"{done.tokens_before:,} tokens became {done.tokens_after:,}; the original is {done.archive}")
+    return done
 
 
 def deduplicate(ref: PlanRef, env: Mapping[str, str]) -> Compacted:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
+from ralph.app.compacting import compact_when_large
 from ralph.app.planning.adding import Added, Addition, add, refuse_busy_tree
 from ralph.app.planning.answer import Form, read_answer
 from ralph.app.planning.dialogue import Dialogue
@@ -96,7 +97,10 @@ def _written(target: Target, proposal: Proposal, draft: Draft, caller: Caller) -
 def add_work(target: Target, draft: Draft, drafts: Drafts, caller: Caller, *, archive: bool) -> Planned | None:
     briefing = _briefing(target, "add", draft, target.written)
     proposal = _hold(target, draft, drafts, caller, briefing, _form(target, caller), "add")
-    return _add(target, drafts, caller, proposal, archive=archive)
+    planned = _add(target, drafts, caller, proposal, archive=archive)
+    if planned is not None:
+        compact_when_large(target.ref, target.settings, caller.env, caller.person.tell, caller.listeners)
+    return planned
 
 
 def fix_fault(target: Target, draft: Draft, drafts: Drafts, caller: Caller) -> Planned | None:
