@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from ralph.app.planning.draft import planning_folder
 from ralph.app.tills import ledger_of, repo_of
 from ralph.app.trusting import trust_file
 from ralph.app.workspace import find_root, open_ref, plan_state, root_of
@@ -43,6 +44,7 @@ def run(args: Namespace) -> int:
             "state": workspace_state(root, env),
             "trust": trust_file(root, env),
             "runs": runs_folder(workspace_state(root, env)),
+            "planning": planning_folder(root, env),
             "spending": ledger_of(root, repo_of(root, env), env).path,
         }
         places |= _of_plan(args)

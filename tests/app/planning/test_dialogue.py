@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ralph.app.linting import lint_plan
+from ralph.app.planning.draft import planning_folder
 from ralph.app.planning.person import Decision, Nobody, Proposal, Word
 from ralph.app.scaffold import Request, start_plan
 from ralph.core.errors import BadData, IllegalChange, SetupError
@@ -285,6 +287,19 @@ def test_commands_that_a_planner_proposes_count_where_the_project_has_none(proje
     project.plays(plan(story("a"), verifyCommands=["python3 -m unittest"]))
     assert project.make(Somebody(), layout="steps") is not None
     assert "python3 -m unittest" in (project.root / ".ralph/config.yaml").read_text()
+
+
+def test_what_was_said_is_kept_for_the_last_calls_only(project: Project) -> None:
+    shelf = planning_folder(project.root, project.env)
+    for number in range(30):
+        (shelf / f"plan-{number:02}").mkdir(parents=True)
+        os.utime(shelf / f"plan-{number:02}", (number, number))
+    project.plays(plan())
+    project.make(Somebody(decisions=("drop",)))
+    kept = sorted(path.name for path in shelf.iterdir() if path.is_dir())
+    assert len(kept) == 21
+    assert kept[0] == "plan-10"
+    assert list(shelf.glob("plan-*-*/raw/*.log")), "everything the agent said"
 
 
 def test_a_usage_limit_ends_it_with_its_own_code(project: Project) -> None:

@@ -12,7 +12,7 @@ from ralph.app.planning.adding import Added, Addition, add, refuse_busy_tree
 from ralph.app.planning.answer import Form, read_answer
 from ralph.app.planning.dialogue import Dialogue
 from ralph.app.planning.done_tasks import archived_ids
-from ralph.app.planning.draft import Draft, Drafts, planning_folder
+from ralph.app.planning.draft import Draft, Drafts, planning_folder, tidy
 from ralph.app.planning.ordering import in_order
 from ralph.app.planning.person import Person, Proposal
 from ralph.app.planning.proposing import Examine, propose, refuse_findings
@@ -203,7 +203,9 @@ def _sessions(target: Target, kind: str, caller: Caller) -> Sessions:
     found = repository_of(target.ref.root, caller.env)
     if found is None:
         caller.person.tell("there is no git repository here: what the agent changes would not be seen", warning=True)
-    folder = planning_folder(target.ref.root, caller.env) / f"{kind}-{new_run_id(time.time())}"
+    shelf = planning_folder(target.ref.root, caller.env)
+    tidy(shelf)
+    folder = shelf / f"{kind}-{new_run_id(time.time())}"
     return Sessions(
         root=target.ref.root,
         repo=identify(found) if found else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,8 @@ from ralph.core.text import one_line
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
 from ralph.host.places import workspace_state
 from ralph.prompts.planning import Exchange
+
+_KEPT_CALLS = 20
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -64,3 +67,10 @@ class Drafts:
 
 def planning_folder(root: Path, env: Mapping[str, str]) -> Path:
     return workspace_state(root, env) / "planning"
+
+
+def tidy(shelf: Path) -> None:
+    """Of what agents said in planning sessions, the last calls are kept."""
+    calls = [path for path in shelf.iterdir() if path.is_dir()] if shelf.is_dir() else []
+    for path in sorted(calls, key=lambda path: path.stat().st_mtime)[:-_KEPT_CALLS]:
+        shutil.rmtree(path, ignore_errors=True)
