@@ -417,3 +417,13 @@ def test_money_spent_in_vain_makes_it_less_likely(tmp_path: Path) -> None:
     assert stopped(project).reason is Reason.OUT_OF_REACH
     assert len(of(project.events(), IterationEnded)) == 2
     assert [event.chance for event in of(project.events(), Foreseen)] == [1, 1, 0]
+
+
+def test_a_dry_run_shows_the_limit_the_client_would_get_and_when_nothing_is_left(tmp_path: Path) -> None:
+    program = fake_claude(tmp_path, result(total_cost_usd=0.75))
+    project = Spender(tmp_path, [[]], **claude_config(program, budget_usd=9), budget={"day_usd": 2, "story_usd": 0.7})
+    assert "--max-budget-usd 0.7\n" in project.run("--dry-run").out
+    assert "--max-budget-usd 0.5\n" in project.run("--dry-run", "--max-cost", "0.5").out
+    assert not list(project.state.glob("*/spending.*"))
+    assert project.run().code == 4
+    assert "Nothing to work on: budget" in project.run("--dry-run").out

@@ -6,12 +6,15 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from ralph.agents.registry import agent as find_agent
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.guidance import notes_for
 from ralph.app.last_run import feedback
 from ralph.app.launching import Launched, find_repo
+from ralph.app.prospects import allowance, purse_of
 from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
 from ralph.app.wiring import GUARDS, RunSpec, session_for
@@ -22,6 +25,7 @@ from ralph.core.history import History
 from ralph.core.moves import Move, Stop, Wait, Work
 from ralph.core.plan import Mode
 from ralph.core.ports import Session
+from ralph.core.purse import Purse
 from ralph.core.text import estimate_tokens
 from ralph.engine.decide import decide
 from ralph.engine.ground import Attempt
@@ -34,13 +38,14 @@ from ralph.prompts.review_matter import Matter
 def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     config = prepared.settings.config
     steps = plan_steps(prepared.settings, prepared.ref.root)
-    move = next_move(prepared)
+    move = next_move(prepared, purse_of(prepared.ref, config, env))
     if not isinstance(move, Work):
         yield f"Nothing to work on: {_explain(move)}"
         return
     planned = steps.setup if move.mode is Mode.SETUP else steps.work
     agent_steps = [step for step in planned if step.kind == "agent"]
     session = session_of(prepared, move, dict(agent_steps[0].config) if agent_steps else {}, env)
+    session = msgspec.structs.replace(session, budget_usd=allowance(prepared.ref, config, move.story, env))
     story = prepared.plan.story(move.story) if move.story else None
     yield f"story      {move.story or '(set up)'} {story.title if story else ''}".rstrip()
     yield f"mode       {move.mode.value}"
@@ -53,12 +58,12 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     yield f"\n--- prompt by stdin (about {estimate_tokens(session.prompt)} tokens)\n{session.prompt}"
 
 
-def next_move(prepared: Launched) -> Move:
+def next_move(prepared: Launched, purse: Purse | None = None) -> Move:
     """What a run would do first."""
     steps = plan_steps(prepared.settings, prepared.ref.root)
     return decide(
         prepared.plan,
-        History(),
+        History(purse=purse or Purse()),
         prepared.limits,
         GUARDS,
         time.time(),

@@ -8,14 +8,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.app.tills import budget_of, ledger_of
+from ralph.app.tills import budget_of, ledger_of, plan_name, repo_of
 from ralph.app.unsettled import elsewhere_in
 from ralph.app.workspace import OpenPlan
 from ralph.config.layers import load
 from ralph.config.schema import Config
 from ralph.core.events import Foreseen
 from ralph.core.forecast import Kept, chance, forecast, kept
-from ralph.core.spending import NOTHING, Room, Scope, rooms
+from ralph.core.ports import PlanRef
+from ralph.core.purse import Purse
+from ralph.core.spending import MICROS, NOTHING, Room, Scope, micros, rooms, share, story_rooms
 from ralph.host.repo import Repo
 
 
@@ -60,3 +62,19 @@ def prospect(opened: OpenPlan, repo: Repo | None, env: Mapping[str, str]) -> Pro
         chance=chance(book.samples, still, money, tokens),
     )
     return Prospect(event, kept(book.held))
+
+
+def purse_of(ref: PlanRef, config: Config, env: Mapping[str, str]) -> Purse:
+    """What a run would find spent if it started now."""
+    if not budget_of(config).is_set:
+        return Purse()
+    book = ledger_of(ref.root, repo_of(ref.root, env), env).refresh()
+    return Purse(stories=book.of_plan(plan_name(ref)), elsewhere=elsewhere_in(book, "", time.time()))
+
+
+def allowance(ref: PlanRef, config: Config, story: str, env: Mapping[str, str]) -> float:
+    """Dollars that the first session of a run might spend; 0: there is no bound."""
+    budget, purse = budget_of(config), purse_of(ref, config, env)
+    found = [*rooms(budget, purse.run, purse.elsewhere), *story_rooms(budget, purse.of(story) if story else NOTHING)]
+    dearest = ledger_of(ref.root, repo_of(ref.root, env), env).refresh().dearest if budget.is_shared else 0
+    return (share(found, micros(config.agent.budget_usd) or None, dearest) or 0) / MICROS
