@@ -7,10 +7,12 @@ import time
 from argparse import ArgumentParser, Namespace
 
 from ralph.app.last_run import LastRun, Standing, last_run
+from ralph.app.planning.waiting import waiting
 from ralph.app.workspace import OpenPlan, open_plan
 from ralph.cli.arguments import add_json, add_workspace
-from ralph.cli.output import emit_json, paint, say, say_raw, warn
+from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.cli.show import as_json, cells, fit, id_width, line_width, progress_bar, story_lines
+from ralph.cli.words import plural
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.text import one_line
@@ -40,6 +42,8 @@ def run(args: Namespace) -> int:
         emit_json(_document(opened, last))
     else:
         _print(opened, last, everything=args.all)
+    if added := waiting(opened.ref, os.environ):
+        note(f"{plural(added, 'call')} of `ralph add` or `ralph fix`: the stories are taken in when a run goes on")
     return 0
 
 

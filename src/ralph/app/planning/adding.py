@@ -18,6 +18,7 @@ from ralph.app.last_run import is_at_work
 from ralph.app.planning.answer import DraftStory
 from ralph.app.planning.composing import Composed, compose
 from ralph.app.planning.done_tasks import archived_ids, has_archive, put_into_archive, to_archive
+from ralph.app.planning.waiting import TAKEN, inbox
 from ralph.app.scaffold import repository_of
 from ralph.app.trusting import read_record, write_trust
 from ralph.app.turns import turn
@@ -30,9 +31,6 @@ from ralph.core.ports import PlanRef
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
 from ralph.host.locks import Lock
 from ralph.host.repo import identify
-
-_INBOX = "additions"
-_TAKEN = ".taken"
 
 
 class Addition(Struct, frozen=True):
@@ -68,7 +66,7 @@ def add(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
             hint="--trust agrees to them; or wait until the run has ended",
         )
     name = f"{time.time_ns()}.json"
-    folder = make_folder(state / _INBOX, private=True)
+    folder = make_folder(inbox(ref, env), private=True)
     write_bytes(folder / name, msgspec.json.encode(addition) + b"\n", mode=0o600)
     if not is_at_work(state) and (mine := _claim(folder / name)):  # the run ended in between
         added = _write(ref, addition, env)
@@ -94,7 +92,7 @@ def refuse_busy_tree(ref: PlanRef, env: Mapping[str, str]) -> None:
 
 def take_in(ref: PlanRef, env: Mapping[str, str]) -> list[str]:
     """What waits, written into the plan: for a run, while no agent is at work. Sentences about it."""
-    folder = plan_state(ref, env) / _INBOX
+    folder = inbox(ref, env)
     if not folder.is_dir():
         return []
     told = []
@@ -120,12 +118,12 @@ def take_in(ref: PlanRef, env: Mapping[str, str]) -> list[str]:
 
 def _claim(path: Path) -> Path | None:
     """Whoever renames it writes it, and nobody else does."""
-    if path.suffix == _TAKEN:
+    if path.suffix == TAKEN:
         return path
     if path.suffix != ".json":
         return None
     try:
-        return path.rename(path.with_suffix(_TAKEN))
+        return path.rename(path.with_suffix(TAKEN))
     except FileNotFoundError:
         return None
 

@@ -1,0 +1,22 @@
+"""Where stories wait that a person has added while a run was at work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ralph.app.workspace import plan_state
+from ralph.core.ports import PlanRef
+
+TAKEN = ".taken"
+"""The end of a name that a run has begun to take in."""
+
+
+def inbox(ref: PlanRef, env: Mapping[str, str]) -> Path:
+    return plan_state(ref, env) / "additions"
+
+
+def waiting(ref: PlanRef, env: Mapping[str, str]) -> int:
+    """How many calls of `ralph add` wait for a run to take them in."""
+    folder = inbox(ref, env)
+    return sum(path.suffix in (".json", TAKEN) for path in folder.iterdir()) if folder.is_dir() else 0
