@@ -7,6 +7,7 @@ because what changes during one counts as the agent's. So what a person adds mea
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ from ralph.journal.sinks.learnings import HEADER, listed
 
 INBOX = "learnings"
 _LARGEST = 8 * 1024 * 1024
-_HEAD, _TAIL = 64 * 1024, 256 * 1024
+_HEAD, _TAIL = 32 * 1024, 96 * 1024
 
 
 class Memory(Struct, frozen=True):
@@ -69,17 +70,21 @@ def learnings_of(memory: Memory) -> tuple[Learning, ...]:
 
 def recent_learnings(memory: Memory) -> tuple[Learning, ...]:
     """For a prompt: of a very long file its beginning and its end, and never an error."""
-    try:
-        with memory.path.open("rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            data = stream.read(_HEAD + _TAIL)
-            if size > len(data):
-                stream.seek(size - _TAIL)
-                data = data[:_HEAD].rpartition(b"\n")[0] + b"\n---\n" + stream.read(_TAIL).partition(b"\n")[2]
-    except OSError:
-        return ()
     if not Path(os.path.realpath(memory.path)).is_relative_to(os.path.realpath(memory.root)):
         return ()
+    try:  # an agent may have left anything in its place, and opening that must not wait for anybody
+        descriptor = os.open(memory.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
+        return ()
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        return ()
+    with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
+        data = stream.read(_HEAD + _TAIL)
+        if found.st_size > len(data):
+            stream.seek(found.st_size - _TAIL)
+            data = data[:_HEAD].rpartition(b"\n")[0] + b"\n---\n" + stream.read(_TAIL).partition(b"\n")[2]
     return distinct(_parse(memory, data.decode("utf-8", "replace")))
 
 

@@ -26,6 +26,9 @@ _LEARNED = re.compile(r"learned:[ \t]*(.*)", re.IGNORECASE)
 _FIELD = re.compile(r"(?:- )?(Story|Date|When):[ \t]*(\S*)")
 _RULE = re.compile(r"[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*")
 _PLACEHOLDER = re.compile(r"\(.*\)|<.*>|\.\.\.|…|none\.?|n/a", re.IGNORECASE)
+_BULLETS = frozenset("-*+0123456789")
+_TELLING = frozenset("#*-_SDWLl \t")
+"""How lines begin that say where learnings are, or of which story."""
 _PREFACE = "What one iteration found out and the next ones should know."
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
@@ -89,13 +92,17 @@ def _items_of_log(text: str) -> Iterator[_Item]:
     is_list = is_curated = False
     story = date = ""
     for number, line in enumerate(text.split("\n"), 1):
-        bullet = _BULLET.fullmatch(line)
-        if item is not None and line.strip() and not _ends(line, item, bullet):
-            item.text += f" {line.strip()}"
+        words = line.strip()
+        # A log can be long, and most of its lines are of no interest: no pattern is tried on those.
+        bullet = _BULLET.fullmatch(line) if words[:1] in _BULLETS and words else None
+        if item is not None and words and not _ends(line, item, bullet):
+            item.text += f" {words}"
             continue
         if item is not None:
             yield item
             item = None
+        if not words or (not is_list and bullet is None and line[0] not in _TELLING):
+            continue
         if bullet and (said := _LEARNED.fullmatch(bullet[2])):
             item = _Item(number, len(bullet[1]), said[1], False, story, date)
         elif bullet and is_list:

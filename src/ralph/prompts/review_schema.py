@@ -36,6 +36,7 @@ _REVIEW = _object(
     "verdict",
 )
 _REPLY = _object({"id": _TEXT, "fate": {"enum": ["fixed", "rejected"]}, "reason": _TEXT}, "id", "fate")
+_LEARN = {"type": "array", "items": _TEXT, "description": "what later sessions would have to find out again"}
 _ASK = {"type": "string", "description": "a question that only a person can decide"}
 
 
@@ -48,9 +49,9 @@ def schema_for(mode: Mode) -> str:
     """Nothing for other modes: their answer is the tree."""
     match mode:
         case Mode.REVIEW:
-            return _written(_object({"review": _REVIEW, "ask": _ASK}))
+            return _written(_object({"review": _REVIEW, "ask": _ASK, "learn": _LEARN}))
         case Mode.FIX:
             fixes = {"type": "array", "items": _REPLY}
-            return _written(_object({"claim": {"enum": ["done"]}, "fixes": fixes, "ask": _ASK}))
+            return _written(_object({"claim": {"enum": ["done"]}, "fixes": fixes, "ask": _ASK, "learn": _LEARN}))
         case _:
             return ""
