@@ -165,7 +165,9 @@ def test_every_layout_runs_to_its_end(tmp_path: Path, layout: str) -> None:
         for story, number in reversed(list(zip(shop.stories, (4, 5, 6), strict=True)))
     ]
     trailers = shop.git("log", "-1", "--format=%(trailers)", "--grep", f"feat({first})")
-    assert [line.split(":")[0] for line in trailers.splitlines()] == ["Ralph-Run", "Ralph-Iteration", "Ralph-Story"]
+    names = [line.split(":")[0] for line in trailers.splitlines()]
+    assert names[:5] == ["Ralph-Run", "Ralph-Iteration", "Ralph-Story", "Ralph-Plan", "Ralph-Verdict"]
+    assert names[-1] == "Ralph-Checks"
     for name in LEFT[layout]:
         assert (shop.root / ".ralph" / name).exists(), name
     assert ralph_here("replay", cwd=shop.root).code == 0
