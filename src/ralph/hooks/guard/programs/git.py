@@ -6,7 +6,7 @@ from ralph.hooks.guard.globs import takes_everything
 from ralph.hooks.guard.invoke import Invocation
 from ralph.hooks.guard.marks import LOCAL, SECRET, UNKNOWN
 from ralph.hooks.guard.options import Options
-from ralph.hooks.guard.programs import git_settings
+from ralph.hooks.guard.programs import git_files, git_settings
 
 MAIN = frozenset(("main", "master", "trunk", "production", "prod", "release"))
 _GLOBAL_VALUED = ("--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix")
@@ -171,6 +171,8 @@ def rewrite(call: Invocation, args: list[str]) -> None:
 def stash(call: Invocation, args: list[str]) -> None:
     if args[:1] in (["drop"], ["clear"]):
         call.deny("git-history", "This deletes stashed changes")
+    if args[:1] == ["show"]:
+        git_files.changed_files(call, args)
 
 
 def update_ref(call: Invocation, args: list[str]) -> None:
@@ -307,18 +309,6 @@ def checkout_index(call: Invocation, args: list[str]) -> None:
         call.deny("git-history", "This throws away the changes of a whole tree")
 
 
-def list_files(call: Invocation, args: list[str]) -> str:
-    """What is listed decides what a following `xargs rm` deletes."""
-    words = [arg for arg in args if not arg.startswith("-")]
-    return "".join(f"{LOCAL}/{word.strip('*')}\n" for word in words) or "*\n"
-
-
-def changed_files(call: Invocation, args: list[str]) -> str | None:
-    if output := Options(args, "", ("--output",)).value("--output"):
-        acts.write(call.shell, output, call.argv)
-    return LOCAL + "\n" if "--name-only" in args else None
-
-
 def credential(call: Invocation, args: list[str]) -> str:
     return UNKNOWN + SECRET
 
@@ -378,21 +368,25 @@ _COMMANDS = {
     "config": configure,
     "grep": show_programs,
     "difftool": show_programs,
-    "archive": show_programs,
+    "archive": git_files.archive,
     "ls-remote": show_programs,
     "clone": clone,
     "remote": remote,
     "read-tree": read_tree,
     "checkout-index": checkout_index,
-    "ls-files": list_files,
-    "diff": changed_files,
-    "log": changed_files,
+    "ls-files": git_files.list_files,
+    "format-patch": git_files.patches,
+    "bundle": git_files.bundle,
     "credential": credential,
     "rev-parse": top,
     "send-pack": send,
     "send-email": send,
     "http-push": send,
     "flow": flow,
+    **dict.fromkeys(
+        ("diff", "log", "show", "whatchanged", "range-diff", "diff-tree", "diff-index", "diff-files"),
+        git_files.changed_files,
+    ),
     **dict.fromkeys(("svn", "lfs", "subtree", "p4", "annex"), other_push),
 }
 
