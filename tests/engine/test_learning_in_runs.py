@@ -107,7 +107,7 @@ def test_an_agent_can_learn_by_command_and_not_for_the_whole_repository(tmp_path
     assert made.git("status", "--porcelain") == ""
 
 
-def test_a_reviewer_hears_only_what_was_curated(tmp_path: Path) -> None:
+def test_a_reviewer_hears_nothing_of_what_the_authors_say(tmp_path: Path) -> None:
     made = Proven(tmp_path)
     log = "# Log\n\n## Codebase Patterns\n- Curated fact\n\n---\n\n- Learned: The author's own word (2026-01-01)\n"
     made.write(".ralph/shop/progress.txt", log)
@@ -115,7 +115,7 @@ def test_a_reviewer_hears_only_what_was_curated(tmp_path: Path) -> None:
     review = made.ask("prompt", "--mode", "review").out
     assert "Curated fact" in implement
     assert "The author's own word" in implement
-    assert "Curated fact" in review
+    assert "Curated fact" not in review
     assert "The author's own word" not in review
 
 
@@ -134,3 +134,30 @@ def test_a_heavy_start_is_told_when_a_run_begins(tmp_path: Path) -> None:
     assert "tokens, " in done.out
     assert "more than context.budget_tokens; what to cut: .ralph/shop/progress.txt 5,0" in done.out
     assert "`ralph compact`" in done.out
+
+
+def test_an_agent_may_curate_the_log_but_not_make_it_forget(tmp_path: Path) -> None:
+    made = Proven(tmp_path)
+    head, entry = "# Log\n\n## Codebase Patterns\n- Use the pool\n", "\n---\n\n- Learned: Cents only (2026-01-01)\n"
+    made.write(".ralph/shop/progress.txt", head + entry)
+    better = "# Log\n\n## Codebase Patterns\n- Use the new pool\n\n---\nAll is well.\n"
+    made.run(US_001=[[write(".ralph/shop/progress.txt", better), RIGHT, "claim"]])
+    (only,) = made.ended()
+    assert only.kind is Kind.ACCEPTED
+    text = made.read(".ralph/shop/progress.txt")
+    assert text.startswith("# Log\n\n## Codebase Patterns\n- Use the new pool\n" + entry)
+    told = "\n".join(only.notices)
+    assert "entries of .ralph/shop/progress.txt were changed, and put back" in told
+    assert "1 of what was learned is gone from .ralph/shop/progress.txt (Use the pool); it was: " in told
+    assert Path(told.rpartition("it was: ")[2]).read_text() == head + entry
+
+
+def test_what_an_agent_adds_to_the_log_itself_stays(tmp_path: Path) -> None:
+    made = Proven(tmp_path)
+    made.write(".ralph/shop/progress.txt", "# Log\n\n---\n\n- Learned: Cents only (2026-01-01)\n")
+    own = shell("printf '\\n---\\nLearnings:\\n  - Mine\\n' >> .ralph/shop/progress.txt")
+    made.run(US_001=[[own, RIGHT, "claim"]])
+    assert made.ended()[0].notices == ()
+    shown = made.ask("learnings").out
+    assert "Mine" in shown
+    assert "Cents only" in shown

@@ -13,7 +13,6 @@ from ralph.app.workspace import plan_state
 from ralph.checks.choosing import When, choose
 from ralph.config.schema import Config
 from ralph.core.errors import BadData, UsageError
-from ralph.core.learning import Learning
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Layout, Locations, PlanRef
 from ralph.core.recall import cue_for
@@ -66,7 +65,7 @@ def brief(
         attachments=_attachments(ref, where),
         checks=tuple(check.command for check in choose(config, plan, story, when)),
         rules=tuple(_rules(config)) if mode in (Mode.IMPLEMENT, Mode.FIX) else (),
-        learnings=_for_mode(recent_learnings(memory), mode) if config.memory.prompt_tokens else (),
+        learnings=recent_learnings(memory) if _may_hear(config, mode) else (),
         learnings_place=memory.name,
         learnings_tokens=config.memory.prompt_tokens,
         cue=cue_for(story, touched, feedback),
@@ -109,9 +108,9 @@ def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: 
     return _text(where.prompt, ref.root), _relative(where.prompt, ref.root)
 
 
-def _for_mode(learnings: tuple[Learning, ...], mode: Mode) -> tuple[Learning, ...]:
+def _may_hear(config: Config, mode: Mode) -> bool:
     """A reviewer looks with fresh eyes: what the authors of the code say about it would only get in the way."""
-    return tuple(one for one in learnings if one.curated and one.accepted) if mode is Mode.REVIEW else learnings
+    return config.memory.prompt_tokens > 0 and mode is not Mode.REVIEW
 
 
 def _block(ref: PlanRef, source: bytes, story: Story | None) -> str:

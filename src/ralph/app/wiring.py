@@ -21,6 +21,7 @@ from ralph.app.guidance import Guidance
 from ralph.app.hooking import prepare_hooks
 from ralph.app.memory import Touched, memory_of
 from ralph.app.memory import take_in as take_in_learnings
+from ralph.app.memory_watch import MemoryWatch
 from ralph.app.protecting import protection
 from ralph.app.requirements_watch import RequirementsWatch
 from ralph.app.reviewing import Reviewing
@@ -177,6 +178,7 @@ def make_ground(
     journal.listen(touched.listen)
     memory = memory_of(ref, where, env)
     requirements = RequirementsWatch(where.requirements, ref.root, folder / "requirements")
+    remembered = MemoryWatch(memory, folder / "memory")
     time_left = _TimeLeft(config.max_run_time)
     journal.listen(time_left.listen)
     runner = AgentRunner(
@@ -206,6 +208,7 @@ def make_ground(
 
     def additions() -> Sequence[str]:
         told = [*requirements.by_people(), *take_in_learnings(ref, memory)]
+        remembered.look()
         if (plan_state(ref, env) / "additions").is_dir():
             from ralph.app.planning.adding import take_in  # few runs need it
 
@@ -296,7 +299,7 @@ def make_ground(
         commits=steps.commits,
         changed_settings=ConfigWatch(spec.settings, ref.root),
         is_protected=protection(config.protected, ref.root, spec.repo.root, books),
-        put_page_back=requirements.put_back,
+        put_page_back=lambda number: requirements.put_back(number) + remembered.put_back(number),
         is_bookkeeping=books.covers,
         bookkeeping=(where.plan,),
     )

@@ -25,6 +25,8 @@ _LABEL = re.compile(r"[ \t]*(?:#{1,6}[ \t]+)?(?:\*\*)?(?:learnings?|learned)(?:\
 _LEARNED = re.compile(r"learned:[ \t]*(.*)", re.IGNORECASE)
 _FIELD = re.compile(r"(?:- )?(Story|Date|When):[ \t]*(\S*)")
 _RULE = re.compile(r"[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*")
+_ENTRY = re.compile(r"#{2,6}(?:[ \t\r]|$)|[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t\r]*$")
+"""Begins what follows the beginning of a log, or its curated section."""
 _PLACEHOLDER = re.compile(r"\(.*\)|<.*>|\.\.\.|…|none\.?|n/a", re.IGNORECASE)
 _BULLETS = frozenset("-*+0123456789")
 _TELLING = frozenset("#*-_SDWLl \t")
@@ -131,21 +133,53 @@ def _ends(line: str, item: _Item, bullet: re.Match[str] | None) -> bool:
     return indent <= item.indent or bool(_RULE.fullmatch(line))
 
 
+class _Parts(Struct, frozen=True):
+    """A log: how it begins, its curated section without the heading, and its entries. Together they are the text."""
+
+    head: str
+    curated: str
+    entries: str
+    has_section: bool
+
+
+def _parts(text: str) -> _Parts:
+    lines = text.splitlines(keepends=True)
+
+    def next_mark(start: int) -> int:
+        marks = (at for at in range(start, len(lines)) if _ENTRY.match(lines[at]))
+        return next(marks, len(lines))
+
+    start = next((at for at, line in enumerate(lines) if _PATTERNS.match(line)), None)
+    if start is None:
+        end = next_mark(0)
+        return _Parts("".join(lines[:end]), "", "".join(lines[end:]), has_section=False)
+    end = next_mark(start + 1)
+    return _Parts("".join(lines[: start + 1]), "".join(lines[start + 1 : end]), "".join(lines[end:]), has_section=True)
+
+
 def with_pattern(text: str, line: str) -> str | None:
     """The same text with one more line at the end of the curated section. None: it has no such section.
 
     Not a byte of what is there changes.
     """
-    lines = text.splitlines(keepends=True)
-    start = next((at for at, one in enumerate(lines) if _PATTERNS.match(one)), None)
-    if start is None:
+    parts = _parts(text)
+    if not parts.has_section:
         return None
-    end = start + 1
-    for at in range(start + 1, len(lines)):
-        if _HEADING.match(lines[at]) or _RULE.fullmatch(lines[at].rstrip("\r\n")):
-            break
-        end = at + 1 if lines[at].strip() else end
-    mark = "\r\n" if lines[start].endswith("\r\n") else "\n"
-    before = "".join(lines[:end])
+    listed = parts.curated.splitlines(keepends=True)
+    end = max((at + 1 for at, one in enumerate(listed) if one.strip()), default=0)
+    before = parts.head + "".join(listed[:end])
+    mark = "\r\n" if parts.head.endswith("\r\n") else "\n"
     gap = "" if before.endswith("\n") else mark
-    return f"{before}{gap}- {line}{mark}{''.join(lines[end:])}"
+    return f"{before}{gap}- {line}{mark}{''.join(listed[end:])}{parts.entries}"
+
+
+def entries_of(text: str) -> str:
+    """What is below the beginning and the curated section of a log."""
+    return _parts(text).entries.rstrip()
+
+
+def with_entries(now: str, before: str) -> str:
+    """The beginning of a log as it is now, with the entries that it had before."""
+    new, old = _parts(now), _parts(before)
+    beginning = new.head + new.curated if new.has_section or not old.has_section else old.head + old.curated
+    return f"{beginning}{'' if not beginning or beginning.endswith(chr(10)) else chr(10)}{old.entries}"

@@ -75,6 +75,9 @@ class PageBack(Struct, frozen=True):
     left: str = ""
     """Why it is not as it was."""
 
+    def __add__(self, other: PageBack) -> PageBack:
+        return PageBack("; ".join(filter(None, (self.told, other.told))), self.left or other.left)
+
 
 class WorkTree(Protocol):
     """The git repository, as the loop uses it. Checkpoints travel as plain data, so that they fit in the journal."""
@@ -234,7 +237,7 @@ class Ground(Struct, frozen=True, kw_only=True):
     is_protected: Callable[[str], bool] | None
     """Files that an agent must not change. None: there are none."""
     put_page_back: Callable[[int], PageBack] = lambda _: PageBack()
-    """Make the page with the requirements what it was before the iteration. Before the tree is looked at."""
+    """Make the page with the requirements what it was before the iteration, and the log. Before the tree is seen."""
     is_bookkeeping: Callable[[str], bool]
     bookkeeping: tuple[Path, ...]
     """Files of the layout that the loop writes itself."""

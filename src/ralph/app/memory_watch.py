@@ -1,0 +1,67 @@
+"""The memory of a plan while an agent is at work. Agents may add to it and curate it; they may not make it forget.
+
+The entries of a progress log are a record: one that was changed or taken out is put back. What is gone from the curated
+part, or from `learnings.md`, may have been tidied up; it is told, and the file as it was is kept.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ralph.app.memory import Memory, memory_text
+from ralph.core.errors import BadData
+from ralph.core.learning import Learning, is_same
+from ralph.core.memory_text import entries_of, in_log, in_notes, with_entries
+from ralph.engine.ground import PageBack
+from ralph.host.files import make_folder, write_bytes
+from ralph.journal.sinks.door import Door
+
+
+class MemoryWatch:
+    """`aside` is a folder of the run's own."""
+
+    def __init__(self, memory: Memory, aside: Path) -> None:
+        self._memory = memory
+        self._aside = aside
+        self._before = ""
+
+    def look(self) -> None:
+        """Before an agent starts: this is what must not get lost."""
+        self._before = self._read()
+
+    def put_back(self, iteration: int) -> PageBack:
+        before, now = self._before, self._read()
+        if now == before or not before.strip():
+            return PageBack()
+        told = []
+        if self._memory.is_log and entries_of(before) not in now:
+            self._keep(iteration, now, "changed")
+            door = Door(self._memory.root)
+            door.replace(self._memory.path, with_entries(now, before).encode("utf-8", "surrogateescape"))
+            if door.failures:
+                return PageBack(left=f"entries of {self._memory.name} were changed, and could not be put back")
+            told.append(f"entries of {self._memory.name} were changed, and put back: it is only added to")
+        if gone := self._gone(before, self._read()):
+            kept = self._keep(iteration, before, "before")
+            listed = "; ".join(one.text[:80] for one in gone[:3])
+            told.append(f"{len(gone)} of what was learned is gone from {self._memory.name} ({listed}); it was: {kept}")
+        self._before = self._read()
+        return PageBack("; ".join(told))
+
+    def _gone(self, before: str, now: str) -> list[Learning]:
+        parse = in_log if self._memory.is_log else in_notes
+        left = parse(now)
+        known = {one.text for one in left}
+        lost = [one for one in parse(before) if one.text not in known]
+        return [one for one in lost if not any(is_same(one.text, other.text) for other in left)]
+
+    def _keep(self, iteration: int, text: str, word: str) -> Path:
+        path = make_folder(self._aside, private=True) / f"{iteration:04}-{word}-{self._memory.path.name}"
+        write_bytes(path, text.encode("utf-8", "surrogateescape"), mode=0o600, durable=False)
+        return path
+
+    def _read(self) -> str:
+        try:
+            return "" if self._memory.path.is_symlink() else memory_text(self._memory, errors="surrogateescape")
+        except BadData:
+            return ""
