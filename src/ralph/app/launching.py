@@ -163,8 +163,8 @@ def _find_reviewer(prepared: Launched, env: Mapping[str, str]) -> None:
         return
     refuse_unknown_reviewers(review.reviewers, prepared.ref.root)
     if review.agent and review.agent != prepared.settings.config.agent.name:
-        probe = msgspec.structs.replace(probe(prepared), command=review.command)
-        find_agent(review.agent).find(probe, env.get("PATH", ""))
+        session = msgspec.structs.replace(probe(prepared), command=review.command)
+        find_agent(review.agent).find(session, env.get("PATH", ""))
 
 
 def probe(prepared: Launched) -> Session:
