@@ -19,7 +19,7 @@ def test_its_first_story_is_implemented_reviewed_fixed_and_approved(tmp_path: Pa
     project = tmp_path / "textkit"
     shutil.copytree(EXAMPLE, project)
     script = project / "script.yaml"
-    script.write_text(script.read_text().replace("pace: 0.1", "pace: 0"))
+    script.write_text(script.read_text().replace("pace: 0.2", "pace: 0"))
     for command in ("init -q -b main", "add -A", "commit -qm start"):
         subprocess.run(["git", *command.split()], cwd=project, check=True)
     done = ralph("run", "--json", "--trust", "-n", "4", cwd=project)
