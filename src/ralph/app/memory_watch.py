@@ -34,19 +34,23 @@ class MemoryWatch:
         if now == before or not before.strip():
             return PageBack()
         told = []
-        if self._memory.is_log and entries_of(before) not in now:
+        if self._memory.is_log and (not now.strip() or entries_of(before) not in now):
             self._keep(iteration, now, "changed")
-            door = Door(self._memory.root)
-            door.replace(self._memory.path, with_entries(now, before).encode("utf-8", "surrogateescape"))
-            if door.failures:
-                return PageBack(left=f"entries of {self._memory.name} were changed, and could not be put back")
-            told.append(f"entries of {self._memory.name} were changed, and put back: it is only added to")
+            done = "and put back" if self._write(with_entries(now, before)) else "and could not be put back"
+            told.append(f"entries of {self._memory.name} were changed, {done}: it is only added to")
         if gone := self._gone(before, self._read()):
             kept = self._keep(iteration, before, "before")
             listed = "; ".join(one.text[:80] for one in gone[:3])
             told.append(f"{len(gone)} of what was learned is gone from {self._memory.name} ({listed}); it was: {kept}")
         self._before = self._read()
         return PageBack("; ".join(told))
+
+    def _write(self, text: str) -> bool:
+        door = Door(self._memory.root)
+        if not self._memory.path.is_file() or self._memory.path.is_symlink():
+            door.remove(self._memory.path)  # a link or a pipe in its place
+        door.replace(self._memory.path, text.encode("utf-8", "surrogateescape"))
+        return not door.failures
 
     def _gone(self, before: str, now: str) -> list[Learning]:
         parse = in_log if self._memory.is_log else in_notes

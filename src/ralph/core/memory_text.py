@@ -180,6 +180,8 @@ def entries_of(text: str) -> str:
 
 def with_entries(now: str, before: str) -> str:
     """The beginning of a log as it is now, with the entries that it had before."""
+    if not now.strip():
+        return before
     new, old = _parts(now), _parts(before)
     beginning = new.head + new.curated if new.has_section or not old.has_section else old.head + old.curated
     return f"{beginning}{'' if not beginning or beginning.endswith(chr(10)) else chr(10)}{old.entries}"
