@@ -12,9 +12,9 @@ import pytest
 from ralph.app.news import News
 from ralph.app.notifying import Channel, Notifier
 from ralph.config.schema import Notify
-from ralph.core.events import IterationEnded, Paused, RunEnded, WaitStarted
+from ralph.core.events import IterationEnded, Paused, RunEnded, StorySetAside, WaitStarted
 from ralph.core.moves import Reason
-from ralph.core.plan import Mode
+from ralph.core.plan import Mode, State
 from ralph.core.verdict import Kind
 from ralph.host.signals import StopSignal
 from ralph.notify.message import Message, Moment, NotSent
@@ -59,6 +59,33 @@ def test_a_question_is_told_when_the_run_goes_on_and_else_with_its_end(tmp_path:
     run.begin(3, "US-002")
     run.journal.close()
     assert [(m.event, "US-001 asks: which?" in m.text) for m in told] == [(Moment.BLOCKED, True)]
+
+
+def test_stories_that_are_given_up_are_told_when_the_run_goes_on(tmp_path: Path) -> None:
+    news, told = News(), list[Message]()
+    run = ToldRun(tmp_path / "events.jsonl", lambda record: told.extend(news.hear(record)))
+    run.start(seen(), seen("US-002"), seen("US-003"))
+    run.say(
+        IterationEnded(
+            iteration=1,
+            story="US-001",
+            mode=Mode.IMPLEMENT,
+            kind=Kind.REJECTED,
+            headline="check 'tests' failed",
+            story_state=State.FAILED,
+        ),
+        StorySetAside("US-002", "Two", "the same error 5 times in a row"),
+    )
+    assert not told
+    run.begin(2, "US-003")
+    run.begin(3, "US-003")
+    run.say(StorySetAside("US-003", "Three", "stuck"), RunEnded(Reason.FAILED_STORIES, "3 stories have failed"))
+    run.journal.close()
+    assert [(message.event, message.reason) for message in told] == [
+        (Moment.FAILED, ""),
+        (Moment.FAILED, "failed-stories"),
+    ]
+    assert "US-001 is given up: check 'tests' failed; US-002 is set aside: the same error 5 times" in told[0].text
 
 
 def test_long_waits_and_pauses_are_told(tmp_path: Path) -> None:

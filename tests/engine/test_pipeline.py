@@ -44,11 +44,13 @@ class Harness:
     def __init__(self, tmp_path: Path, steps: Sequence[PlannedStep]) -> None:
         self.told: list[StepEnded] = []
         self.pauses: list[float] = []
+        self.reasons: list[str] = []
         self._root = tmp_path
         self._pipeline = Pipeline(steps, self.told.append, self._pause)
 
-    def _pause(self, seconds: float) -> bool:
+    def _pause(self, seconds: float, why: str) -> bool:
         self.pauses.append(seconds)
+        self.reasons.append(why)
         return False
 
     def run(self) -> Passed:
@@ -92,6 +94,7 @@ def test_a_step_is_tried_again_with_its_delay(tmp_path: Path) -> None:
     harness = Harness(tmp_path, [planned(script, max_retries=2, retry_delay=30.0)])
     assert not harness.run().failed
     assert (script.ran, harness.pauses, harness.told[0].tries) == (3, [30.0, 30.0], 3)
+    assert harness.reasons == [f"step s has failed and is tried again ({tries} of 2)" for tries in (1, 2)]
 
 
 def test_an_open_circuit_skips_the_step_until_it_is_tried_again(tmp_path: Path) -> None:
@@ -169,7 +172,8 @@ def test_an_iteration_waits_for_the_circuit_of_its_agent(tmp_path: Path) -> None
     harness.run()
     assert script.ran == 2
     assert harness.pauses == [pytest.approx(60.0, abs=5.0)]
-    assert [t.skipped for t in harness.told] == ["", "its circuit is open, for 60 s", ""]
+    assert harness.reasons == ["the circuit of step s is open"]
+    assert [t.skipped for t in harness.told] == ["", "its circuit is open", ""]
 
 
 def test_a_usage_limit_is_not_tried_again_and_no_failure_of_the_step(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from ralph.core.events import AgentEnded, IterationEnded, Judged
+from ralph.core.events import AgentEnded, AgentStarted, IterationEnded, Judged, WaitEnded, WaitStarted
 from ralph.core.evidence import How
 from ralph.core.plan import Mode
 from ralph.core.verdict import Kind
-from support.loops import CONFIG, LoopProject, Scenario, run_ralph
+from ralph.journal.reading import read
+from support.loops import CONFIG, LoopProject, Scenario, finish, run_ralph, start_ralph
+from support.processes import wait_for
 
 AGENT = {"type": "agent", "name": "run-claude"}
 COMMIT = {"type": "git-commit"}
@@ -168,3 +170,52 @@ def test_a_project_without_a_readme_is_not_accepted_past_its_step(tmp_path: Path
     (judged,) = (event for event in made.events() if isinstance(event, Judged))
     assert judged.verdict.kind is Kind.REJECTED
     assert "readme-check" in judged.verdict.headline
+
+
+def aged(made: LoopProject, seconds: float) -> None:
+    """Let everything in the journals have happened so much earlier."""
+    for path in made.journals():
+        records = [json.loads(line) for line in path.read_text().splitlines()]
+        path.write_text("".join(json.dumps(record | {"t": record["t"] - seconds}) + "\n" for record in records))
+
+
+def test_the_rate_holds_for_every_agent_of_an_iteration(tmp_path: Path) -> None:
+    steps = [AGENT, {"type": "agent", "name": "polish"}, COMMIT]
+    made = project(tmp_path, [AGENT, COMMIT], stories=2)
+    assert run_ralph(made, "run", "--plain", "-n", "1").code == 1
+    aged(made, 3596)
+    made.write(".ralph/configs/default.json", json.dumps({"name": "default", "steps": steps}))
+    done = run_ralph(made, "run", "--plain", "-r", "2")
+    assert done.code == 0, done.out
+    assert "⏸ 2 agent starts in the last hour, and the cap is 2: waiting until " in done.out
+    records = [record for path in made.journals()[1:] for record in read(path)]
+    starts = [(record.event.step, record.t) for record in records if isinstance(record.event, AgentStarted)]
+    (waited,) = (record for record in records if isinstance(record.event, WaitStarted))
+    assert [step for step, _ in starts] == ["run-claude", "polish"]
+    assert starts[0][1] < waited.t < waited.event.until <= starts[1][1] < starts[0][1] + 60
+    assert "0 of them different" in run_ralph(made, "replay").out
+
+
+def test_a_wait_for_the_rate_in_an_iteration_is_not_begun_when_the_run_would_not_see_its_end(tmp_path: Path) -> None:
+    steps = [AGENT | {"max_retries": 3, "retry_delay": "0.2s"}, COMMIT]
+    made = project(tmp_path, steps, "[{crash: 1}]")
+    done = run_ralph(made, "run", "--plain", "-r", "2", "--max-time", "1m")
+    assert (done.code, done.out.count("⏸")) == (1, 2)
+    assert "⏸ step run-claude has failed and is tried again (1 of 3): waiting until" in done.out
+    assert "stopped: time-cap (2 agent starts in the last hour" in done.out
+    assert sum(isinstance(event, AgentStarted) for event in made.events()) == 2
+    waits = [type(event) for event in made.events() if isinstance(event, WaitStarted | WaitEnded)]
+    assert waits == [WaitStarted, WaitEnded] * 2, "before each try, and no third time"
+
+
+def test_a_wait_within_an_iteration_ends_with_the_run(tmp_path: Path) -> None:
+    steps = [AGENT | {"circuit_breaker": {"threshold": 1, "reset_after": "1h"}}, COMMIT]
+    made = project(tmp_path, steps, "[{crash: {code: 3, message: no such flag}}]")
+    running = start_ralph(made)
+    wait_for(lambda: any(isinstance(event, WaitStarted) for event in made.events()))
+    running.terminate()
+    done = finish(running)
+    assert done.code == 143
+    assert "✗ crashed US-001: the agent ended with exit code 3: no such flag" in done.out
+    assert "⏸ the circuit of step run-claude is open: waiting until " in done.out
+    assert [event.kind for event in ended(made)] == [Kind.CRASHED, Kind.INTERRUPTED]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 from ralph.app.advice import ADVICE
-from ralph.core.events import IterationEnded, IterationStarted, Paused, Record, RunEnded, WaitStarted
+from ralph.core.events import IterationEnded, IterationStarted, Paused, Record, RunEnded, StorySetAside, WaitStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason
+from ralph.core.plan import State
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState
@@ -24,6 +26,7 @@ class News:
     def __init__(self) -> None:
         self._state = RunState()
         self._questions: list[str] = []
+        self._given_up: list[str] = []
 
     def hear(self, record: Record) -> list[Message]:
         self._state.add(record)
@@ -31,8 +34,12 @@ class News:
         match event:
             case IterationEnded(kind=Kind.BLOCKED, story=story, question=question):
                 self._questions.append(f"{story} asks: {question}")
-            case IterationStarted() if self._questions:  # it goes on; else the end of the run says it
-                return [self._message(Moment.BLOCKED, "a story waits for an answer", "; ".join(self._asked()), at)]
+            case IterationEnded(story_state=State.FAILED, story=story, headline=headline):
+                self._given_up.append(f"{story} is given up: {headline}")
+            case StorySetAside(story=story, why=why):
+                self._given_up.append(f"{story} is set aside: {why}")
+            case IterationStarted():  # it goes on; else the end of the run says it
+                return [*self._of_stories(at)]
             case WaitStarted(until=until, why=why) if until - at >= _LONG:
                 clock = time.strftime("%H:%M", time.localtime(until))
                 return [self._message(Moment.LIMIT, f"waits until {clock}", why, at)]
@@ -48,9 +55,17 @@ class News:
             return None
         return self._message(Moment.FAILED, "broke off", why, at, code=ExitCode.UNFINISHED)
 
-    def _asked(self) -> list[str]:
-        asked, self._questions = self._questions, []
-        return asked
+    def _of_stories(self, at: float) -> Iterator[Message]:
+        if asked := self._questions:
+            self._questions = []
+            yield self._message(Moment.BLOCKED, "a story waits for an answer", "; ".join(asked), at)
+        if given_up := self._given_up:
+            self._given_up = []
+            text = (
+                "; ".join(given_up)
+                + "\nThe run goes on with the others. Next: `ralph task reopen ID`, when it can go better"
+            )
+            yield self._message(Moment.FAILED, "a story has failed", text, at)
 
     def _ended(self, reason: Reason, detail: str, at: float) -> Message:
         news = ADVICE[reason]

@@ -46,6 +46,7 @@ from ralph.core.suspicion import Suspicion, Tamper
 from ralph.engine.agent_run import AgentRunner, Patience
 from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.pipeline import Pipeline
+from ralph.engine.waiting import wait
 from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time, transport, usage
 from ralph.host.places import workspace_state
 from ralph.host.repo import Repo
@@ -197,8 +198,14 @@ def make_ground(
 
     till = open_till(spec.run, ref, spec.repo, config, journal, runner, env, clock)
 
+    def pause(seconds: float, why: str) -> bool:
+        left = time_left()
+        if left is not None and left < seconds:  # then the run is over, and the step is not tried again
+            return wait(journal, stop, clock, clock() + max(left, 0), why) or True
+        return wait(journal, stop, clock, clock() + seconds, why) if seconds > 0 else stop.requested
+
     def pipeline(planned: tuple[Any, ...]) -> Pipeline:
-        return Pipeline(planned, journal.write, stop.wait, lambda: stop.requested)
+        return Pipeline(planned, journal.write, pause, lambda: stop.requested)
 
     def needs_setup() -> bool:
         return bool(steps.markers) and not all(marker.exists() for marker in steps.markers)
@@ -275,6 +282,7 @@ def make_ground(
         clock=clock,
         limits=limits_of(config, once=spec.once),
         guards=GUARDS,
+        at_each_start=(rate.guard,),
         work_steps=pipeline(steps.work),
         setup_steps=pipeline(steps.setup) if steps.setup else None,
         setup_markers=steps.markers,

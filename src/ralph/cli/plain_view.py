@@ -66,7 +66,7 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
             return f"{head} {event.mode.value} {story}{one_line(event.title, 70)}{again}"
         case AgentSaid(event=said):
             return _said(said, verbose)
-        case StepEnded(ok=False) if event.kind != "agent" or event.skipped:
+        case StepEnded(ok=False) if event.kind != "agent":  # an agent is waited for, and what came of it is told
             return f"  step {one_line(event.step, 60)}: {one_line(event.skipped or event.detail or 'failed', 200)}"
         case CheckEnded(result=result):
             word = (

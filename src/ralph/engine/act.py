@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,13 @@ from ralph.engine.pipeline import Passed
 from ralph.engine.protect import protect, protect_again
 
 
-def act(ground: Ground, attempt: Attempt, feedback: str) -> tuple[Evidence, Inspection, bool]:
-    """The evidence, the tree, and whether the steps ask for a commit."""
+def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str]) -> tuple[Evidence, Inspection, bool]:
+    """The evidence, the tree, and whether the steps ask for a commit. `admit`: why no further agent may start."""
     ran: list[tuple[Ended, Outcome]] = []
 
     def run_agent(config: dict[str, Any], deadline: float | None) -> tuple[Ended, Outcome]:
+        if ran and (why := admit()):  # the first one was just decided; what it has done is judged without the next
+            return Ended(How.NOT_RUN, detail=why), Outcome(trouble=Trouble.LIMIT, detail=why)
         session = ground.make_session(attempt, config, feedback)
         own = config.get("timeout")  # a third-party step may hand on anything
         longest = own if isinstance(own, int | float) else ground.patience.total

@@ -32,7 +32,7 @@ def decide(
         return _when_finished(history)
     for guard in guards:
         if move := guard(history, limits, now):
-            return _within_time(move, history, limits)
+            return within_time(move, history, limits)
     if needs_setup and not history.setup_done:
         if limits.max_attempts and history.setup_failures >= limits.max_attempts:
             return Stop(Reason.NO_PROGRESS, f"setting up has failed {history.setup_failures} times")
@@ -48,7 +48,7 @@ def decide(
     return _when_nothing_is_ready(plan, history, too_dear)
 
 
-def _within_time(move: Stop | Wait, history: History, limits: Limits) -> Stop | Wait:
+def within_time(move: Stop | Wait, history: History, limits: Limits) -> Stop | Wait:
     """A wait that the run would not live to see the end of helps nobody."""
     if isinstance(move, Wait) and limits.max_time and move.until >= history.started + limits.max_time:
         return Stop(Reason.TIME_CAP, f"{move.why}, and the time of the run would be over before that is")

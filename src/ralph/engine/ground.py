@@ -202,6 +202,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     """Asks whoever is at the terminal whether to wait, and for what and until when. None: nobody is there."""
     limits: Limits
     guards: tuple[Guard, ...]
+    at_each_start: tuple[Guard, ...] = ()
+    """Those that are asked again before each further agent of an iteration."""
     work_steps: Pipeline
     setup_steps: Pipeline | None
     setup_markers: tuple[Path, ...]

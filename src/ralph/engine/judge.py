@@ -18,6 +18,7 @@ from ralph.core.findings import NO_LEDGER, answer, rejects_all
 from ralph.core.fingerprint import fingerprint
 from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State
 from ralph.core.suspicion import Tamper
+from ralph.core.text import one_line
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge_review import conclude, objections, review_given
 
@@ -142,6 +143,12 @@ def _ending(ended: Ended) -> str:
             return f"ended with {f'signal {ended.signal}' if ended.signal else f'exit code {ended.code}'}"
 
 
+def _last_words(ended: Ended) -> str:
+    """What it wrote to stderr at last. How one was stopped is said already."""
+    lines = [line for line in ended.detail.splitlines() if line.strip()] if ended.how is not How.STOPPED else []
+    return f": {one_line(lines[-1].strip(), 200)}" if lines else ""
+
+
 def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], notices: list[str]) -> Verdict:
     outcome, ended = evidence.outcome, evidence.ended
     if evidence.question:
@@ -163,7 +170,7 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
         return _refused(Kind.TIMED_OUT, [what, *missing], evidence, notices)
     spent = [f"the agent used up what it may spend: {outcome.detail}"] if outcome.trouble is Trouble.BUDGET else []
     if not ended.well and not spent:
-        return _refused(Kind.CRASHED, [f"the agent {_ending(ended)}", *missing], evidence, notices)
+        return _refused(Kind.CRASHED, [f"the agent {_ending(ended)}{_last_words(ended)}", *missing], evidence, notices)
     is_sound = evidence.changed and evidence.checks and not _failing(evidence) and not evidence.repository_trouble
     if is_sound and not _claimed(evidence) and evidence.mode is not Mode.REVIEW:
         reasons = (*spent, "the work is sound but not said to be done")

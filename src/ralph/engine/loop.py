@@ -17,24 +17,20 @@ from ralph.core.events import (
     Resumed,
     RunEnded,
     StorySetAside,
-    WaitEnded,
-    WaitStarted,
 )
 from ralph.core.history import History, fold
 from ralph.core.moves import Move, Prove, Reason, SetAside, Stop, Wait, Work
 from ralph.core.plan import State
 from ralph.core.ports import Reading
 from ralph.engine.act import act
-from ralph.engine.decide import decide
+from ralph.engine.decide import decide, within_time
 from ralph.engine.ground import Ground
 from ralph.engine.judge import judge
 from ralph.engine.prepare import prepare
 from ralph.engine.seen import Seen
 from ralph.engine.settle import settle
+from ralph.engine.waiting import LOOK, wait
 from ralph.host.repo import RepositoryReplaced
-
-_LOOK = 0.2
-"""Seconds between looks during a wait: at the wall clock, a laptop may have slept; and at what people want."""
 
 
 class Loop:
@@ -112,11 +108,24 @@ class Loop:
         ground = self._ground
         self._before = reading
         attempt = prepare(ground, work, reading, self._history.number + 1, self._history.free.get(work.story, 0))
-        evidence, inspection, wants_commit = act(ground, attempt, self._history.feedback.get(work.story, ""))
+        feedback = self._history.feedback.get(work.story, "")
+        evidence, inspection, wants_commit = act(ground, attempt, feedback, self._admit)
         verdict = judge(evidence)
         ground.journal.write(Judged(attempt.number, evidence, verdict))
         settle(ground, attempt, evidence, verdict, inspection, commit=ground.commits or wants_commit)
         self._before = None
+
+    def _admit(self) -> str:
+        """Before one more agent starts in the same iteration: the rate holds there, too. Why it may not, or nothing."""
+        ground = self._ground
+        for guard in ground.at_each_start:
+            while move := guard(self._history, ground.limits, ground.clock()):
+                move = within_time(move, self._history, ground.limits)
+                if isinstance(move, Stop):
+                    return move.detail
+                if wait(ground.journal, ground.stop, ground.clock, move.until, move.why):
+                    return "the run is to stop"
+        return ""
 
     def _put_plan_back(self) -> str:
         """The iteration stays open; but what the agent wrote into the plan must not pass for a person's."""
@@ -131,16 +140,12 @@ class Loop:
             self._ground.check.baseline(reading.plan, self._ground.tree.tree())
             self._has_baseline = True
 
-    def _wait(self, wait: Wait) -> None:
+    def _wait(self, move: Wait) -> None:
         ground = self._ground
-        if wait.ask and ground.ask is not None:
-            ground.journal.write(LimitAnswered(ground.ask(wait.why, wait.until)))
+        if move.ask and ground.ask is not None:
+            ground.journal.write(LimitAnswered(ground.ask(move.why, move.until)))
             return
-        ground.journal.write(WaitStarted(wait.until, wait.why))
-        while (left := wait.until - ground.clock()) > 0 and not ground.wish().is_any:
-            if ground.stop.wait(min(left, _LOOK)):
-                break
-        ground.journal.write(WaitEnded())
+        wait(ground.journal, ground.stop, ground.clock, move.until, move.why, lambda: ground.wish().is_any)
 
     def _rest(self) -> None:
         """While a person has the run paused. The plan is read after this: it may be edited meanwhile."""
@@ -150,7 +155,7 @@ class Loop:
         ground.journal.write(Paused())
         begun = ground.clock()
         while ground.wish().is_pause:
-            if ground.stop.wait(_LOOK):
+            if ground.stop.wait(LOOK):
                 return
         if not ground.wish().stop:
             ground.journal.write(Resumed(round(max(ground.clock() - begun, 0), 3)))

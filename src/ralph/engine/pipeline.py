@@ -14,9 +14,10 @@ from ralph.core.errors import RalphError
 from ralph.core.events import StepEnded
 from ralph.core.evidence import CheckResult
 from ralph.core.ports import Step, StepContext, StepReport
+from ralph.core.text import one_line
 
-Pause = Callable[[float], bool]
-"""Waits so many seconds; true: somebody wants the run to stop."""
+Pause = Callable[[float, str], bool]
+"""Waits so many seconds, and says why; true: somebody wants the run to stop."""
 
 
 class PlannedStep(Struct, frozen=True):
@@ -80,18 +81,18 @@ class Pipeline:
         circuit = self._circuits.get(number)
         if circuit and circuit.position(begun) is Position.OPEN:
             skipped = StepReport(False, "skipped: its circuit is open")
-            wait = circuit.left(begun) if planned.kind == "agent" else 0.0
-            why = f"its circuit is open, for {wait:.0f} s" if wait else "its circuit is open"
-            self._tell(_ended(planned, iteration, skipped, begun, 0, why))
+            self._tell(_ended(planned, iteration, skipped, begun, 0, "its circuit is open"))
             # Without its agent an iteration is worth nothing, and would only use up an attempt.
-            if not wait or self._pause(wait):
+            why = f"the circuit of step {one_line(planned.name, 60)} is open"
+            if planned.kind != "agent" or self._pause(circuit.left(begun), why):
                 return skipped
         tries = 0
         while True:
             tries += 1
             report = _execute(planned, make_context(planned.timeout))
             is_last = report.ok or tries > planned.max_retries or not report.may_retry
-            if is_last or self._pause(planned.retry_delay):
+            why = f"step {one_line(planned.name, 60)} has failed and is tried again ({tries} of {planned.max_retries})"
+            if is_last or self._pause(planned.retry_delay, why):
                 break
         if circuit and report.may_retry:
             self._circuits[number] = circuit.after(report.ok, time.monotonic())
