@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph.core.events import IterationEnded, RunStarted
-from ralph.core.history import History, fold
+from ralph.core.history import History, fold, to_be_told
 from ralph.core.plan import Mode
 from ralph.core.verdict import Kind
 
@@ -35,9 +35,17 @@ def test_the_last_attempt_is_the_one_that_is_told(kind: Kind) -> None:
     assert history.feedback == {"US-001": "another one failed"}
 
 
-def test_a_story_that_is_done_needs_no_telling() -> None:
+def test_what_was_put_back_as_a_story_was_done_is_told_to_the_next_session_whatever_it_is_about() -> None:
     history = after(ended(Kind.REJECTED, "a test failed"), ended(Kind.ACCEPTED, "a notice", completes=True))
-    assert history.feedback == {}
+    assert to_be_told(history.feedback, "US-001") == to_be_told(history.feedback, "US-002") == "a notice"
+    assert to_be_told(after(ended(Kind.LIMIT), history=history).feedback, "US-002") == "a notice", (
+        "nobody has heard it yet"
+    )
+    assert to_be_told(after(ended(Kind.REJECTED, "why"), history=history).feedback, "US-002") == ""
+
+
+def test_a_story_that_is_done_needs_no_telling() -> None:
+    assert after(ended(Kind.REJECTED, "a test failed"), ended(Kind.ACCEPTED, completes=True)).feedback == {}
 
 
 def test_an_interrupted_attempt_is_told_when_there_is_nothing_else_to_tell() -> None:

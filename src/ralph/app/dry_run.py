@@ -21,7 +21,7 @@ from ralph.app.wiring import GUARDS, RunSpec, session_for
 from ralph.app.workspace import plan_state, store_for
 from ralph.checks.choosing import choose
 from ralph.core.errors import SetupError
-from ralph.core.history import History
+from ralph.core.history import History, to_be_told
 from ralph.core.moves import Move, Stop, Wait, Work
 from ralph.core.plan import Mode
 from ralph.core.ports import Session
@@ -89,7 +89,7 @@ def session_of(prepared: Launched, move: Work, step: Mapping[str, object], env: 
     spec = RunSpec(run="dry-run", ref=prepared.ref, settings=prepared.settings, repo=_no_repo(prepared))
     request = WorkspaceDesk(prepared.ref.root, prepared.ref.folder).request
     notes = tuple(note.text for _, note in notes_for(plan_state(prepared.ref, env), move.story))
-    last = feedback(prepared.ref, env).get(move.story, "")
+    last = to_be_told(feedback(prepared.ref, env), move.story)
     matter = _matter(prepared, attempt, env) if move.mode is Mode.REVIEW else None
     return session_for(spec, attempt, step, last, request, env, notes, matter)
 

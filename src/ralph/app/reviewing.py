@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
+
 from ralph.core.errors import BadData, UsageError
-from ralph.core.events import Record, RunStarted
-from ralph.core.plan import Story
+from ralph.core.events import IterationStarted, Record, RunStarted
+from ralph.core.plan import Mode, Story
 from ralph.core.ports import PlanRef
 from ralph.core.trail import Span, Trail, Trails, follow
 from ralph.host.files import read_bytes
-from ralph.host.git import git, head_of_output
+from ralph.host.git import ask, git, head_of_output
 from ralph.host.repo import Repo
 from ralph.host.trees import changes
 from ralph.journal.reading import read
@@ -38,37 +40,57 @@ class Reviewing:
         self._is_ours = is_ours
         self._trails = Trails()
         self._run = ""
+        self._past: dict[str, Trail] | None = None
+        self._recalled: set[str] = set()
 
     def listen(self, record: Record) -> None:
-        if isinstance(record.event, RunStarted):
-            self._run = record.event.run
-        self._trails = follow(self._trails, record.event)
+        event = record.event
+        if isinstance(event, RunStarted):
+            self._run = event.run
+        if isinstance(event, IterationStarted) and (event.mode is not Mode.IMPLEMENT or event.attempt > 1):
+            self._recall(event.story)
+        self._trails = follow(self._trails, event)
 
     def spans(self, story: str) -> list[tuple[str, str]]:
         """Of each stretch of commits that was kept for a story that is not done yet: the one before it, its last."""
-        trail = self._trails.stories.get(story) or self._earlier(story) or Trail()
-        return [(span.base, span.commit) for span in trail.spans]
+        return [(span.base, span.commit) for span in self._there(self._trail(story).spans)]
 
     def matter(self, story: Story | None, reviewer: str) -> Matter:
         if story is None:
             return Matter()
-        trail = self._trails.stories.get(story.id) or self._earlier(story.id) or Trail()
-        stat, diff = self._diff(trail.spans)
+        trail = self._trail(story.id)
+        spans = self._there(trail.spans)
+        stat, diff = self._diff(spans)
         return Matter(
             stat=stat,
             diff=diff,
-            ranges=tuple(f"{self._base(span)}..{span.commit}" for span in trail.spans if span.commit),
+            ranges=tuple(f"{self._base(span)}..{span.commit}" for span in spans),
+            is_whole=len(spans) == len(trail.spans),
             checks=trail.checks,
             doubts=tuple(str(doubt) for doubt in trail.doubts),
             lens=lens(reviewer, self._ref.root),
         )
 
-    def _earlier(self, story: str) -> Trail | None:
-        """From the newest earlier run of this plan that kept something for the story."""
-        for run in reversed(list_runs(self._state)[-_MOST_RUNS:]):
+    def _trail(self, story: str) -> Trail:
+        self._recall(story)
+        return self._trails.stories.get(story) or Trail()
+
+    def _recall(self, story: str) -> None:
+        """What earlier runs kept for a story is where this one goes on."""
+        if story in self._recalled or story in self._trails.stories:
+            return
+        self._recalled.add(story)
+        if self._past is None:
+            self._past = self._earlier()
+        if found := self._past.get(story):
+            self._trails = msgspec.structs.replace(self._trails, stories=self._trails.stories | {story: found})
+
+    def _earlier(self) -> dict[str, Trail]:
+        """Of the earlier runs of this plan, one after the other: a story may have waited through several."""
+        trails = Trails()
+        for run in list_runs(self._state)[-_MOST_RUNS:]:
             if run == self._run:
                 continue
-            trails = Trails()
             try:
                 for record in read(journal_path(self._state, run)):
                     if isinstance(record.event, RunStarted) and record.event.plan != str(self._ref.path):
@@ -76,15 +98,19 @@ class Reviewing:
                     trails = follow(trails, record.event)
             except BadData:
                 continue
-            if found := trails.stories.get(story):
-                return found
-        return None
+        return trails.stories
 
-    def _diff(self, spans: tuple[Span, ...]) -> tuple[str, str]:
-        kept = [span for span in spans if span.commit]
-        stats = "".join(self._git(span, _MOST_STAT, "--stat=120", "--stat-count=60") for span in kept)
+    def _there(self, spans: tuple[Span, ...]) -> list[Span]:
+        """Those that git still has: a person may have rewritten history between two runs."""
+        return [span for span in spans if span.commit and all(map(self._has, filter(None, (span.base, span.commit))))]
+
+    def _has(self, name: str) -> bool:
+        return ask(self._repo, "cat-file", "-e", f"{name}^{{tree}}").code == 0
+
+    def _diff(self, spans: list[Span]) -> tuple[str, str]:
+        stats = "".join(self._git(span, _MOST_STAT, "--stat=120", "--stat-count=60") for span in spans)
         diffs = ""
-        for span in kept:
+        for span in spans:
             if len(diffs) <= _MOST_DIFF:
                 diffs += self._git(span, _MOST_DIFF + 1, "-M")
         return stats[:_MOST_STAT].rstrip(), _bounded(diffs)
@@ -92,12 +118,13 @@ class Reviewing:
     def _git(self, span: Span, limit: int, *options: str) -> str:
         base = self._base(span)
         found = changes(self._repo, base, span.commit)
-        paths = [change.raw for change in found if not self._is_ours(change.path)][:_MOST_FILES]
+        paths = [change.raw for change in found if not self._is_ours(change.path)]
         if not paths:
             return ""
+        left = f"… and {len(paths) - _MOST_FILES} more files\n" if len(paths) > _MOST_FILES else ""
         argv = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", *options, base, span.commit)
-        out, _ = head_of_output(self._repo, *argv, "--", *paths, limit=limit)
-        return out.decode("utf-8", "replace")
+        out, _ = head_of_output(self._repo, *argv, "--", *paths[:_MOST_FILES], limit=limit)
+        return out.decode("utf-8", "replace") + left
 
     def _base(self, span: Span) -> str:
         """Before the first commit of all there is the empty tree."""

@@ -106,6 +106,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """What it says that later sessions should know. Nothing is judged by it."""
     review: bool = False
     """Acceptance means: on to review."""
+    has_review_fields: bool = False
+    """The plan's format has them: what an agent writes there is held to the table of transitions."""
     review_cap: int = 5
     on_cap: OnCap = OnCap.APPROVE
     on_stalemate: OnCap = OnCap.HUMAN

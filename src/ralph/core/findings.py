@@ -16,6 +16,8 @@ from msgspec import Struct
 from ralph.core.fingerprint import fingerprint
 
 _MOST_ENTRIES = 200
+_MOST_POINTS = 50
+_LONGEST_POINT = 2000
 
 
 class Fate(StrEnum):
@@ -181,7 +183,7 @@ def findings_in(text: str) -> tuple[Finding, ...]:
         elif points and line.strip():
             points[-1].append(line.strip())
     texts = [" ".join(point).strip() for point in points] or ([text.strip()] if text.strip() else [])
-    return tuple(_from_text(each) for each in texts if each)
+    return tuple(_from_text(each[:_LONGEST_POINT]) for each in texts[:_MOST_POINTS] if each)
 
 
 def _from_text(text: str) -> Finding:

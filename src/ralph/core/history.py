@@ -34,6 +34,7 @@ from ralph.core.streak import Streak
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 
+EVERYBODY = "*"
 _HOUR = 3600.0
 _AT_ONCE = 1.0
 """Seconds. An agent that has died by then has not begun to work."""
@@ -99,7 +100,7 @@ class History(Struct, frozen=True):
     free: dict[str, int] = {}
     """Sessions of a story that cost no attempt: a limit, a broken connection."""
     feedback: dict[str, str] = {}
-    """Why the last attempt at a story was not accepted."""
+    """Why the last attempt at a story was not accepted; under `EVERYBODY`, what the next session hears in any case."""
     setup_done: bool = False
     setup_failures: int = 0
     proved: bool | None = None
@@ -107,6 +108,11 @@ class History(Struct, frozen=True):
     """What is spent, for the budgets."""
     bench: Bench = Bench()
     """Who has to rest, where there is somebody else."""
+
+
+def to_be_told(feedback: dict[str, str], story: str) -> str:
+    """What the next session at a story has to know of those before it."""
+    return "\n".join(filter(None, (feedback.get(story, ""), feedback.get(EVERYBODY, ""))))
 
 
 def fold(history: History, event: AnyEvent, t: float) -> History:
@@ -241,10 +247,12 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
 
 def _feedback(history: History, event: IterationEnded) -> dict[str, str]:
     feedback = dict(history.feedback)
+    if event.kind.uses_attempt:
+        feedback.pop(EVERYBODY, None)
     if event.kind.uses_attempt or event.story not in feedback:  # a limit in between does not make a rejection unsaid
         feedback.pop(event.story, None)
-        if event.feedback and not event.completes:
-            feedback[event.story] = event.feedback
+        if event.feedback:  # nobody comes back to a story that is done: the next session hears it, whatever it is about
+            feedback[EVERYBODY if event.completes else event.story] = event.feedback
     return feedback
 
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from ralph.core.events import AnyEvent, IterationEnded, IterationStarted, Judged
+from ralph.core.events import AnyEvent, IterationEnded, IterationStarted, Judged, Settling
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Mode
 from ralph.core.suspicion import Suspicion
 
 
 class Span(Struct, frozen=True):
-    """From the commit before an iteration to the one it ended with. Empty: there was none."""
+    """From the commit before an iteration to the one it ended with. Empty: there was none.
+
+    Where nothing is committed, the trees before and after it.
+    """
 
     base: str
     commit: str
@@ -32,6 +35,8 @@ class Trails(Struct, frozen=True):
     stories: dict[str, Trail] = {}
     started: IterationStarted | None = None
     judged: Judged | None = None
+    tree: str = ""
+    """As the iteration left it."""
 
 
 def follow(trails: Trails, event: AnyEvent) -> Trails:
@@ -40,6 +45,8 @@ def follow(trails: Trails, event: AnyEvent) -> Trails:
             return Trails(trails.stories, event)
         case Judged():
             return Trails(trails.stories, trails.started, event)
+        case Settling():
+            return msgspec.structs.replace(trails, tree=event.tree)
         case IterationEnded():
             return Trails(_after(trails, event))
         case _:
@@ -56,12 +63,16 @@ def _after(trails: Trails, ended: IterationEnded) -> dict[str, Trail]:
         return trails.stories
     known = trails.stories.get(ended.story, Trail())
     span = Span(str(started.checkpoint.get("head") or ""), ended.commit)
+    if not ended.commit and started.checkpoint.get("tree"):
+        span = Span(str(started.checkpoint["tree"]), trails.tree)
     doubts = dict.fromkeys((*known.doubts, *judged.evidence.suspicions))
     return others | {ended.story: Trail(_joined(known.spans, span), judged.evidence.checks, tuple(doubts))}
 
 
 def _joined(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:
     """What follows right after the last one belongs to it."""
+    if span.base == span.commit:  # nothing was changed
+        return spans
     if spans and spans[-1].commit and spans[-1].commit == span.base and span.commit:
         return (*spans[:-1], msgspec.structs.replace(spans[-1], commit=span.commit))
     return (*spans, span)

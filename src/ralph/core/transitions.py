@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from ralph.core.delta import Delta, delta
 from ralph.core.errors import IllegalChange
 from ralph.core.plan import NO_REVIEW, Mode, Plan, ReviewStatus, State, Story
 
@@ -79,20 +80,18 @@ def broken_invariants(plan: Plan, review_cap: int) -> list[Violation]:
 
 def illegal_transitions(before: Plan, after: Plan, mode: Mode) -> list[Violation]:
     """What an agent changed in one iteration that its mode does not allow."""
-    old_by_id = {story.id: story for story in before.stories}
-    new_by_id = {story.id: story for story in after.stories}
+    return illegal_edits(delta(before, after), mode)
+
+
+def illegal_edits(made: Delta, mode: Mode) -> list[Violation]:
+    """The same, of the difference alone."""
     found = [
-        Violation(story.id, "story", "present", "removed", "stories are never removed; split them or leave them")
-        for story in before.stories
-        if story.id not in new_by_id
+        Violation(story, "story", "present", "removed", "stories are never removed; split them or leave them")
+        for story in made.removed
     ]
-    changed: list[tuple[Story, Story]] = []
-    for story in after.stories:
-        old = old_by_id.get(story.id)
-        if old is None:
-            found += _new_story(story)
-        elif _review_fields(old) != _review_fields(story):
-            changed.append((old, story))
+    for added in made.added:
+        found += _new_story(added.story, mode)
+    changed = [(each.old, each.new) for each in made.edited if _review_fields(each.old) != _review_fields(each.new)]
     rules = {Mode.REVIEW: _review, Mode.FIX: _fix}.get(mode, _implement)
     return found + list(rules(changed))
 
@@ -101,8 +100,12 @@ def _review_fields(story: Story) -> tuple[object, ...]:
     return story.is_done, story.review.status, story.review.count, story.review.feedback
 
 
-def _new_story(story: Story) -> list[Violation]:
+def _new_story(story: Story, mode: Mode) -> list[Violation]:
     found = []
+    if mode is Mode.REVIEW:
+        found.append(
+            Violation(story.id, "story", "absent", "added", "a review adds no story; what is missing is a finding")
+        )
     if story.is_done:
         found.append(Violation(story.id, "passes", "(new)", "true", "a new story starts with passes false"))
     if story.review != NO_REVIEW:

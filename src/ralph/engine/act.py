@@ -140,6 +140,7 @@ def _evidence(
         reviewers=ground.reviewers,
         replies=request.replies if attempt.mode is Mode.FIX else (),
         learned=request.learned,
+        has_review_fields=attempt.reading.plan.reviewed,
         review_cap=ground.review_cap,
         on_cap=ground.on_cap,
         on_stalemate=ground.on_stalemate,

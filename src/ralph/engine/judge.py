@@ -16,11 +16,20 @@ from ralph.core.delta import Edited
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.findings import NO_LEDGER, answer, rejects_all
 from ralph.core.fingerprint import fingerprint
-from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State
+from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State, Story
 from ralph.core.suspicion import Tamper
 from ralph.core.text import one_line
+from ralph.core.transitions import illegal_edits
 from ralph.core.verdict import Kind, Verdict
-from ralph.engine.judge_review import conclude, objections, review_given
+from ralph.engine.judge_review import (
+    conclude,
+    meddling,
+    objections,
+    put_right,
+    put_right_of_review,
+    review_given,
+    rewritten,
+)
 
 _MOST_DOUBTS = 10
 _WAY_OUT = "leave them as they are; where the story cannot be done without that change, ask, and a person decides"
@@ -190,6 +199,9 @@ def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
         return [], [f"the plan could not be read and was put back as it was: {evidence.plan_problem}"]
     changes: list[Change] = []
     notices = [evidence.outcome.note] if evidence.outcome.note else []
+    illegal = illegal_edits(evidence.delta, evidence.mode) if evidence.review and evidence.has_review_fields else []
+    notices += [put_right(each) for each in illegal]
+    told = {each.story for each in illegal}
     if evidence.outcome.promised and evidence.promises_all and evidence.open_after:
         left = f"{evidence.open_after} other stor{'y is' if evidence.open_after == 1 else 'ies are'} not"
         notices.append(f"the agent promised that everything is complete, but {left}: the loop goes on")
@@ -197,27 +209,31 @@ def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
         legal = {n: getattr(edited.new, n) for n in _FREE_TO_EDIT if getattr(edited.new, n) != getattr(edited.old, n)}
         if legal:
             changes.append(SetFields(edited.new.id, legal))
-        notices += _illegal_edits(edited, evidence)
+        notices += _illegal_edits(edited, evidence, is_told=edited.new.id in told)
     for added in evidence.delta.added:
         story = added.story
-        if story.state is not State.TODO or story.review != NO_REVIEW:
-            notices.append(f"new story {story.id} was marked {story.state.value}; new stories start open")
-            continue
-        changes.append(AddStory(story, added.after))
-    notices += [f"story {story} was removed and put back" for story in evidence.delta.removed]
+        if story.state is State.TODO and story.review == NO_REVIEW:
+            changes.append(AddStory(story, added.after))
+        elif story.id not in told:
+            notices.append(f"new story {story.id} was marked {_mark(story)}; new stories start open")
+    notices += [f"story {story} was removed and put back" for story in evidence.delta.removed if story not in told]
     if evidence.delta.checks_changed:
         notices.append("the plan's check commands were changed and put back")
     return changes, notices
 
 
-def _illegal_edits(edited: Edited, evidence: Evidence) -> Iterator[str]:
+def _illegal_edits(edited: Edited, evidence: Evidence, *, is_told: bool) -> Iterator[str]:
     old, new = edited.old, edited.new
     own = evidence.story is not None and new.id == evidence.story.id
-    if (new.state, new.review) != (old.state, old.review) and not own:
-        yield f"story {new.id} was marked {new.state.value} and put back to {old.state.value}: one story per iteration"
-    for name in ("title", "description", "criteria", "depends_on", "verify"):
-        if getattr(new, name) != getattr(old, name):
-            yield f"{name.replace('_', ' ')} of story {new.id} was changed and put back"
+    if (new.state, new.review) != (old.state, old.review) and not own and not is_told:
+        yield f"story {new.id} was marked {_mark(new)} and put back to {_mark(old)}: one story per iteration"
+    for name in rewritten(edited):
+        yield f"{name} of story {new.id} was changed and put back"
+
+
+def _mark(story: Story) -> str:
+    """How a story is marked: by its review, where it has one."""
+    return story.review.status.value if story.review.status and not story.is_done else story.state.value
 
 
 def judge_review(evidence: Evidence) -> Verdict:
@@ -226,9 +242,11 @@ def judge_review(evidence: Evidence) -> Verdict:
     if story is None or (evidence.delta is None and evidence.answer is None):
         return _refused(Kind.REJECTED, [f"the plan could not be read: {evidence.plan_problem}"], evidence, [])
     given = review_given(evidence, story)
+    notices = [*evidence.notices, *put_right_of_review(evidence, story)]
     if given is None:
-        return _by_cause(evidence, ["the review came to no verdict"], [], [])
+        return _by_cause(evidence, [*meddling(evidence, story), "the review came to no verdict"], [], notices)
     failing = [_describe(check) for check in _failing(evidence)]
     if wrong := list(objections(evidence, story, given, failing)):
-        return _refused(Kind.REJECTED, wrong, evidence, [])
-    return conclude(evidence, story, given, failing)
+        return _refused(Kind.REJECTED, wrong, evidence, notices)
+    verdict = conclude(evidence, story, given, failing)
+    return msgspec.structs.replace(verdict, notices=(*verdict.notices, *notices))

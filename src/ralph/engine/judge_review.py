@@ -7,12 +7,31 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from ralph.core.changes import SetFields
-from ralph.core.delta import Edited
+from ralph.core.delta import Delta, Edited
 from ralph.core.evidence import Evidence
 from ralph.core.findings import Heard, Ledger, close, hear
-from ralph.core.plan import Review, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
 from ralph.core.reviews import AT_CAP, AT_STALEMATE, OnCap, findings_of
+from ralph.core.transitions import Violation, illegal_edits
 from ralph.core.verdict import Kind, Verdict
+
+_LONGEST = 8000
+_FIXED = {
+    "title": "title",
+    "description": "description",
+    "criteria": "criteria",
+    "depends_on": "dependencies",
+    "verify": "check commands",
+}
+
+
+def rewritten(edited: Edited) -> list[str]:
+    """What an agent has changed of that which says what a story is: none of it is for an agent to change."""
+    return [said for name, said in _FIXED.items() if getattr(edited.new, name) != getattr(edited.old, name)]
+
+
+def put_right(found: Violation) -> str:
+    return f"{found} (the loop has put it right)"
 
 
 def review_given(evidence: Evidence, story: Story) -> Review | None:
@@ -22,7 +41,34 @@ def review_given(evidence: Evidence, story: Story) -> Review | None:
     edited = _edited(evidence, story)
     if edited is None or edited.new.review.status in (None, ReviewStatus.NEEDS_REVIEW):
         return None
-    return edited.new.review
+    given = edited.new.review
+    return Review(given.status, given.count, given.feedback[:_LONGEST])
+
+
+def put_right_of_review(evidence: Evidence, story: Story) -> list[str]:
+    """A review that counted wrongly, or approved by halves, still says what it means."""
+    edited = _edited(evidence, story)
+    if edited is None or not evidence.has_review_fields or edited.new.review == edited.old.review:
+        return []
+    return [put_right(each) for each in illegal_edits(Delta(edited=(edited,)), Mode.REVIEW)]
+
+
+def meddling(evidence: Evidence, story: Story) -> Iterator[str]:
+    """What a review did to the plan besides its verdict. One that looked at other criteria has reviewed nothing."""
+    made = evidence.delta or Delta()
+    others = [e.new.id for e in made.edited if e.new.id != story.id]
+    marked = [e.new.id for e in made.edited if (e.new.state, e.new.review) != (e.old.state, e.old.review)]
+    if touched := [name for name in others if name in marked]:
+        yield f"a review may only change the one story it reviews, not {', '.join(touched[:5])}"
+    for edited in made.edited:
+        for name in rewritten(edited):
+            yield f"a review must not change the {name} of story {edited.new.id}"
+    if made.added:
+        yield f"a review adds no story: {', '.join(added.story.id for added in made.added[:5])}; say it as a finding"
+    if made.removed:
+        yield f"a review removes no story: {', '.join(made.removed[:5])}"
+    if made.checks_changed:
+        yield "a review must not change the plan's check commands"
 
 
 def _edited(evidence: Evidence, story: Story) -> Edited | None:
@@ -31,18 +77,21 @@ def _edited(evidence: Evidence, story: Story) -> Edited | None:
 
 def objections(evidence: Evidence, story: Story, given: Review, failing: list[str]) -> Iterator[str]:
     """Why a review cannot be believed."""
-    edits = evidence.delta.edited if evidence.delta is not None else ()
-    others = [e.new.id for e in edits if e.new.id != story.id and e.new.review != e.old.review]
-    if others:
-        yield f"a review may only change the one story it reviews, not {', '.join(others)}"
+    yield from meddling(evidence, story)
     if evidence.changed:
         yield f"a review must not change files: {', '.join(evidence.changed[:5])}"
     if evidence.repository_trouble:
         yield evidence.repository_trouble
-    if given.status is ReviewStatus.CHANGES_REQUESTED and not given.feedback.strip():
+    if given.status is ReviewStatus.CHANGES_REQUESTED and not _says_which(evidence, story, given):
         yield "changes were requested without saying which"
     if given.status is ReviewStatus.APPROVED:
         yield from failing
+
+
+def _says_which(evidence: Evidence, story: Story, given: Review) -> bool:
+    """An id that is not in the ledger says nothing."""
+    heard = hear(story.ledger, findings_of(evidence.answer, given), evidence.reviewer, story.review.count + 1)
+    return bool(given.feedback.strip() and (heard.asked or heard.refused))
 
 
 def conclude(evidence: Evidence, story: Story, given: Review, failing: list[str]) -> Verdict:
@@ -81,7 +130,7 @@ def _feedback(evidence: Evidence, given: Review, heard: Heard) -> str:
     """As it stands in the plan: the reviewer's own words, or all that several of them ask for."""
     if len(evidence.reviewers) < 2 and given.status is ReviewStatus.CHANGES_REQUESTED:
         return given.feedback
-    return "\n".join(f"- {entry}" for entry in heard.ledger.open)
+    return "\n".join(f"- {entry}" for entry in heard.ledger.open) or given.feedback
 
 
 def _next_round(ledger: Ledger) -> Ledger:

@@ -18,7 +18,7 @@ from ralph.core.events import (
     RunEnded,
     StorySetAside,
 )
-from ralph.core.history import History, fold
+from ralph.core.history import History, fold, to_be_told
 from ralph.core.moves import Move, Prove, Reason, SetAside, Stop, Wait, Work
 from ralph.core.plan import State
 from ralph.core.ports import Reading
@@ -108,7 +108,7 @@ class Loop:
         ground = self._ground
         self._before = reading
         attempt = prepare(ground, work, reading, self._history.number + 1, self._history.free.get(work.story, 0))
-        feedback = self._history.feedback.get(work.story, "")
+        feedback = to_be_told(self._history.feedback, work.story)
         evidence, inspection, wants_commit = act(ground, attempt, feedback, self._admit)
         verdict = judge(evidence)
         ground.journal.write(Judged(attempt.number, evidence, verdict))

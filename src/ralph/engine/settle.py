@@ -115,8 +115,9 @@ def _as_reviewed(verdict: Verdict, story: Story, note: str) -> dict[str, Any]:
 
 
 def _gives_up(ground: Ground, attempt: Attempt, verdict: Verdict) -> bool:
+    """A bad review is no attempt at the story: the breaker counts those."""
     most = ground.limits.max_attempts
-    uses = verdict.kind.uses_attempt and verdict.kind is not Kind.ACCEPTED
+    uses = verdict.kind.uses_attempt and verdict.kind is not Kind.ACCEPTED and attempt.mode is not Mode.REVIEW
     return bool(most) and uses and attempt.attempt >= most
 
 
@@ -162,8 +163,15 @@ def message_for(attempt: Attempt, verdict: Verdict) -> str:
     story = attempt.story
     if verdict.kind is Kind.PARTIAL:
         return one_line(f"wip({story.id}): {story.title}", 72)
-    outcome = ("approved" if verdict.completes else "changes requested") if attempt.mode is Mode.REVIEW else ""
+    outcome = _review_outcome(attempt, verdict) if attempt.mode is Mode.REVIEW else ""
     return subject(story.id, story.title, attempt.mode, outcome)
+
+
+def _review_outcome(attempt: Attempt, verdict: Verdict) -> str:
+    settles = any("review" in change.fields for change in verdict.changes if isinstance(change, SetFields))
+    if not settles and attempt.reviewer:  # one of several, and not the last
+        return f"{attempt.reviewer} has looked"
+    return "approved" if verdict.completes else "changes requested"
 
 
 def keep(
@@ -243,7 +251,10 @@ def finish(
 
 def feedback_for(evidence: Evidence, verdict: Verdict, rescue: str) -> str:
     """What the next attempt has to know: the reasons, the ends of the failing outputs, what was put back."""
-    if verdict.completes or verdict.kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.MISCONFIGURED):
+    if verdict.completes:
+        by = f"in the session before this one, about {evidence.story.id}" if evidence.story else "in the session before"
+        return "\n".join(f"- {by}: {notice}" for notice in verdict.notices)
+    if verdict.kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.MISCONFIGURED):
         return "\n".join(verdict.notices)
     parts = [f"- {reason}" for reason in verdict.reasons if verdict.kind is not Kind.ACCEPTED]
     for check in evidence.checks:

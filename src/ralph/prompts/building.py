@@ -148,8 +148,8 @@ def _sections(briefing: Briefing, with_story: bool) -> Iterator[str]:
         yield "## A person says, for this session\n\n" + "\n\n".join(note.strip() for note in briefing.guidance)
     if briefing.feedback:
         yield (
-            f"## Why the last attempt was not accepted\n\nThis is attempt {briefing.attempt}. "
-            f"What the loop saw:\n\n{bounded(briefing.feedback)}"
+            "## What the loop has to say about the last session\n\n"
+            f"This is attempt {briefing.attempt}.\n\n{bounded(briefing.feedback)}"
         )
     if story is not None:
         yield _how_to_answer(briefing)

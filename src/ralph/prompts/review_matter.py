@@ -24,6 +24,8 @@ class Matter(Struct, frozen=True):
     """Exactly what this story changed, without the loop's own files."""
     ranges: tuple[str, ...] = ()
     """The same, as git names it."""
+    is_whole: bool = True
+    """False: git no longer has some of it."""
     checks: tuple[CheckResult, ...] = ()
     doubts: tuple[str, ...] = ()
     lens: str = ""
@@ -39,6 +41,11 @@ def for_review(matter: Matter, ledger: Ledger) -> Iterator[str]:
         yield (
             f"## What this story changed\n\nAll of it, and nothing else: {listed}\n\n```\n{matter.stat}\n```\n\n"
             f"{fence}diff\n{matter.diff}\n{fence}"
+        )
+    if not matter.is_whole:
+        yield (
+            "Some of what this story changed is not shown: its commits are no longer in the repository. "
+            "`git log` may show what became of them."
         )
     if matter.checks:
         yield "## What the checks said\n\n" + "\n".join(_result(check) for check in matter.checks)
