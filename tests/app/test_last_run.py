@@ -12,7 +12,7 @@ from ralph.app.active_runs import claim
 from ralph.app.last_run import LastRun, Standing, is_at_work, last_run
 from ralph.app.workspace import plan_state
 from ralph.core.agent import Text
-from ralph.core.events import AgentSaid, AnyEvent, RunEnded, RunStarted
+from ralph.core.events import AgentSaid, AnyEvent, Noted, RunEnded, RunStarted, WaitEnded, WaitStarted
 from ralph.core.moves import Reason
 from ralph.core.ports import PlanRef
 from ralph.host.places import workspace_state
@@ -63,6 +63,17 @@ def test_a_run_at_work_holds_its_lock(ref: PlanRef) -> None:
         found = last_run(ref, os.environ)
     assert found is not None
     assert found.standing is Standing.UNFINISHED
+
+
+def test_a_run_that_waits_says_for_what_and_until_when(ref: PlanRef) -> None:
+    record(ref, WaitStarted(5000.0, "the usage limit is reached"), Noted("something"))
+    with claim(ref, os.environ, RUN):
+        assert last_run(ref, os.environ) == LastRun(
+            RUN, Standing.WAITING, 1000, 1002, detail="the usage limit is reached", until=5000.0
+        )
+    record(ref, WaitStarted(5000.0, "the usage limit is reached"), WaitEnded())
+    with claim(ref, os.environ, RUN):
+        assert last_run(ref, os.environ) == LastRun(RUN, Standing.RUNNING, 1000, 1002)
 
 
 def test_whether_any_run_is_at_work_can_be_asked(ref: PlanRef) -> None:

@@ -26,8 +26,9 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     os.close(writer)
 
 
-def asked(stop: StopSignal | None = None) -> str:
-    return LimitQuestion(stop or StopSignal(), nullcontext)("the usage limit is reached", time.time() + 60)
+def asked(stop: StopSignal | None = None, *, is_enough: bool = False) -> str:
+    question = LimitQuestion(stop or StopSignal(), nullcontext)
+    return question("the usage limit is reached", time.time() + 60, lambda: is_enough)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,15 @@ def test_a_request_to_stop_ends_the_question(keyboard: int, monkeypatch: pytest.
     stop.request()
     begun = time.monotonic()
     assert asked(stop) == "nobody"
+    assert time.monotonic() - begun < 5
+
+
+def test_the_question_is_given_up_when_somebody_pauses_or_stops_the_run(
+    keyboard: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limit_question, "SECONDS", 30.0)
+    begun = time.monotonic()
+    assert asked(is_enough=True) == ""
     assert time.monotonic() - begun < 5
 
 

@@ -247,6 +247,7 @@ def test_the_last_run_is_told_in_one_line(ref: PlanRef) -> None:
         "ended": "2026-11-15T12:01:30Z",
         "reason": "complete",
         "detail": "",
+        "until": None,
     }
 
 

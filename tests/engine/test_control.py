@@ -118,6 +118,7 @@ def test_a_pause_lets_the_agent_finish_first_and_says_so_at_once(project: LoopPr
 def test_a_wait_is_paused_and_stopped_at_once(project: LoopProject) -> None:
     with running(project, script=LIMITED) as process:
         wait_for(lambda: seen(project, WaitStarted))
+        assert "waiting until " in ask(project, "status").out
         begun = time.monotonic()
         assert "is paused" in ask(project, "pause").out
         assert time.monotonic() - begun < 5

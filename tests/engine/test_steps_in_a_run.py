@@ -16,8 +16,8 @@ from ralph.journal.reading import read
 from support.loops import CONFIG, LoopProject, Scenario, finish, run_ralph, start_ralph
 from support.processes import wait_for
 
-AGENT = {"type": "agent", "name": "run-claude"}
-COMMIT = {"type": "git-commit"}
+AGENT: dict[str, Any] = {"type": "agent", "name": "run-claude"}
+COMMIT: dict[str, Any] = {"type": "git-commit"}
 GOOD = "[{append: {path: src/one.txt, text: one}}, claim]"
 
 
@@ -190,9 +190,9 @@ def test_the_rate_holds_for_every_agent_of_an_iteration(tmp_path: Path) -> None:
     assert "⏸ 2 agent starts in the last hour, and the cap is 2: waiting until " in done.out
     records = [record for path in made.journals()[1:] for record in read(path)]
     starts = [(record.event.step, record.t) for record in records if isinstance(record.event, AgentStarted)]
-    (waited,) = (record for record in records if isinstance(record.event, WaitStarted))
+    ((began, over),) = ((record.t, e.until) for record in records if isinstance(e := record.event, WaitStarted))
     assert [step for step, _ in starts] == ["run-claude", "polish"]
-    assert starts[0][1] < waited.t < waited.event.until <= starts[1][1] < starts[0][1] + 60
+    assert starts[0][1] < began < over <= starts[1][1] < starts[0][1] + 60
     assert "0 of them different" in run_ralph(made, "replay").out
 
 

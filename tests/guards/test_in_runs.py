@@ -9,6 +9,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -147,8 +148,8 @@ def test_no_session_outlives_the_ceiling_nor_the_run(tmp_path: Path) -> None:
     assert (done.code, why(short)) == (1, [Reason.TIME_CAP])
 
 
-def test_whoever_is_at_the_terminal_is_asked_at_a_limit(tmp_path: Path) -> None:
-    made = project(tmp_path / "p", {"US-001": [[{"limit": 3600}]]}, stories=1)
+def at_the_question(made: LoopProject, do: Callable[[int], object]) -> tuple[int, str]:
+    """Run it in a terminal, and do something when it asks whether to wait."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-W", "error", "-m", "ralph", "run"]
     running = subprocess.Popen(command, cwd=made.root, env=made.env, stdin=theirs, stdout=theirs, stderr=theirs)
@@ -162,10 +163,26 @@ def test_whoever_is_at_the_terminal_is_asked_at_a_limit(tmp_path: Path) -> None:
                 break
         if b"Wait, or exit?" in seen and not answered:
             answered = True
-            os.write(ours, b"what\ne\n")
-    assert running.wait(10) == 2, seen.decode()
+            do(ours)
+    code = running.wait(10)
     os.close(ours)
-    assert b"w waits, e exits" in seen
+    return code, seen.decode()
+
+
+def test_whoever_is_at_the_terminal_is_asked_at_a_limit(tmp_path: Path) -> None:
+    made = project(tmp_path / "p", {"US-001": [[{"limit": 3600}]]}, stories=1)
+    code, seen = at_the_question(made, lambda terminal: os.write(terminal, b"what\ne\n"))
+    assert code == 2, seen
+    assert "w waits, e exits" in seen
     assert [event.answer for event in made.events() if isinstance(event, LimitAnswered)] == ["exit"]
     assert why(made) == [Reason.USAGE_LIMIT]
     assert sum(isinstance(event, Decided) for event in made.events()) == 3
+
+
+def test_a_stop_from_another_terminal_does_not_wait_for_the_answer(tmp_path: Path) -> None:
+    made = project(tmp_path / "p", {"US-001": [[{"limit": 3600}]]}, stories=1)
+    told: list[str] = []
+    code, seen = at_the_question(made, lambda _: told.append(run_ralph(made, "stop").out))
+    assert (code, why(made)) == (1, [Reason.ON_REQUEST]), seen
+    assert "has ended: on-request" in told[0]
+    assert not [event for event in made.events() if isinstance(event, LimitAnswered | WaitStarted)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
@@ -101,7 +102,8 @@ def _standing(state: RunState, is_alive: bool) -> tuple[str, str, str]:
         return "paused", "It has not ended: a person has paused it.", "`ralph resume` lets it go on"
     doing = "It has not ended: it is at work."
     if state.waiting is not None:
-        doing = f"It has not ended: it waits. {state.waiting.why}."
+        until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.waiting.until))
+        doing = f"It has not ended: it waits until {until}. {state.waiting.why}."
     elif state.current is not None:
         doing = f"It has not ended: iteration {state.current.iteration} works on {state.current.story or 'setting up'}."
     return "at work", doing, "`ralph log --follow` shows it; `ralph pause` and `ralph stop` talk to it"

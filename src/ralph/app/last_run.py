@@ -15,7 +15,7 @@ from msgspec import Struct
 from ralph.app.active_runs import LOCK
 from ralph.app.workspace import plan_state
 from ralph.core.errors import BadData
-from ralph.core.events import Asked, Noted, Paused, Record, RunEnded
+from ralph.core.events import AnyEvent, Asked, Noted, Paused, Record, RunEnded, WaitStarted
 from ralph.core.history import History, fold
 from ralph.core.ports import PlanRef
 from ralph.host.locks import Lock
@@ -31,6 +31,8 @@ _LONGEST_LINE = 16 * 1024 * 1024
 class Standing(StrEnum):
     RUNNING = "running"
     PAUSED = "paused"
+    WAITING = "waiting"
+    """For a usage limit, for the hour's next start; `detail` says for what."""
     ENDED = "ended"
     UNFINISHED = "unfinished"
     """It was killed; the next run finishes or undoes what it left open."""
@@ -45,6 +47,8 @@ class LastRun(Struct, frozen=True):
     """When the last record was written: the end, if it has ended."""
     reason: str = ""
     detail: str = ""
+    until: float | None = None
+    """When its wait is over."""
 
 
 def last_run(ref: PlanRef, env: Mapping[str, str]) -> LastRun | None:
@@ -62,10 +66,12 @@ def last_run(ref: PlanRef, env: Mapping[str, str]) -> LastRun | None:
         return LastRun(run, Standing.UNREADABLE, detail=f"its journal cannot be read: {error}")
     if ends is None:
         return LastRun(run, standing)
-    first, last, is_paused = ends
+    first, last, doing = ends
     if isinstance(last.event, RunEnded):
         return LastRun(run, Standing.ENDED, first.t, last.t, last.event.reason.value, last.event.detail)
-    if standing is Standing.RUNNING and is_paused:
+    if standing is Standing.RUNNING and isinstance(doing, WaitStarted):
+        return LastRun(run, Standing.WAITING, first.t, last.t, detail=doing.why, until=doing.until)
+    if standing is Standing.RUNNING and isinstance(doing, Paused):
         standing = Standing.PAUSED
     return LastRun(run, standing, first.t, last.t)
 
@@ -93,8 +99,8 @@ def is_at_work(state: Path, run: str = "") -> bool:
     return not run or owner is None or owner.run == run
 
 
-def _ends(path: Path) -> tuple[Record, Record, bool] | None:
-    """The first and the last whole record, and whether the loop rests. A long journal is not read for it."""
+def _ends(path: Path) -> tuple[Record, Record, AnyEvent | None] | None:
+    """The first and the last whole record, and what it is doing. A long journal is not read for it."""
     if not path.is_file():
         raise FileNotFoundError("there is no such file")
     with path.open("rb") as stream:
@@ -114,4 +120,4 @@ def _ends(path: Path) -> tuple[Record, Record, bool] | None:
         return None
     latest = (decoder.decode(line) for line in reversed(lines))
     doing = next((record.event for record in latest if not isinstance(record.event, Asked | Noted)), None)
-    return decoder.decode(first), decoder.decode(lines[-1]), isinstance(doing, Paused)
+    return decoder.decode(first), decoder.decode(lines[-1]), doing

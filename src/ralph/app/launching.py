@@ -30,6 +30,7 @@ from ralph.core.limits import Limits
 from ralph.core.moves import Stop
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef, Session
+from ralph.engine.ground import Ask
 from ralph.host.branches import ensure_branch
 from ralph.host.git import git
 from ralph.host.places import home
@@ -98,7 +99,7 @@ def launch(
     listeners: Sequence[Listener],
     *,
     tell: Tell,
-    ask: Callable[[str, float], str] | None = None,
+    ask: Ask | None = None,
 ) -> Stop:
     """Run a plan whose commands were agreed to."""
     if env.get("RALPH_LOOP") == "1":

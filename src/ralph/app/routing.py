@@ -85,7 +85,7 @@ def _history(prepared: Launched, env: Mapping[str, str]) -> History:
     """Of the run that is at work; another one starts with everybody awake."""
     last = last_run(prepared.ref, env)
     history = History()
-    if last is None or last.standing not in (Standing.RUNNING, Standing.PAUSED):
+    if last is None or last.standing not in (Standing.RUNNING, Standing.PAUSED, Standing.WAITING):
         return history
     try:
         for record in read(journal_path(workspace_state(prepared.ref.root, env), last.run)):

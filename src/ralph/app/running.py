@@ -27,6 +27,7 @@ from ralph.core.moves import Stop
 from ralph.core.plan import Plan, State
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
+from ralph.engine.ground import Ask
 from ralph.engine.loop import Loop
 from ralph.engine.recover import find_open, recover
 from ralph.host.files import keep_aside, make_folder, write_text
@@ -57,7 +58,7 @@ def execute(
     after: Callable[[Stop], None],
     sinks_for: Callable[[], Sinks],
     clock: Callable[[], float] = time.time,
-    ask: Callable[[str, float], str] | None = None,
+    ask: Ask | None = None,
 ) -> Stop:
     """Run the loop while the plan is locked.
 

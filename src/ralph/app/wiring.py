@@ -44,7 +44,7 @@ from ralph.core.ports import PlanRef, Session
 from ralph.core.reviews import OnCap
 from ralph.core.suspicion import Suspicion, Tamper
 from ralph.engine.agent_run import AgentRunner, Patience
-from ralph.engine.ground import Attempt, Ground, Inspection
+from ralph.engine.ground import Ask, Attempt, Ground, Inspection
 from ralph.engine.pipeline import Pipeline
 from ralph.engine.waiting import wait
 from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time, transport, usage
@@ -145,7 +145,7 @@ def make_ground(
     env: Mapping[str, str],
     clock: Callable[[], float] = time.time,
     wish: Callable[[], Wish] = Wish,
-    ask: Callable[[str, float], str] | None = None,
+    ask: Ask | None = None,
 ) -> Ground:
     config, ref = spec.config, spec.ref
     folder = run_folder(ref, spec.run, env)

@@ -12,7 +12,7 @@ from ralph.app.workspace import OpenPlan, open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.cli.show import as_json, cells, fit, id_width, line_width, progress_bar, story_lines
-from ralph.cli.words import plural
+from ralph.cli.words import plural, until_when
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.text import one_line
@@ -84,6 +84,7 @@ def _last_run_document(last: LastRun | None) -> dict[str, object] | None:
         "ended": _iso(last.seen) if last.standing is Standing.ENDED else None,
         "reason": last.reason or None,
         "detail": last.detail,
+        "until": _iso(last.until),
     }
 
 
@@ -158,6 +159,9 @@ def _in_words(last: LastRun) -> str:
             return f"running{_clock(' since ', last.started)}"
         case Standing.PAUSED:
             return f"paused{_clock(' since ', last.seen)}; `ralph resume` goes on"
+        case Standing.WAITING:
+            until = f" until {until_when(last.until, time.time())}" if last.until is not None else ""
+            return f"waiting{until}: {one_line(last.detail)}"
         case Standing.UNFINISHED:
             return f"killed{_clock(' after ', last.seen)}; `ralph run` goes on from there"
         case Standing.UNREADABLE:

@@ -25,6 +25,10 @@ from ralph.engine.pipeline import Pipeline
 from ralph.host.signals import StopSignal
 from ralph.journal.writing import Journal
 
+Ask = Callable[[str, float, Callable[[], bool]], str]
+"""Asks whoever is at the terminal whether to wait, and for what and until when; given up when somebody wants something
+else of the run by then, and without an answer."""
+
 
 class Inspection(Struct, frozen=True):
     """The working tree after an agent has been in it."""
@@ -198,8 +202,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     wish: Callable[[], Wish]
     """What people want of the run by now."""
     clock: Callable[[], float]
-    ask: Callable[[str, float], str] | None
-    """Asks whoever is at the terminal whether to wait, and for what and until when. None: nobody is there."""
+    ask: Ask | None
+    """None: nobody is there."""
     limits: Limits
     guards: tuple[Guard, ...]
     at_each_start: tuple[Guard, ...] = ()

@@ -143,7 +143,8 @@ class Loop:
     def _wait(self, move: Wait) -> None:
         ground = self._ground
         if move.ask and ground.ask is not None:
-            ground.journal.write(LimitAnswered(ground.ask(move.why, move.until)))
+            if answer := ground.ask(move.why, move.until, lambda: ground.wish().is_any):
+                ground.journal.write(LimitAnswered(answer))
             return
         wait(ground.journal, ground.stop, ground.clock, move.until, move.why, lambda: ground.wish().is_any)
 
