@@ -105,3 +105,16 @@ def test_each_change_of_a_person_is_told_once(tmp_path: Path) -> None:
     assert watch.put_back(1).told == ""
     page.unlink()
     assert "taken away by a person" in watch.by_people()[0]
+
+
+def test_what_a_person_has_put_in_its_place_is_left_alone(tmp_path: Path) -> None:
+    page = tmp_path / "prd.md"
+    page.mkdir()
+    (page / "part.md").write_text("mine\n")
+    watch = RequirementsWatch(page, tmp_path, tmp_path / "aside")
+    assert watch.put_back(1).told == ""
+    assert (page / "part.md").read_text() == "mine\n"
+    link = tmp_path / "link.md"
+    link.symlink_to(tmp_path.parent)
+    assert RequirementsWatch(link, tmp_path, tmp_path / "aside").put_back(1).told == ""
+    assert link.is_symlink()

@@ -26,6 +26,8 @@ class RequirementsWatch:
         self._root = root
         self._aside = aside
         self._before = self._read()
+        self._is_odd = self._before is None and page is not None and os.path.lexists(page)
+        """Something else was in its place already: that is a person's, and is left alone."""
 
     @property
     def name(self) -> str:
@@ -37,13 +39,15 @@ class RequirementsWatch:
         if now == self._before:
             return []
         done = "taken away" if now is None else "written" if self._before is None else "changed"
-        self._before = now
+        self._before, self._is_odd = now, False
         return [f"{self.name} was {done} by a person: from now on agents go by it as it is now"]
 
     def put_back(self, iteration: int) -> PageBack:
         """After an agent: make the page what it was, if it is not."""
+        if self._page is None or self._is_odd:
+            return PageBack()
         now = self._read()
-        if self._page is None or (now == self._before and (now is not None or not os.path.lexists(self._page))):
+        if now == self._before and (now is not None or not os.path.lexists(self._page)):
             return PageBack()
         aside = make_folder(self._aside, private=True) / f"{iteration:04}-{self._page.name}"
         kept = f"; as it was changed it is in {aside}"
