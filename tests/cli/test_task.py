@@ -229,6 +229,17 @@ def test_an_agent_is_refused_what_the_loop_would_put_back(ref: PlanRef, argument
     assert not (plan_state(ref, os.environ) / "beside.json").exists()
 
 
+@pytest.mark.parametrize(
+    "arguments", [["done", "{4}"], ["set", "{4}", "--state", "done"], ["add", "x", "--criterion", "y"]]
+)
+def test_a_reviewer_gives_its_verdict_and_does_nothing_else(ref: PlanRef, arguments: list[str]) -> None:
+    before = ref.path.read_bytes()
+    words = [sid(ref, int(word[1])) if word.startswith("{") else word for word in arguments]
+    done = task(ref, *words, env={**LOOP, "RALPH_STORY": sid(ref, 4), "RALPH_MODE": "review"})
+    assert (done.code, "a review " in done.err) == (ExitCode.BAD_DATA, True)
+    assert ref.path.read_bytes() == before
+
+
 def test_an_agent_takes_notes_and_adds_stories(ref: PlanRef) -> None:
     env = {**LOOP, "RALPH_STORY": sid(ref, 4)}
     assert task(ref, "set", sid(ref, 4), "--notes", "half way", env=env).code == 0

@@ -35,13 +35,19 @@ class WorkspaceDesk:
             self._remove(path)
 
     def take(self) -> Request:
-        text = self._read(self.request)
-        request = read_request(text.encode()) if text else Request()
+        request = self._request()
         complete = self._complete.is_file()
         waiting = self.waiting()
         self.clear()
         self._remove(self._waiting)
         return msgspec.structs.replace(request, complete=complete, waiting=waiting)
+
+    def _request(self) -> Request:
+        try:
+            data = read_bytes(self.request, within=self._root, limit=_LIMIT)
+        except BadData as error:
+            return Request(problem=f"the request file could not be read: {error}" if self.request.exists() else "")
+        return read_request(data.decode("utf-8", "replace").encode()) if data.strip() else Request()
 
     def waiting(self) -> str:
         """An empty WAITING file still waits: nobody knows for what, so a person has to look."""

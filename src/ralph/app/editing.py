@@ -39,6 +39,10 @@ class Editor(Struct, frozen=True):
         if self.is_agent:
             raise IllegalChange(f"an agent in a loop cannot {what}", hint=hint)
 
+    def refuse_to_add(self) -> None:
+        if self.is_agent and self.mode == Mode.REVIEW:
+            raise IllegalChange("a review adds no story", hint="what is missing is a finding: say it in the verdict")
+
 
 PERSON = Editor()
 
@@ -78,6 +82,7 @@ def finish(plan: Plan, story_id: str, note: str = "", *, editor: Editor = PERSON
     story = find_story(plan, story_id)
     if editor.is_agent:
         _refuse_other_story(story, editor)
+        _refuse_reviewer(editor)
         if force:
             editor.refuse_to("use --force")
     check_move(story, State.DONE)
@@ -93,7 +98,7 @@ def finish(plan: Plan, story_id: str, note: str = "", *, editor: Editor = PERSON
     if not plan.reviewed:
         return SetFields(story_id, fields | {"state": State.DONE})
     if editor.is_agent:
-        return SetFields(story_id, fields | {"review": _submitted(story, editor)})
+        return SetFields(story_id, fields | {"review": _submitted(story)})
     if not (note or story.notes.strip()):
         raise IllegalChange(
             f"story {story_id} needs a note on what was done",
@@ -111,14 +116,16 @@ def _refuse_other_story(story: Story, editor: Editor) -> None:
         )
 
 
-def _submitted(story: Story, editor: Editor) -> Review:
-    status = story.review.status
+def _refuse_reviewer(editor: Editor) -> None:
     if editor.mode == Mode.REVIEW:
         raise IllegalChange(
             "a review does not submit a story, it approves it or requests changes",
-            hint='set its reviewStatus to "approved", or to "changes_requested" with reviewFeedback',
+            hint="say the verdict in $RALPH_REQUEST_FILE, or in the story's review fields where it has any",
         )
-    if status is ReviewStatus.APPROVED:
+
+
+def _submitted(story: Story) -> Review:
+    if story.review.status is ReviewStatus.APPROVED:
         raise IllegalChange(
             f"story {story.id} is already approved", hint="there is nothing more to do for it in this iteration"
         )

@@ -1,4 +1,4 @@
-"""The page with the requirements while a run is under way: agents read it, people may change it.
+"""The page with the requirements while a run is under way, or a prompt: agents read it, people may change it.
 
 A change that is found between iterations is a person's, and is taken. One that is found after an agent has worked is
 put back, also where git does not see the page.
@@ -22,7 +22,7 @@ class RequirementsWatch:
     """`aside` is a folder of the run's own, for what agents have made of the page."""
 
     def __init__(self, page: Path | None, root: Path, aside: Path) -> None:
-        self._page = page
+        self._page = _behind(page, root) if page is not None and page.is_symlink() else page
         self._root = root
         self._aside = aside
         self._before = self._read()
@@ -86,3 +86,9 @@ class RequirementsWatch:
             return read_bytes(self._page, within=self._root, limit=_LIMIT)
         except BadData:
             return None
+
+
+def _behind(link: Path, root: Path) -> Path | None:
+    """The page that a person's link leads to. Outside of the workspace it is nobody's here."""
+    page, top = link.resolve(), root.resolve()
+    return root / page.relative_to(top) if page.is_relative_to(top) and page.is_file() else None

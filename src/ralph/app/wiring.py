@@ -23,7 +23,7 @@ from ralph.app.memory import Touched, memory_of
 from ralph.app.memory import take_in as take_in_learnings
 from ralph.app.memory_watch import MemoryWatch
 from ralph.app.protecting import protection
-from ralph.app.requirements_watch import RequirementsWatch
+from ralph.app.read_only import ReadOnlyPages
 from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
 from ralph.app.tills import budget_of, open_till
@@ -178,7 +178,7 @@ def make_ground(
     touched = Touched()
     journal.listen(touched.listen)
     memory = memory_of(ref, where, env)
-    requirements = RequirementsWatch(where.requirements, ref.root, folder / "requirements")
+    pages = ReadOnlyPages(ref, where, config, folder)
     remembered = MemoryWatch(memory, folder / "memory")
     time_left = _TimeLeft(config.max_run_time)
     journal.listen(time_left.listen)
@@ -214,7 +214,7 @@ def make_ground(
     journal.listen(reviewing.listen)
 
     def additions() -> Sequence[str]:
-        told = [*requirements.by_people(), *take_in_learnings(ref, memory)]
+        told = [*pages.by_people(), *take_in_learnings(ref, memory)]
         remembered.look()
         if (plan_state(ref, env) / "additions").is_dir():
             from ralph.app.planning.adding import take_in  # few runs need it
@@ -307,7 +307,7 @@ def make_ground(
         commits=steps.commits,
         changed_settings=ConfigWatch(spec.settings, ref.root),
         is_protected=protection(config.protected, ref.root, spec.repo.root, books),
-        put_page_back=lambda number: requirements.put_back(number) + remembered.put_back(number),
+        put_page_back=lambda number: pages.put_back(number) + remembered.put_back(number),
         is_bookkeeping=books.covers,
         bookkeeping=(where.plan,),
     )

@@ -242,7 +242,8 @@ def _given(opened: OpenPlan, args: Namespace) -> dict[str, Any]:
     return fields
 
 
-def _add(opened: OpenPlan, args: Namespace, _editor: Editor) -> list[Change]:
+def _add(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
+    editor.refuse_to_add()
     fields = _given(opened, args)
     if opened.ref.layout in _NEED_CRITERIA and not fields.get("criteria"):
         raise UsageError(

@@ -39,6 +39,8 @@ class Locations(Struct, frozen=True):
     learnings: Path | None = None
     readme: Path | None = None
     specs: Path | None = None
+    other_prompts: tuple[Path, ...] = ()
+    """Where else a prompt is looked for."""
 
 
 class ProjectFacts(Struct, frozen=True):

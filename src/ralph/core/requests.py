@@ -36,6 +36,8 @@ class Request(Struct, frozen=True):
     """What a fix says about each finding."""
     learned: tuple[str, ...] = ()
     """What later sessions should know: claims, too."""
+    problem: str = ""
+    """Why nothing of it could be understood."""
 
 
 class _Finding(Struct):
@@ -71,8 +73,8 @@ def read_request(data: bytes) -> Request:
     """Anything that cannot be understood is no request."""
     try:
         wire = msgspec.json.decode(data, type=_Wire)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return Request()
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return Request(problem=f"the request file could not be understood: {one_line(str(error), 200)}")
     word = wire.claim.strip().lower().replace("_", "-").replace(" ", "-")
     claim = Claim(word) if word in set(Claim) else None
     replies = tuple(reply for given in wire.fixes[:_MOST_REPLIES] if (reply := _reply(given)) is not None)

@@ -68,7 +68,8 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
     evidence = _evidence(ground, attempt, ended, outcome, inspection, passed.checks)
     if left := page.left or ground.put_page_back(attempt.number).left:  # checks run the agent's code
         evidence = msgspec.structs.replace(evidence, objections=(*evidence.objections, left))
-    evidence = protect_again(ground, attempt, msgspec.structs.replace(evidence, notices=notices))
+    told = msgspec.structs.replace(evidence, notices=(*notices, *evidence.notices))
+    evidence = protect_again(ground, attempt, told)
     # What an agent committed of protected files itself is undone by a commit, too.
     return evidence, inspection, passed.commit or bool(notices and inspection.commits)
 
@@ -124,6 +125,7 @@ def _evidence(
         outcome=outcome,
         changed=changed,
         repository_trouble="; ".join(trouble),
+        notices=(request.problem,) if request.problem else (),
         delta=edits,
         plan_problem=problem,
         claim=claim,

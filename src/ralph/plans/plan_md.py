@@ -88,13 +88,14 @@ def refer(root: Path, name: str) -> PlanRef:
 
 
 def locations(ref: PlanRef) -> Locations:
-    shared = ref.root / ".agents" / "ralph" / "PROMPT_simplified.md"
+    shared, own = ref.root / ".agents" / "ralph" / "PROMPT_simplified.md", ref.folder / "prompt.md"
     return Locations(
         plan=ref.path,
         archive=ref.root / ".ralph" / "archive",
         requirements=ref.folder / "prd.md",
         progress=ref.folder / "progress.md",
-        prompt=shared if shared.is_file() else ref.folder / "prompt.md",
+        prompt=shared if shared.is_file() else own,
+        other_prompts=(shared, own),
     )
 
 
