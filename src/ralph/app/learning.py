@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ralph.app.last_run import is_at_work
+from ralph.app.lasting_rules import FILES
 from ralph.app.launching import find_repo
 from ralph.app.memory import Kept, keep, memory_of
 from ralph.app.trusting import is_inside_loop
@@ -24,8 +25,6 @@ from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.learnings import listed
 from ralph.journal.sinks.wording import iso
 
-LASTING = ("CLAUDE.md", "AGENTS.md")
-"""Where clients look for rules of a repository."""
 _TITLE = "## Learned\n\n"
 _LARGEST = 1_000_000
 
@@ -72,8 +71,8 @@ def _lasting_file(opened: OpenPlan) -> str:
     config = opened.settings.config
     if config.memory.repo_file:
         return plain_path(config.memory.repo_file, "memory.repo_file")
-    there = next((name for name in LASTING if (opened.root / name).is_file()), "")
-    return there or LASTING[config.agent.name != "claude"]
+    there = next((name for name in FILES if (opened.root / name).is_file()), "")
+    return there or FILES[config.agent.name != "claude"]
 
 
 def learn_in_session(texts: Sequence[str], story: str, env: Mapping[str, str]) -> Path | None:

@@ -19,6 +19,7 @@ from ralph.app.config_watch import ConfigWatch
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.guidance import Guidance
 from ralph.app.hooking import prepare_hooks
+from ralph.app.lasting_rules import LastingRules
 from ralph.app.memory import Touched, memory_of
 from ralph.app.memory import take_in as take_in_learnings
 from ralph.app.memory_watch import MemoryWatch
@@ -180,6 +181,8 @@ def make_ground(
     memory = memory_of(ref, where, env)
     pages = ReadOnlyPages(ref, where, config, folder)
     remembered = MemoryWatch(memory, folder / "memory")
+    rules = LastingRules(config.memory.repo_file)
+    journal.listen(rules.listen)
     time_left = _TimeLeft(config.max_run_time)
     journal.listen(time_left.listen)
     runner = AgentRunner(
@@ -216,6 +219,7 @@ def make_ground(
     def additions() -> Sequence[str]:
         told = [*pages.by_people(), *take_in_learnings(ref, memory)]
         remembered.look()
+        told += rules.news()
         if (plan_state(ref, env) / "additions").is_dir():
             from ralph.app.planning.adding import take_in  # few runs need it
 
