@@ -53,6 +53,7 @@ def test_every_layout_keeps_what_was_learned_where_it_keeps_such_things(tmp_path
     memory.write_text(beginning)
     done = run_ralph(project)
     assert done.code == 0, done.err + done.out
+    assert "learned: The word BROKEN is not allowed in src" in done.out
     ended = [event for event in project.events() if isinstance(event, IterationEnded)]
     text = memory.read_text()
     assert text.startswith(beginning), "what people wrote stays as it is"

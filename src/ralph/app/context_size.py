@@ -38,7 +38,7 @@ _READ = {
 _HOW = {
     "prompt": "shorten it; what only some stories need belongs into a document it names",
     "memory": "lower memory.prompt_tokens",
-    "plan": "`ralph archive` puts a finished plan away; details belong into the stories' documents",
+    "plan": "a plan for each feature, and `ralph archive` for what is finished",
     "progress": "`ralph compact` keeps what was learned, and moves the old entries into an archive",
     "learnings": "`ralph compact` summarises it, and keeps the original",
     "requirements": "move details into documents that it names",

@@ -170,4 +170,6 @@ def _ended(event: IterationEnded, state: RunState) -> str:
         line += f"  {paint(progress_bar(state.done, state.total, 10), 'green')}"
     for notice in event.notices:
         line += f"\n           {paint(one_line(notice, 160), 'yellow')}"
+    for text in event.learned:
+        line += f"\n           {paint(f'learned: {one_line(text, 160)}', 'dim')}"
     return line
