@@ -344,6 +344,21 @@ def test_a_review_comes_to_a_verdict_in_the_plan(planned: Theatre) -> None:
     assert (story["reviewStatus"], story["reviewCount"], story["passes"]) == ("approved", 2, True)
 
 
+def test_findings_and_what_became_of_them_go_into_the_request_file(theatre: Theatre) -> None:
+    finding = {"text": "never closed", "place": "a.py:1"}
+    theatre.perform({"verdict": {"what": "changes_requested", "findings": [finding]}}, mode=Mode.REVIEW)
+    review = json.loads(theatre.request.read_bytes())["review"]
+    assert (review["verdict"], review["findings"]) == ("changes_requested", [finding])
+    replies = [{"id": "F1", "fate": "fixed"}]
+    theatre.perform({"fixes": {"replies": replies}}, mode=Mode.FIX)
+    assert json.loads(theatre.request.read_bytes())["fixes"] == replies
+
+
+def test_a_planners_answer_is_its_last_words(theatre: Theatre) -> None:
+    played = theatre.perform({"answer": {"requirements": "Say hello.", "stories": [{"title": "Greet"}]}})
+    assert json.loads(played.outcome.text) == {"requirements": "Say hello.", "stories": [{"title": "Greet"}]}
+
+
 def test_the_agent_commits_as_the_user_of_the_repository(repository: Theatre) -> None:
     played = repository.perform({"write": {"path": "new.txt"}}, {"commit": "Add a file"})
     assert repository.git("log", "-1", "--format=%an|%s") == "Ada Tester|Add a file"
