@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.core.agent import Outcome, Trouble
+from ralph.core.agent import Limit, Outcome, Trouble
 from ralph.core.complexity import Level, complexity
-from ralph.core.events import AnyEvent, IterationEnded, IterationStarted, Judged
+from ralph.core.events import AgentSaid, AnyEvent, IterationEnded, IterationStarted, Judged, RunStarted
 from ralph.core.evidence import Ended, Evidence, How
 from ralph.core.history import History, fold
 from ralph.core.limits import Limits
-from ralph.core.lineup import Bench, choose, is_anybody_left, note, parts, rests_until
+from ralph.core.lineup import Bench, choose, explain, is_anybody_left, note, parts, rests_until
 from ralph.core.moves import Wait
 from ralph.core.plan import Mode, Review, ReviewStatus, Story
 from ralph.core.verdict import Kind, Verdict
@@ -57,6 +57,45 @@ def test_when_everybody_is_at_a_limit_the_run_waits() -> None:
             assert usage.guard(history, LIMITS, 1000) is None
     assert not is_anybody_left(limited, LIMITS, 1000)
     assert isinstance(usage.guard(history, LIMITS, 1000), Wait)
+
+
+def test_when_everybody_is_at_a_limit_the_first_who_may_work_again_is_waited_for() -> None:
+    history = History()
+    for choice, reset in (("", 9000), ("sonnet", 3000), ("other", 5000)):
+        said = AgentSaid(1, Limit(True, reset, "five_hour"))
+        begun, ended = iteration(Kind.LIMIT, choice, resets_at=reset)
+        for event in (begun, said, ended):
+            history = fold(history, event, 1000)
+    move = usage.guard(history, LIMITS, 1000)
+    assert isinstance(move, Wait)
+    assert move.until == 3000
+    assert usage.guard(history, LIMITS, 3001) is None
+    assert choose(history.bench, LIMITS, "A", 3001) == "sonnet"
+
+
+def test_a_limit_that_an_earlier_run_has_met_lets_the_fallback_work() -> None:
+    begun = RunStarted(run="r", workspace="w", layout="l", plan="p", pid=1, heard=(Limit(True, 5000, "five_hour"),))
+    history = fold(History(), begun, 1000)
+    assert isinstance(usage.guard(history, Limits(), 1000), Wait)
+    assert usage.guard(history, LIMITS, 1000) is None
+    assert [choose(history.bench, LIMITS, "A", now) for now in (1000, 5001)] == ["sonnet", ""]
+
+
+def test_at_a_share_of_the_limit_the_fallback_works_until_it_says_the_same() -> None:
+    limits = msgspec.structs.replace(LIMITS, limit_share=0.8, fallback=("sonnet",))
+    history = History()
+    for choice, used in (("", 0.85), ("sonnet", 0.5)):
+        begun, ended = iteration(Kind.ACCEPTED, choice)
+        for event in (begun, AgentSaid(1, Limit(False, 5000, f"{choice}_hour", used)), ended):
+            history = fold(history, event, 1000)
+    assert usage.guard(history, limits, 1000) is None
+    assert choose(history.bench, limits, "A", 1000) == "sonnet"
+    assert dict(explain(history.bench, limits, "A", 1000))[""] == "80% of a usage limit are used"
+    assert choose(history.bench, LIMITS, "A", 1000) == "", "without such a share it may use all of it"
+    history = fold(history, AgentSaid(1, Limit(False, 5000, "sonnet_hour", 0.9)), 1000)
+    move = usage.guard(history, limits, 1000)
+    assert isinstance(move, Wait)
+    assert move.until == 5000
 
 
 def test_without_a_fallback_a_limit_is_waited_for() -> None:

@@ -6,16 +6,30 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ralph.app.replaying import replay
 from ralph.app.wiring import GUARDS
-from ralph.core.events import AnyEvent, Decided, LimitAnswered, Noted, PlanSeen, Record, Resumed, StorySetAside
+from ralph.core.events import (
+    AnyEvent,
+    Charged,
+    Decided,
+    IterationStarted,
+    LimitAnswered,
+    Noted,
+    PlanSeen,
+    Record,
+    Resumed,
+    SpendingSeen,
+    StorySetAside,
+)
 from ralph.core.history import History, fold
 from ralph.core.limits import Limits, OnLimit, OnStuck
+from ralph.core.lineup import rests_until
 from ralph.core.moves import SetAside, Stop, Wait, Work
-from ralph.core.plan import State
+from ralph.core.plan import Mode, State
+from ralph.core.spending import MICROS, Amount, Basis, Budget, Elsewhere, rooms, story_rooms
 from ralph.core.verdict import Kind
 from ralph.engine.decide import decide
 from ralph.engine.seen import seen
@@ -49,6 +63,27 @@ events = st.one_of(
     st.builds(lambda results: [baseline(results)], st.dictionaries(names, st.booleans())),
     st.builds(lambda seconds: [Resumed(seconds)], st.floats(0, 1e4)),
     st.just([Noted("something")]),
+    st.just([agent_end(code=1, seconds=0.1, said="no"), ended(Kind.CRASHED)]),
+    st.just([ended(Kind.TRANSPORT)] * 2),
+    st.builds(
+        lambda story, choice: [
+            IterationStarted(iteration=1, story=story, title="", mode=Mode.IMPLEMENT, attempt=1, choice=choice)
+        ],
+        st.sampled_from(STORIES),
+        st.sampled_from(["", "sonnet", "other"]),
+    ),
+    st.builds(
+        lambda story, usd, count: [
+            Charged(iteration=1, story=story, id="x", basis=Basis.REPORTED, usd=usd, tokens=count)
+        ],
+        st.sampled_from(STORIES),
+        st.none() | st.floats(0, 2),
+        st.integers(0, 1000),
+    ),
+    st.builds(
+        lambda day, ever, held: [SpendingSeen(elsewhere=Elsewhere(Amount(day), Amount(ever), Amount(held)))],
+        *[st.integers(0, 2 * MICROS)] * 3,
+    ),
 )
 jumps = st.one_of(st.floats(0, 100), st.floats(0, 1e5), st.floats(-1e6, 0))
 happenings = st.lists(st.tuples(events, jumps), max_size=25)
@@ -66,7 +101,40 @@ bounds = st.builds(
     on_limit=st.sampled_from(OnLimit),
     limit_share=st.sampled_from([0.0, 0.5, 0.8, 1.0]),
     jitter=st.sampled_from([0.0, 30.0]),
+    fallback=st.sampled_from([(), ("sonnet",), ("sonnet", "other")]),
+    fallback_after=st.integers(1, 3),
+    fallback_cooldown=st.sampled_from([0.0, 600.0, 1e5]),
+    budget=st.builds(
+        Budget,
+        run_usd=st.sampled_from([0.0, 1.0]),
+        story_usd=st.sampled_from([0.0, 0.5]),
+        day_usd=st.sampled_from([0.0, 1.5]),
+        workspace_usd=st.sampled_from([0.0, 1.9]),
+        run_tokens=st.sampled_from([0, 1500]),
+    ),
 )
+OPEN = Limits(max_iterations=10**6, no_progress=0, same_error=0, max_transport=10**6)
+one_bound = st.builds(
+    lambda change: msgspec.structs.replace(OPEN, **change),
+    st.one_of(
+        *[
+            st.just({name: value})
+            for name, value in {
+                "rate_per_hour": 1,
+                "tokens_per_hour": 10,
+                "max_time": HOUR,
+                "max_iterations": 1,
+            }.items()
+        ],
+        *[st.just({name: 1}) for name in ("crash_loop", "max_transport")],
+        *[
+            st.just({"budget": Budget(**{name: 0.2})})  # type: ignore[arg-type]
+            for name in ("run_usd", "story_usd", "day_usd", "workspace_usd")
+        ],
+        st.just({"budget": Budget(run_tokens=100)}),
+    ),
+)
+"""With many bounds at once most runs are stopped by another one than the one that is looked at."""
 
 
 def told(limits: Limits, happened: list[tuple[list[AnyEvent], float]], **begun: Any) -> Told:
@@ -98,15 +166,19 @@ def test_after_the_wait_comes_something_else_than_the_same_wait(
             return
         run.say(Noted("waits"))
         run.now = move.until
-        run.say(Noted("has waited"))
+        run.say(SpendingSeen())  # whoever had set money aside has given it back
     raise AssertionError(move)
 
 
-@given(bounds, happenings)
+@settings(max_examples=400)
+@given(bounds | one_bound, happenings)
 def test_no_work_starts_over_a_cap(limits: Limits, happened: list[tuple[list[AnyEvent], float]]) -> None:
     run = told(limits, happened)
-    if not isinstance(run.decide(), Work):
+    move = run.decide()
+    if not isinstance(move, Work):
         return
+    assert move.choice in ("", *limits.fallback)
+    assert move.choice == "" or not rests_until(run.history.bench, limits, move.choice, run.now)
     history, recent = run.history, run.now - HOUR
     assert history.iterations < limits.max_iterations
     assert not limits.rate_per_hour or sum(call > recent for call in history.calls) < limits.rate_per_hour
@@ -115,6 +187,9 @@ def test_no_work_starts_over_a_cap(limits: Limits, happened: list[tuple[list[Any
     assert not limits.crash_loop or history.crashes < limits.crash_loop
     assert not limits.max_time or run.now - history.started < limits.max_time
     assert history.last_kind is not Kind.TRANSPORT or history.transport <= limits.max_transport
+    purse = history.purse
+    assert all(room.left for room in rooms(limits.budget, purse.run, purse.elsewhere))
+    assert all(room.left for room in story_rooms(limits.budget, purse.of(move.story)))
 
 
 @given(bounds, happenings)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from ralph.core.agent import Trouble
-from ralph.core.events import AnyEvent, IterationEnded, IterationStarted, Judged
+from ralph.core.agent import Limit, Trouble
+from ralph.core.events import AgentSaid, AnyEvent, IterationEnded, IterationStarted, Judged, RunStarted
 from ralph.core.limits import Limits
 from ralph.core.verdict import Kind
 
@@ -39,11 +39,20 @@ class Bench(Struct, frozen=True):
     resting: dict[str, Rest] = {}
     failures: dict[str, dict[str, Failures]] = {}
     """By story and choice: how often in a row it was not accepted."""
+    used: dict[str, dict[str, Limit]] = {}
+    """By choice and usage window: how much of it is used."""
 
 
 def note(bench: Bench, event: AnyEvent, t: float) -> Bench:
     change = msgspec.structs.replace
     match event:
+        case RunStarted(heard=heard) if heard:  # by the first choice's agent; whether by itself is not known
+            for limit in heard:
+                bench = _hears(bench, limit)
+            reached = [limit.resets_at for limit in heard if limit.rejected and limit.resets_at is not None]
+            return _rests(bench, Rest(t, max(reached), "the usage limit is reached")) if reached else bench
+        case AgentSaid(event=Limit() as limit):
+            return _hears(bench, limit)
         case IterationStarted(choice=choice):
             return change(bench, current=choice)
         case Judged(evidence=evidence) if evidence.outcome.trouble is Trouble.BUDGET:
@@ -74,6 +83,13 @@ def set_back(bench: Bench, back: float) -> Bench:
     )
 
 
+def _hears(bench: Bench, limit: Limit) -> Bench:
+    if limit.utilization is None or limit.resets_at is None:
+        return bench
+    known = bench.used.get(bench.current, {})
+    return msgspec.structs.replace(bench, used=bench.used | {bench.current: known | {limit.kind: limit}})
+
+
 def _rests(bench: Bench, rest: Rest) -> Bench:
     return msgspec.structs.replace(bench, resting=bench.resting | {bench.current: rest})
 
@@ -97,10 +113,21 @@ def is_anybody_left(bench: Bench, limits: Limits, now: float) -> bool:
 def rests_until(bench: Bench, limits: Limits, choice: str, now: float) -> float:
     """0: it does not rest. A time of reset that is hard to believe is not waited for: there is somebody else."""
     rest = bench.resting.get(choice)
-    if rest is None:
-        return 0.0
-    until = rest.until if rest.until is not None else rest.since + limits.fallback_cooldown
+    until = _at_share(bench, limits, choice)
+    if rest is not None:
+        until = max(until, rest.until if rest.until is not None else rest.since + limits.fallback_cooldown)
     return until if until > now else 0.0
+
+
+def first_awake(bench: Bench, limits: Limits, now: float) -> float:
+    """When the first of those who rest may work again."""
+    return min(rests_until(bench, limits, choice, now) for choice in (FIRST, *limits.fallback))
+
+
+def _at_share(bench: Bench, limits: Limits, choice: str) -> float:
+    """Until when so much of its usage window is used that the rest is left for people."""
+    windows = bench.used.get(choice, {}).values() if 0 < limits.limit_share < 1 else ()
+    return max((w.resets_at or 0.0 for w in windows if (w.utilization or 0.0) >= limits.limit_share), default=0.0)
 
 
 def explain(bench: Bench, limits: Limits, story: str, now: float) -> Iterator[tuple[str, str]]:
@@ -108,7 +135,8 @@ def explain(bench: Bench, limits: Limits, story: str, now: float) -> Iterator[tu
     for choice in (FIRST, *limits.fallback):
         why = ""
         if rests_until(bench, limits, choice, now):
-            why = bench.resting[choice].why
+            at_share = _at_share(bench, limits, choice) > now
+            why = f"{limits.limit_share:.0%} of a usage limit are used" if at_share else bench.resting[choice].why
         elif (failed := _failed(bench, limits, story, choice, now)) >= max(limits.fallback_after, 1):
             why = f"{failed} failures in a row at this story"
         yield choice, why

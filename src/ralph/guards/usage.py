@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ralph.core.agent import Limit
 from ralph.core.history import Heard, History
 from ralph.core.limits import Limits, OnLimit
-from ralph.core.lineup import is_anybody_left
+from ralph.core.lineup import first_awake, is_anybody_left
 from ralph.core.moves import Reason, Stop, Wait
 from ralph.core.verdict import Kind
 
@@ -31,6 +31,8 @@ def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
         return None
     if limits.on_limit is OnLimit.EXIT or history.answer == "exit":
         return Stop(Reason.USAGE_LIMIT, why)
+    if limits.fallback and (awake := first_awake(history.bench, limits, now)):
+        until = min(until, awake)
     return Wait(until, why, ask=limits.on_limit is OnLimit.ASK and not history.answer)
 
 
