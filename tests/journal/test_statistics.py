@@ -150,5 +150,31 @@ def test_findings_of_a_journal_without_a_ledger_are_counted_too() -> None:
     assert (found.findings.count, found.findings.fates) == (1, {})
 
 
+def test_what_earlier_runs_found_is_not_found_in_this_one() -> None:
+    """The figures of one run alone: its story has been sent back before."""
+    later = Run().work("A", mode=Mode.FIX).approve("A")
+    entries = (Entry(id="F1", finding=MAJOR, fate=Fate.FIXED),)
+    reviewed = Story(id="A", title="A", review=Review(ReviewStatus.CHANGES_REQUESTED, 1, "no"), ledger=Ledger(entries))
+    later.events = [
+        msgspec.structs.replace(event, evidence=msgspec.structs.replace(event.evidence, story=reviewed))
+        if isinstance(event, Judged)
+        else event
+        for event in later.events
+    ]
+    found = figures(later)
+    assert (found.reviews.count, found.reviews.stories, found.reviews.at_first, found.findings.count) == (1, 1, 0, 0)
+
+
+def test_what_was_waved_through_at_the_cap_was_not_approved_at_first() -> None:
+    review = Review(ReviewStatus.APPROVED, 1, "[AUTO-APPROVED AT CAP] more")
+    found = figures(Run().work("A").iterate("A", Mode.REVIEW, review=review, state=State.DONE))
+    assert (found.reviews.stories, found.reviews.at_first) == (1, 0)
+
+
+def test_several_reviewers_make_one_review() -> None:
+    found = figures(Run().work("A").iterate("A", Mode.REVIEW).iterate("A", Mode.REVIEW).approve("A"))
+    assert (found.reviews.count, found.reviews.per_story, found.review.calls) == (1, 1.0, 3)
+
+
 def test_nothing_gives_nothing() -> None:
     assert figures() == Figures()

@@ -116,7 +116,7 @@ BROKEN = {
     "passes without approval": change(state=State.DONE, review=Review(ReviewStatus.NEEDS_REVIEW)),
     "approved without passes": change(review=Review(ReviewStatus.APPROVED, 1)),
     "no feedback": change(review=Review(ReviewStatus.CHANGES_REQUESTED, 1)),
-    "too many reviews": change(review=Review(ReviewStatus.NEEDS_REVIEW, 99)),
+    "fewer than none": change(review=Review(ReviewStatus.NEEDS_REVIEW, -1)),
 }
 
 
@@ -125,6 +125,12 @@ def test_review_fields_that_contradict_each_other_are_errors(story: Story) -> No
     [problem] = found(story, reviewed=True, verify=("make",))
     assert (problem.code, problem.severity, problem.story) == ("review-fields", Severity.ERROR, "US-001")
     assert found(story) == []
+
+
+def test_more_reviews_than_the_cap_are_told_and_no_error() -> None:
+    """The cap was higher once, or a person let it go on."""
+    [problem] = found(change(review=Review(ReviewStatus.NEEDS_REVIEW, 99)), reviewed=True, verify=("make",))
+    assert (problem.code, problem.severity) == ("many-reviews", Severity.WARNING)
 
 
 # --- where -----------------------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def _of_mode(mode: Mode) -> Iterator[Change]:
             _name(new),
             legal=bool(allowed),
             condition=_condition(allowed, list(tried)) if allowed else "",
-            why="" if allowed else "; ".join(dict.fromkeys(found.message for found in nearest)),
+            why="" if allowed else "; ".join(dict.fromkeys(_parts(nearest))),
         )
 
 
@@ -98,6 +98,12 @@ def _violations(old: Story, new: Story, how: _How, mode: Mode) -> list[Violation
 
 def _plan(story: Story) -> Plan:
     return Plan(name="", stories=(story,), reviewed=True)
+
+
+def _parts(found: list[Violation]) -> Iterator[str]:
+    """Several say the same after their semicolon."""
+    for violation in found:
+        yield from violation.message.split("; ")
 
 
 def _condition(allowed: list[_How], tried: list[_How]) -> str:

@@ -115,7 +115,7 @@ def conclude(evidence: Evidence, story: Story, given: Review, failing: list[str]
     if why := _stalemate(heard):
         return _unsettled(_Unsettled(evidence.on_stalemate, AT_STALEMATE, why), story, fields, feedback, count, failing)
     if count >= evidence.review_cap:
-        why = f"{count} reviews, and not approved yet"
+        why = f"{_reviews(count)}, and not approved yet"
         return _unsettled(_Unsettled(evidence.on_cap, AT_CAP, why), story, fields, feedback, count, failing)
     notices = tuple(f"{name} was turned down before; asked for again without new evidence" for name in heard.refused)
     return _verdict(f"changes requested: {feedback.strip()[:200]}", story, fields, notices=notices)
@@ -160,13 +160,17 @@ def _unsettled(
     if end.policy is OnCap.APPROVE and not failing:
         text = feedback if feedback.startswith(end.prefix) else f"{end.prefix} {feedback}"
         approved = fields | {"review": Review(ReviewStatus.APPROVED, count, text), "state": State.DONE}
-        where = f"the cap of {count} reviews" if end.prefix == AT_CAP else "a stalemate"
+        where = f"the cap of {_reviews(count)}" if end.prefix == AT_CAP else "a stalemate"
         return _verdict(f"approved at {where}, with concerns left", story, approved, completes=True)
     if end.policy is OnCap.HUMAN:
         question = f"{end.why}: {feedback.strip()[:300]}"
         return Verdict(Kind.BLOCKED, (f"asks: {question}",), (SetFields(story.id, fields),), question=question)
-    why = "the checks fail" if failing else "it is still not approved"
-    return _verdict(f"failed: {end.why}, and {why}", story, fields | {"state": State.FAILED})
+    why = f"{end.why}, and the checks fail" if failing else end.why
+    return _verdict(f"failed: {why}", story, fields | {"state": State.FAILED})
+
+
+def _reviews(count: int) -> str:
+    return f"{count} review{'s' if count != 1 else ''}"
 
 
 def _verdict(

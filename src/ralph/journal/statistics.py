@@ -20,6 +20,7 @@ from ralph.core.events import (
 )
 from ralph.core.findings import Finding, Ledger
 from ralph.core.plan import Mode, ReviewStatus, State
+from ralph.core.reviews import AT_CAP, AT_STALEMATE
 from ralph.core.verdict import Kind
 
 _MOST_CRITERIA = 10
@@ -45,7 +46,7 @@ class Effort(Struct, frozen=True):
 
 class Reviews(Struct, frozen=True):
     count: int = 0
-    """That came to a verdict."""
+    """That came to a verdict; several reviewers who look one after the other make one."""
     not_believed: int = 0
     """That changed files, approved what fails, or said nothing."""
     stories: int = 0
@@ -103,6 +104,8 @@ class _Story:
         self.by_review = False
         self.state: State | None = None
         self.ledger = Ledger()
+        self.earlier: frozenset[str] | None = None
+        """Findings of runs that are not counted here."""
         self.found: list[Finding] = []
         """From journals that kept no ledger."""
 
@@ -146,6 +149,7 @@ class Tally:
             return
         story = self._stories.setdefault((self._plan, event.story), _Story())
         story.state = event.story_state
+        self._meet(story)
         if event.mode is Mode.REVIEW:
             self._review(story, event)
         elif event.kind.uses_attempt:
@@ -154,15 +158,22 @@ class Tally:
         if "ledger" in fields:
             story.ledger = msgspec.convert(fields["ledger"], Ledger)
 
+    def _meet(self, story: _Story) -> None:
+        """A story may have been reviewed in runs that are not counted here."""
+        before = self._judged.evidence.story if self._judged is not None else None
+        if story.earlier is None and before is not None:
+            story.earlier = frozenset(entry.id for entry in before.ledger.entries)
+            story.sent_back += before.review.count > 0
+
     def _review(self, story: _Story, event: IterationEnded) -> None:
         if event.kind not in (Kind.ACCEPTED, Kind.BLOCKED):
             self._not_believed += event.kind.uses_attempt
             return
-        story.reviews += 1
         story.by_review = story.by_review or event.completes
-        fields = _fields(self._judged, event)
-        status = (fields.get("review") or {}).get("status")
-        story.sent_back += status == ReviewStatus.CHANGES_REQUESTED.value
+        given = _fields(self._judged, event).get("review") or {}
+        story.reviews += bool(given)  # several reviewers make one review
+        is_waved_through = str(given.get("feedback", "")).startswith((AT_CAP, AT_STALEMATE))
+        story.sent_back += given.get("status") == ReviewStatus.CHANGES_REQUESTED.value or is_waved_through
         if self._judged is not None and self._judged.evidence.answer is not None:
             story.found += self._judged.evidence.answer.findings
 
@@ -200,7 +211,7 @@ def _fields(judged: Judged | None, event: IterationEnded) -> dict[str, Any]:
 
 
 def _found(stories: list[_Story]) -> Found:
-    entries = [entry for story in stories for entry in story.ledger.entries]
+    entries = [entry for story in stories for entry in story.ledger.entries if entry.id not in (story.earlier or ())]
     loose = [finding for story in stories if not story.ledger.entries for finding in story.found]
     findings = [*(entry.finding for entry in entries), *loose]
     severities = Counter(finding.severity.strip().lower() or "unrated" for finding in findings)

@@ -70,6 +70,12 @@ def _about_reviews(plan: Plan, places: Places, review_cap: int) -> Iterator[Prob
             message = f"story {violation.story} was done without a review"
             yield _warning("unreviewed", message, where, "`ralph task reopen` has it done again, with one", story)
             continue
+        if (
+            violation.field == "reviewCount" and story.review.count > review_cap
+        ):  # the cap was higher, or people went on
+            message = f"story {violation.story} has had {story.review.count} reviews, more than review.cap"
+            yield _warning("many-reviews", message, where, "see whether the story can be settled at all", story)
+            continue
         yield Problem("review-fields", message, where, story=violation.story)
 
 
