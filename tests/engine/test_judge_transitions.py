@@ -166,6 +166,15 @@ def test_what_was_put_back_in_the_tree_is_told_after_a_review_too() -> None:
     assert verdict.notices == ("it was put back",)
 
 
+def test_a_reviewer_that_promises_too_soon_is_told_too() -> None:
+    promised = Outcome(finished=True, ok=True, promised=True)
+    after = [story(review=APPROVED, done=True)]
+    fields: dict[str, Any] = {"outcome": promised, "promises_all": True}
+    assert judged(Mode.REVIEW, [story(review=NEEDS)], after, **fields).notices == ()
+    told = judged(Mode.REVIEW, [story(review=NEEDS)], after, **fields, open_after=1)
+    assert (told.completes, "1 other story is not: the loop goes on" in told.notices[0]) == (True, True)
+
+
 def test_ids_that_nobody_knows_ask_for_nothing() -> None:
     said = Answer(ReviewStatus.CHANGES_REQUESTED, "", (Finding("", id="F9"),))
     verdict = judged(Mode.REVIEW, [story(review=NEEDS)], [story(review=NEEDS)], answer=said)

@@ -202,9 +202,7 @@ def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
     illegal = illegal_edits(evidence.delta, evidence.mode) if evidence.review and evidence.has_review_fields else []
     notices += [put_right(each) for each in illegal]
     told = {each.story for each in illegal}
-    if evidence.outcome.promised and evidence.promises_all and evidence.open_after:
-        left = f"{evidence.open_after} other stor{'y is' if evidence.open_after == 1 else 'ies are'} not"
-        notices.append(f"the agent promised that everything is complete, but {left}: the loop goes on")
+    notices += _promised_too_soon(evidence)
     for edited in evidence.delta.edited:
         legal = {n: getattr(edited.new, n) for n in _FREE_TO_EDIT if getattr(edited.new, n) != getattr(edited.old, n)}
         if legal:
@@ -220,6 +218,12 @@ def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
     if evidence.delta.checks_changed:
         notices.append("the plan's check commands were changed and put back")
     return changes, notices
+
+
+def _promised_too_soon(evidence: Evidence) -> Iterator[str]:
+    if evidence.outcome.promised and evidence.promises_all and evidence.open_after:
+        left = f"{evidence.open_after} other stor{'y is' if evidence.open_after == 1 else 'ies are'} not"
+        yield f"the agent promised that everything is complete, but {left}: the loop goes on"
 
 
 def _illegal_edits(edited: Edited, evidence: Evidence, *, is_told: bool) -> Iterator[str]:
@@ -242,7 +246,7 @@ def judge_review(evidence: Evidence) -> Verdict:
     if story is None or (evidence.delta is None and evidence.answer is None):
         return _refused(Kind.REJECTED, [f"the plan could not be read: {evidence.plan_problem}"], evidence, [])
     given = review_given(evidence, story)
-    notices = [*evidence.notices, *put_right_of_review(evidence, story)]
+    notices = [*evidence.notices, *_promised_too_soon(evidence), *put_right_of_review(evidence, story)]
     if given is None:
         return _by_cause(evidence, [*meddling(evidence, story), "the review came to no verdict"], [], notices)
     failing = [_describe(check) for check in _failing(evidence)]
