@@ -72,3 +72,22 @@ def test_a_run_that_cannot_start_tells_of_everything_else_too(workspace: Path) -
     assert done.code == 78
     for words in ("Claude Code is not installed", "there is no reviewer 'beauty'", "uncommitted work"):
         assert done.err.count(words) == 1, done.err
+
+
+def test_a_plan_that_cannot_be_read_and_wrong_settings_keep_nobody_from_looking_at_the_rest(workspace: Path) -> None:
+    settle(workspace, "fallback: [codex]\nbudget: {prices: none.yaml}\nnotify: {webhook: 'ftp://x'}\n")
+    (plan,) = workspace.glob(".ralph/*/tasks.json")
+    plan.write_text("{}")
+    found = levels(workspace, RALPH_TRUST="1")
+    assert found["settings"] == ["fail", "fail", "warn"]
+    assert "fail" in found["plan"]
+    assert {"agent", "repository", "disk", "checks"} <= set(found)
+
+
+def test_a_run_that_is_not_trusted_tells_of_everything_else_too(workspace: Path) -> None:
+    settle(workspace, "checks: [{name: no, command: 'false'}]\nprompt: nowhere.md\n")
+    done = ralph("run", cwd=workspace, env={"PATH": "/usr/bin:/bin"})
+    assert done.code == 78
+    assert "nobody has agreed to" in done.err
+    assert "prompts: the prompt file nowhere.md does not exist" in done.err
+    assert "trust: " not in done.err, "that is what it says first"

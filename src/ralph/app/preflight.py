@@ -17,17 +17,21 @@ from ralph.app import probes
 from ralph.app.doctor import Finding, Level, Line, Patient, fail, ok, warn
 from ralph.app.launching import Launched, find_repo, probe
 from ralph.app.linting import lint_plan
+from ralph.app.named_variants import unknown_names
+from ralph.app.notifying import channels
 from ralph.app.reviewing import lens
 from ralph.app.running import ours, refuse_unless_ready
 from ralph.app.steps import plan_steps
+from ralph.app.tills import prices_of
 from ralph.app.trusting import gather, read_record
 from ralph.app.who_works import known_agents
 from ralph.app.wiring import RunSpec
 from ralph.checks.choosing import choose
 from ralph.checks.running import run_check
+from ralph.config.schema import Config
 from ralph.config.trust import Status, check_trust
 from ralph.core.environment import child_environment
-from ralph.core.errors import RalphError
+from ralph.core.errors import NotTrusted, RalphError
 from ralph.core.lineup import parts
 from ralph.core.problems import Severity
 from ralph.core.text import one_line
@@ -73,6 +77,7 @@ def with_the_rest(error: RalphError, prepared: Launched, env: Mapping[str, str])
         line
         for line in preflight(prepared, env)
         if line.level is Level.FAIL and line.text[:60] not in one_line(str(error), 2000)
+        if line.topic != "trust" or not isinstance(error, NotTrusted)
     ]
     if not rest:
         return error
@@ -93,8 +98,27 @@ def _plan(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _settings(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
-    plan_steps(prepared.settings, prepared.ref.root)
-    yield ok("valid")
+    settings, root = prepared.settings, prepared.ref.root
+    found = list(unknown_names(settings))
+    for problem in found:
+        yield fail(str(problem), problem.hint or "`ralph config` shows what there is")
+    if not found:  # a type of step that nobody knows cannot be looked at
+        plan_steps(settings, root)
+    yield from _prices(settings.config, root)
+    for problem in settings.warnings:
+        yield warn(str(problem), problem.hint or "`ralph config` shows what there is")
+    for way in channels(settings.config.notify, root, env):
+        if why := way.problem():
+            yield warn(f"no notification by {way.name}: {why}", "mend it or leave it out; `ralph notify test` tries it")
+    if not found:
+        yield ok("valid")
+
+
+def _prices(config: Config, root: Path) -> Iterator[Finding]:
+    try:
+        prices_of(config, root)
+    except RalphError as error:
+        yield fail(f"budget.prices: {error}", error.hint or "name a file of prices, or leave it out; see docs/cost.md")
 
 
 def _trust(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:

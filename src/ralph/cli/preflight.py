@@ -11,13 +11,15 @@ from argparse import ArgumentParser, Namespace
 
 from ralph.app.doctor import is_well
 from ralph.app.launching import Launched
-from ralph.app.named_variants import refuse_unknown_names
 from ralph.app.preflight import preflight
 from ralph.app.workspace import open_ref, store_for
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.doctor import print_findings
 from ralph.cli.output import emit_json
+from ralph.core.errors import PlanError
 from ralph.core.exit_codes import ExitCode
+from ralph.core.plan import Plan
+from ralph.core.ports import PlanRef
 
 EXAMPLES = """
 ralph preflight             every line that is not ok says what to do
@@ -35,11 +37,18 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     ref, settings = open_ref(args)
-    refuse_unknown_names(settings)
-    prepared = Launched(ref=ref, settings=settings, plan=store_for(ref, os.environ).load().plan)
+    prepared = Launched(ref=ref, settings=settings, plan=_plan(ref))
     lines = preflight(prepared, os.environ, checks=args.checks)
     if args.json:
         emit_json({"ok": is_well(lines), "findings": lines})
     else:
         print_findings(lines)
     return ExitCode.COMPLETE if is_well(lines) else ExitCode.ENVIRONMENT
+
+
+def _plan(ref: PlanRef) -> Plan:
+    """One that cannot be read is one of the findings, and keeps nobody from looking at the rest."""
+    try:
+        return store_for(ref, os.environ).load().plan
+    except PlanError:
+        return Plan(name=ref.name, stories=())

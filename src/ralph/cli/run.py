@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
 from ralph.app.launching import Launched, agree, launch, prepare_spec
 from ralph.app.named_variants import refuse_unknown_names
@@ -123,23 +123,31 @@ def _run(args: Namespace, prepared: Launched) -> int:
     require_process_control()
     state, tally = RunState(), Tally()
     asks = None if args.plain or args.json or not is_interactive() else _ask_trust
-    agree(prepared, os.environ, trust=args.trust, ask=asks, tell=note)
+    with _all_at_once(prepared):
+        agree(prepared, os.environ, trust=args.trust, ask=asks, tell=note)
     with ExitStack() as stack:
         stop = stack.enter_context(StopSignal(key=True))
         view = _view(args, prepared, stack)
         listeners: list[Listener] = [state.add, tally.add, *([view] if view else [])]
         asks_at_limit = None if asks is None or args.quiet else LimitQuestion(stop, _quiet(view))
-        try:
+        with _all_at_once(prepared, state):
             ended = launch(prepared, os.environ, stop, listeners, tell=note, ask=asks_at_limit)
-        except (SetupError, UsageError) as error:
-            if state.started is not None:
-                raise
-            from ralph.app.preflight import with_the_rest  # whoever mends one thing wants to know of the next
-
-            raise with_the_rest(error, prepared, os.environ) from None
     if not args.json:
         print_summary(state, tally.figures())
     return int(ended.reason.exit_code)
+
+
+@contextmanager
+def _all_at_once(prepared: Launched, state: RunState | None = None) -> Iterator[None]:
+    """Whoever mends one thing that keeps a run from starting wants to know of the next."""
+    try:
+        yield
+    except (SetupError, UsageError) as error:
+        if state is not None and state.started is not None:
+            raise
+        from ralph.app.preflight import with_the_rest  # only when something is wrong
+
+        raise with_the_rest(error, prepared, os.environ) from None
 
 
 def _view(args: Namespace, prepared: Launched, stack: ExitStack) -> Listener | None:
