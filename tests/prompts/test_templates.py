@@ -105,6 +105,29 @@ def test_without_review_an_implementation_marks_the_story_itself() -> None:
     assert "needs_review" not in told
 
 
+WORK = ("tasks-prompt", "plan-prompt", "steps-loop", "feature-prompt", "feature-prompt-tdd", "spec-prompt", "fix")
+
+
+@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize("mode", ["implement", "fix"])
+def test_whoever_writes_code_reads_it_again_and_says_what_is_in_the_way(name: str, mode: str) -> None:
+    told = render(library(name), FILLED | {"MODE": mode}, name).lower()
+    assert "your own `git diff`" in told
+    assert any(words in told for words in ("in the way", "say why"))
+    assert any(words in told for words in ("one story", "this story only", "one task", "one step"))
+    assert "read-only" in told or "prd.md" in told
+    assert re.search(r"(never weaken|weaken, skip or delete|never weakened)", told)
+
+
+@pytest.mark.parametrize("name", ["tasks-prompt", "review"])
+def test_whoever_reviews_tries_each_criterion_and_mends_nothing(name: str) -> None:
+    told = " ".join(render(library(name), FILLED | {"MODE": "review"}, name).split())
+    for words in ("Somebody else wrote this code", "acceptance criteria one at a time", "edge cases and error paths"):
+        assert words in told
+    assert re.search(r"(do not change it|change nothing): you judge, a later session fixes", told)
+    assert re.search(r"Run the (checks|commands in `verifyCommands`)", told)
+
+
 BUDGETS = {"tasks-prompt": 1500, "prd": 800, "plan": 600, "plan-rules": 600, "spec-prompt": 450}
 """Tokens, where a template may have more than others, or has less. The one of tasks.json has three modes."""
 
