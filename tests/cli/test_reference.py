@@ -9,6 +9,7 @@ import pytest
 from ralph.cli.grammar import Argument, Command, Kind, Option, Value, read_all
 from ralph.cli.reference import cli_page, exit_codes_page
 from ralph.core.exit_codes import ExitCode
+from ralph.core.moves import Reason
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -88,3 +89,8 @@ def test_the_page_of_exit_codes_is_up_to_date() -> None:
 def test_every_exit_code_is_on_the_page(code: ExitCode) -> None:
     assert f"| {int(code)} |" in exit_codes_page()
     assert code.meaning in exit_codes_page()
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_is_in_the_page_of_exit_codes_with_its_code(reason: Reason) -> None:
+    assert f"| {reason.value} | {int(reason.exit_code)} | " in exit_codes_page()

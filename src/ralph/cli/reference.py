@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ralph.app.advice import ADVICE
 from ralph.cli.grammar import Command, Option
 from ralph.core.exit_codes import ExitCode
 
@@ -28,6 +29,13 @@ _EXIT_CODES = """\
 The same for every command.
 """
 
+_REASONS = """\
+## Why a run ends
+
+For one of these reasons. It is in the last record of the journal and in the last lines on the screen, with what was
+special this time; `ralph explain` tells it again.
+"""
+
 
 def cli_page(ralph: Command) -> str:
     overview = _table(("command", "does"), ((_link(one), one.summary) for one in ralph.subcommands))
@@ -36,7 +44,15 @@ def cli_page(ralph: Command) -> str:
 
 def exit_codes_page() -> str:
     rows = ((str(int(code)), code.name.lower().replace("_", " "), code.meaning) for code in ExitCode)
-    return "\n".join([_EXIT_CODES, _table(("code", "name", "meaning"), rows)])
+    reasons = ((reason.value, str(int(reason.exit_code)), told.why, told.next) for reason, told in ADVICE.items())
+    return "\n".join(
+        [
+            _EXIT_CODES,
+            _table(("code", "name", "meaning"), rows),
+            _REASONS,
+            _table(("reason", "code", "meaning", "what to do"), reasons),
+        ]
+    )
 
 
 def _section(command: Command) -> str:
