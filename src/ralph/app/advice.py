@@ -55,8 +55,8 @@ ADVICE: dict[Reason, Advice] = {
         Moment.FAILED,
     ),
     Reason.FAILED_STORIES: Advice(
-        "What is left are stories that were given up, after their last attempt or because they got nowhere, and stories "
-        "that depend on these.",
+        "What is left are stories that were given up, after their last attempt or because they got nowhere, and "
+        "stories that depend on these.",
         "`ralph task show ID` tells why; `ralph task reopen ID` gives it another chance",
         Moment.FAILED,
     ),
