@@ -105,6 +105,7 @@ def test_a_claim_without_a_change_is_rejected() -> None:
         ((PASS,), False, Kind.REJECTED),
         ((), None, Kind.REJECTED),
         ((FAIL,), False, Kind.REJECTED),
+        ((msgspec.structs.replace(FAIL, required=False),), None, Kind.REJECTED),
     ],
 )
 def test_already_satisfied_needs_checks_that_passed_before(

@@ -76,7 +76,7 @@ def _what_is_missing(evidence: Evidence) -> Iterator[str]:
     if not evidence.changed and evidence.mode is not Mode.SETUP and not _turns_all_down(evidence):
         if evidence.claim is not Claim.ALREADY:
             yield "nothing was changed, so nothing can have been done"
-        elif not evidence.checks or evidence.passed_before is False:
+        elif not evidence.checks or not evidence.passed_before:  # one that may fail shows nothing
             yield "it is said to be satisfied already, but no check shows that"
 
 
