@@ -240,9 +240,9 @@ class Notify(Section, frozen=True):
 
 
 class Routing(Section, frozen=True):
-    enabled: Annotated[
-        bool, key("Choose the model by how hard a story looks.", "--routing", off=("--no-routing",))
-    ] = False
+    enabled: Annotated[bool, key("Choose the model by how hard a story looks.", "--routing", off=("--no-routing",))] = (
+        False
+    )
     simple: Annotated[str, key("The model for simple stories.")] = "haiku"
     medium: Annotated[str, key("The model for stories of medium size.")] = "sonnet"
     complex: Annotated[str, key("The model for complex stories.")] = "opus"
