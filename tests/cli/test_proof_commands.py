@@ -101,6 +101,7 @@ def test_what_failed_before_is_excused_by_hand_as_in_the_loop(tmp_path: Path) ->
     assert made.run(US_001=[ONE]).code == 0
     told = made.ask("verify", "--final")
     assert (told.code, "old (as before the last run)" in told.out) == (0, True)
+    assert "all checks pass, except 1 that may fail" in told.out
     assert standings(made) == ["holds"]
 
 

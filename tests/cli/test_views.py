@@ -26,6 +26,7 @@ from ralph.core.events import (
     IterationEnded,
     IterationStarted,
     PlanSeen,
+    Proved,
     Record,
     RunEnded,
     RunStarted,
@@ -153,6 +154,25 @@ def test_the_summary_says_what_was_done_what_was_not_and_what_to_do() -> None:
     assert last.startswith(
         '  next       `ralph answer STORY "…"` answers a story, `ralph answer - "…"` the file WAITING'
     )
+
+
+@pytest.mark.parametrize(
+    ("passed", "words"),
+    [
+        ((True, True), "every story is done, and the checks pass on the final tree"),
+        ((True, False), "every story is done, and the checks pass on the final tree, except 1 that may fail"),
+        ((False,), "every story is done, but no check proves it"),
+        ((), "every story is done, but no check proves it"),
+    ],
+)
+def test_the_summary_does_not_call_a_failure_that_is_excused_a_pass(passed: tuple[bool, ...], words: str) -> None:
+    results = tuple(CheckResult("c", "c", passed=each, required=each) for each in passed)
+    proved = Proved(tree="tree", passed=True, results=results)
+    events: tuple[AnyEvent, ...] = (STARTED, proved, RunEnded(Reason.COMPLETE))
+    state = RunState()
+    for number, event in enumerate(events, 1):
+        state.add(Record(number, 0.0, event))
+    assert next(line for line in summary(state) if "every story" in line).endswith(words)
 
 
 def slow(tmp_path: Path, seconds: int = 60) -> LoopProject:

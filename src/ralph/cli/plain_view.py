@@ -6,7 +6,7 @@ from ralph.cli.budget_line import budget_line, is_short
 from ralph.cli.forecast_words import foreseen, ground_for
 from ralph.cli.output import paint, say_raw
 from ralph.cli.show import progress_bar
-from ralph.cli.words import STYLES, clock, duration, money, plural, tokens, until_when
+from ralph.cli.words import STYLES, clock, duration, exceptions, money, plural, tokens, until_when
 from ralph.core.agent import Limit, Retry, ToolUse
 from ralph.core.control import Verb
 from ralph.core.events import (
@@ -102,8 +102,10 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
             return f"  a person says: {one_line(text, 120)}"
         case Proved(results=()):
             return ""
-        case Proved(passed=passed):
-            return paint("final checks passed", "green") if passed else paint("final checks failed", "red")
+        case Proved(passed=True, results=results):
+            return paint(f"final checks passed{exceptions(results)}", "green")
+        case Proved():
+            return paint("final checks failed", "red")
         case Noted(text=text, warning=warning):
             return paint(one_line(text), "yellow" if warning else "dim")
         case RunEnded(reason=reason, detail=detail):

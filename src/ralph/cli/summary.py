@@ -8,7 +8,7 @@ from ralph.app.advice import ADVICE
 from ralph.cli.figures import review_lines
 from ralph.cli.output import paint, say_raw
 from ralph.cli.show import progress_bar
-from ralph.cli.words import duration, money, plural, tokens
+from ralph.cli.words import duration, exceptions, money, plural, tokens
 from ralph.core.moves import Reason
 from ralph.core.plan import State
 from ralph.core.text import one_line
@@ -49,8 +49,10 @@ def _headline(state: RunState) -> str:
     if state.ended is None:
         return "still running"
     reason, detail = state.ended.reason, state.ended.detail
-    if reason is Reason.COMPLETE and state.proved and state.proved.results:
-        return paint("every story is done, and the checks pass on the final tree", "green bold")
+    results = state.proved.results if state.proved else ()
+    if reason is Reason.COMPLETE and any(result.passed for result in results):
+        told = f"every story is done, and the checks pass on the final tree{exceptions(results)}"
+        return paint(told, "green bold")
     if reason is Reason.COMPLETE:
         return paint("every story is done, but no check proves it", "yellow")
     stopped = paint(f"stopped: {reason.value.replace('-', ' ')}", "yellow bold")

@@ -14,7 +14,7 @@ from ralph.app.workspace import OpenPlan, open_plan
 from ralph.checks.choosing import ChosenCheck
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import ask, emit_json, is_interactive, note, paint, say, say_raw
-from ralph.cli.words import duration
+from ralph.cli.words import duration, exceptions
 from ralph.config.trust import Verdict
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.evidence import CheckResult
@@ -57,7 +57,8 @@ def run(args: Namespace) -> int:
     if args.json:
         emit_json({"passed": passed, "story": story.id if story else None, "checks": results})
     else:
-        say("all checks pass" if passed else "not all checks pass", "green" if passed else "red")
+        said = f"all checks pass{exceptions(results)}" if passed else "not all checks pass"
+        say(said, "green" if passed else "red")
     return ExitCode.COMPLETE if passed else ExitCode.UNFINISHED
 
 

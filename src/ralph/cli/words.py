@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from ralph.core.agent import Tokens
+from ralph.core.evidence import CheckResult
 from ralph.core.verdict import Kind
 
 STYLES = {
@@ -60,3 +62,9 @@ def plural(count: int, word: str) -> str:
 
 def moment(t: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(t))
+
+
+def exceptions(results: Iterable[CheckResult]) -> str:
+    """What has to be added to "the checks pass" to make it true."""
+    failing = sum(not result.passed for result in results)
+    return f", except {failing} that may fail" if failing else ""
