@@ -111,7 +111,7 @@ def test_a_plan_with_stories_is_not_replaced_in_ci(project: Project) -> None:
     before = project.files()
     done = ralph(project, "plan", "x y", "--no-input")
     assert done.code == 64
-    assert "has 1 stories already" in done.err
+    assert "has 1 story already" in done.err
     assert "ralph add" in done.err
     assert project.files() == before
 
@@ -226,7 +226,8 @@ def test_a_whole_conversation_at_a_terminal(project: Project) -> None:
     question = {"question": "Where are items kept?", "why": "The first story.", "choices": ["a file", "SQLite"]}
     project.plays(asks(question, "Who uses it?"), plan(story("a", "First")), plan(story("a", "Second")))
     editor = project.folder / "editor.sh"
-    editor.write_text('#!/bin/sh\nsed -i.old s/Second/Third/ "$1"\n')
+    at_first = f"[ -e {project.folder}/slipped ] || {{ touch {project.folder}/slipped; exec sed -i.old '$d' \"$1\"; }}"
+    editor.write_text(f'#!/bin/sh\n{at_first}\nsed -i.old s/Second/Third/ "$1"\necho "}}" >> "$1"\n')
     editor.chmod(0o755)
     person = Typist(project, "plan", "a to-do list", EDITOR=str(editor))
     person.waits_for("1/2  Where are items kept?")
@@ -240,10 +241,13 @@ def test_a_whole_conversation_at_a_terminal(project: Project) -> None:
     person.waits_for("> ", "drop the second one\n")
     person.waits_for("one letter, please")
     person.waits_for("> ", "e\n")
+    person.waits_for("the JSON is broken")
+    person.waits_for("> ", "e\n")
+    assert "US-001" not in person.screen, "the plan is not shown again below what is wrong with the edit"
     person.waits_for("US-001  Third")
     person.waits_for("> ", "a\n")
     assert person.ends() == 0, person.screen
-    assert "1 stories: `ralph task list` shows them" in person.screen
+    assert "1 story: `ralph task list` shows them" in person.screen
     assert [s["title"] for s in project.tasks()["userStories"]] == ["Third"]
     assert "Where are items kept?\n  **SQLite**" in project.prompt(2)
     assert "another title" in project.prompt(3)

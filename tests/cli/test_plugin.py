@@ -6,17 +6,21 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ralph import __version__
 from ralph.app.hooking import EVENTS, client_settings
 from ralph.app.plugin import COMMANDS, SKILLS, plugin_files
+from ralph.cli.main import load
 from ralph.cli.table import entries
+from ralph.core.errors import UsageError
 from support.cli import Completed, ralph_here
 from support.clients import CLIENT, INSIDE
 
@@ -51,13 +55,44 @@ def test_it_is_a_plugin_and_a_marketplace_with_that_plugin(tmp_path: Path) -> No
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_says_what_it_is_for_and_names_only_commands_that_exist(page: str) -> None:
     _, head, text = plugin_files()[page].decode().split("---\n", 2)
-    values = dict(line.split(": ", 1) for line in head.splitlines())
+    values = yaml.safe_load(head)
     assert len(values["description"]) > 40
     if page.startswith("skills/"):
         assert values["name"] == page.split("/")[1]
         assert f"/{values['name']}" in values["description"], "by what a person says"
     for command in re.findall(r"ralph ([a-z][a-z-]+)", re.sub(r"```.*?```", "", head + text, flags=re.DOTALL)):
         assert command in entries() or command in ("loop", "here", "prd"), command
+
+
+def why_not(line: str) -> str:
+    """What its parser says against a command line, unless only a word is missing that the sentence leaves out."""
+    name, *rest = shlex.split(line)
+    try:
+        load(name)[1].parse_args(rest)
+    except (UsageError, KeyError) as error:
+        return "" if "arguments are required" in str(error) else f"ralph {line}: {error}"
+    return ""
+
+
+@pytest.mark.parametrize("line", ["plan --nope", "nope", "import x --done maybe", "task nope"])
+def test_a_command_line_that_is_wrong_is_seen(line: str) -> None:
+    assert why_not(line)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_line_on_a_page_is_one_that_ralph_takes(page: str) -> None:
+    """In backticks, and in the rules for what the client may call without asking."""
+    text = plugin_files()[page].decode()
+    lines = [*re.findall(r"`ralph ([^`]+)`", text), *re.findall(r"Bash\(ralph ([^)]+?)(?: \*)?\)", text)]
+    assert len(lines) > 5
+    assert [said for line in lines if (said := why_not(line))] == []
+
+
+def test_what_people_say_calls_the_planner() -> None:
+    """The phrases of seed 001, and a description that is YAML: a client that reads it strictly would see none."""
+    head = yaml.safe_load((plugin_files()["skills/ralph-plan/SKILL.md"]).decode().split("---\n", 2)[1])
+    for phrase in ("/ralph-plan", "plan this feature for ralph", "create a ralph prd", "generate tasks for ralph"):
+        assert phrase in head["description"]
 
 
 def test_writing_it_again_changes_nothing(tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ def test_the_samples_are_good(name: str) -> None:
         (change(criteria=("It works as expected",)), "vague-criterion"),
         (change(criteria=("x is 1",) * 9), "too-large"),
         (change(description="One. Two. Three. Four."), "too-large"),
+        (change(description="and then " * 201), "too-large"),
+        (change(criteria=("`a` prints " + "b " * 60,) * 8), "too-large"),
     ],
 )
 def test_what_costs_iterations_is_a_warning(story: Story, code: str) -> None:

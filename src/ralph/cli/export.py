@@ -14,6 +14,7 @@ from ralph.cli.arguments import add_source
 from ralph.cli.losing import show_losses
 from ralph.cli.output import emit_bytes, emit_json, note, say_raw, warn
 from ralph.cli.show import as_json
+from ralph.cli.words import plural
 from ralph.core.errors import UsageError
 from ralph.core.plan import Plan
 from ralph.core.text import one_line
@@ -78,4 +79,4 @@ def _show(done: Exported) -> None:
     assert done.ref is not None
     for path in done.made:
         say_raw(f"  made  {one_line(path)}")
-    note(f"{done.ref.path}: {len(done.ids)} stories; nothing in this workspace was changed")
+    note(f"{done.ref.path}: {plural(len(done.ids), 'story')}; nothing in this workspace was changed")

@@ -95,7 +95,7 @@ def _show(done: Imported, dry: bool) -> None:
     if not done.stories:
         note("nothing new to import; nothing was written")
         return
-    count = "1 story" if len(done.stories) == 1 else f"{len(done.stories)} stories"
+    count = plural(len(done.stories), "story")
     how = "would start" if dry else "started"
     if not done.is_new:
         how = "would go into" if dry else "went into"

@@ -20,6 +20,7 @@ from ralph.app.trusting import refuse_inside_loop
 from ralph.cli.arguments import add_json
 from ralph.cli.output import ask, emit_json, say, warn
 from ralph.cli.planning import add_planning_options, caller, draft_for, held, print_added, words
+from ralph.cli.words import plural
 from ralph.config.flags import flags_of
 from ralph.core.errors import UsageError
 from ralph.core.text import one_line
@@ -98,12 +99,12 @@ def _target(root: Path, draft: Draft, args: Namespace) -> Target:
 
 def _confirm(target: Target, args: Namespace) -> None:
     """A plan that is there is never replaced."""
-    count = len(target.plan.stories)
+    count = plural(len(target.plan.stories), "story")
     where = target.ref.path.relative_to(target.ref.root)
     hint = "`ralph add` adds to it; --feature NAME starts another plan; `ralph archive` puts it away"
     if args.no_input:
-        raise UsageError(f"{where} has {count} stories already", hint=hint)
-    if not ask(f"{where} has {count} stories. They stay as they are; add new ones to them?"):
+        raise UsageError(f"{where} has {count} already", hint=hint)
+    if not ask(f"{where} has {count}: what is there stays as it is. Add to it?"):
         raise UsageError("nothing was changed", hint=hint)
 
 
@@ -116,4 +117,4 @@ def _print(planned: Planned) -> None:
     for warning in planned.started.warnings:
         warn(warning)
     show_started(planned.started, has_stories=True)
-    say(f"{len(planned.proposal.composed.new)} stories: `ralph task list` shows them")
+    say(f"{plural(len(planned.proposal.composed.new), 'story')}: `ralph task list` shows them")

@@ -9,6 +9,7 @@ from pathlib import Path
 from ralph.app.planning.answer import Question
 from ralph.app.planning.person import Decision, Proposal, Word
 from ralph.cli.output import ask, ask_line, note, paint, warn
+from ralph.cli.words import plural
 from ralph.core.agent import Init, ToolUse
 from ralph.core.errors import SetupError
 from ralph.core.events import AgentSaid, AgentStarted, Record
@@ -27,6 +28,7 @@ _ENOUGH = "."
 
 class Terminal:
     can_be_asked = True
+    _shown: Proposal | None = None
 
     def answer(self, question: Question, number: int, total: int) -> str | None:
         note("")
@@ -39,7 +41,9 @@ class Terminal:
         return None if given == _ENOUGH else chosen(question, clean(given))
 
     def decide(self, proposal: Proposal) -> Decision:
-        show(proposal)
+        if proposal is not self._shown:  # what an edit broke is said below it, and must not scroll away
+            show(proposal)
+            self._shown = proposal
         page = ", [p] edit the requirements" if proposal.answer.requirements else ""
         while True:
             given = ask_line(f"\n[a]ccept, [e]dit the stories{page}, [r]evise: say what to change, [d]rop\n> ")
@@ -123,7 +127,7 @@ def show(proposal: Proposal) -> None:
         note(clean(page))
         note("")
     where = target.ref.path.relative_to(target.ref.root).as_posix()
-    note(f"{where}: {len(proposal.composed.new)} new stories", "bold")
+    note(f"{where}: {plural(len(proposal.composed.new), 'new story')}", "bold")
     for story_id in proposal.composed.new:
         story = proposal.after.plan.story(story_id)
         if story is None:

@@ -10,10 +10,12 @@ from ralph.core.problems import Place, Problem, Severity
 from ralph.core.text import one_line
 from ralph.core.transitions import broken_invariants
 from ralph.plans.places import Places
-from ralph.plans.prose import count_sentences, vague_words
+from ralph.plans.prose import count_sentences, count_words, vague_words
 
 MOST_CRITERIA = 8
 MOST_SENTENCES = 3
+MOST_WORDS = 400
+"""In description and criteria. Three sentences can be as long as a book."""
 _EXAMPLE = "Replace this example"
 """How the title of the story begins that every new plan has."""
 
@@ -114,6 +116,9 @@ def _about_size(index: int, story: Story, places: Places) -> Iterator[Problem]:
         yield _warning("too-large", f"{name} has {count} criteria, more than {MOST_CRITERIA}", where, hint, story)
     if (count := count_sentences(story.description)) > MOST_SENTENCES:
         message = f"{name} takes {count} sentences to describe, more than {MOST_SENTENCES}"
+        yield _warning("too-large", message, places.story(index, "description"), hint, story)
+    elif (count := count_words("\n".join((story.description, *story.criteria)))) > MOST_WORDS:
+        message = f"{name} takes {count} words to describe, with its criteria, more than {MOST_WORDS}"
         yield _warning("too-large", message, places.story(index, "description"), hint, story)
 
 

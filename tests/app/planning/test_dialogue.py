@@ -115,7 +115,7 @@ def test_findings_of_the_lint_are_fed_back_once(project: Project) -> None:
     person = Somebody()
     assert project.make(person) is not None
     assert "'It works correctly' cannot be checked" in project.prompt(2)
-    assert "findings in the plan" in " ".join(person.told)
+    assert "one finding in the plan" in " ".join(person.told)
     assert person.seen[0].problems == ()
 
 
@@ -201,8 +201,10 @@ def test_ctrl_c_keeps_the_answers_and_the_next_call_goes_on(project: Project) ->
     assert "One?\n  **first**" in project.prompt(1)
 
 
-def test_a_plan_that_was_proposed_is_there_again_after_ctrl_c(project: Project) -> None:
-    project.plays(plan(story("a", "Kept")))
+@pytest.mark.parametrize("more", [{}, {"acceptanceCriteria": ["It works correctly"]}])
+def test_a_plan_that_was_proposed_is_there_again_after_ctrl_c(project: Project, more: dict[str, Any]) -> None:
+    """Also one with findings, which the agent has been told of: it costs no further session."""
+    project.plays(plan(story("a", "Kept", **more)), plan(story("a", "Kept", **more)))
     with pytest.raises(IndexError):  # the person is gone in the middle
         project.make(Somebody(decisions=()))
     draft = project.draft()

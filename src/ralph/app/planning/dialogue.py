@@ -59,6 +59,7 @@ class Dialogue:
         answer, problems, feedback, was_told = None, tuple[str, ...](), "", False
         if self._draft.answer:
             answer = msgspec.json.decode(self._draft.answer, type=Answer)
+            was_told = self._person.can_be_asked  # who stopped at this plan sees it again as it was
         while True:
             if answer is None or problems or feedback:
                 answer = self._ask(answer, problems, feedback)
@@ -67,7 +68,8 @@ class Dialogue:
             proposal = self._propose(answer)
             if not was_told and (found := _for_the_agent(proposal)):
                 was_told, problems = True, tuple(map(told_in_words, found))
-                self._person.tell(f"{len(problems)} findings in the plan: the agent puts them right")
+                count = "one finding" if len(problems) == 1 else f"{len(problems)} findings"
+                self._person.tell(f"{count} in the plan: the agent is asked to put this right")
                 continue
             if not self._person.can_be_asked:
                 refuse_findings(proposal)
