@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ralph.core.evidence import Claim
 from ralph.core.findings import Finding
 from ralph.core.plan import ReviewStatus
-from ralph.core.requests import Request, read_request
+from ralph.core.requests import Request, answer_at_the_end, read_request
 from ralph.core.reviews import Answer
 
 
@@ -38,6 +38,24 @@ def test_a_review_is_read_with_its_findings() -> None:
     found = read_request(b'{"review": {"verdict": "Changes requested", "findings": ' + findings + b"}}").review
     assert found == Answer(ReviewStatus.CHANGES_REQUESTED, "", (Finding("wrong", "a.py:3"),))
     assert read_request(b'{"review": {"verdict": "fine by me"}}').review is None
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ('I looked at it.\n\n{"review": {"verdict": "approved"}}\n', ReviewStatus.APPROVED),
+        ('```json\n{\n"review":\n{"verdict": "approved"}\n}\n```', ReviewStatus.APPROVED),
+        ('{"review": {"verdict": "approved"}}\nwould be my answer, but nothing works.', None),
+        ('I might say {"review": {"verdict": "approved"}}', None),
+        ('{"verdict": "approved"}', None),
+        ("approved", None),
+        ("", None),
+        ("{" * 5000 + "}", None),
+    ],
+)
+def test_an_answer_may_be_the_end_of_the_last_words(text: str, verdict: ReviewStatus | None) -> None:
+    found = answer_at_the_end(text).review
+    assert (found.verdict if found else None) is verdict
 
 
 @given(st.binary(max_size=200))

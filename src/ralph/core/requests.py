@@ -5,6 +5,7 @@ Read leniently, believed never.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ _MOST_FINDINGS = 50
 _MOST_REPLIES = 200
 _LONGEST_ID = 20
 _MOST_LEARNINGS = 20
+_MOST_STARTS = 20
 
 
 class Request(Struct, frozen=True):
@@ -85,6 +87,17 @@ def read_request(data: bytes) -> Request:
         replies=replies,
         learned=_learned(wire.learn),
     )
+
+
+def answer_at_the_end(text: str) -> Request:
+    """What an agent's last words say when they end with such an object: for agents that write no files."""
+    body = text.strip().removesuffix("```").rstrip()
+    starts = [found.start() for found in re.finditer(r"^\{", body, re.MULTILINE)] if body.endswith("}") else []
+    for start in starts[: -_MOST_STARTS - 1 : -1]:
+        found = read_request(body[start:].encode("utf-8", "replace"))
+        if found.review is not None or found.replies:
+            return found
+    return Request()
 
 
 def _learned(given: object) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from ralph.core.events import Noted
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, ReviewStatus
 from ralph.core.ports import StepContext
-from ralph.core.requests import Request, read_request
+from ralph.core.requests import Request, answer_at_the_end, read_request
 from ralph.core.suspicion import Suspicion
 from ralph.core.text import one_line
 from ralph.engine.agent_run import Patience
@@ -179,11 +179,12 @@ def _open_besides(attempt: Attempt) -> int:
 
 
 def _request(ground: Ground, attempt: Attempt, outcome: Outcome) -> Request:
-    """What the agent left in its file; a review or a fix may have been answered by the client's schema instead."""
+    """What the agent left in its file; a review or a fix may have been answered by the client's schema instead, or
+    at the end of its last words."""
     left = ground.desk.take()
-    if attempt.mode not in (Mode.REVIEW, Mode.FIX) or not outcome.structured:
+    if attempt.mode not in (Mode.REVIEW, Mode.FIX):
         return left
-    answered = read_request(outcome.structured.encode())
+    answered = read_request(outcome.structured.encode()) if outcome.structured else answer_at_the_end(outcome.text)
     return msgspec.structs.replace(
         left,
         claim=left.claim or answered.claim,
