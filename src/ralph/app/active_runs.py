@@ -10,8 +10,9 @@ from ralph.app.workspace import plan_state
 from ralph.core.events import RunStarted
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
+from ralph.host import tree
 from ralph.host.locks import Lock, Owner
-from ralph.host.tree import identify
+from ralph.host.ptable import ProcessId
 
 LOCK = "run.lock"
 
@@ -33,8 +34,7 @@ def is_alive(started: RunStarted | None) -> bool:
     """By process id and start time. On another machine nobody can tell, so it counts as alive."""
     if started is None or started.host != platform.node():
         return True
-    process = identify(started.pid)
-    return process is not None and process.start == started.start
+    return tree.is_alive(ProcessId(started.pid, started.start))  # nobody may ever collect one that has died
 
 
 def describe(owner: Owner | None) -> str:

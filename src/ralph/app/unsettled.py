@@ -16,7 +16,8 @@ from ralph.core.events import AgentEnded, Charged, Reserved
 from ralph.core.ledger import Book, Reserve, Settle
 from ralph.core.purse import amount_of
 from ralph.core.spending import NOTHING, Amount, Basis, Elsewhere
-from ralph.host.tree import identify
+from ralph.host import tree
+from ralph.host.ptable import ProcessId
 from ralph.journal.ledger import local_day
 from ralph.journal.reading import read
 
@@ -43,8 +44,7 @@ def elsewhere_in(book: Book, run: str, now: float) -> Elsewhere:
 def is_alive(line: Reserve, now: float) -> bool:
     if line.host != platform.node():
         return now - line.t < _BELIEVED
-    process = identify(line.pid)
-    return process is not None and process.start == line.start
+    return tree.is_alive(ProcessId(line.pid, line.start))
 
 
 def settle_dead(lines: Iterable[Reserve], charge: Charge, now: float) -> Iterator[Settle]:
