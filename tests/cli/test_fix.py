@@ -57,11 +57,13 @@ def test_the_story_comes_first_and_its_check_fails_now(project: Project) -> None
         ("grep -q hello src/app.py", "passes already, so it does not show what is wrong"),
         ("no-such-program-here", "cannot be run here"),
         ("git push", "would not be allowed"),
+        ("sleep 60", "did not end in 1 s"),
     ],
 )
 def test_a_check_that_shows_nothing_is_fed_back_once_and_then_refused(
     project: Project, command: str, said: str
 ) -> None:
+    (project.root / ".ralph/config.yaml").write_text("time_ceiling: 1\n" if "sleep" in command else "{}\n")
     before = project.files()
     project.plays(fault(command), fault(command), fault("false"), kind="fix")
     done = fix(project, "--no-input", "--trust")

@@ -170,7 +170,8 @@ def print_added(planned: Planned) -> None:
     for story_id in added.composed.new:
         story = added.plan.story(story_id)
         if story is not None:
-            say(f"added     {one_line(story.id)}  {one_line(story.title)}")
+            after = f"  (after {', '.join(map(one_line, story.depends_on))})" if story.depends_on else ""
+            say(f"added     {one_line(story.id)}  {one_line(story.title)}{after}")
             for criterion in story.criteria:
                 say(f"            - {one_line(criterion)}")
             for command in story.verify:

@@ -59,12 +59,12 @@ class Dialogue:
         answer, problems, feedback, was_told = None, tuple[str, ...](), "", False
         if self._draft.answer:
             answer = msgspec.json.decode(self._draft.answer, type=Answer)
-            was_told = self._person.can_be_asked  # who stopped at this plan sees it again as it was
+            was_told = self._draft.is_told
         while True:
             if answer is None or problems or feedback:
                 answer = self._ask(answer, problems, feedback)
                 problems, feedback = (), ""
-                self._keep(answer=msgspec.json.encode(answer).decode())
+                self._keep(answer=msgspec.json.encode(answer).decode(), is_told=was_told)
             proposal = self._propose(answer)
             if not was_told and (found := _for_the_agent(proposal)):
                 was_told, problems = True, tuple(map(told_in_words, found))

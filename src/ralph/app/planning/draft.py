@@ -32,6 +32,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     dialogue: tuple[Exchange, ...] = ()
     answer: str = ""
     """The last answer that could be used, when there was one."""
+    is_told: bool = False
+    """The agent has been told what was found in it: a person who comes back sees it as it was."""
 
     def about(self) -> str:
         """One line by which a person knows it again."""

@@ -31,7 +31,8 @@ class FaultCheck:
             story = proposal.after.plan.story(story_id)
             commands = story.verify if story else ()
             results = [self._result(command, proposal) for command in commands]
-            problems += [found for result in results if result and (found := _unfit(result, story_id))]
+            limit = _limit(proposal)
+            problems += [found for result in results if result and (found := _unfit(result, limit, story_id))]
             if results and all(result is not None and result.passed for result in results):
                 message = f"{one_line(commands[0], 80)!r} passes already, so it does not show what is wrong"
                 hint = "give a command that fails now, because of this fault"
@@ -57,18 +58,25 @@ class FaultCheck:
             self._person.tell("not run: whether it fails now is not known", warning=True)
             return None
         env = child_environment(self._env, config.agent.env)
-        result = run_check("fault", command, root=root, env=env, timeout=_TIME)
-        if not result.passed and _unfit(result, "") is None:
+        limit = _limit(proposal)
+        result = run_check("fault", command, root=root, env=env, timeout=limit)
+        if not result.passed and _unfit(result, limit) is None:
             self._person.tell(f"it fails now, as it should (exit code {result.code}): {one_line(command, 80)}")
         self._results[command] = result
         return result
 
 
-def _unfit(result: CheckResult, story: str) -> Problem | None:
+def _limit(proposal: Proposal) -> float:
+    """As for any check of a plan."""
+    return min(_TIME, proposal.target.settings.config.time_ceiling)
+
+
+def _unfit(result: CheckResult, limit: float, story: str = "") -> Problem | None:
     """It fails, but not because of the fault."""
     command = one_line(result.command, 80)
     if result.timed_out:
-        return Problem("check-too-slow", f"{command!r} did not end in {_TIME:.0f} seconds", story=story)
+        hint = "give one that ends by itself"
+        return Problem("check-too-slow", f"{command!r} did not end in {limit:g} s", hint=hint, story=story)
     if result.code in _CANNOT_RUN:
         last = one_line(result.tail.splitlines()[-1] if result.tail else "", 120)
         return Problem("cannot-run", f"{command!r} cannot be run here: {last}", hint="use what is there", story=story)
