@@ -9,8 +9,10 @@ import os
 from ralph.hooks.call import NOTHING, Answer, Call, block
 from ralph.hooks.interactive import end_client
 from ralph.hooks.quick_json import loads
+from ralph.hooks.records import keep
 
 _TIME = 20.0
+_BEFORE = "plan.before"
 _MOST_BLOCKS = 7
 """The client overrides the ninth block in a row. Giving in before that keeps its last words."""
 
@@ -24,6 +26,8 @@ def answer(call: Call) -> Answer:
     command = policy.texts("stop_command")
     if not command or _blocks_so_far(call) >= _MOST_BLOCKS:
         return NOTHING
+    if policy.state and not os.path.isfile(os.path.join(policy.state, _BEFORE)):
+        keep(call, NOTHING, "the plan as it was before is missing: only what it says is checked, not what was changed")
     problems = _ask(command, policy.workspace)
     if not problems:
         return NOTHING
