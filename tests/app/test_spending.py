@@ -103,7 +103,6 @@ def test_a_storys_tokens_are_bounded_too(tmp_path: Path) -> None:
         ("day_usd", 1, "today's budget of $1.00 (budget.day_usd) is spent: $1.10; tomorrow it is whole again"),
         ("workspace_usd", 1, "the workspace's budget of $1.00"),
         ("day_tokens", 300, "today's budget of 300 tokens"),
-        ("workspace_tokens", 300, "the workspace's budget of 300 tokens"),
     ],
 )
 def test_what_earlier_runs_spent_counts_for_the_day_and_the_workspace(

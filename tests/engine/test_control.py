@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from ralph.app import inbox
+from ralph.cli import orders
 from ralph.core.control import Order, Verb
 from ralph.core.events import Asked, Guided, IterationEnded, IterationStarted, Paused, Resumed, RunEnded, WaitStarted
 from ralph.core.moves import Reason
@@ -239,7 +240,8 @@ def test_a_run_in_a_worktree_is_found_from_the_workspace(project: LoopProject) -
     assert "For later" in person(project, "prompt", "--story", "US-003").out, "what was not used comes back"
 
 
-def test_a_run_that_cannot_hear_is_told_of_as_such(project: LoopProject) -> None:
+def test_a_run_that_cannot_hear_is_told_of_as_such(project: LoopProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "_PATIENCE", 0.3)
     with running(project) as process:
         wait_for(lambda: is_at_work(project))
         process.send_signal(signal.SIGSTOP)

@@ -135,6 +135,14 @@ def test_what_is_left_to_wait_for_is_handed_on_until_it_is_over() -> None:
     assert not list(still_to_wait_for(History(), Limits(), NOW))
 
 
+def test_a_run_after_another_does_not_wait_a_little_longer_each_time() -> None:
+    limits = Limits(jitter=30.0)
+    limit = Told(limits).say(ended(Kind.LIMIT, resets_at=NOW + HOUR))
+    assert [one.resets_at for one in still_to_wait_for(limit.history, limits, NOW + 60)] == [NOW + HOUR]
+    absurd = Told(limits).say(ended(Kind.LIMIT, resets_at=NOW + 1e9))
+    assert [one.resets_at for one in still_to_wait_for(absurd.history, limits, NOW)] == [NOW + limits.longest_wait]
+
+
 def test_a_wait_that_the_run_would_not_live_to_see_is_not_begun() -> None:
     stop = Told(Limits(max_time=HOUR)).say(ended(Kind.LIMIT, resets_at=NOW + 2 * HOUR)).decide()
     assert isinstance(stop, Stop)

@@ -43,7 +43,8 @@ def still_to_wait_for(history: History, limits: Limits, now: float) -> Iterator[
         if resets_at is not None and resets_at > now and not (heard.limit.rejected and _is_outdated(heard, history)):
             yield heard.limit
     if history.limit_seen and (until := _after_verdict(history, limits, now)) > now:
-        yield Limit(True, until)
+        said = history.limit_until or 0.0
+        yield Limit(True, min(said, until) if said > now else until)  # whoever hears it adds a little of its own
 
 
 def _reasons(history: History, limits: Limits, now: float) -> Iterator[tuple[float, str]]:
