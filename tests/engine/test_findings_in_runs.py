@@ -50,7 +50,7 @@ class Told:
         return found
 
 
-def work(root: Path, script: str, stories: int = 1, **review: Any) -> Told:
+def work(root: Path, script: str, stories: int = 1, attempts: int = 5, **review: Any) -> Told:
     """A run over the last of `stories` stories; the others are done by then, by an agent that makes no mistake."""
     seen = root / "seen"
     seen.mkdir()
@@ -75,6 +75,7 @@ def work(root: Path, script: str, stories: int = 1, **review: Any) -> Told:
         "agent": {"name": "scripted", "script": "ralph/script.yaml"},
         "review": {"enabled": True} | review,
         "branch": {"auto_create": False},
+        "max_loops_per_task": attempts,
     }
     (repo / ".ralph/config.yaml").write_text(json.dumps(settings))
     for command in ("init -q -b main", "add -A", "commit -qm start"):
@@ -270,15 +271,20 @@ def test_a_review_that_edits_code_is_reverted_and_repeated(tmp_path: Path) -> No
         IMPLEMENT
         + """\
       review:
-        - write: {path: io.txt, text: "mended by the reviewer\\n"}
+        - run: test -e $SEEN/once || (touch $SEEN/once; echo mended > io.txt; git commit -qam "by the reviewer")
         - verdict: {what: approved, by: request}
 """,
+        attempts=1,
     )
     assert told.ended[1]["kind"] == "rejected"
     assert "must not change files: io.txt" in told.headlines[1]
-    assert told.modes[2] == "review"
+    assert (told.code, told.modes[2:]) == (0, ["review"]), "a bad review is no attempt at the story"
     assert (told.root / "io.txt").read_text() == "first version of the story\n"
-    assert told.story()["passes"] is False
+    assert (told.story()["passes"], told.story()["reviewCount"]) == (True, 1)
+    log = subprocess.run(
+        ["git", "log", "--format=%s"], cwd=told.root, check=True, capture_output=True, text=True
+    ).stdout
+    assert "by the reviewer" not in log
 
     refused = ralph("run", "--reviewers", "quality,beauty", cwd=told.root, env={"RALPH_TRUST": "1"})
     assert (refused.code, "there is no reviewer 'beauty'" in refused.err) == (64, True)

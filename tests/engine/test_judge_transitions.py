@@ -17,6 +17,7 @@ from ralph.core.reviews import Answer
 from ralph.core.transitions import illegal_transitions
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge import judge
+from ralph.engine.prepare import attempt_number, next_reviewer
 
 PASS = CheckResult(name="tests", command="pytest", passed=True, code=0)
 NEEDS = Review(ReviewStatus.NEEDS_REVIEW, 1)
@@ -193,6 +194,16 @@ def test_a_story_that_waits_after_several_reviewers_always_says_for_what() -> No
     review = after_all(verdict)["review"]
     assert isinstance(review, Review)
     assert "still off by one" in review.feedback
+
+
+def test_a_round_of_reviewers_goes_on_where_it_was_cut_short() -> None:
+    """What they have said is kept beside the plan, so a killed run does not ask them again."""
+    names = ("quality", "tests", "security")
+    half = story(review=NEEDS, ledger=Ledger(heard=("quality",)))
+    assert (next_reviewer(names, half), attempt_number(half, Mode.REVIEW, names)) == ("tests", 5)
+    assert next_reviewer(names, story(review=NEEDS)) == "quality"
+    said = judged(Mode.REVIEW, [half], [half], answer=Answer(ReviewStatus.APPROVED), reviewer="tests", reviewers=names)
+    assert (said.completes, said.headline) == (False, "tests approves; security reviews next")
 
 
 def test_a_review_of_ten_megabytes_in_the_plan_is_cut() -> None:

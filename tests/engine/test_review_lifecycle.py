@@ -72,10 +72,14 @@ def test_implement_review_fix_and_review_again(tmp_path: Path) -> None:
 
 
 def test_an_implementation_that_approves_itself_is_only_submitted(tmp_path: Path) -> None:
-    script = WORKS.replace("- claim: done", "- verdict: approved") + APPROVES.replace("    - ", "      ", 1)
-    done, ended = run(tmp_path, script)
+    heard = tmp_path.with_name(f"{tmp_path.name}-heard.txt")
+    review = f"      review:\n        - prompt: {{path: {heard}}}\n        - verdict: {{what: approved}}\n"
+    done, ended = run(tmp_path, WORKS.replace("- claim: done", "- verdict: approved") + review)
     assert fields(tmp_path, ended[0]["commit"]) == (False, "needs_review", 0, "")
     assert (done.code, [each["mode"] for each in ended]) == (0, ["implement", "review"])
+    told = "story US-001: passes false → true: implement iterations cannot set passes; only a review approves"
+    assert any(told in notice for notice in ended[0]["notices"])
+    assert told in heard.read_text(), "the next session hears it"
 
 
 def test_a_promise_before_everything_is_approved_ends_nothing(tmp_path: Path) -> None:
