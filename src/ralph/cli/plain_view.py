@@ -72,7 +72,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
             word = (
                 paint("passed", "green") if result.passed else paint("failed", "red" if result.required else "yellow")
             )
-            where = paint(f"  {one_line(result.output, 300)}", "dim") if result.output else ""
+            shown = one_line(result.output, 300) if verbose else "`ralph log --check` shows all of it"
+            where = paint(f"  {shown}", "dim") if result.output else ""
             return f"  check {one_line(result.name, room)}: {word} in {duration(result.seconds)}{where}"
         case Baseline(results=results):
             failing = sum(not result.passed for result in results)
