@@ -33,7 +33,8 @@ class RalphError(Exception):
         self.where = where
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.message}" if self.where else self.message
+        where = str(self.where or "")
+        return f"{where}: {self.message}" if where else self.message
 
 
 class UsageError(RalphError):

@@ -71,6 +71,9 @@ def stories(*given: dict[str, Any], **more: Any) -> str:
 )
 def test_a_problem_is_said_with_its_place(text: str, form: Form, said: str) -> None:
     assert any(said in problem for problem in problems(text, form)), problems(text, form)
+    with pytest.raises(Unusable, match=r"^[a-z]") as caught:  # a sentence, also where there is no place to name
+        read_answer(text, form)
+    assert ": :" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

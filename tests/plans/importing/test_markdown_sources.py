@@ -113,6 +113,7 @@ Some words.
 - [ ] Fix the parser
   - `parse('a b')` gives two words
 - a remark, because its neighbour has a checkbox
+- [-] Not any more
 
 ## Completed
 - [x] Project set up
@@ -135,6 +136,16 @@ def test_a_fix_plan_puts_the_most_important_first() -> None:
     assert items[0].criteria == ("`parse('a b')` gives two words",)
     assert [item.priority for item in items] == [2, 0, 4, 4, 4]
     assert [item.state.value for item in items] == ["todo", "done", "todo", "done", "done"]
+
+
+def test_what_is_no_task_in_a_fix_plan_is_said() -> None:
+    batch = fix_plan.read(FIX_PLAN, "fix_plan.md")
+    assert [(problem.where.line, problem.message) for problem in batch.problems] == [
+        (13, "left out: 'a remark, because its neighbour has a checkbox' has no checkbox, and others beside it have"),
+        (14, "left out: '[-] Not any more' is marked as dropped"),
+        (18, "left out: 'Without a box' has no checkbox, and others beside it have"),
+        (21, "left out: 'Focus on one thing' is under 'Notes'"),
+    ]
 
 
 def test_a_fix_plan_without_headings_goes_by_its_order() -> None:

@@ -123,8 +123,7 @@ def _json_in(text: str) -> tuple[dict[str, Any] | None, Problem]:
     """The whole text, or the last object in it: agents like to say a word before."""
     if len(text) > _LONGEST:
         return None, Problem("too-long", f"the answer has {len(text):,} characters, more than {_LONGEST:,}")
-    where = Place()
-    message = "there is no JSON object in the answer"
+    message = ""
     candidates = [text.strip(), *reversed(re.findall(r"```(?:json)?[ \t]*\n(.*?)\n```", text, re.DOTALL))]
     # Objects within objects are indented, and are not the answer.
     starts = list(re.finditer(r"^\{", text, re.MULTILINE)) or list(re.finditer(r"\{", text))[:1]
@@ -136,13 +135,13 @@ def _json_in(text: str) -> tuple[dict[str, Any] | None, Problem]:
         try:
             found, end = json.JSONDecoder().raw_decode(start)
         except (ValueError, RecursionError) as error:
-            if isinstance(error, json.JSONDecodeError) and not where.line:
-                where = Place(line=error.lineno, column=error.colno)
+            if isinstance(error, json.JSONDecodeError) and not message:
                 message = f"the JSON is broken in line {error.lineno}, column {error.colno}: {error.msg}"
             continue
         if isinstance(found, dict) and (number > 0 or end == len(start)):
             return found, Problem("", "")
-    return None, Problem("no-json", message, where, "answer with one JSON object, and nothing around it")
+    message = message or "there is no JSON object in the answer"
+    return None, Problem("no-json", message, hint="answer with one JSON object, and nothing around it")
 
 
 def _misshapen(message: str) -> Problem:

@@ -54,7 +54,10 @@ def read(text: str, file: str) -> Batch:
             children.setdefault(bead.parent, []).append(name)
     epics = {name for name, bead in beads.items() if bead.is_epic and children.get(name)}
     for name in sorted(epics):
-        message = f"left out: {name} is an epic; its {len(children[name])} parts are stories"
+        parts = (
+            "its one part is a story" if len(children[name]) == 1 else f"its {len(children[name])} parts are stories"
+        )
+        message = f"left out: {name} is an epic; {parts}"
         problems.append(remark("left-out", message, file, beads[name].item.line))
     items = [_placed(bead, beads, children, epics) for name, bead in beads.items() if name not in epics]
     items.sort(key=lambda item: item.priority)

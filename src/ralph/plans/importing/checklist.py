@@ -18,6 +18,7 @@ TITLE = "a Markdown checklist, with headings as parts of the work"
 
 _MARK = re.compile(r"\[([-~/>!?*])\](?=[ \t])")
 """Marks that some tools have beside `[ ]` and `[x]`: `[-]` is dropped, the others are open."""
+DROPPED = re.compile(r"\[-\](?=[ \t])")
 
 
 class Outline:

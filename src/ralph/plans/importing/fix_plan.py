@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from ralph.core.errors import BadData
-from ralph.core.problems import Place
+from ralph.core.problems import Place, Problem
 from ralph.plans.blocks import Block, Kind
 from ralph.plans.importing import wording
-from ralph.plans.importing.checklist import Outline, name_of, task
-from ralph.plans.importing.found import Batch, Item
+from ralph.plans.importing.checklist import DROPPED, Outline, name_of, task
+from ralph.plans.importing.found import Batch, Item, remark
 from ralph.plans.markdown import scan, with_plain_line_ends
 from ralph.plans.story_place import after_item
 
@@ -41,6 +41,7 @@ def read(text: str, file: str) -> Batch:
     blocks = scan(text)
     outline = Outline()
     items: list[Item] = []
+    problems: list[Problem] = []
     seen: dict[str, int] = {}
     section, priority = "", 0
     boxes = _has_boxes(blocks, 0)
@@ -54,7 +55,13 @@ def read(text: str, file: str) -> Batch:
             boxes = _has_boxes(blocks, at + 1)
         elif block.kind is Kind.ITEM and not block.depth:
             end = after_item(blocks, at, len(blocks))
-            if block.box >= 0 or (not boxes and not _NO_TASKS.search(section)):
+            words = wording.title(text[block.text : block.end].split("\n")[0])
+            if DROPPED.match(text, block.text):
+                problems.append(remark("left-out", f"left out: {words!r} is marked as dropped", file, block.line))
+            elif block.box < 0 and (boxes or _NO_TASKS.search(section)):
+                why = "has no checkbox, and others beside it have" if boxes else f"is under {wording.title(section)!r}"
+                problems.append(remark("left-out", f"left out: {words!r} {why}", file, block.line))
+            else:
                 done = bool(_DONE.search(section)) and not priority
                 items.append(task(text, blocks, at, end, outline, seen, KIND, file, is_done=done, priority=priority))
             at = end
@@ -64,7 +71,9 @@ def read(text: str, file: str) -> Batch:
         raise BadData(
             "there is no task in this file", where=Place(file), hint="a task is a bullet such as `- Fix the login page`"
         )
-    return Batch(kind=KIND, file=file, items=tuple(_ranked(items)), name=name_of(text, blocks))
+    return Batch(
+        kind=KIND, file=file, items=tuple(_ranked(items)), name=name_of(text, blocks), problems=tuple(problems)
+    )
 
 
 def _has_boxes(blocks: list[Block], start: int) -> bool:
