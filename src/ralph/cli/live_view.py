@@ -122,7 +122,7 @@ class LiveView:
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append(f"▶ {current.mode.value} ", style="bold cyan")
         text.append(f"{one_line(current.story)} {one_line(current.title, 60)}", style="bold")
-        place = position(current, state).replace(" of ", "/")
+        place = position(current, state).replace(" of ", "/").replace("(iteration ", "(number ")
         text.append(f"\n  iteration {place}, ", style="dim")
         text.append(duration(now - state.current_since), style="dim")
         if state.wish.is_any:
