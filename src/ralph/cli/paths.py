@@ -67,4 +67,6 @@ def _of_plan(args: Namespace) -> dict[str, Path]:
             note(f"  hint: {error.hint}")
         return {}
     locations = msgspec.structs.asdict(layout(ref.layout).locations(ref))
-    return {name: path for name, path in locations.items() if path} | {"plan_state": plan_state(ref, os.environ)}
+    return {name: path for name, path in locations.items() if isinstance(path, Path)} | {
+        "plan_state": plan_state(ref, os.environ)
+    }
