@@ -72,6 +72,25 @@ def test_an_import_starts_a_plan_that_passes_the_check(root: Path, name: str) ->
         assert [story["id"] for story in found] == ["1.1", "1.2", "2.1"]
 
 
+def test_the_commands_of_the_project_are_in_a_plan_that_an_import_starts(root: Path) -> None:
+    (root / "Makefile").write_text("test:\n\ttrue\n")
+    done = imports(root, CHECKLIST)
+    assert "no-verify-commands" not in done.out
+    (plan,) = (root / ".ralph").glob("*/tasks.json")
+    assert json.loads(plan.read_text())["verifyCommands"] == ["make test"]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [("gone.md", "does not exist"), ("/dev/null", "is not a regular file"), (".", "can be imported")],
+)
+def test_a_source_that_is_none_is_said(root: Path, source: str, said: str) -> None:
+    done = ralph_here("import", source, cwd=root)
+    assert (done.code, said in done.err) == (64, True), done.err
+    assert "remove" not in done.err
+    assert snapshot(root) == {}
+
+
 @EVERY
 def test_importing_the_same_twice_adds_nothing_twice(root: Path, name: str) -> None:
     imports(root, CHECKLIST, "--layout", name)

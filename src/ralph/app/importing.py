@@ -234,6 +234,9 @@ def _start(
     loaded = Loaded(composed.in_file, composed.in_file, composed.source, _sidecar(made, composed.in_file, ref))
     settings = load(root=wish.root, layout=name, name=None, env=env, flags={})
     known_checks = bool(find(RealTree(wish.root)).checks)
+    linted = _linted(loaded, ref, settings, None, known_checks=known_checks)
+    if known_checks and not instead:  # they are put in when it is written
+        linted = [problem for problem in linted if problem.code != "no-verify-commands"]
     names_commands = bool(verify) or any(story.verify for story in plan.stories)
     report = Imported(
         ref=ref,
@@ -242,7 +245,7 @@ def _start(
         stories=beside.merge(composed.in_file, loaded.sidecar).stories,
         skipped=skipped,
         done_left_out=len(settled),
-        problems=(*_remarks(batches), *made.problems, *_linted(loaded, ref, settings, None, known_checks=known_checks)),
+        problems=(*_remarks(batches), *made.problems, *linted),
         names_commands=names_commands,
     )
     if wish.dry:

@@ -43,7 +43,7 @@ def configure(parser: ArgumentParser) -> None:
         "--from",
         dest="kind",
         default="",
-        choices=["", *names()],
+        choices=names(),
         metavar="KIND",
         help="its kind (default: told from its content)",
     )

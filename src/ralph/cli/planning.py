@@ -86,6 +86,8 @@ def words(given: str | None) -> tuple[str, str, str]:
     if len(given) < 1000 and "\n" not in given and os.path.lexists(path):
         if path.is_dir():
             raise UsageError(f"{one_line(given, 80)} is a folder", hint="give a file, or say it in words")
+        if not path.is_file():
+            raise UsageError(f"{one_line(given, 80)} is not a regular file", hint="give a file, or say it in words")
         try:
             text = read_bytes(path, limit=_LARGEST).decode("utf-8-sig")
         except UnicodeDecodeError:
