@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -105,6 +106,12 @@ def test_setting_up_is_about_no_story() -> None:
     lines = list(told(STARTED, setup, ended(Kind.ACCEPTED, story="", headline="set up")))
     assert lines[1] == "▶ 1 of 9 setup set up the project"
     assert lines[2].startswith("✓ accepted set up (")
+
+
+def test_who_steps_in_for_the_first_choice_is_named() -> None:
+    stands_in = msgspec.structs.replace(ITERATION, choice="claude/haiku")
+    assert list(told(STARTED, stands_in))[1] == "▶ 2 of 9 implement US-002 Say bye, attempt 2, by claude/haiku"
+    assert any(line.endswith(", by claude/haiku") for line in map(str.rstrip, panel(100, STARTED, stands_in)))
 
 
 def test_a_story_that_is_given_up_is_said_to_be() -> None:

@@ -125,6 +125,8 @@ class LiveView:
         place = position(current, state).replace(" of ", "/").replace("(iteration ", "(number ")
         text.append(f"\n  iteration {place}, ", style="dim")
         text.append(duration(now - state.current_since), style="dim")
+        if current.choice:
+            text.append(f", by {one_line(current.choice, 60)}", style="dim")
         if state.wish.is_any:
             word = "stops" if state.wish.stop else "pauses"
             text.append(f"\n  {word} when this iteration is over", style="yellow")

@@ -63,7 +63,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
             head = paint(f"▶ {position(event, state)}", "bold")
             story = f"{one_line(event.story)} " if event.story else ""
-            return f"{head} {event.mode.value} {story}{one_line(event.title, 70)}{again}"
+            by = f", by {one_line(event.choice, 60)}" if event.choice else ""
+            return f"{head} {event.mode.value} {story}{one_line(event.title, 70)}{again}{by}"
         case AgentSaid(event=said):
             return _said(said, verbose)
         case StepEnded(ok=False) if event.kind != "agent":  # an agent is waited for, and what came of it is told
