@@ -112,7 +112,7 @@ def test_the_rate_is_kept_across_runs(tmp_path: Path) -> None:
     second.terminate()
     done = finish(second)
     assert done.code == 143
-    assert "⏸ 1 agent starts in the last hour, and the cap is 1: waiting until " in done.out
+    assert "⏸ 1 agent start in the last hour, and the cap is 1: waiting until " in done.out
     begun = [event for event in made.events() if isinstance(event, RunStarted)]
     assert [len(event.calls) for event in begun] == [0, 1]
 

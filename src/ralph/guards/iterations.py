@@ -16,5 +16,7 @@ def guard(history: History, limits: Limits, now: float) -> Stop | None:
             return Stop(Reason.ONCE, "the single iteration of --once was accepted")
         return Stop(Reason.ITERATION_CAP, f"the single iteration of --once was {history.last_kind.value}")
     if history.iterations >= limits.max_iterations:
-        return Stop(Reason.ITERATION_CAP, f"{history.iterations} iterations, and the cap is {limits.max_iterations}")
+        many = "" if history.iterations == 1 else "s"
+        had = f"{history.iterations} iteration{many}"
+        return Stop(Reason.ITERATION_CAP, f"{had}, and the cap is {limits.max_iterations}")
     return None

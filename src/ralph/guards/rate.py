@@ -15,14 +15,15 @@ def guard(history: History, limits: Limits, now: float) -> Wait | None:
     waits = []
     starts = [(call, 1) for call in history.calls]
     for most, used, what in (
-        (limits.rate_per_hour, starts, "agent starts"),
-        (limits.tokens_per_hour, history.used, "tokens"),
+        (limits.rate_per_hour, starts, "agent start"),
+        (limits.tokens_per_hour, history.used, "token"),
     ):
         recent = sorted((min(when, now), count) for when, count in used if when > now - _HOUR)
         total = sum(count for _, count in recent)
         if most and total >= most:
             until = _when_below(recent, total, most) + _HOUR
-            waits.append(Wait(until, f"{total:,} {what} in the last hour, and the cap is {most:,}"))
+            many = "" if total == 1 else "s"
+            waits.append(Wait(until, f"{total:,} {what}{many} in the last hour, and the cap is {most:,}"))
     return max(waits, key=lambda wait: wait.until, default=None)
 
 
