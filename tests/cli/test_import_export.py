@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -451,6 +452,23 @@ def test_requirements_and_progress_go_along_and_what_cannot_is_said(root: Path) 
     assert (folder / "progress.md").read_text() == "# Learned\n"
     assert "sketch.png has no place in plan.md; it is in the archive" in done.err
     assert not ref.folder.exists()
+
+
+def test_the_page_with_the_requirements_goes_through_all_layouts(root: Path) -> None:
+    """Two of them ask for no such page, but have a place for one."""
+    ref = workspace(root, "tasks.json", 2)
+    (ref.folder / "prd.md").write_text("# Wanted\n")
+    for name in ("spec.md", "steps", "feature", "spec.md", "plan.md", "feature", "tasks.json"):
+        done = ralph_here("convert", "--layout", name, cwd=root)
+        assert done.code == 0, done.err
+        pages = [p for p in root.rglob("*.md") if "archive" not in p.parts and p.read_text() == "# Wanted\n"]
+        assert len(pages) == 1 or name == "tasks.json", "in a folder that two layouts share, the old one stays"
+        if name == "spec.md":
+            assert f"`{pages[0].relative_to(root)}`" in (root / ".ralph/readme.md").read_text()
+        other = root.parent / f"other-{name}"
+        ralph_here("export", "--layout", "spec.md", "--to", other, cwd=root)
+        assert (other / ".ralph/requirements.md").read_text() == "# Wanted\n"
+        shutil.rmtree(other)
 
 
 def test_in_a_folder_that_both_share_only_the_plan_file_goes(root: Path) -> None:

@@ -20,6 +20,7 @@ from ralph.app.archive_summary import Dates
 from ralph.app.archiving import Shelved, owns_its_folder, remove, shelve
 from ralph.app.import_record import read_imports, write_imports
 from ralph.app.placing import Existing, NewFile, Placed, place
+from ralph.app.planning.writing import naming
 from ralph.app.scaffold import (
     Request,
     folder_name,
@@ -216,21 +217,21 @@ def _carried(opened: OpenPlan, new: PlanRef, files: list[NewFile]) -> list[NewFi
     """Requirements, specs and the log of progress go along, where the new layout has a place for them."""
     old_places, new_places = opened.layout.locations(opened.ref), layout(new.layout).locations(new)
     texts: dict[Path, bytes] = {}
-    wanted = old_places.requirements or _among(old_places.specs)
-    target = new_places.requirements
-    if target is None and new_places.specs is not None and wanted is not None:
-        target = new_places.specs / wanted.name
+    wanted = old_places.requirements
+    target = new_places.requirements or (new_places.specs or new.folder) / "requirements.md"
     for source, place_for in ((wanted, target), (old_places.progress, new_places.progress)):
         if source is not None and place_for is not None and (data := _read(source, opened.root)) is not None:
             texts[place_for] = data
     kept = [file for file in files if new.root / file.path not in texts]
+    if new_places.readme is not None and target in texts:  # sessions look only where the table sends them
+        page = target.relative_to(new.root).as_posix()
+        kept = [
+            msgspec.structs.replace(file, data=naming(page, file.data))
+            if new.root / file.path == new_places.readme
+            else file
+            for file in kept
+        ]
     return [*kept, *(NewFile(path.relative_to(new.root).as_posix(), data) for path, data in texts.items())]
-
-
-def _among(specs: Path | None) -> Path | None:
-    """The requirements that an earlier conversion may have put there."""
-    names = ("prd.md", "requirements.md")
-    return next((specs / name for name in names if (specs / name).is_file()), None) if specs is not None else None
 
 
 def _read(path: Path, root: Path) -> bytes | None:

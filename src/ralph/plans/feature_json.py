@@ -145,9 +145,11 @@ def refer(root: Path, name: str) -> PlanRef:
 
 
 def locations(ref: PlanRef) -> Locations:
+    pages = (ref.folder / "specs" / name for name in ("prd.md", "requirements.md"))
     return Locations(
         plan=ref.path,
         archive=ref.root / ".ralph" / "archive",
+        requirements=next((page for page in pages if page.is_file()), None),  # `ralph plan` writes one
         progress=ref.folder / "progress.txt",
         prompt=ref.folder / "prompt.md",
         specs=ref.folder / "specs",

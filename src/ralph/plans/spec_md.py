@@ -197,9 +197,11 @@ def refer(root: Path, name: str) -> PlanRef:
 
 
 def locations(ref: PlanRef) -> Locations:
+    page = ref.folder / "requirements.md"
     return Locations(
         plan=ref.path,
         archive=ref.folder / "archive",
+        requirements=page if page.is_file() else None,  # the layout asks for none; `ralph plan` writes one
         progress=ref.folder / "progress.md",
         prompt=ref.root / "prompt.md",
         readme=ref.folder / "readme.md",

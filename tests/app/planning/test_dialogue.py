@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from ralph.app.archiving import collect
 from ralph.app.linting import lint_plan
 from ralph.app.planning.draft import planning_folder
 from ralph.app.planning.person import Decision, Nobody, Proposal, Word
+from ralph.app.read_only import ReadOnlyPages
 from ralph.app.scaffold import Request, start_plan
+from ralph.config.schema import Config
 from ralph.core.errors import BadData, IllegalChange, SetupError
 from ralph.core.exit_codes import ExitCode
 from ralph.plans.registry import layout as layout_called
@@ -324,3 +327,21 @@ def test_without_a_repository_it_plans_and_says_what_it_cannot_see(tmp_path: Pat
     person = Somebody()
     assert project.make(person) is not None
     assert any("no git repository" in text for text in person.told)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_page_that_was_written_is_the_plans_own(project: Project, name: str) -> None:
+    """No agent changes it during a run, and it is put away together with its plan."""
+    project.plays(plan())
+    planned = project.make(Somebody(), layout=name)
+    assert planned is not None
+    ref = planned.proposal.target.ref
+    page = planned.proposal.target.requirements
+    where = layout_called(name).locations(ref)
+    assert where.requirements == page
+    pages = ReadOnlyPages(ref, where, Config(), project.folder / "aside")
+    assert pages.by_people() == []
+    page.write_text("# Nothing is wanted\n")
+    assert "was put back" in pages.put_back(1).told
+    assert page.read_text().startswith("# The page")
+    assert page in {item.source for item in collect(ref, where, keep=False)}

@@ -59,6 +59,10 @@ def _lookup_table(target: Target, page: str) -> dict[str, bytes]:
     if readme is None or readme.exists():
         return {}
     name = readme.relative_to(target.ref.root).as_posix()
-    row = f"| requirements | `{page}` | what is wanted, and why |"
     files = fresh_files(target.ref, target.request, target.toolchain)
-    return {file.path: file.data.replace(_EXAMPLE_ROW.encode(), row.encode()) for file in files if file.path == name}
+    return {file.path: naming(page, file.data) for file in files if file.path == name}
+
+
+def naming(page: str, table: bytes) -> bytes:
+    """A new lookup table, with the page in it instead of the example."""
+    return table.replace(_EXAMPLE_ROW.encode(), f"| requirements | `{page}` | what is wanted, and why |".encode())
