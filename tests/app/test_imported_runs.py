@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ralph.plans.registry import LAYOUTS
-from support.cli import ralph, ralph_here
+from support.cli import ralph_here
 
 NAMES = LAYOUTS.built_in()
 NEXT = list(zip(NAMES, [*NAMES[1:], NAMES[0]], strict=True))
@@ -53,7 +53,7 @@ def run(root: Path) -> None:
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", "the plan")
     assert ralph_here("trust", "--yes", cwd=root).code == 0
-    done = ralph("run", cwd=root)
+    done = ralph_here("run", cwd=root)
     assert done.code == 0, done.err
     assert [story["state"] for story in ralph_here("export", "--json", cwd=root).json] == ["done"] * 2
     assert len(git(root, "ls-files", "src").split()) == 2
