@@ -85,6 +85,31 @@ def test_a_log_has_patterns_and_what_its_entries_say_was_learned() -> None:
     ]
 
 
+def test_what_other_loops_write_into_their_log_is_found() -> None:
+    log = """\
+## 2026-01-02 10:00 - US-001
+- Added the cart
+- **Learnings for future iterations:**
+  - Prices are in cents
+  - The cart is
+    per session
+- Files changed: cart.py
+  - cart.py
+- Learnings: the port is 8080
+---
+## US-002
+* Learnings:
+    * Tests need Redis
+* Done
+"""
+    assert [one.text for one in in_log(log)] == [
+        "Prices are in cents",
+        "The cart is per session",
+        "the port is 8080",
+        "Tests need Redis",
+    ]
+
+
 @given(st.text())
 def test_any_text_can_be_read(text: str) -> None:
     in_notes(text)

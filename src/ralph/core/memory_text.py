@@ -22,7 +22,10 @@ _BULLET = re.compile(r"([ \t]*)(?:[-*+]|\d{1,3}[.)])[ \t]+(.*)")
 _HEADING = re.compile(r"#{1,6}(?:[ \t]|$)")
 _PATTERNS = re.compile(r"#{1,6}[ \t]+codebase patterns\b", re.IGNORECASE)
 _LABEL = re.compile(r"[ \t]*(?:#{1,6}[ \t]+)?(?:\*\*)?(?:learnings?|learned)(?:\*\*)?[ \t]*:?(?:\*\*)?[ \t]*", re.I)
-_LEARNED = re.compile(r"learned:[ \t]*(.*)", re.IGNORECASE)
+_LEARNED = re.compile(
+    r"(?:\*\*)?(?:learnings?(?: for [a-z ]{1,40})?|learned)(?:\*\*)?:(?:\*\*)?[ \t]*(.*)", re.IGNORECASE
+)
+"""In a bullet: one learning, or, when nothing follows, the head of those that are nested in it."""
 _FIELD = re.compile(r"(?:- )?(Story|Date|When):[ \t]*(\S*)")
 _RULE = re.compile(r"[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*")
 _ENTRY = re.compile(r"#{2,6}(?:[ \t\r]|$)|[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t\r]*$")
@@ -92,6 +95,7 @@ def _items_of_notes(text: str) -> Iterator[_Item]:
 def _items_of_log(text: str) -> Iterator[_Item]:
     item: _Item | None = None
     is_list = is_curated = False
+    head = -1  # how far the bullet is indented that the list is nested in
     story = date = ""
     for number, line in enumerate(text.split("\n"), 1):
         words = line.strip()
@@ -105,15 +109,20 @@ def _items_of_log(text: str) -> Iterator[_Item]:
             item = None
         if not words or (not is_list and bullet is None and line[0] not in _TELLING):
             continue
+        if bullet and head >= 0 and len(bullet[1]) <= head:
+            is_list, head = False, -1
         if bullet and (said := _LEARNED.fullmatch(bullet[2])):
-            item = _Item(number, len(bullet[1]), said[1], False, story, date)
+            if said[1]:
+                item = _Item(number, len(bullet[1]), said[1], False, story, date)
+            elif not is_list:
+                is_list, is_curated, head = True, False, len(bullet[1])
         elif bullet and is_list:
             item = _Item(number, len(bullet[1]), bullet[2], is_curated, "" if is_curated else story, date)
         elif _PATTERNS.match(line):
-            is_list = is_curated = True
+            is_list, is_curated, head = True, True, -1
             story = date = ""
         elif _LABEL.fullmatch(line):
-            is_list, is_curated = True, False
+            is_list, is_curated, head = True, False, -1
         elif _RULE.fullmatch(line):
             is_list = is_curated = False
             story = date = ""
