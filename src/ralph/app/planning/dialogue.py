@@ -102,7 +102,8 @@ class Dialogue:
                 previous, problems = said.text[:_LONGEST_PREVIOUS], tuple(map(told_in_words, error.problems))
                 continue
             if not answer.questions:
-                return answer
+                # A page that nobody asked for would be shown, and not written: there is one.
+                return answer if self._form.requirements else msgspec.structs.replace(answer, requirements="")
             self._pass_on(answer)
             is_repaired = False
             if before is None:
