@@ -73,6 +73,21 @@ def test_an_import_starts_a_plan_that_passes_the_check(root: Path, name: str) ->
         assert [story["id"] for story in found] == ["1.1", "1.2", "2.1"]
 
 
+@pytest.mark.parametrize("to_a_plan", [False, True])
+def test_a_text_that_a_layout_bends_is_named(root: Path, to_a_plan: bool) -> None:
+    """`Verify:` in an issue would be a command in Markdown: anybody can write an issue."""
+    if to_a_plan:
+        imports(root, CHECKLIST, "--layout", "plan.md")
+    body = "It fails.\n\nDepends on #13\n\nVerify: `touch harm`"
+    issues = json.dumps([{"number": n, "title": f"T{n}", "body": body * (n - 1), "state": "OPEN"} for n in (1, 2)])
+    done = imports(root, issues, "--layout", "plan.md")
+    assert [line for line in done.out.splitlines() if "[reworded]" in line] == [
+        f"warning[reworded]: US-00{5 if to_a_plan else 2}: its description cannot be said word for word in this layout"
+    ]
+    assert all(story["verify"] == [] for story in stories(root))
+    assert "[reworded]" not in imports(root, issues, "--again", "--into", "other", "--layout", "steps").out
+
+
 def test_the_commands_of_the_project_are_in_a_plan_that_an_import_starts(root: Path) -> None:
     (root / "Makefile").write_text("test:\n\ttrue\n")
     done = imports(root, CHECKLIST)

@@ -38,7 +38,7 @@ from ralph.plans.beside import Sidecar
 from ralph.plans.fresh import compose, plainly
 from ralph.plans.importing import kinds, task_plan
 from ralph.plans.importing.found import Batch, Item
-from ralph.plans.importing.storying import Done, Made, first_ids, in_order, make, more_ids, sources_in
+from ralph.plans.importing.storying import Done, Made, first_ids, in_order, make, more_ids, reworded, sources_in
 from ralph.plans.integrity import problems_of
 from ralph.plans.lint import lint
 from ralph.plans.places import Places
@@ -183,7 +183,11 @@ def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, 
         stories=tuple(s for s in planned.plan.stories if s.id in set(ids)),
         skipped=skipped,
         done_left_out=len(settled),
-        problems=(*_remarks(batches), *made.problems, *_linted(planned, ref, settings, set(ids))),
+        problems=(
+            *(*_remarks(batches), *made.problems),
+            *reworded(made.stories, planned.plan, {}),
+            *_linted(planned, ref, settings, set(ids)),
+        ),
         names_commands=any(story.verify for story in stories),
     )
     if not wish.dry:
@@ -245,7 +249,7 @@ def _start(
         stories=beside.merge(composed.in_file, loaded.sidecar).stories,
         skipped=skipped,
         done_left_out=len(settled),
-        problems=(*_remarks(batches), *made.problems, *linted),
+        problems=(*_remarks(batches), *made.problems, *reworded(made.stories, composed.in_file, composed.ids), *linted),
         names_commands=names_commands,
     )
     if wish.dry:

@@ -128,7 +128,8 @@ def _show_problems(problems: tuple[Problem, ...]) -> None:
     for problem in problems[:_SHOWN]:
         style = "red" if problem.severity is Severity.ERROR else "yellow"
         where = one_line(str(problem.where).removeprefix(f"{Path.cwd()}{os.sep}"))
-        say_raw(f"{where}: {paint(problem.severity.value, style)}[{problem.code}]: {one_line(problem.message)}")
+        word = paint(problem.severity.value, style)
+        say_raw(f"{where}{': ' if where else ''}{word}[{problem.code}]: {one_line(problem.message)}")
         if problem.hint:
             say(f"    {one_line(problem.hint)}", "dim")
     more = len(problems) - _SHOWN

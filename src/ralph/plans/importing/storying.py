@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ralph.core.errors import PlanError
 from ralph.core.plan import NO_REVIEW, Order, Plan, Review, ReviewStatus, State, Story
-from ralph.core.problems import Problem
+from ralph.core.problems import Problem, Severity
 from ralph.core.text import one_line
 from ralph.plans.fitting import NEEDS, Needs
 from ralph.plans.importing.found import Item, remark
@@ -204,3 +204,16 @@ def _refuse_circles(stories: Sequence[Story], items: Sequence[Item], file: str) 
 def _name(item: Item) -> str:
     kind, _, own = item.key.partition(":")
     return one_line(own if kind in ("github", "beads", "plan") else item.title, 60)
+
+
+def reworded(wanted: Iterable[Story], written: Plan, ids: Mapping[str, str]) -> Iterator[Problem]:
+    """Texts that Markdown cannot say word for word: a line that would be a heading, a dependency or a command."""
+    now = {story.id: story for story in written.stories}
+    for story in wanted:
+        new = now[ids.get(story.id, story.id)]
+        fields = ("title", "description", "criteria", "notes")
+        other = [name for name in fields if (old := getattr(story, name)) and old != getattr(new, name)]
+        if other:
+            message = f"{new.id}: its {' and '.join(other)} cannot be said word for word in this layout"
+            hint = f"`ralph task show {new.id}` has it as nearly as can be"
+            yield Problem("reworded", message, hint=hint, severity=Severity.WARNING, story=new.id)
