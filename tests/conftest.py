@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -20,6 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 _REAL = isolation.real_places(os.environ)
 _numbers = count(1)
+_SIGNALS: dict[signal.Signals, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGQUIT: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
 _watch = pytest.StashKey[isolation.Watch]()
 
 set_hypothesis_home_dir(ROOT / ".hypothesis")
@@ -35,6 +41,11 @@ hypothesis.settings.load_profile("ralph")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Nothing of the developer's own is visible from here on, not even to fixtures of a whole session."""
+    for number, handler in _SIGNALS.items():
+        if (
+            signal.getsignal(number) is signal.SIG_IGN
+        ):  # as in a job in the background; whatever a test starts has it too
+            signal.signal(number, handler)
     config.stash[_watch] = isolation.Watch(_REAL, isolation.needed_places(ROOT))
     for name in isolation.foreign_variables(os.environ):
         del os.environ[name]

@@ -178,8 +178,11 @@ class Typist:
 
     def ends(self) -> int:
         """The exit code. The rest of what is printed is on the screen."""
+        end = time.monotonic() + 60
         while self._read():
-            pass
+            if not select.select([self._ours], [], [], max(end - time.monotonic(), 0))[0]:
+                self.process.kill()
+                raise AssertionError(f"it does not end:\n{self.screen}")
         os.close(self._ours)
         return self.process.wait(60)
 
