@@ -101,6 +101,23 @@ def test_a_damaged_archive_is_not_added_to(project: Project) -> None:
     assert project.files() == before
 
 
+def test_a_draft_goes_on_as_it_was_and_into_the_plan_it_was_for(project: Project) -> None:
+    project.plays(new(story("x", acceptanceCriteria=["works correctly"])), kind="add")
+    assert add(project, "more of it", "--no-input").code == 65
+    (project.root / ".ralph/other").mkdir()
+    (project.root / ".ralph/other/prd.json").write_text(
+        json.dumps({"feature": "other", "userStories": [task(1) | {"passes": False}]})
+    )
+    elsewhere = add(project, "-f", "other", "--resume-draft", "--no-input")
+    assert (elsewhere.code, "the draft is for .ralph/prd.json" in elsewhere.err) == (64, True), elsewhere.err
+    words = add(project, "something else", "--layout", "steps", "--resume-draft", "--no-input")
+    assert (words.code, "goes on with 'more of it'" in words.err) == (64, True), words.err
+    assert project.sessions() == 1
+    project.plays(new(story("x")), kind="add")
+    assert add(project, "--layout", "steps", "--resume-draft", "--no-input").code == 0
+    assert "task-4" in ids(project)
+
+
 def test_the_work_can_be_a_file(project: Project) -> None:
     (project.folder / "work.md").write_text("# More\n\nColours for items.\n")
     project.plays(new(story("x")), kind="add")

@@ -83,6 +83,8 @@ def test_findings_in_ci_are_told_with_exit_code_65_and_nothing_is_written(projec
         (("plan", "src", "--no-input"), {}, "src is a folder"),
         (("plan", "/dev/null", "--no-input"), {}, "/dev/null is not a regular file"),
         (("plan", "   ", "--no-input"), {}, "there is nothing in it"),
+        (("plan", "", "--no-input"), {}, "there is nothing in it"),
+        (("plan", "x y", "--answer", "plan.json"), {}, "needs no idea"),
         (("plan", "x \udcff y", "--no-input"), {}, "a byte that is not UTF-8"),
         (("plan", "x y", "--no-input", "--layout", "tasks"), {}, "no layout called 'tasks'"),
         (("plan", "x y", "--no-input", "--agent", "clude"), {}, "no agent called 'clude'"),

@@ -45,5 +45,6 @@ def prepare(args: Namespace, kind: str, question: str) -> tuple[Target, Drafts, 
     idea, source, text = words(args.what)
     ref, settings = open_ref(args)
     drafts = Drafts(ref.root, kind, os.environ)
-    draft = draft_for(args, drafts, Draft(idea=idea or text, source=source), question)
+    given = Draft(plan=ref.path.relative_to(ref.root).as_posix(), idea=idea or text, source=source)
+    draft = draft_for(args, drafts, given, question)
     return plan_target(ref, settings, time.time(), os.environ), drafts, draft

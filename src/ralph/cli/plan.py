@@ -67,6 +67,8 @@ def run(args: Namespace) -> int:
         requirements=requirements,
     )
     if args.answer is not None:
+        if idea:
+            raise UsageError("--answer is a plan already, and needs no idea", hint="leave out one of them")
         if not os.path.lexists(args.answer):
             raise UsageError(f"there is no file {one_line(args.answer, 80)}", hint="`ralph plan --schema` has its form")
         _, _, text = words(args.answer)

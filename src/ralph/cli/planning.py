@@ -8,6 +8,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from ralph.app.given import prose
 from ralph.app.planning.calls import Caller, Planned
 from ralph.app.planning.draft import Draft, Drafts
@@ -82,6 +84,8 @@ def words(given: str | None) -> tuple[str, str, str]:
     """What was given: an idea, or the name of a file and what is in it."""
     if given is None:
         return "", "", ""
+    if not given.strip():
+        raise UsageError("there is nothing in it", hint="say in a sentence what is wanted")
     path = Path(given)
     if len(given) < 1000 and "\n" not in given and os.path.lexists(path):
         if path.is_dir():
@@ -97,10 +101,7 @@ def words(given: str | None) -> tuple[str, str, str]:
         return "", given, clean(text)
     if path.suffix.lower() in _PAGES and len(given.split()) == 1:
         raise UsageError(f"there is no file {one_line(given, 80)}", hint="give one that exists, or an idea in words")
-    idea = prose("the idea", given)
-    if not idea:
-        raise UsageError("there is nothing in it", hint="say in a sentence what is wanted")
-    return idea, "", ""
+    return prose("the idea", given), "", ""
 
 
 def draft_for(args: Namespace, drafts: Drafts, given: Draft, question: str) -> Draft:
@@ -110,8 +111,14 @@ def draft_for(args: Namespace, drafts: Drafts, given: Draft, question: str) -> D
     if args.resume_draft:
         if kept is None:
             raise UsageError("there is no draft to go on with", hint="leave out --resume-draft")
+        if kept.plan != given.plan:
+            raise UsageError(f"the draft is for {kept.plan}", hint="name that plan, or leave out --resume-draft")
+        if not is_empty or given.layout or given.name or given.ralph_dir:
+            hint = "leave out everything else, or --resume-draft"
+            raise UsageError(f"--resume-draft goes on with {kept.about()}, as it was", hint=hint)
         return kept
-    if kept is not None and not args.no_input and (kept.dialogue or kept.answer or is_empty):
+    is_offered = kept is not None and kept.plan == given.plan and not args.no_input
+    if kept is not None and is_offered and (kept.dialogue or kept.answer or is_empty):
         note(f"A call before was stopped: {kept.about()}.")
         if ask("Go on with it?"):
             return kept
@@ -121,7 +128,7 @@ def draft_for(args: Namespace, drafts: Drafts, given: Draft, question: str) -> D
         idea = clean(ask_line(f"{question}\n> "))
         if not idea:
             raise UsageError("there is nothing to plan", hint="give an idea in quotes, or a file")
-        return Draft(layout=given.layout, name=given.name, ralph_dir=given.ralph_dir, idea=idea)
+        return msgspec.structs.replace(given, idea=idea)
     return given
 
 

@@ -59,7 +59,7 @@ class Dialogue:
         answer, problems, feedback, was_told = None, tuple[str, ...](), "", False
         if self._draft.answer:
             answer = msgspec.json.decode(self._draft.answer, type=Answer)
-            was_told = self._draft.is_told
+            was_told = self._draft.is_told and self._person.can_be_asked  # else it would be refused for good
         while True:
             if answer is None or problems or feedback:
                 answer = self._ask(answer, problems, feedback)

@@ -25,6 +25,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     layout: str = ""
     name: str = ""
     ralph_dir: str = ""
+    plan: str = ""
+    """The plan that is added to: what was said about one is not for another."""
     idea: str = ""
     source: str = ""
     """The file that the requirements came from, by the name it was given."""
