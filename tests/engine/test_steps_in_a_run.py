@@ -53,6 +53,17 @@ def test_what_the_set_up_made_is_committed_before_the_first_task(tmp_path: Path)
     assert [e.mode for e in ended(made)] == [Mode.SETUP, Mode.IMPLEMENT]
 
 
+@pytest.mark.parametrize("commits", [True, False])
+def test_what_was_learned_is_committed_when_the_pipeline_commits(tmp_path: Path, commits: bool) -> None:
+    script = "[{append: {path: src/one.txt, text: one}}, {learn: Words are short}, claim]"
+    made = project(tmp_path, [AGENT, COMMIT] if commits else [AGENT], script)
+    head = made.git("rev-parse", "HEAD")
+    assert run_ralph(made, "run").code == 0
+    assert "Words are short" in (made.root / ".ralph/learnings.md").read_text()
+    assert ("learnings.md" in made.git("status", "--porcelain")) is not commits
+    assert (made.git("rev-parse", "HEAD") != head) is commits
+
+
 def test_a_set_up_that_never_works_ends_the_run(tmp_path: Path) -> None:
     setup = {"type": "agent", "name": "setup", "config": {"marker_file": ".ralph/.setup_done"}}
     made = project(tmp_path, [setup, AGENT], setup="[{crash: 1}]", max_loops_per_task=2)

@@ -67,7 +67,8 @@ def _record(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
     where = store_for(spec.ref, env).layout.locations(spec.ref)
     paths = [path for path in (where.plan, where.progress, where.learnings) if path and path.is_file()]
     inside = [path for path in paths if path.is_relative_to(spec.repo.root)]
-    if inside and not spec.config.steps:
+    steps = spec.config.steps  # a pipeline says itself whether anything is committed
+    if inside and (not steps or any(step.enabled and step.type == "git-commit" for step in steps)):
         archive_commit.commit(spec.repo, inside, f"chore(ralph): record run {spec.run}")
 
 
