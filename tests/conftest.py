@@ -32,6 +32,7 @@ set_hypothesis_home_dir(ROOT / ".hypothesis")
 hypothesis.settings.register_profile(
     "ralph",
     deadline=None,  # the machine may be busy; a slow example is no failure
+    max_examples=int(os.environ.get("RALPH_EXAMPLES", "50")),
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
     print_blob=True,
     database=DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples"),

@@ -23,7 +23,7 @@ def test_all_that_a_failing_check_wrote_can_be_read_after_the_run(tmp_path: Path
     assert made.ask("log", "--check", "NOIS").out == whole
     calm = made.ask("log", "--check", "calm")
     assert (calm.code, "no check with 'calm' in its name has failed" in calm.err) == (64, True)
-    (told,) = [line for line in made.ask("log").out.splitlines() if "check noisy" in line]
+    (told,) = [line for line in made.ask("log", "-v").out.splitlines() if "check noisy" in line]
     assert Path(told.split()[-1]).read_text() == whole
 
 

@@ -197,17 +197,17 @@ def check(reference: Reference, cases: Iterable[Sequence[Case]]) -> None:
 
 
 def test_killed_at_any_record_of_the_journal(shorter: Reference) -> None:
-    check(shorter, ([Case("kill", at)] for at in some(shorter.numbers("journal "), 14)))
+    check(shorter, ([Case("kill", at)] for at in some(shorter.numbers("journal "), 9)))
 
 
 def test_killed_while_the_work_is_kept_or_undone(shorter: Reference) -> None:
     at_stake = sorted(set(shorter.moments()) & set(shorter.settling()))
-    check(shorter, ([Case("kill", at)] for at in some(at_stake, 16)))
+    check(shorter, ([Case("kill", at)] for at in some(at_stake, 9)))
 
 
 def test_killed_while_git_works(shorter: Reference) -> None:
     writing = shorter.numbers(*(f"started git {verb}" for verb in sorted(WRITING_GIT)))
-    check(shorter, ([Case("kill", at)] for at in some(writing, 6)))
+    check(shorter, ([Case("kill", at)] for at in some(writing, 4)))
 
 
 def test_killed_anywhere_in_three_stories(longer: Reference) -> None:
@@ -218,7 +218,7 @@ def test_killed_again_while_the_killed_run_is_recovered(shorter: Reference) -> N
     firsts = shorter.numbers("journalled Settling", "journalled AgentEnded")
     for first in firsts if ALL else firsts[::3]:
         again = recovering(shorter, first)
-        check(shorter, ([Case("kill", first), Case("kill", second)] for second in some(again, 3)))
+        check(shorter, ([Case("kill", first), Case("kill", second)] for second in some(again, 2)))
 
 
 def recovering(reference: Reference, at: int) -> list[int]:

@@ -551,7 +551,7 @@ def test_a_daemon_deaf_to_signals_is_killed(den: Den) -> None:
 @pytest.mark.parametrize(("name", "code"), [("INT", 130), ("TERM", 143), ("HUP", 143)])
 def test_an_agent_that_signals_the_loop_stops_it_cleanly(den: Den, name: str, code: int) -> None:
     # `sh`, the player, the loop
-    kill = shell(f"kill -{name} $(awk '{{print $4}}' /proc/$PPID/stat); sleep 20")
+    kill = shell(f"kill -{name} $(awk '{{print $4}}' /proc/$PPID/stat); sleep 2")
     done = den.run({"US-001": [[work("US-001"), ALL_DONE, kill]]})
     assert done.code == code
     assert den.ended()[-1].kind is Kind.INTERRUPTED

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -197,4 +198,6 @@ class Typist:
 
 def _own_terminal() -> None:
     """So that Ctrl-C typed there is a signal."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whatever this process was started with
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -38,6 +38,18 @@ _HOWS = {
 }
 
 
+_REFUSALS = (401, 403)
+_SURE = 2
+"""Refusals in a row. After one a client may still renew its key."""
+
+
+class TurnedAway(Exception):
+    """The model's service wants another key. A client that goes on trying the same one only takes time."""
+
+
+_TROUBLES: dict[type[Exception], Trouble] = {Unguarded: Trouble.UNGUARDED, TurnedAway: Trouble.AUTHENTICATION}
+
+
 class Patience(Struct, frozen=True):
     """Seconds; None: no limit."""
 
@@ -123,9 +135,9 @@ class AgentRunner:
                     signs_of_life=signs,
                     on_start=on_start,
                 )
-            except (Unguarded, TestsFailed) as error:
+            except (Unguarded, TestsFailed, TurnedAway) as error:
                 ending = host.Ending(how=host.How.STOPPED, message=str(error))
-                trouble = Trouble.UNGUARDED if isinstance(error, Unguarded) else Trouble.OTHER
+                trouble = _TROUBLES.get(type(error), Trouble.OTHER)
                 listener.outcome = msgspec.structs.replace(listener.outcome, trouble=trouble, detail=str(error))
         for answered in watch.answers(session.iteration) if watch else ():
             self._journal.write(answered)
@@ -197,6 +209,8 @@ class _Listener:
         self.occupation.see(event)
         if self._watch is not None:
             self._watch.see(event)
+        if isinstance(event, Retry) and event.status in _REFUSALS and event.attempt >= _SURE:
+            raise TurnedAway(f"the model's service answers {event.status}: {event.error or 'no access'}")
         if isinstance(event, Result):
             self.is_final = True
         elif isinstance(event, Init):
