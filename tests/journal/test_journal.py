@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,9 @@ def test_the_journal_is_private(path: Path) -> None:
     write(path, "x")
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_runs_of_the_same_second_are_in_the_order_they_began() -> None:
+    ids = [new_run_id(1_794_770_000 + n / 400) for n in range(400)]
+    assert ids == sorted(ids)
+    assert all(re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{4}", each) for each in ids)

@@ -11,8 +11,9 @@ from ralph.core.text import one_line
 
 
 def new_run_id(now: float) -> str:
-    """Sorts by time, and two runs started in the same second differ."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{os.urandom(2).hex()}"
+    """Sorts by time: its last part is the fraction of the second, and a digit by chance."""
+    fraction = int(now % 1 * 0x1000)
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{fraction:03x}{os.urandom(1)[0] & 15:x}"
 
 
 def runs_folder(workspace_state: Path) -> Path:
