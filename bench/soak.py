@@ -94,10 +94,16 @@ def project(folder: Path, stories: dict[str, list[str]]) -> Path:
     root = folder / "project"
     (root / ".ralph" / "soak").mkdir(parents=True)
     listed = [
-        {"id": story, "title": story, "acceptanceCriteria": ["it is there"], "priority": n, "passes": False,
-         "notes": "", "verify": f"test -f src/{story}.txt"}
+        {
+            "id": story,
+            "title": story,
+            "acceptanceCriteria": ["it is there"],
+            "priority": n,
+            "passes": False,
+            "notes": "",
+        }
         for n, story in enumerate(stories, 1)
-    ]  # fmt: skip
+    ]
     head = {"feature": "soak", "branchName": "main", "description": "d", "createdAt": "2026-01-01"}
     (root / ".ralph/soak/prd.json").write_text(json.dumps(head | {"userStories": listed}))
     script = {
