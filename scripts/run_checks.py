@@ -1,4 +1,4 @@
-"""Check the whole clone: lint, format, types, layers, tests. All steps run; the exit code tells if one failed."""
+"""Check the clone: lint, format, types, layers, tests. Every step runs; the exit code says whether one failed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = f"{ROOT}/.venv/bin"
 
 USAGE = """\
-usage: scripts/test [--only-tests | --only-lint] [PYTEST ARGUMENTS]
+usage: scripts/test [--everything] [--only-tests | --only-lint] [PYTEST ARGUMENTS]
 
-Sets up .venv when needed, then runs ruff (lint and format), mypy, import-linter and pytest.
+Sets up .venv when needed, then runs ruff (lint and format), mypy, import-linter and pytest. Tests of programs that are
+not installed here are skipped, with one line each at the end.
 
+  --everything  fail instead of skipping where a program is missing, and try more random examples
   --only-tests  skip the linters
   --only-lint   skip the tests
   -h, --help    print this; `scripts/test --only-tests -- --help` prints pytest's
@@ -30,6 +32,7 @@ Everything else goes to pytest. PYTHON=/path/to/python3 chooses the interpreter 
 
 examples:
   scripts/test
+  scripts/test --everything
   scripts/test --only-tests -k completion -x
   scripts/test --only-tests tests/cli
 """
@@ -54,6 +57,9 @@ def main(arguments: list[str]) -> int:
     if "--only-lint" not in own:
         steps.append(("pytest: tests", [f"{BIN}/python", "-m", "pytest", *processes(for_pytest), *for_pytest]))
 
+    if "--everything" in own:
+        os.environ["TEST_EVERYTHING"] = "1"
+        os.environ.setdefault("TEST_EXAMPLES", "150")
     started = time.monotonic()
     with environment_in_use(), scratch_folder() as scratch:
         if "--only-lint" not in own:
@@ -72,7 +78,7 @@ def split(arguments: list[str]) -> tuple[set[str], list[str]]:
     for at, argument in enumerate(arguments):
         if argument == "--":
             return own, rest + arguments[at + 1 :]
-        if argument in ("-h", "--help", "--only-tests", "--only-lint"):
+        if argument in ("-h", "--help", "--everything", "--only-tests", "--only-lint"):
             own.add(argument)
         else:
             rest.append(argument)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from support import isolation
+from support import isolation, tools
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -32,7 +32,7 @@ set_hypothesis_home_dir(ROOT / ".hypothesis")
 hypothesis.settings.register_profile(
     "ralph",
     deadline=None,  # the machine may be busy; a slow example is no failure
-    max_examples=int(os.environ.get("RALPH_EXAMPLES", "50")),
+    max_examples=int(os.environ.get("TEST_EXAMPLES", "50")),
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
     print_blob=True,
     database=DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples"),
@@ -55,6 +55,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Fast tests first: a mistake shows early."""
     items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("client", "slow")])
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    tools.require(item)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    missing = tools.missing_tools(terminalreporter.stats.get("skipped", []))
+    for tool, skipped in sorted(missing.items()):
+        terminalreporter.write_line(f"not tested here: {tool} is not installed ({skipped} tests skipped)")
 
 
 @pytest.fixture(autouse=True, scope="session")

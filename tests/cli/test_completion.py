@@ -127,7 +127,7 @@ def test_bash_offers_values_after_an_equals_sign(place: Path) -> None:
 
 
 @pytest.mark.parametrize("typed", [*OFFERS, *OPTIONS])
-@pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
+@pytest.mark.needs("fish")
 def test_fish_offers_what_can_follow(typed: str, place: Path) -> None:
     offered = ask_fish(typed, place)
     wanted = {**OFFERS, **OPTIONS}[typed]
@@ -144,7 +144,7 @@ def test_ids_that_a_shell_would_run_are_not_offered(place: Path) -> None:
     assert not (place / "pwned").exists()
 
 
-@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
+@pytest.mark.needs("zsh")
 def test_zsh_takes_the_script_for_a_completion_function(place: Path) -> None:
     script = place.parent / "_ralph"
     for grammar in (SAMPLE, read_all()):

@@ -1,0 +1,46 @@
+"""Programs that some tests need and that may be missing here. `scripts/test --everything` insists on them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENT = ROOT / ".venv" / "client" / "claude_agent_sdk" / "_bundled" / "claude"
+EVERYTHING = "TEST_EVERYTHING"
+
+
+def is_installed(tool: str) -> bool:
+    return CLIENT.exists() if tool == "claude" else shutil.which(tool) is not None
+
+
+def needed_by(item: pytest.Item) -> Iterator[str]:
+    """`@pytest.mark.needs("zsh")`; `client` tests need the real Claude Code client."""
+    if item.get_closest_marker("client"):
+        yield "claude"
+    for marker in item.iter_markers("needs"):
+        yield from marker.args
+
+
+def require(item: pytest.Item) -> None:
+    """Skip a test whose program is missing, or fail it when everything is to be tested."""
+    for tool in needed_by(item):
+        if not is_installed(tool):
+            if os.environ.get(EVERYTHING):
+                pytest.fail(f"{tool} is not installed, and --everything tests it", pytrace=False)
+            pytest.skip(f"not installed: {tool}")
+
+
+def missing_tools(skipped: list[pytest.TestReport]) -> dict[str, int]:
+    """Tool → how many tests were skipped because it is missing."""
+    counts: dict[str, int] = {}
+    for report in skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        _, marker, tool = reason.partition("not installed: ")
+        if marker:
+            counts[tool] = counts.get(tool, 0) + 1
+    return counts
