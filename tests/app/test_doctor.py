@@ -196,9 +196,13 @@ def test_broken_settings_and_plans_are_failures_with_their_place(root: Path) -> 
 
 def test_a_plan_is_looked_at_as_check_would(root: Path) -> None:
     [found] = workspace_probes.workspace(patient(root))
-    assert (found.level, found.fix) == (Level.WARN, "ralph check .ralph/login/tasks.json")  # its story is the example
+    assert found.level is Level.FAIL
+    assert "still the example" in found.text
     plan = root / ".ralph" / "login" / "tasks.json"
-    plan.write_text(plan.read_text().replace("Replace this example by", "Build"))
+    plan.write_text(plan.read_text().replace("Replace this example with", "Build"))
+    [found] = workspace_probes.workspace(patient(root))
+    assert (found.level, found.fix) == (Level.WARN, "ralph check .ralph/login/tasks.json")  # an example's criterion
+    plan.write_text(plan.read_text().replace("One thing that can be checked, such as: ", ""))
     assert levels(workspace_probes.workspace(patient(root))) == [Level.OK]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.cli import ralph
+from support.workspaces import write_first_story
 
 pytestmark = pytest.mark.usefixtures("git_identity")
 
@@ -19,6 +20,7 @@ def workspace(tmp_path: Path) -> Path:
     root.mkdir()
     subprocess.run(["git", "init", "-q", "-b", "main"], cwd=root, check=True)
     assert ralph("init", "--layout", "tasks.json", "work", cwd=root).code == 0
+    write_first_story(root)
     return root
 
 

@@ -206,3 +206,16 @@ def test_a_mistyped_action_gets_the_nearest_one(tmp_path: Path) -> None:
     done = ralph("config", "shwo", cwd=tmp_path)
     assert done.code == 64
     assert "did you mean show?" in done.err
+
+
+def test_plain_commands_are_set_run_and_trusted_as_checks(work: Path) -> None:
+    assert ralph_here("config", "set", "checks", '["true", "echo hi"]', cwd=work).code == 0
+    assert "checks.echo hi: echo hi" in ralph_here("trust", "--show", cwd=work).out
+    assert ralph_here("trust", "-y", cwd=work).code == 0
+    (work / ".ralph/login/tasks.json").write_text(
+        (work / ".ralph/login/tasks.json").read_text().replace("make check", "true")
+    )
+    done = ralph_here("verify", "--trust", cwd=work)
+    assert done.code == 0, done.err
+    assert "echo hi" in done.out
+    assert ralph_here("verify", cwd=work, env={"RALPH_CHECKS": '["exit 3"]'}).code != 0

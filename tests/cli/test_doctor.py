@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.cli import ralph, ralph_here
+from support.workspaces import write_first_story
 
 
 @pytest.fixture
@@ -17,6 +18,7 @@ def healthy(tmp_path: Path, git_identity: tuple[str, str]) -> tuple[Path, dict[s
     (root / "Makefile").write_text("test:\n\ttrue\n")
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     assert ralph_here("init", "x", cwd=root).code == 0
+    write_first_story(root)
     subprocess.run(["git", "add", "-A"], cwd=root, check=True)
     subprocess.run(["git", "commit", "-qm", "start"], cwd=root, check=True)
     client = tmp_path / "bin" / "claude"

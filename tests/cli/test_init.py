@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.cli import ralph, ralph_here
+from support.workspaces import write_first_story
 
 
 @pytest.fixture
@@ -36,9 +37,43 @@ def test_a_newcomer_gets_a_plan_and_is_told_what_to_do_next(project: Path) -> No
 def test_a_fresh_plan_passes_every_other_command(project: Path, layout: str) -> None:
     assert ralph_here("init", "--layout", layout, cwd=project).code == 0
 
-    for command in (["check"], ["status"], ["task", "list"], ["paths"], ["trust", "--show"]):
+    for command in (["status"], ["task", "list"], ["paths"], ["trust", "--show"]):
         done = ralph_here(*command, cwd=project)
         assert done.code == 0, (command, done.out, done.err)
+
+
+@pytest.mark.parametrize("layout", ["plan.md", "tasks.json", "steps", "feature", "spec.md"])
+def test_the_example_story_is_never_run(project: Path, layout: str) -> None:
+    assert ralph_here("init", "--layout", layout, cwd=project).code == 0
+
+    checked = ralph_here("check", cwd=project)
+    assert (checked.code, checked.out.count("still the example that `ralph init` wrote")) == (
+        65,
+        2 if layout == "spec.md" else 1,
+    )
+    for command in (["run"], ["run", "--dry-run"]):
+        done = ralph_here(*command, cwd=project)
+        assert done.code == 65
+        assert "still the example" in done.err
+        assert "ralph plan" in done.err
+    write_first_story(project)
+    assert ralph_here("check", cwd=project).code == 0
+
+
+@pytest.mark.parametrize("layout", ["tasks.json", "steps", "feature", "plan.md", "spec.md"])
+def test_an_empty_plan_is_an_error_and_not_complete(project: Path, layout: str) -> None:
+    plan = Path(ralph_here("init", "--layout", layout, "--json", cwd=project).json["plan"])
+    if plan.suffix == ".json":
+        document = json.loads(plan.read_text())
+        document |= {key: [] for key in ("tasks", "userStories") if key in document}
+        plan.write_text(json.dumps(document))
+    else:
+        plan.write_text("# shop\n\nNothing yet.\n")
+
+    checked, run = ralph_here("check", cwd=project), ralph_here("run", cwd=project)
+    assert "error[no-stories]" in checked.out
+    assert (checked.code, run.code) == (65, 65)
+    assert "no stor" in run.err or "no step" in run.err
 
 
 @pytest.mark.usefixtures("git_identity")
@@ -47,6 +82,7 @@ def test_what_it_says_to_do_next_leads_to_a_run(project: Path, layout: str) -> N
     said = ralph_here("init", "--layout", layout, cwd=project).out
     assert "git add -A && git commit" in said
     (project / ".ralph/config.yaml").write_text("agent: {name: command, command: [true]}\n")  # no npm here
+    write_first_story(project)
     subprocess.run("git add -A && git commit -q -m start", shell=True, cwd=project, check=True)
     done = ralph("run", "--once", "--trust", cwd=project)
     assert "the single iteration of --once was" in done.out, done.err

@@ -295,3 +295,18 @@ def test_problems_of_all_files_come_together(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         settings_of(tmp_path / "work", {"HOME": str(tmp_path / "home"), "RALPH_PRD": "x"})
     assert [problem.where.path for problem in caught.value.problems] == ["naem", "pushh", "prd"]
+
+
+def test_a_plain_command_is_a_check_named_after_it(tmp_path: Path) -> None:
+    write(
+        tmp_path / ".ralph" / "config.yaml", 'checks: ["pytest -q", {name: lint, command: ruff check .}, make test]\n'
+    )
+    checks = settings_of(tmp_path).config.checks
+    assert [(check.name, check.command) for check in checks] == [
+        ("pytest -q", "pytest -q"),
+        ("lint", "ruff check ."),
+        ("make test", "make test"),
+    ]
+    write(tmp_path / ".ralph" / "config.yaml", "checks: [[pytest]]\n")
+    with pytest.raises(ConfigError, match="a command, or a mapping with name, command"):
+        settings_of(tmp_path)

@@ -77,7 +77,7 @@ def problems(tmp_path: Path, text: str, env: dict[str, str] | None = None) -> li
         ("quality_checks:\n  a: [b]", 2, "quality_checks.a", "expected text, found a list", ""),
         ("quality_checks:\n  a:", 2, "quality_checks.a", "found nothing", ""),
         ("checks: pytest", 1, "checks", "expected a list, found the text 'pytest'", ""),
-        ("checks:\n  - pytest", 2, "checks[0]", "expected a mapping with name, command", ""),
+        ("checks:\n  - [pytest]", 2, "checks[0]", "expected a command, or a mapping with name, command", ""),
         ("checks:\n  - name: a", 2, "checks[0]", "command is missing", ""),
         ("checks:\n  - {name: a, command: ''}", 2, "checks[0].command", "expected text, found nothing", ""),
         ("checks:\n  - {name: a, command: b, wen: [story]}", 2, "checks[0].wen", "no key", "did you mean when?"),

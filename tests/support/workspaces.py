@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 
 from ralph.core.ports import PlanRef
@@ -28,3 +29,11 @@ def difference(before: bytes, after: bytes) -> list[str]:
     """The lines that went and came, each with its sign."""
     lines = difflib.unified_diff(before.decode().splitlines(), after.decode().splitlines(), n=0, lineterm="")
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+
+
+def write_first_story(root: Path, title: str = "Say hello") -> None:
+    """Put a story of one's own in the place of the example that `ralph init` wrote."""
+    example = re.compile(r"Replace this example with your first (?:story|task|step)|And this one with the next;[^\n]*")
+    for path in (root / ".ralph").rglob("*"):
+        if path.name in ("tasks.json", "prd.json", "plan.md", "spec.md") and path.is_file():
+            path.write_text(example.sub(title, path.read_text()))

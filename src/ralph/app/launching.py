@@ -25,11 +25,12 @@ from ralph.app.workspace import open_ref, plan_state, store_for
 from ralph.app.worktrees import open_worktree
 from ralph.config.layers import Settings
 from ralph.config.trust import Verdict
-from ralph.core.errors import RalphError, SetupError
+from ralph.core.errors import PlanError, RalphError, SetupError, UsageError
 from ralph.core.limits import Limits
 from ralph.core.moves import Stop
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef, Session
+from ralph.core.text import one_line
 from ralph.engine.ground import Ask
 from ralph.host.branches import ensure_branch
 from ralph.host.git import git
@@ -40,6 +41,7 @@ from ralph.host.situation import Situation
 from ralph.journal.runs import new_run_id
 from ralph.journal.sinks.door import Door
 from ralph.journal.writing import Listener
+from ralph.plans.lint import unwritten
 
 Tell = Callable[[str], None]
 
@@ -62,10 +64,14 @@ class Launched(Struct, frozen=True, kw_only=True):
 
 def prepare_spec(args: Namespace, env: Mapping[str, str], extra_env: Mapping[str, str] | None) -> Launched:
     ref, settings = open_ref(args, env, extra_env)
+    plan = store_for(ref, env).load().plan
+    _, problem, hint = unwritten(plan)
+    if problem:
+        raise PlanError(f"{ref.path.relative_to(ref.root)}: {problem}", hint=hint)
     return Launched(
         ref=ref,
         settings=settings,
-        plan=store_for(ref, env).load().plan,
+        plan=plan,
         once=args.once,
         stash=args.stash,
         worktree=args.worktree,
@@ -107,6 +113,11 @@ def launch(
             "an agent in a loop cannot start another loop on its own", hint="unset RALPH_LOOP if this is meant"
         )
     ref, settings = prepared.ref, prepared.settings
+    prompt = settings.config.prompt
+    if prompt and not (ref.root / prompt).is_file():
+        raise UsageError(
+            f"the prompt file {one_line(prompt, 200)} does not exist", hint="name a file with -p, or leave it out"
+        )
     find_agent(settings.config.agent.name).find(probe(prepared), env.get("PATH", ""))
     _find_reviewer(prepared, env)
     plan_steps(settings, ref.root)  # a wrong step is said before anything is begun

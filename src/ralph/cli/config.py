@@ -76,7 +76,8 @@ _SET = """
 ralph config set max_iterations 30
 ralph config set quality_checks.unit "pytest -q"
 ralph config set --config default max_loops_per_task 10
-ralph config set checks '[{name: unit, command: pytest -q}]'
+ralph config set checks '["pytest -q", "ruff check ."]'
+ralph config set checks '[{name: unit, command: pytest -q, timeout: 5m}]'
 """
 _UNSET = """
 ralph config unset max_iterations

@@ -8,7 +8,7 @@ from msgspec import inspect as shapes
 
 from ralph.config.durations import PATTERN
 from ralph.config.keys import ALIASES, default_of, options
-from ralph.config.schema import Config
+from ralph.config.schema import Check, Config
 
 _DURATION = {"type": "string", "pattern": PATTERN, "minLength": 1}
 _REFERENCE = {"type": "string", "pattern": r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}"}
@@ -84,6 +84,8 @@ def _bare(shape: shapes.Type, form: str) -> dict[str, Any]:
             return {"type": kind, "items": _shape(shape.item_type)}
         case shapes.DictType():
             return {"type": "object", "additionalProperties": _shape(shape.value_type)}
+        case shapes.StructType() if shape.cls is Check:  # a plain command is a check, too
+            return {"anyOf": [{"type": "string", "minLength": 1}, _struct(shape.cls)]}
         case shapes.StructType():
             return _struct(shape.cls)
         case shapes.AnyType():

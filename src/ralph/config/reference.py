@@ -69,13 +69,17 @@ def _aliases() -> str:
     return "## Other spellings\n\n" + _table(("key", "same as"), rows)
 
 
+_PLAIN_CHECK = 'A plain text is a check named after its command: `checks: ["pytest -q", "ruff check ."]`.\n\n'
+
+
 def _lists() -> str:
     parts = []
     for title, cls in (("checks", Check), ("steps", Step), ("steps[].circuit_breaker", StepBreaker)):
         info = shapes.type_info(cls)
         assert isinstance(info, shapes.StructType)
         rows = [_field(field) for field in info.fields]
-        parts.append(f"## `{title}`\n\n" + _table(("key", "default", "meaning"), rows))
+        note = _PLAIN_CHECK if cls is Check else ""
+        parts.append(f"## `{title}`\n\n{note}" + _table(("key", "default", "meaning"), rows))
     return "\n".join(parts)
 
 

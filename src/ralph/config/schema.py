@@ -337,7 +337,10 @@ class Config(Section, frozen=True):
     ] = "any"
     require_commit: Annotated[bool, key("Let the agent stop only when it has committed its work itself.")] = False
     protected: Annotated[Words, key("Further files and folders that the agent does not edit.")] = ()
-    checks: Annotated[tuple[Check, ...], key("Commands the loop runs to prove a story.")] = ()
+    checks: Annotated[
+        tuple[Check, ...],
+        key("Commands the loop runs to prove a story: plain command lines, or mappings with the keys below."),
+    ] = ()
     quality_checks: Annotated[dict[str, str], key("More checks, as name and command.")] = {}
     steps: Annotated[tuple[Step, ...], key("The steps of an iteration, in order.")] = ()
     fallback: Annotated[

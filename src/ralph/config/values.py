@@ -12,6 +12,7 @@ from msgspec import inspect as shapes
 from ralph.config import durations
 from ralph.config.document import Mapping, Node, Scalar, Sequence, describe
 from ralph.config.keys import ALIASES, default_of, nearest_hint, options
+from ralph.config.schema import Check
 from ralph.config.substitution import Unresolved, has_references, substitute
 from ralph.core.problems import Place, Problem
 
@@ -221,8 +222,12 @@ class Reader:
 
     def _struct(self, node: Node, shape: shapes.StructType, key: str) -> Any:
         names = [field.name for field in shape.fields]
+        if isinstance(node, Scalar) and shape.cls is Check:  # `checks: ["pytest -q"]`: named by its command
+            command = self._text(node, key, shortest=1)
+            return Check(name=" ".join(node.text.split()), command=command)
         if not isinstance(node, Mapping):
-            _expected(f"a mapping with {', '.join(names)}", node, key)
+            words = "a command, or a mapping" if shape.cls is Check else "a mapping"
+            _expected(f"{words} with {', '.join(names)}", node, key)
         before = len(self.problems)
         values: dict[str, Any] = {}
         for field in shape.fields:

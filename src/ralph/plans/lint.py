@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -16,12 +17,34 @@ MOST_CRITERIA = 8
 MOST_SENTENCES = 3
 MOST_WORDS = 400
 """In description and criteria. Three sentences can be as long as a book."""
-_EXAMPLE = "Replace this example"
-"""How the title of the story begins that every new plan has."""
+_EXAMPLES = re.compile(
+    r"Replace this example (?:with|by) your first (?:story|task|step)|And this one (?:with|by) the next;"
+)
+"""How the titles of the stories begin that every new plan has; `by` was written by earlier versions."""
+_EXAMPLE_CRITERION = "One thing that can be checked, such as:"
+
+
+def is_example(story: Story) -> bool:
+    """One that `ralph init` wrote, and nobody has replaced."""
+    return _EXAMPLES.match(story.title) is not None
+
+
+def unwritten(plan: Plan) -> tuple[str, str, str]:
+    """Why there is nothing to run in a plan, as a code, a sentence and a hint; empty when there is."""
+    if not plan.stories:
+        return "no-stories", "the plan has no stories", "write one, or let an agent write them: `ralph plan`"
+    if examples := [one_line(story.id, 60) for story in plan.stories if is_example(story) and not story.is_done]:
+        verb = "is still the example" if len(examples) == 1 else "are still the examples"
+        what = f"{', '.join(examples)} {verb} that `ralph init` wrote"
+        return "example", what, "replace it with your own story, or let an agent write them: `ralph plan`"
+    return "", "", ""
 
 
 def lint(plan: Plan, places: Places, *, has_checks: bool, review_cap: int = 5) -> list[Problem]:
     """Problems, in the order of the file; `has_checks`: settings name checks besides the plan's own."""
+    if not plan.stories:
+        code, message, hint = unwritten(plan)
+        return [Problem(code, message, places.whole(), hint)]
     found = list(_about_checks(plan, places, has_checks))
     if plan.reviewed:
         found += _about_reviews(plan, places, review_cap)
@@ -83,9 +106,11 @@ def _about_reviews(plan: Plan, places: Places, review_cap: int) -> Iterator[Prob
 
 def _about_text(index: int, story: Story, places: Places) -> Iterator[Problem]:
     name = f"story {one_line(story.id, 60)}"
-    if story.title.startswith(_EXAMPLE):
-        where = places.story(index, "title")
-        yield _warning("example", f"{name} is the example of a new plan", where, "write your own story there", story)
+    if is_example(story):
+        message = f"{name} is still the example that `ralph init` wrote"
+        hint = "replace it with your own story, or let an agent write them: `ralph plan`"
+        yield Problem("example", message, places.story(index, "title"), hint, story=story.id)
+        return
     if not story.title.strip():
         where = places.story(index, "title")
         yield _warning("no-title", f"{name} has no title", where, "say in a few words what it gives", story)
@@ -98,6 +123,10 @@ def _about_text(index: int, story: Story, places: Places) -> Iterator[Problem]:
             story,
         )
     for number, criterion in enumerate(story.criteria):
+        if criterion.startswith(_EXAMPLE_CRITERION):
+            message = f"{name} still has the example criterion that `ralph init` wrote"
+            where = places.story(index, "criteria", number)
+            yield _warning("example-criterion", message, where, "write what can be checked", story)
         if vague := vague_words(criterion):
             yield _warning(
                 "vague-criterion",

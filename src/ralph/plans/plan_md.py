@@ -106,11 +106,11 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
 
 ## Stories
 
-- [ ] US-001: Replace this example by your first story
+- [ ] US-001: Replace this example with your first story
 
 ## Details
 
-### US-001: Replace this example by your first story
+### US-001: Replace this example with your first story
 
 As a user, I want … so that …
 

@@ -216,9 +216,9 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
 
 ## 1. First phase
 
-- [ ] **1.1** Replace this example by your first step
+- [ ] **1.1** Replace this example with your first step
   - One thing that can be checked, such as: `app --version` prints 1.0
-{check}- [ ] **1.2** And this one by the next; a bead's id can follow the title, as in [TASK-abc] at its end
+{check}- [ ] **1.2** And this one with the next; a bead's id can follow the title, as in [TASK-abc] at its end
 - [ ] **1.R** Review: the checks pass, nothing is left half done
 {check}"""
     readme = f"""\

@@ -229,7 +229,7 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
     plan["tasks"] = [
         {
             "id": "task-1",
-            "title": "Replace this example by your first task",
+            "title": "Replace this example with your first task",
             "description": "What is to be built, in two or three sentences.",
             "acceptanceCriteria": ["One thing that can be checked, such as: `app --version` prints 1.0"],
             "priority": 1,

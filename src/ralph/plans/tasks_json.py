@@ -176,7 +176,7 @@ def locations(ref: PlanRef) -> Locations:
 def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
     example = Story(
         id="US-001",
-        title="Replace this example by your first story",
+        title="Replace this example with your first story",
         description="As a user, I want … so that …",
         criteria=("One thing that can be checked, such as: `app --version` prints 1.0",),
         priority=1,

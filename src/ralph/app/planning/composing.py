@@ -13,9 +13,7 @@ from ralph.core.changes import Change, RemoveStory, SetFields, apply
 from ralph.core.ids import next_id
 from ralph.core.plan import Order, Plan, Story
 from ralph.core.surgery import insert, move_first
-
-_EXAMPLES = ("Replace this example", "And this one by the next")
-"""How the titles of the stories begin that every new plan has."""
+from ralph.plans.lint import is_example
 
 
 class Composed(Struct, frozen=True):
@@ -26,10 +24,6 @@ class Composed(Struct, frozen=True):
     @property
     def new(self) -> tuple[str, ...]:
         return tuple(self.ids.values())
-
-
-def is_example(story: Story) -> bool:
-    return story.title.startswith(_EXAMPLES)
 
 
 def is_untouched(plan: Plan) -> bool:
