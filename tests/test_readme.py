@@ -16,6 +16,7 @@ import pytest
 from ralph.cli.main import load
 from ralph.cli.table import entries
 from support.cli import ralph_here
+from support.workspaces import write_first_story
 
 ROOT = Path(__file__).resolve().parent.parent
 GENERATED = ("docs/cli.md",)  # by scripts/write_docs.py, and checked with it
@@ -110,4 +111,6 @@ def test_the_first_steps_in_a_project_work_as_written(tmp_path: Path) -> None:
     for arguments in lines[:-1]:
         done = ralph_here(*arguments, cwd=project)
         assert done.code == 0, f"{arguments}: {done.err}"
+        if arguments[0] == "init":  # "write your stories" is a comment there
+            write_first_story(project)
     assert (project / ".ralph" / "user-login" / "tasks.json").is_file()
