@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shlex
 import subprocess
 import sys
@@ -13,8 +14,9 @@ import pytest
 
 from ralph import __version__
 from ralph.cli.grammar import Command, read_all
+from ralph.cli.guesses import ALIASES, COMMANDS, OPTION_HINTS
 from ralph.cli.main import load
-from ralph.cli.table import entries
+from ralph.cli.table import DAILY, GROUPS, entries
 from ralph.core.exit_codes import ExitCode
 from support.cli import Completed, ralph, ralph_here
 
@@ -86,13 +88,45 @@ def test_the_version_is_the_one_of_the_package(command: list[str]) -> None:
     )
 
 
-def test_help_names_every_command(tmp_path: Path) -> None:
-    done = ralph_here("--help", cwd=tmp_path)
+def test_the_overview_fits_on_one_screen_and_says_where_the_rest_is(tmp_path: Path) -> None:
+    done = ralph_here(cwd=tmp_path)
+    lines = done.out.splitlines()
+    assert (done.code, done.err) == (ExitCode.USAGE, "")
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if re.match("  [a-z]+  +[a-z]", line)] == [
+        n for n in DAILY if n in entries()
+    ]
+    assert "ralph help --all" in done.out
+    for call in (["--help"], ["-h"], ["help"]):
+        assert ralph_here(*call, cwd=tmp_path) == Completed(0, done.out, "")
+
+
+@pytest.mark.parametrize("call", [["help", "--all"], ["--help", "--all"]], ids=str)
+def test_help_all_names_every_command_under_its_heading(call: list[str], tmp_path: Path) -> None:
+    done = ralph_here(*call, cwd=tmp_path)
     assert done.code == 0
     for name, entry in entries().items():
-        assert f"  {name} " in done.out
-        assert entry.summary in done.out
-    assert max(map(len, done.out.splitlines())) <= 100
+        assert f"\n  {name:<12} {entry.summary}\n" in done.out
+    assert [line[:-1] for line in done.out.splitlines() if line.endswith(":")] == list(GROUPS)
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+COMMON = {
+    "--once", "--dry-run", "--max-iterations", "--model", "--max-cost", "--max-time", "--review", "--worktree",
+    "--verbose", "--story", "--detach",
+}  # fmt: skip
+
+
+def test_the_help_of_run_starts_with_the_common_options(tmp_path: Path) -> None:
+    usage, first, *rest = re.split(
+        r"^(?=options:|which plan:)", ralph_here("run", "--help", cwd=tmp_path).out, flags=re.M
+    )
+    assert usage.startswith("usage: ralph run [OPTIONS]\n")
+    shown = set(re.findall(r"^  (?:-\w, |-\w \w+, )?(--[\w-]+)", first, flags=re.M)) - {"--help", "--skip-review"}
+    assert shown <= COMMON
+    assert 9 <= len(shown) <= 11
+    assert "--idle-timeout" in rest[0]
 
 
 @pytest.mark.parametrize("name", entries())
@@ -170,6 +204,71 @@ MEANT = {
 @pytest.mark.parametrize("meant", MEANT)
 def test_a_typing_mistake_gets_the_closest_right_word(meant: str, tmp_path: Path) -> None:
     assert f"did you mean {meant}?" in ralph_here(*MEANT[meant], cwd=tmp_path).err
+
+
+GUESSES = {
+    "start": "`ralph run` starts a run",
+    "new": "`ralph init NAME` starts a plan",
+    "undo": "`git revert COMMIT`",
+    "continue": "`ralph run` continues",
+    "setup": "`ralph init` sets up a project",
+    "stream": "`ralph run --worktree",
+}
+
+
+@pytest.mark.parametrize("guess", GUESSES)
+def test_a_guessed_command_that_would_write_gets_a_hint(guess: str, tmp_path: Path) -> None:
+    done = ralph_here(guess, cwd=tmp_path)
+    assert done.code == ExitCode.USAGE
+    assert GUESSES[guess] in done.err.partition("hint: ")[2]
+
+
+def test_every_hint_names_commands_and_options_that_exist() -> None:
+    for text in (*COMMANDS.values(), *OPTION_HINTS.values()):
+        for call in re.findall(r"`ralph ([^`]+)`", text):
+            words = [word for word in call.split() if word.islower() or word.startswith("-")]
+            assert words[0] in (*entries(), *map(str, DAILY), "--version"), text
+            if words[0] in entries():
+                flags = {flag for one in families() if one.path[0] == words[0] for o in one.options for flag in o.flags}
+                assert all(word in flags for word in words if word.startswith("-") and word != "--story"), text
+    assert not set(COMMANDS) & set(entries())
+    assert not set(ALIASES) & (set(entries()) | set(COMMANDS))
+
+
+@pytest.mark.parametrize("guess", ["list", "ls", "logs", "tail", "history", "lint"])
+def test_a_guessed_command_that_only_reads_is_run(guess: str, tmp_path: Path) -> None:
+    assert ralph_here("init", "--layout", "tasks.json", "demo", cwd=tmp_path).code == 0
+    done, meant = ralph_here(guess, cwd=tmp_path), ralph_here(*ALIASES[guess], cwd=tmp_path)
+    assert done == meant
+    assert "there is no command" not in done.err
+
+
+@pytest.mark.parametrize("name", [*ALIASES, *COMMANDS])
+def test_no_guess_hides_a_command(name: str) -> None:
+    assert name not in entries()
+
+
+@pytest.mark.parametrize("far", ["zebra", "frobnicate", "xyz", "deploy"])
+def test_a_word_that_is_like_nothing_gets_no_far_fetched_suggestion(far: str, tmp_path: Path) -> None:
+    assert "did you mean" not in ralph_here(far, cwd=tmp_path).err
+    assert "did you mean" not in ralph_here("run", f"--{far}", cwd=tmp_path).err
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (["run", "--name", "x"], "did you mean --feature?"),
+        (["run", "--no-commit"], "--worktree"),
+        (["status", "--project", "x"], "did you mean --project-dir?"),
+        (["prompt", "--only", "US-001"], "did you mean --story?"),
+        (["check", "--story", "US-001"], "`ralph task show ID`"),
+    ],
+    ids=str,
+)
+def test_a_guessed_option_leads_somewhere(call: list[str], hint: str, tmp_path: Path) -> None:
+    done = ralph_here(*call, cwd=tmp_path)
+    assert done.code == ExitCode.USAGE
+    assert hint in done.err.partition("hint: ")[2]
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ralph.core.errors import UsageError
 
@@ -17,6 +17,15 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)
+
+    def _format_usage(self, usage: Any, actions: Any, groups: Any, prefix: Any) -> str:
+        """Options are listed below: the usage line names only those that must be there."""
+        needed = [group for group in groups if group.required]
+        inside = [action for group in needed for action in group._group_actions]
+        shown = [one for one in actions if one.required or not one.option_strings or one in inside]
+        if any(one not in shown and "--help" not in one.option_strings for one in actions):
+            self._prog += " [OPTIONS]"
+        return super()._format_usage(usage, shown, needed, prefix)
 
 
 def _columns() -> int:
@@ -40,20 +49,22 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}", hint=self._hint(message))
+        raise UsageError(message, hint=self._hint(message))
 
     def _hint(self, message: str) -> str:
-        from difflib import get_close_matches  # for mistakes only
+        from ralph.cli.guesses import closest, option_hint  # for mistakes only
 
         if flag := re.search(r"argument (?:\S+/)?(--\S+): expected one argument", message):
-            return f"a value that begins with a dash is written as {flag[1]}=-VALUE"
+            return f"write a value that starts with a dash as {flag[1]}=-VALUE"
         if match := re.search(r"invalid choice: '?([^' ]+)", message):
             known = [str(choice) for action in self._actions for choice in action.choices or ()]
-        elif match := re.search(r"unrecognized arguments: (\S+)", message):
-            known = list(self.flags())
-        if match and (close := get_close_matches(match[1].partition("=")[0], known, 1)):
-            return f"did you mean {close[0]}?"
-        return f"`{self.prog} --help` shows how it is used"
+            if near := closest(match[1], known):
+                return f"did you mean {near}?"
+        elif (match := re.search(r"unrecognized arguments: (\S+)", message)) and (
+            hint := option_hint(match[1].partition("=")[0], self.flags())
+        ):
+            return hint
+        return f"see `{self.prog} --help`"
 
     def flags(self) -> Iterator[str]:
         """Its options and those of its subcommands: argparse lets the outermost parser complain about them."""

@@ -39,6 +39,8 @@ class Option(Struct, frozen=True):
     flags: tuple[str, ...]
     help: str
     value: Value | None = None
+    group: str = ""
+    """The heading it stands under in `--help`; empty for the first options."""
 
 
 class Argument(Struct, frozen=True):
@@ -74,13 +76,15 @@ def read_all() -> Command:
         Option(("-V", "--version"), "print the version"),
         Option(("-h", "--help"), "print the commands"),
     )
-    return Command((), "runs a coding agent over a list of stories", options=options, subcommands=commands)
+    return Command((), "let a coding agent work through a plan", options=options, subcommands=commands)
 
 
 def _read(parser: argparse.ArgumentParser, path: tuple[str, ...], summary: str) -> Command:
     options: list[Option] = []
     arguments: list[Argument] = []
     subcommands: list[Command] = []
+    _, *titled = parser._action_groups[1:]  # [0] are the positional arguments
+    headings = {id(action): group.title or "" for group in titled for action in group._group_actions}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             summaries = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -88,10 +92,9 @@ def _read(parser: argparse.ArgumentParser, path: tuple[str, ...], summary: str) 
         elif action.help == argparse.SUPPRESS:
             continue
         elif action.option_strings:
-            takes_value = action.nargs != 0
-            options.append(
-                Option(tuple(action.option_strings), _help(parser, action), _value(action) if takes_value else None)
-            )
+            value = _value(action) if action.nargs != 0 else None
+            group = headings.get(id(action), "")
+            options.append(Option(tuple(action.option_strings), _help(parser, action), value, group))
         else:
             repeats = action.nargs in ("*", "+", argparse.REMAINDER)
             optional = action.nargs in ("?", "*", argparse.REMAINDER)

@@ -1,13 +1,13 @@
-"""The front door: finds the command, runs it, and turns every error into a sentence and an exit code.
+"""The entry point: finds the command, runs it, and turns every error into a message and an exit code.
 
-Imports at the top are paid by every call, also `ralph --version`: a test compares them with a list.
+Every call pays for the imports at the top, even `ralph --version`: a test compares them with a list.
 """
 
 import os
 import sys
 
 from ralph import __version__
-from ralph.cli.table import GROUPS, entries
+from ralph.cli.table import DAILY, entries
 
 TYPE_CHECKING = False  # the name is all that a type checker needs; importing typing takes 4 ms
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ralph.core.errors import RalphError
 
 _MOST_PROBLEMS = 10
-_USAGE = "usage: ralph COMMAND [OPTIONS]"
 
 
 def entry() -> None:
@@ -46,36 +45,38 @@ def _forget_stdout() -> None:
 
 
 def main(argv: list[str]) -> int:
-    if not argv or argv[0] in ("-h", "--help", "help"):
-        if len(argv) > 1 and argv[0] == "help":
-            return main([argv[1], "--help"])
-        sys.stdout.write(overview())
-        return 0 if argv else 64
-    if argv[0] in ("-V", "--version"):
+    if argv and argv[0] in ("-V", "--version"):
         sys.stdout.write(f"ralph {__version__}\n")
         return 0
-    return _guarded(argv)
+    if not argv or argv in (["-h"], ["--help"], ["help"]):
+        sys.stdout.write(overview())
+        return 0 if argv else 64
+    return _guarded(["help", *argv[1:]] if argv[0] in ("-h", "--help") else argv)
 
 
 def overview() -> str:
-    lines = [
-        _USAGE,
-        "",
-        "Runs a coding agent over a list of stories, and believes checks instead of claims.",
-        "",
-    ]
-    for title, commands in GROUPS.items():
-        lines.append(f"{title}:")
-        lines += [f"  {name:<12} {command.summary}" for name, command in commands.items()]
-        lines.append("")
-    lines += [
-        "  -V, --version  print the version",
-        "  -h, --help     print this; `ralph COMMAND --help` tells more about one command",
-        "",
-        "example: ralph init user-login && ralph status",
-        "",
-    ]
-    return "\n".join(lines)
+    """One screen of 24 rows: what is used every day."""
+    known = entries()
+    return "\n".join(
+        [
+            "usage: ralph COMMAND [OPTIONS]",
+            "",
+            "Let a coding agent work through a list of stories, and prove what it did.",
+            "",
+            *(row(name, known[name].summary) for name in DAILY if name in known),
+            "",
+            f"  ralph help --all        all {len(known)} commands",
+            "  ralph COMMAND --help    the options of a command, with examples",
+            "  ralph --version         the version",
+            "",
+            'example: ralph init && ralph task add "Greet the user by name" && ralph run',
+            "",
+        ]
+    )
+
+
+def row(name: str, summary: str) -> str:
+    return f"  {name:<12} {summary}"
 
 
 def _load_msgspec() -> None:
@@ -112,7 +113,7 @@ def _guarded(argv: list[str]) -> int:
 def _run(argv: list[str]) -> int:
     name, *rest = argv
     if name not in entries():
-        return _unknown(name)
+        name, *rest = [*_alias(name), *rest]
     module, parser = load(name)
     return int(module.run(parser.parse_args(rest)))
 
@@ -129,16 +130,17 @@ def load(name: str) -> "tuple[Any, Parser]":
     return module, parser
 
 
-def _unknown(name: str) -> int:
-    from difflib import get_close_matches
-
+def _alias(name: str) -> "tuple[str, ...]":
+    """The command that a guessed name stands for. Raises UsageError, with the best hint there is, for any other."""
+    from ralph.cli.guesses import ALIASES, COMMANDS, closest
     from ralph.core.errors import UsageError
     from ralph.core.text import one_line
 
-    close = get_close_matches(name, entries(), 3)
-    close.sort(key=lambda found: sorted(found) != sorted(name))  # letters in the wrong order are the likeliest mistake
-    hint = f"did you mean `ralph {close[0]}`?" if close else "`ralph --help` lists the commands"
-    raise UsageError(f"there is no command {one_line(repr(name), 60)}", hint=hint)
+    if name in ALIASES and ALIASES[name][0] in entries():
+        return ALIASES[name]
+    near = closest(name, entries())
+    hint = f"did you mean `ralph {near}`?" if near else "`ralph help --all` lists the commands"
+    raise UsageError(f"there is no command {one_line(repr(name), 60)}", hint=COMMANDS.get(name, hint))
 
 
 def _report(error: "RalphError") -> int:

@@ -36,67 +36,69 @@ ralph run --once --verbose         one iteration, showing what the agent does
 ralph run --dry-run                story, prompt, command line and checks; nothing is touched
 """
 
-KEYS = (
-    "max_iterations",
-    "timeout",
-    "idle_timeout",
-    "max_run_time",
-    "rate_limit_per_hour",
-    "token_limit_per_hour",
-    "on_limit",
-    "limit_share",
-    "circuit_breaker.on_stuck",
-    "max_loops_per_task",
-    "max_allowed_iterations",
-    "prompt",
-    "agent.name",
-    "agent.model",
-    "agent.command",
-    "agent.script",
-    "agent.allowed_tools",
-    "agent.disallowed_tools",
-    "agent.fallback_model",
-    "agent.budget_usd",
-    "budget.run_usd",
-    "budget.run_tokens",
-    "agent.dangerously_skip_permissions",
-    "fallback",
-    "routing.enabled",
-    "review.enabled",
-    "review.cap",
-    "review.on_cap",
-    "review.on_stalemate",
-    "review.agent",
-    "review.model",
-    "review.reviewers",
-    "archive.on_complete",
-    "push",
-    "baseline",
-    "tamper",
-    "tests",
-    "canary",
-    "rollback",
-)
+_COMMON = ("max_iterations", "agent.model", "budget.run_usd", "max_run_time", "review.enabled")
+_SETTINGS = {
+    "limits": (
+        "timeout",
+        "idle_timeout",
+        "max_loops_per_task",
+        "circuit_breaker.on_stuck",
+        "agent.budget_usd",
+        "budget.run_tokens",
+        "rate_limit_per_hour",
+        "token_limit_per_hour",
+        "limit_share",
+        "on_limit",
+        "max_allowed_iterations",
+    ),
+    "agent": (
+        "agent.name",
+        "agent.command",
+        "agent.script",
+        "prompt",
+        "agent.allowed_tools",
+        "agent.disallowed_tools",
+        "agent.dangerously_skip_permissions",
+        "agent.fallback_model",
+        "fallback",
+        "routing.enabled",
+    ),
+    "review": (
+        "review.cap",
+        "review.on_cap",
+        "review.on_stalemate",
+        "review.agent",
+        "review.model",
+        "review.reviewers",
+    ),
+    "checks and git": ("baseline", "tamper", "tests", "canary", "rollback", "push", "archive.on_complete"),
+}
+"""Heading in `--help` → the settings that can be changed for one run."""
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--once", action="store_true", help="one iteration only")
-    parser.add_argument("--dry-run", action="store_true", help="show what would happen and touch nothing")
-    parser.add_argument("--config", metavar="NAME", help="use .ralph/configs/NAME as well")
-    parser.add_argument("--stash", action="store_true", help="put uncommitted work on git's stash first")
-    parser.add_argument("--worktree", action="store_true", help="work in a git worktree of its own, on its own branch")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--sandbox", action="store_true", help="run the agent in a sandbox or not at all")
-    where.add_argument("--no-sandbox", action="store_true", help="run the agent right here (default)")
-    parser.add_argument("--trust", action="store_true", help="agree to the commands the workspace names")
-    parser.add_argument("--reset-circuit", action="store_true", help="try again what was given up, forget limits")
-    add_options(parser.add_argument_group("settings for this run"), KEYS)
+    """The common options come first, without a heading; everything else has one."""
+    parser.add_argument("--dry-run", action="store_true", help="show story, prompt, command and checks; change nothing")
+    parser.add_argument("--once", action="store_true", help="run one iteration")
+    add_options(parser, _COMMON)
+    parser.add_argument("--worktree", action="store_true", help="work in a separate git worktree, on its own branch")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also show what the agent does")
     add_workspace(parser)
-    shown = parser.add_argument_group("what is shown")
-    shown.add_argument("-v", "--verbose", action="store_true", help="also what the agent does")
-    shown.add_argument("-q", "--quiet", action="store_true", help="only the summary")
-    shown.add_argument("--plain", action="store_true", help="lines instead of a live view; nothing is asked")
-    shown.add_argument("--json", action="store_true", help="the events, one JSON object a line")
+    groups = {title: parser.add_argument_group(title) for title in ("before the run", *_SETTINGS, "output")}
+    for title, keys in _SETTINGS.items():
+        add_options(groups[title], keys)
+    before = groups["before the run"]
+    before.add_argument("--trust", action="store_true", help="trust the commands this workspace defines")
+    before.add_argument("--stash", action="store_true", help="stash uncommitted changes first")
+    before.add_argument("--reset-circuit", action="store_true", help="retry failed stories and forget usage limits")
+    before.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
+    where = before.add_mutually_exclusive_group()
+    where.add_argument("--sandbox", action="store_true", help="run the agent in a sandbox, or refuse to run")
+    where.add_argument("--no-sandbox", action="store_true", help="run the agent without a sandbox (default)")
+    shown = groups["output"]
+    shown.add_argument("-q", "--quiet", action="store_true", help="print only the summary")
+    shown.add_argument("--plain", action="store_true", help="print lines instead of the live view, and ask nothing")
+    shown.add_argument("--json", action="store_true", help="print events, one JSON object per line")
 
 
 def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
