@@ -16,7 +16,7 @@ from ralph.config.flags import flags_of
 from ralph.config.layers import Settings, load
 from ralph.config.schema import Config, all_checks
 from ralph.core.errors import BadData, PlanError, UsageError
-from ralph.core.ports import Locations, PlanRef
+from ralph.core.ports import Layout, Locations, PlanRef
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes
@@ -26,6 +26,7 @@ from ralph.plans.registry import LAYOUTS
 from ralph.plans.spec_md import BudgetLine, token_budget
 
 Flags = Mapping[str, object]
+_MOST_BOXES = 20
 
 
 class Checked(Struct, frozen=True):
@@ -134,11 +135,29 @@ def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | 
         has_checks=settings is None or has_checks(config),
         review_cap=config.review.cap,
     )
+    found += _unnamed_boxes(store.layout, loaded.source, str(ref.path))
     if ref.layout != "spec.md":
         return Checked(ref, tuple(found))
     where = store.layout.locations(ref)
     budget = token_budget(_text(where.prompt, ref.root), _text(where.readme, ref.root), loaded.source.decode())
     return Checked(ref, (*found, *_over_budget(budget, where)), budget)
+
+
+def _unnamed_boxes(layout: Layout, source: bytes, file: str) -> list[Problem]:
+    """A line that looks like work and that no run will ever pick up."""
+    read = getattr(layout, "unnamed_boxes", None)  # only layouts in Markdown have them
+    if read is None:
+        return []
+    return [
+        Problem(
+            "not-a-story",
+            f"this open checkbox is not a story, so no run works on it: {one_line(text.strip(), 80)}",
+            Place(file, line),
+            "give it an id of its own, or remove the checkbox",
+            Severity.WARNING,
+        )
+        for line, text in read(source)[:_MOST_BOXES]
+    ]
 
 
 def _problems_of(error: BadData, file: str = "") -> list[Problem]:

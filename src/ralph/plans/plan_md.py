@@ -2,6 +2,7 @@
 
     - [ ] US-001: Title            state TODO
     - [x] US-002: Title            state DONE
+    - [ ] (P1) US-004: Title       the id may be anywhere in the line
     ### US-001: Title              the block of US-001, up to the next story or a heading of the same level
     ### [ ] US-003: Title          item and block in one
 
@@ -47,6 +48,11 @@ def parse(source: bytes, file: str) -> Plan:
 
 def edit(source: bytes, changes: Sequence[Change]) -> bytes:
     return story_edit.edit(source, changes, _DIALECT)
+
+
+def unnamed_boxes(source: bytes) -> list[tuple[int, str]]:
+    """Line and text of each open checkbox that is neither a story nor part of one."""
+    return us_stories.unnamed(with_plain_line_ends(source.decode()))
 
 
 def story_block(source: bytes, story_id: str) -> str:

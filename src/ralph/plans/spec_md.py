@@ -77,6 +77,18 @@ def parse(source: bytes, file: str) -> Plan:
     return Plan(name=name, stories=tuple(stories), order=Order.FILE)
 
 
+def unnamed_boxes(source: bytes) -> list[tuple[int, str]]:
+    """Line and text of each open checkbox that is neither a step nor part of one."""
+    reading = _read(with_plain_line_ends(source.decode()), _FILE)
+    text = reading.text
+    inside = {at for place in reading.places for at in range(place.item, place.item_end)}
+    return [
+        (block.line, text[block.box + 2 : block.end])
+        for at, block in enumerate(reading.blocks)
+        if block.box >= 0 and text[block.box] == " " and at not in inside
+    ]
+
+
 def edit(source: bytes, changes: Sequence[Change]) -> bytes:
     return story_edit.edit(source, changes, _DIALECT)
 

@@ -1,4 +1,4 @@
-"""Finds the stories of a plan.md: items and headings that start with `US-` and a number."""
+"""Finds the stories of a plan.md: checkboxes with a `US-` id in their line, and the headings that start with one."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ _HEAD = re.compile(
     r"(?(bold)(?:(?P=bold)[ \t]*[:.–—-]?|[ \t]*[:.–—-](?P=bold)|(?P<all>[ \t]*[:.–—-]?))|[ \t]*[:.–—-]?)"
     r"[ \t]*(?P<title>[^\n]*)"
 )
+_ANYWHERE = re.compile(r"(?P<before>[^\n]*?)(?<![\w-])(?:\*\*|__)?(?P<id>US-[0-9]+)(?![\w-])(?P<after>[^\n]*)")
+"""Seed 000 finds a story by `- [ ]` and an id anywhere after it: `- [ ] (P1) US-006: Log in`."""
+_AROUND_TITLE = " \t:.–—-*_()[]"
 _LIKE_A_STORY = re.compile(r"[ \t]*(?:\*\*|__)?US-[^ \t\n]*", re.IGNORECASE)
 _LIKE = r"(?:\*\*|__)?[Uu][Ss]-"
 SHAPE = plain_plan.shape("US-[0-9]+", "ID:[ ]", _LIKE, r"ID:[ ][^\s]", _LIKE)
@@ -47,8 +50,7 @@ def quickly(text: str) -> tuple[str, list[Story]] | None:
 def read(text: str, file: str) -> Reading:
     """Strict. `text` has plain line ends. Raises PlanError with every problem found."""
     blocks = scan(text)
-    marks, unclear = _marks(text, blocks)
-    ends = _ends(blocks, marks)
+    marks, ends, unclear, _ = _find(text, blocks)
     found: list[Problem] = []
     headings: dict[str, int] = {}
     listed: set[str] = set()
@@ -70,7 +72,7 @@ def read(text: str, file: str) -> Reading:
                 places.append(_place(text, blocks, marks, ends, -1, number, len(places) + 1))
             elif headings[mark.id] == number:
                 found.append(_no_checkbox(mark, block, file))
-    found += [_bad_id(text, blocks[at], file) for at in _outside(unclear, blocks, marks, ends)]
+    found += [_bad_id(text, blocks[at], file) for at in unclear]
     found += problems_of([place.story for place in places], file)
     if not places and not found:
         found.append(_no_stories(file))
@@ -79,10 +81,52 @@ def read(text: str, file: str) -> Reading:
     return Reading(text, blocks, places, _name(text, blocks))
 
 
-def _marks(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int]]:
-    """The lines that name a story, and those that seem to want to."""
+def unnamed(text: str) -> list[tuple[int, str]]:
+    """Line and text of each open checkbox that is neither a story nor part of one."""
+    blocks = scan(text)
+    _, _, _, others = _find(text, blocks)
+    return [(blocks[at].line, text[blocks[at].box + 2 : blocks[at].end]) for at in others if text[blocks[at].box] == " "]
+
+
+def _find(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int], list[int], list[int]]:
+    """The lines that name a story and where each story ends; checkboxes with a wrong id; checkboxes without any."""
+    marks, unclear, unnamed = _marks(text, blocks)
+    ends = _ends(blocks, marks)
+    others = _outside(unnamed, blocks, marks, ends)
+    items = {mark.id for mark in marks if blocks[mark.index].box >= 0}
+    loose: list[_Mark] = []
+    for index in others:
+        mark = _mark_anywhere(text, index, blocks[index])
+        if mark is not None and mark.id not in items:  # `- [ ] Test US-001 again` is about a story and is none
+            items.add(mark.id)
+            loose.append(mark)
+    if loose:
+        marks = sorted([*marks, *loose], key=lambda mark: mark.index)
+        ends = _ends(blocks, marks)
+        others = _outside(unnamed, blocks, marks, ends)
+        others = [index for index in others if not any(mark.index == index for mark in loose)]
+    return marks, ends, _outside(unclear, blocks, marks, ends), others
+
+
+def _mark_anywhere(text: str, index: int, block: Block) -> _Mark | None:
+    """The title is what follows the id, else what is before it."""
+    found = _ANYWHERE.match(text, block.box + 2, block.end)
+    if found is None:
+        return None
+    for name in ("after", "before"):
+        part = found[name]
+        left = len(part) - len(part.lstrip(_AROUND_TITLE if name == "after" else " \t"))
+        right = len(part.rstrip(" \t" if name == "after" else _AROUND_TITLE))
+        if right > left:
+            return _Mark(index, found["id"], (found.start(name) + left, found.start(name) + right))
+    return _Mark(index, found["id"], (found.end("id"), found.end("id")))
+
+
+def _marks(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int], list[int]]:
+    """The lines that start with a story's id, those that seem to want to, and the other checkboxes."""
     marks: list[_Mark] = []
     unclear: list[int] = []
+    unnamed: list[int] = []
     match, heading = _HEAD.match, Kind.HEADING
     for index, block in enumerate(blocks):
         is_heading = block.kind is heading
@@ -101,9 +145,9 @@ def _marks(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int]]:
                 title = title.removesuffix(found["bold"]) if found["all"] is not None else title
                 end = start + len(title.rstrip(" \t"))
             marks.append(_Mark(index, found["id"], (start, end)))
-        elif block.box >= 0 and _LIKE_A_STORY.match(text, at, block.end):
-            unclear.append(index)
-    return marks, unclear
+        elif block.box >= 0:
+            (unclear if _LIKE_A_STORY.match(text, at, block.end) else unnamed).append(index)
+    return marks, unclear, unnamed
 
 
 def _ends(blocks: list[Block], marks: list[_Mark]) -> list[int]:
