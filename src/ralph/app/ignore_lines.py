@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
+
+from ralph.core.ports import PlanRef
+from ralph.host.files import write_bytes
+from ralph.host.plain_file import read_plain
+from ralph.host.repo import Repo
 
 _EVERY = (".ralph/WAITING",)
 _OF_LAYOUT = {
@@ -33,6 +40,27 @@ _OF_LAYOUT = {
 
 def ignore_lines(layout: str) -> tuple[str, ...]:
     return (*_OF_LAYOUT.get(layout, ()), *_EVERY)
+
+
+def keep_out_of_commits(ref: PlanRef, repo: Repo) -> None:
+    """Have git pass over the loop's own files in this repository, whatever the project's `.gitignore` says.
+
+    An agent may commit with `git add -A` while they are there. Git's own list for one clone is `info/exclude`.
+    """
+    inside = os.path.relpath(ref.root, repo.root)
+    if inside.startswith(".."):  # a repository inside of the workspace: the files are not in it
+        return
+    before = "" if inside == "." else f"{Path(inside).as_posix()}/"
+    path = repo.common_dir / "info" / "exclude"
+    text = read_plain(path) or b""
+    ignored = read_plain(repo.root / ".gitignore") or b""
+    present = {line.strip().removeprefix(b"/") for line in ignored.splitlines()}
+    request = (ref.folder / "request.json").relative_to(ref.root).as_posix()
+    lines = [f"{before}{line}" for line in (*ignore_lines(ref.layout), request)]
+    wanted = with_lines(text, [line for line in lines if line.encode() not in present])
+    if wanted != text and (path.is_file() or not os.path.lexists(path)) and not path.is_symlink():
+        path.parent.mkdir(exist_ok=True)
+        write_bytes(path, wanted)
 
 
 def with_lines(text: bytes, lines: Iterable[str]) -> bytes:

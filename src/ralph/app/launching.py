@@ -15,6 +15,7 @@ from msgspec import Struct
 from ralph.agents.registry import agent as find_agent
 from ralph.app.finishing import Pusher, finish_run
 from ralph.app.guidance import carry_over
+from ralph.app.ignore_lines import keep_out_of_commits
 from ralph.app.reviewing import refuse_unknown_reviewers
 from ralph.app.running import execute, ours, refuse_unless_ready
 from ralph.app.sinks import make_sinks
@@ -195,6 +196,7 @@ def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping
         _stash(spec.repo, foreign, f"ralph: before run {spec.run}", is_possible=not found.unborn)
         tell("your uncommitted work is on the stash: `git stash pop` brings it back")
     refuse_unless_ready(found, own, spec.ref)
+    keep_out_of_commits(spec.ref, spec.repo)
     branch = found.branch or ""
     config = spec.config.branch
     wanted = prepared.plan.branch or (f"{config.prefix}{spec.ref.name}" if config.auto_create else "")

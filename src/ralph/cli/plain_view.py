@@ -17,6 +17,7 @@ from ralph.core.events import (
     Committed,
     Foreseen,
     Guided,
+    HookAnswered,
     IterationEnded,
     IterationStarted,
     LimitAnswered,
@@ -67,6 +68,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
             return f"{head} {event.mode.value} {story}{one_line(event.title, 70)}{again}{by}"
         case AgentSaid(event=said):
             return _said(said, verbose)
+        case HookAnswered(answer="deny" | "block"):
+            return paint(f"  {_denied(event)}", "yellow")
         case StepEnded(ok=False) if event.kind != "agent":  # an agent is waited for, and what came of it is told
             return f"  step {one_line(event.step, 60)}: {one_line(event.skipped or event.detail or 'failed', 200)}"
         case CheckEnded(result=result):
@@ -114,6 +117,13 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
             return f"stopped: {reason.value}" + (f" ({one_line(detail, 300)})" if detail else "")
         case _:
             return ""
+
+
+def _denied(event: HookAnswered) -> str:
+    reason = one_line(event.reason, 200)
+    if event.answer == "block":
+        return f"not allowed to stop: {reason}"
+    return f"denied {one_line(event.tool, 40)} {one_line(event.subject, 80)}".rstrip() + f": {reason}"
 
 
 def position(event: IterationStarted, state: RunState) -> str:

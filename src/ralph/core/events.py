@@ -181,6 +181,8 @@ class HookAnswered(Event, frozen=True, kw_only=True):
     category: str = ""
     reason: str = ""
     error: str = ""
+    output: str = ""
+    """The end of what failing tests printed, where they undo the iteration at once."""
 
 
 class StepEnded(Event, frozen=True, kw_only=True):

@@ -62,7 +62,7 @@ class HookWatch:
         self._read += len(whole)
         for record in map(_decode, whole.splitlines()):
             if record.get("event") == "rollback":
-                return clean(str(record.get("command") or "tests"))[:200]
+                return clean(str(record.get("subject") or "tests"))[:200]
         return ""
 
     def _has_sung(self) -> bool:
@@ -101,8 +101,8 @@ def _decode(line: bytes) -> dict[str, Any]:
 
 
 def _answered(record: dict[str, Any], iteration: int) -> HookAnswered:
-    def text(name: str) -> str:
-        return clean(str(record.get(name) or ""))[:500]
+    def text(name: str, most: int = 500) -> str:
+        return clean(str(record.get(name) or ""))[:most]
 
     return HookAnswered(
         iteration=iteration,
@@ -113,4 +113,5 @@ def _answered(record: dict[str, Any], iteration: int) -> HookAnswered:
         category=text("category"),
         reason=text("reason"),
         error=text("error"),
+        output=text("output", 20_000),
     )

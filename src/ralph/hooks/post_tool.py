@@ -47,7 +47,7 @@ def _tests(call: Call) -> str:
     )
     if not found.failed or call.policy.text("rollback") != "immediate":
         return ""
-    append(path, {"event": "rollback", "session": call.session, "command": command[:500]})
+    append(path, {"event": "rollback", "session": call.session, "subject": command[:500], "output": kept})
     return (
         "Tests failed. In this workspace that undoes the whole iteration: stop here. "
         "The next session starts from the last good state and is told what failed."

@@ -66,11 +66,21 @@ def test_a_header_alone_is_written_only_into_an_empty_file(door: Door, root: Pat
     assert path.read_text() == "# Log\n"
 
 
-def test_an_entry_that_is_there_is_not_written_again(door: Door, root: Path) -> None:
+def test_the_same_entry_twice_is_two_entries(door: Door, root: Path) -> None:
     path = root / "log.md"
-    for entry in ("one\n", "two\n", "one\n", "two\n"):
+    for entry in ("one\n", "two\n", "one\n"):
         door.append(path, entry)
-    assert path.read_text() == "one\ntwo\n"
+    assert path.read_text() == "one\ntwo\none\n"
+
+
+def test_a_retold_entry_that_is_there_is_not_written_again(door: Door, root: Path) -> None:
+    path = root / "log.md"
+    for entry in ("one\n", "two\n"):
+        door.append(path, entry)
+    door.is_retelling = True
+    for entry in ("one\n", "two\n", "three\n"):
+        door.append(path, entry)
+    assert path.read_text() == "one\ntwo\nthree\n"
 
 
 def test_an_entry_does_not_continue_a_line_that_somebody_left_open(door: Door, root: Path) -> None:
@@ -88,7 +98,7 @@ def test_a_full_file_becomes_the_old_one(door: Door, root: Path) -> None:
 
 
 def test_an_entry_longer_than_the_limit_is_still_written_once(door: Door, root: Path) -> None:
-    for _ in range(2):
+    for door.is_retelling in (False, True):
         door.append(root / "log", "a" * 200 + "\n", limit=100)
     assert content_of(root) == {"log": b"a" * 200 + b"\n"}
 

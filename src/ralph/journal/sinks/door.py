@@ -42,6 +42,8 @@ class Door:
         self._replaced: set[Path] = set()
         self.is_muted = False
         """While old records are told again, nothing is written."""
+        self.is_retelling = False
+        """While a record is told that may have been written before: an entry that is there is not written again."""
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -51,8 +53,7 @@ class Door:
     def append(self, path: Path, text: str, *, header: str = "", limit: int | None = None) -> None:
         """Add an entry in one write, all of it or nothing; `header` comes first in a file that is new or empty.
 
-        An entry that is there already is not written again. A file that would grow past `limit` bytes becomes
-        `NAME.1`, in the place of the one before.
+        A file that would grow past `limit` bytes becomes `NAME.1`, in the place of the one before.
         """
         self._try(path, lambda: self._append(path, _encode(text), _encode(header), limit))
 
@@ -94,9 +95,9 @@ class Door:
 
     def _append(self, path: Path, entry: bytes, header: bytes, limit: int | None) -> None:
         self._enter(path.parent, make=True)
-        if not _add(path, entry, header, limit):
+        if not _add(path, entry, header, limit, once=self.is_retelling):
             os.replace(path, f"{path}.1")  # noqa: PTH105 - one spelling for both arguments
-            _add(path, entry, header, None)
+            _add(path, entry, header, None, once=False)
 
     def _replace(self, path: Path, data: bytes) -> None:
         self._enter(path.parent, make=True)
@@ -148,13 +149,13 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _add(path: Path, entry: bytes, header: bytes, limit: int | None) -> bool:
-    """False: there is no room left in the file."""
+def _add(path: Path, entry: bytes, header: bytes, limit: int | None, *, once: bool) -> bool:
+    """False: there is no room left in the file. `once`: unless the entry is there already."""
     descriptor = os.open(path, _FLAGS, 0o666)
     try:
         size = _size_of_own_file(descriptor)
         tail = _tail(descriptor, size, len(entry) + _LOOK_BACK)
-        new = b"" if entry in tail else entry
+        new = b"" if once and entry in tail else entry
         if new and limit is not None and size and size + len(new) > limit:
             return False
         if new and tail and not tail.endswith(b"\n"):

@@ -1,11 +1,11 @@
-"""`.ralph/failure-context.log` of seed 000: how each failing check ended its output. Rotated, so it stays small."""
+"""`.ralph/failure-context.log` of seed 000: how each failing check, and each test run that undid its iteration, ended. Rotated, so it stays small."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from ralph.core.events import IterationEnded, Proved, Record
+from ralph.core.events import HookAnswered, IterationEnded, IterationStarted, Proved, Record
 from ralph.core.evidence import CheckResult
 from ralph.core.text import clean, one_line
 from ralph.journal.sinks.account import Account
@@ -22,11 +22,17 @@ class FailureContext(Sink):
     def __init__(self, door: Door, path: Path) -> None:
         self._door = door
         self._path = path
+        self._undone: list[CheckResult] = []
+        """Tests that failed in the agent's hands, with `rollback: immediate`."""
 
     def __call__(self, record: Record, account: Account) -> None:
         match record.event:
+            case IterationStarted():
+                self._undone.clear()
+            case HookAnswered(hook="rollback", subject=command, output=output):
+                self._undone.append(CheckResult(name="tests", command=command, passed=False, tail=output))
             case IterationEnded() as event:
-                self._add(account.checks, f"{iso(record.t)} {story_name(event)}, iteration {event.iteration}")
+                self._add([*account.checks, *self._undone], f"{iso(record.t)} {story_name(event)}, iteration {event.iteration}")
             case Proved(results=results):
                 self._add(results, f"{iso(record.t)} final checks")
 

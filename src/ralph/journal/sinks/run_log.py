@@ -1,10 +1,12 @@
 """A readable log for each run: `run-ID.log` under `runs/` (seed 000) or `logs/` (seed 002).
 
-What the agent itself printed is kept outside of the workspace, where it cannot edit it; the log says where.
+All that the agent printed is in it, up to a cap for each session. The original is kept outside of the workspace, where
+the agent cannot edit it; the log says where.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ralph.core.agent import AgentEvent, Init, Limit, Retry, Text, ToolUse
@@ -31,11 +33,15 @@ from ralph.core.events import (
     WaitStarted,
 )
 from ralph.core.names import safe_name
-from ralph.core.text import one_line
+from ralph.core.text import clean, one_line
 from ralph.journal.sinks.account import Account
 from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.sink import Sink
 from ralph.journal.sinks.wording import ending, headline, iso, notices, story_name, story_title, took
+
+
+CAP = 1024 * 1024
+"""Bytes of one session's output. The end is kept: it says how the session went."""
 
 
 class RunLog(Sink):
@@ -46,10 +52,31 @@ class RunLog(Sink):
 
     def __call__(self, record: Record, account: Account) -> None:
         self._lines += [f"{iso(record.t)} {line}\n" for line in describe(record.event)]
+        if isinstance(record.event, AgentEnded) and record.event.raw:
+            self._lines += [f"    | {line}\n" for line in agent_output(Path(record.event.raw))]
         if self._lines and account.run_id and not account.is_open:
             path = self._folder / f"run-{safe_name(account.run_id, 'run')}.log"
             self._door.append(path, "".join(self._lines))
             self._lines.clear()
+
+
+def agent_output(path: Path, cap: int = CAP) -> list[str]:
+    """The lines that an agent printed, the last `cap` bytes of them, and how many are left out."""
+    parts = [path, *(path.with_name(f"{path.stem}{end}{path.suffix}") for end in (".tail.1", ".tail"))]
+    data, dropped = b"", 0
+    for part in reversed(parts):
+        try:
+            with part.open("rb") as stream:
+                size = stream.seek(0, os.SEEK_END)
+                start = max(0, size - (cap - len(data)))
+                stream.seek(start)
+                data, dropped = stream.read(size - start) + data, dropped + start
+        except OSError:
+            continue
+    lines = clean(data.decode("utf-8", "replace")).splitlines()
+    is_whole = not dropped and not parts[-1].exists()
+    head = [] if is_whole else [f"(output over {cap:,} bytes: the beginning is left out; see {one_line(str(path))})"]
+    return head + lines
 
 
 def describe(event: AnyEvent) -> list[str]:

@@ -54,8 +54,10 @@ class Sinks:
         for record in records[:-1]:
             self(record)
         self._door.is_muted = False
+        self._door.is_retelling = True
         for record in records[-1:]:
             self(record)
+        self._door.is_retelling = False
         self.close()
         self._door.sweep()
 

@@ -7,6 +7,7 @@ from ralph.hooks.guard.invoke import Invocation
 from ralph.hooks.guard.marks import LOCAL, SECRET, UNKNOWN
 from ralph.hooks.guard.options import Options
 from ralph.hooks.guard.programs import git_files, git_settings
+from ralph.hooks.guard.programs.git_head import current_branch
 
 MAIN = frozenset(("main", "master", "trunk", "production", "prod", "release"))
 _GLOBAL_VALUED = ("--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix")
@@ -190,9 +191,10 @@ def merge(call: Invocation, args: list[str]) -> None:
     options = Options(args, "mFsXS", ("--into-name", "--strategy", "--strategy-option", "--file"))
     if options.has("--abort", "--continue", "--quit"):
         return
-    own = {f"{remote}/{call.shell.branch}" for remote in ("origin", "upstream")} | {"FETCH_HEAD", "@{u}", "@{upstream}"}
-    if call.shell.branch in MAIN and not set(options.rest) <= own:
-        call.deny("git-merge", f"This merges into {call.shell.branch}")
+    branch = current_branch(call)
+    own = {f"{remote}/{branch}" for remote in ("origin", "upstream")} | {"FETCH_HEAD", "@{u}", "@{upstream}"}
+    if branch in MAIN and not set(options.rest) <= own:
+        call.deny("git-merge", f"This merges into {branch}")
 
 
 def rebase(call: Invocation, args: list[str]) -> None:
@@ -211,8 +213,9 @@ def pull(call: Invocation, args: list[str]) -> None:
     options = Options(args, "sX", ("--upload-pack",))
     for program in options.all("--upload-pack"):
         call.run_text(program)
-    if call.shell.branch in MAIN and len(options.rest) > 1 and options.rest[1] != call.shell.branch:
-        call.deny("git-merge", f"This merges into {call.shell.branch}")
+    branch = current_branch(call)
+    if branch in MAIN and len(options.rest) > 1 and options.rest[1] != branch:
+        call.deny("git-merge", f"This merges into {branch}")
 
 
 def fetch(call: Invocation, args: list[str]) -> None:
