@@ -57,11 +57,10 @@ def test_such_a_story_is_ticked_and_renamed_in_its_place() -> None:
 def test_an_open_checkbox_that_is_no_story_is_a_warning(tmp_path: Path) -> None:
     done = SeedProject(tmp_path, {".ralph/PRD-1/plan.md": PLAN}).ralph("check")
     warned = [line for line in done.out.splitlines() if "[not-a-story]" in line]
+    told = "warning[not-a-story]: this open checkbox is not a story, so no run works on it:"
     assert warned == [
-        ".ralph/PRD-1/plan.md:9: warning[not-a-story]: this open checkbox is not a story, so no run works on it: "
-        "Test US-001 again",
-        ".ralph/PRD-1/plan.md:10: warning[not-a-story]: this open checkbox is not a story, so no run works on it: "
-        "Write the release notes",
+        f".ralph/PRD-1/plan.md:9: {told} Test US-001 again",
+        f".ralph/PRD-1/plan.md:10: {told} Write the release notes",
     ], done.out
 
 

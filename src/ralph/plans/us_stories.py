@@ -85,7 +85,9 @@ def unnamed(text: str) -> list[tuple[int, str]]:
     """Line and text of each open checkbox that is neither a story nor part of one."""
     blocks = scan(text)
     _, _, _, others = _find(text, blocks)
-    return [(blocks[at].line, text[blocks[at].box + 2 : blocks[at].end]) for at in others if text[blocks[at].box] == " "]
+    return [
+        (blocks[at].line, text[blocks[at].box + 2 : blocks[at].end]) for at in others if text[blocks[at].box] == " "
+    ]
 
 
 def _find(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int], list[int], list[int]]:

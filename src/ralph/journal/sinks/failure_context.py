@@ -1,4 +1,7 @@
-"""`.ralph/failure-context.log` of seed 000: how each failing check, and each test run that undid its iteration, ended. Rotated, so it stays small."""
+"""`.ralph/failure-context.log` of seed 000: the end of each failing check, and of tests that undid an iteration.
+
+Rotated, so it stays small.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ class FailureContext(Sink):
             case HookAnswered(hook="rollback", subject=command, output=output):
                 self._undone.append(CheckResult(name="tests", command=command, passed=False, tail=output))
             case IterationEnded() as event:
-                self._add([*account.checks, *self._undone], f"{iso(record.t)} {story_name(event)}, iteration {event.iteration}")
+                self._add(
+                    [*account.checks, *self._undone],
+                    f"{iso(record.t)} {story_name(event)}, iteration {event.iteration}",
+                )
             case Proved(results=results):
                 self._add(results, f"{iso(record.t)} final checks")
 

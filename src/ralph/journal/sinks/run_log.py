@@ -39,7 +39,6 @@ from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.sink import Sink
 from ralph.journal.sinks.wording import ending, headline, iso, notices, story_name, story_title, took
 
-
 CAP = 1024 * 1024
 """Bytes of one session's output. The end is kept: it says how the session went."""
 
