@@ -171,7 +171,7 @@ class Foreseen(Event, frozen=True, kw_only=True):
 
 
 class HookAnswered(Event, frozen=True, kw_only=True):
-    """What a hook said to the agent while it was at work."""
+    """What a hook said to the agent while it was at work. `output`: of tests that undo the iteration at once."""
 
     iteration: int
     hook: str
@@ -182,7 +182,6 @@ class HookAnswered(Event, frozen=True, kw_only=True):
     reason: str = ""
     error: str = ""
     output: str = ""
-    """The end of what failing tests printed, where they undo the iteration at once."""
 
 
 class StepEnded(Event, frozen=True, kw_only=True):
@@ -303,8 +302,7 @@ class Paused(Event, frozen=True):
 
 
 class Resumed(Event, frozen=True):
-    seconds: float = 0
-    """How long the loop has rested."""
+    seconds: float = 0  # that the loop was paused
 
 
 class Guided(Event, frozen=True):
@@ -316,10 +314,9 @@ class Guided(Event, frozen=True):
 
 
 class LimitAnswered(Event, frozen=True):
-    """Somebody was asked whether to wait for a usage limit."""
+    """The answer to whether to wait for a usage limit: `wait`, `exit` or `nobody`."""
 
     answer: str
-    """`wait`, `exit` or `nobody`."""
 
 
 class StorySetAside(Event, frozen=True):
