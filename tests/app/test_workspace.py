@@ -106,7 +106,7 @@ def test_the_folder_of_tasks_json_can_be_chosen_inside_the_workspace_only(tmp_pa
     (other / "tasks.json").write_bytes(sample("tasks.json", 2))
     root = tmp_path / "ws"
     assert choose_plan(root, Choice(ralph_dir="planning")).path == other / "tasks.json"
-    with pytest.raises(UsageError, match="outside of the workspace"):
+    with pytest.raises(UsageError, match="outside the workspace"):
         choose_plan(root, Choice(ralph_dir="../elsewhere"))
 
 
@@ -115,7 +115,7 @@ def test_nothing_here_says_how_to_start(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(SetupError, match=r"no \.ralph/ folder") as caught:
         root_of(args(), ENV)
     assert "ralph init" in caught.value.hint
-    with pytest.raises(UsageError, match="is not a folder"):
+    with pytest.raises(UsageError, match="not a folder"):
         root_of(args(project_dir=str(tmp_path / "nope")), ENV)
 
 

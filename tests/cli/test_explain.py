@@ -28,6 +28,6 @@ def test_a_run_that_went_wrong_is_explained_with_its_evidence(tmp_path: Path) ->
 def test_without_a_run_there_is_nothing_to_explain(tmp_path: Path) -> None:
     (tmp_path / ".ralph").mkdir()
     done = ralph_here("explain", cwd=tmp_path)
-    assert (done.code, "there has been no run" in done.err) == (64, True)
+    assert (done.code, "no runs yet" in done.err) == (64, True)
     assert ralph_here("explain", "transitions", cwd=tmp_path).out.count("legal") > 60
     assert len(ralph_here("explain", "transitions", "--json", cwd=tmp_path).json) == 68

@@ -77,7 +77,7 @@ def test_a_run_and_its_figures(finished: tuple[Path, str]) -> None:
 
 def test_a_workspace_without_a_run_says_so(tmp_path: Path) -> None:
     workspace(tmp_path, "feature", 2)
-    assert ralph("stats", cwd=tmp_path).out == "There has been no run in this workspace yet.\n"
+    assert ralph("stats", cwd=tmp_path).out == "No runs yet.\n"
     assert json.loads(ralph("stats", "--json", cwd=tmp_path).out)["runs"] == 0
 
 

@@ -112,13 +112,13 @@ def test_a_follower_gets_each_record_once(path: Path) -> None:
 
 
 def test_runs_are_found_by_the_beginning_of_their_id(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no run in this workspace"):
+    with pytest.raises(UsageError, match="no runs yet"):
         find_run(tmp_path)
     for run in ("20260101-000000-aaaa", "20260102-000000-bbbb"):
         write(journal_path(tmp_path, run), "x")
     assert find_run(tmp_path) == "20260102-000000-bbbb"
     assert find_run(tmp_path, "20260101") == "20260101-000000-aaaa"
-    with pytest.raises(UsageError, match="2 runs begin with"):
+    with pytest.raises(UsageError, match="2 runs start with"):
         find_run(tmp_path, "2026")
     with pytest.raises(UsageError, match="there is no run"):
         find_run(tmp_path, "../../etc")

@@ -57,6 +57,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     kind: str = ""
     layout: str = ""
     into: str = ""
+    ralph_dir: str = ""
     append: bool = False
     done: Done = Done.KEEP
     again: bool = False
@@ -120,7 +121,7 @@ def _near(batch: Batch, root: Path) -> Batch:
 
 def _target(wish: Wish, env: Mapping[str, str]) -> tuple[PlanRef, Settings] | None:
     """The plan that is there already and meant, or None when a new one is to be started."""
-    named = bool(wish.layout or wish.into)
+    named = bool(wish.layout or wish.into or wish.ralph_dir)
     if not named:
         config = load(root=wish.root, layout="", name=None, env=env, flags={}).config
         if not find_plans(wish.root, Choice()) and not (config.ralph_dir and (wish.root / config.ralph_dir).is_dir()):
@@ -128,12 +129,16 @@ def _target(wish: Wish, env: Mapping[str, str]) -> tuple[PlanRef, Settings] | No
             return None
         args = Namespace(project_dir=str(wish.root), layout=None, feature=None, prd=None, ralph_dir=None, config=None)
         return open_ref(args, env)
-    refs = find_plans(wish.root, Choice(layout=wish.layout))
-    if wish.into:
+    refs = find_plans(wish.root, Choice(layout=wish.layout, ralph_dir=wish.ralph_dir))
+    if wish.ralph_dir:
+        refs = [ref for ref in refs if ref.path.exists()]
+    elif wish.into:
         refs = [ref for ref in refs if wish.into in (ref.name, f"PRD-{ref.name}", ref.folder.name)]
     if len(refs) > 1:
         listed = ", ".join(str(ref.path.relative_to(wish.root)) for ref in refs[:10])
-        raise UsageError(f"several plans could be meant: {listed}", hint="say which one with --into and --layout")
+        raise UsageError(
+            f"several plans could be meant: {listed}", hint="name one with --feature or --prd, and --layout"
+        )
     if not refs:
         _refuse_to_append(wish)
         return None
@@ -144,7 +149,7 @@ def _refuse_to_append(wish: Wish) -> None:
     if wish.append:
         raise UsageError(
             f"there is no plan to append to in {wish.root}",
-            hint="leave out --append to start one, or say which: --into",
+            hint="leave out --append to create one, or name it with --feature",
         )
 
 
@@ -211,7 +216,7 @@ def _start(
     """A new plan; or `instead` of the examples of one that is there and has nothing else in it."""
     name = instead[0].layout if instead else wish.layout or DEFAULT_LAYOUT
     form = layout(name)
-    request = Request(root=wish.root, layout=name, name=wish.into, now=wish.now)
+    request = Request(root=wish.root, layout=name, name=wish.into, ralph_dir=wish.ralph_dir, now=wish.now)
     ref = instead[0] if instead else refer(request)
     refuse_two_plans_in_one_folder(ref)
     date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wish.now))

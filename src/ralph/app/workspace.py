@@ -69,19 +69,19 @@ def find_root(start: Path, env: Mapping[str, str]) -> Path | None:
 
 
 def root_of(args: Namespace, env: Mapping[str, str]) -> Path:
-    """The workspace named by `-d`, else the one around here."""
+    """The workspace that `-d` names or lies in, else the one around here."""
     given = getattr(args, "project_dir", None)
     if given:
         if not os.path.isdir(given):  # noqa: PTH112 - Path.is_dir fails on a name that is too long
             raise UsageError(
-                f"{one_line(given, 80)} is not a folder", hint="give the folder that holds .ralph/ with -d"
+                f"-d {one_line(given, 80)}: not a folder", hint="name the project's folder, the one with .ralph/"
             )
-        return Path(os.path.realpath(given))
+        return find_root(Path(given), env) or Path(os.path.realpath(given))
     if root := find_root(Path.cwd(), env):
         return root
     raise SetupError(
-        f"there is no .ralph/ folder here or above ({Path.cwd()})",
-        hint="`ralph init NAME` starts a plan; `-d DIR` names another folder",
+        f"no .ralph/ folder in {Path.cwd()} or above it",
+        hint="`ralph init` sets up this project; `-d DIR` names another one",
     )
 
 
@@ -105,7 +105,7 @@ def _in_ralph_dir(root: Path, given: str) -> PlanRef:
     """Seed layout `tasks.json` in a folder of the user's choice, inside the workspace."""
     folder = Path(os.path.realpath(root / plain_path(given, "the folder")))
     if not folder.is_relative_to(root):
-        raise UsageError(f"{given} is outside of the workspace {root}", hint="give a folder inside it")
+        raise UsageError(f"--ralph-dir {given} is outside the workspace {root}", hint="name a folder inside it")
     return PlanRef("tasks.json", root, folder, folder / "tasks.json", str(folder.relative_to(root)))
 
 
@@ -115,13 +115,14 @@ def choose_plan(root: Path, choice: Choice, branch: str = "") -> PlanRef:
         wanted = ", ".join(one_line(v) for v in (choice.layout, choice.feature, choice.prd) if v)
         raise SetupError(
             f"there is no plan{f' ({wanted})' if wanted else ''} in {root}",
-            hint="`ralph init NAME` starts one; `ralph init --help` lists the layouts",
+            hint="`ralph init NAME` creates one",
         )
     if len(found) > 1 and branch:
         found = [ref for ref in found if _branch_of(ref) == branch] or found
     if len(found) > 1:
         listed = "; ".join(f"{ref.path.relative_to(root)} ({_how_to_choose(ref)})" for ref in found[:10])
-        raise UsageError(f"there are {len(found)} plans in {root}: {listed}", hint="say which one")
+        hint = "name one with the option in parentheses"
+        raise UsageError(f"there are {len(found)} plans in {root}: {listed}", hint=hint)
     return found[0]
 
 

@@ -18,7 +18,7 @@ from ralph.app.archives import archives, find_archive
 from ralph.app.archiving import Archived, archive, owns_its_folder
 from ralph.app.restoring import restore
 from ralph.app.workspace import Choice, OpenPlan, find_plans, open_plan, root_of
-from ralph.cli.arguments import Parser, add_json, add_workspace
+from ralph.cli.arguments import Parser, add_json, add_project, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.core.text import one_line
 
@@ -45,7 +45,7 @@ def configure(parser: ArgumentParser) -> None:
 def _action(actions: Any, name: str, summary: str, example: str) -> ArgumentParser:
     one: ArgumentParser = actions.add_parser(name, help=summary, description=summary, examples=example)
     add_json(one)
-    add_workspace(one)
+    add_project(one)
     for option in one._actions:  # an option before ACTION must survive: argparse would reset it to the default
         option.default = SUPPRESS
     return one

@@ -6,10 +6,13 @@ import argparse
 import os
 import re
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from ralph.core.errors import UsageError
+
+WHICH_PLAN = "which plan"
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -38,7 +41,7 @@ def _columns() -> int:
         return 80
 
 
-class Parser(argparse.ArgumentParser):
+class Parser(ArgumentParser):
     """argparse, with Ralph's exit code for wrong usage and a did-you-mean for options and choices."""
 
     def __init__(self, *args: object, examples: str = "", **kwargs: object) -> None:
@@ -75,28 +78,48 @@ class Parser(argparse.ArgumentParser):
                     yield from parser.flags()
 
 
-def add_workspace(parser: argparse.ArgumentParser) -> None:
-    """Which workspace, and which plan in it."""
-    group = parser.add_argument_group("which plan")
-    group.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
-    group.add_argument("-f", "--feature", metavar="NAME", help="the feature's folder in .ralph/")
-    group.add_argument("--prd", metavar="N", help="the PRD number, for .ralph/PRD-N/")
-    group.add_argument("--layout", metavar="LAYOUT", help="the layout, when several are there")
-    group.add_argument("--ralph-dir", metavar="DIR", help="the folder of tasks.json (default: ralph/)")
+def add_project(parser: ArgumentParser | argparse._ArgumentGroup) -> None:
+    """`-d`, for a command that needs the project but no plan."""
+    parser.add_argument(
+        "-d", "--project-dir", metavar="DIR", help="the project folder, or one inside it (default: the current folder)"
+    )
 
 
-def add_source(parser: argparse.ArgumentParser) -> None:
-    """As `add_workspace`, for a command whose `--layout` is where the plan goes to."""
-    group = parser.add_argument_group("which plan")
-    group.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
-    group.add_argument("-f", "--feature", metavar="NAME", help="the feature's folder in .ralph/")
-    group.add_argument("--prd", metavar="N", help="the PRD number, for .ralph/PRD-N/")
-    group.add_argument("--from", dest="layout", metavar="LAYOUT", help="its layout now, when several are there")
-    group.add_argument("--ralph-dir", metavar="DIR", help="the folder of tasks.json (default: ralph/)")
+def add_workspace(parser: ArgumentParser, *, layout: str = "--layout") -> None:
+    """Which workspace, and which plan in it. A command whose `--layout` is a target has `--from` for the source."""
+    group = parser.add_argument_group(WHICH_PLAN)
+    add_project(group)
+    _add_plan(group)
+    group.add_argument(
+        layout, dest="layout", metavar="LAYOUT", help="the layout of the plan, if the project uses several"
+    )
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+def add_new_plan(parser: ArgumentParser) -> None:
+    """The same options, for a command that creates a plan or adds to it."""
+    group = parser.add_argument_group(WHICH_PLAN)
+    group.add_argument("-d", "--project-dir", metavar="DIR", help="the project folder (default: found from here)")
+    _add_plan(group)
+    group.add_argument("--layout", metavar="LAYOUT", help="the layout of the plan (default: tasks.json for a new one)")
+
+
+def layout_and_name(args: argparse.Namespace) -> tuple[str, str]:
+    """What `add_new_plan` was given. A PRD is a plan in the layout `plan.md` whose name is its number."""
+    if not args.prd:
+        return args.layout or "", args.feature or ""
+    if args.feature:
+        raise UsageError("--feature and --prd name two different plans", hint="leave one of them out")
+    return args.layout or "plan.md", args.prd
+
+
+def _add_plan(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("-f", "--feature", metavar="NAME", help="the plan in .ralph/NAME/")
+    group.add_argument("--prd", metavar="N", help="the plan in .ralph/PRD-N/")
+    group.add_argument("--ralph-dir", metavar="DIR", help="the plan in DIR/tasks.json")
+
+
+def add_json(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def width() -> int:

@@ -9,16 +9,14 @@ import os
 from argparse import ArgumentParser, Namespace
 
 from ralph.app.circuits import Circuits, Counters, circuits
-from ralph.app.workspace import root_of
-from ralph.cli.arguments import add_json
+from ralph.app.run_choice import chosen_run
+from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say
 from ralph.core.circuit import Position
 from ralph.core.exit_codes import ExitCode
 from ralph.core.limits import OnStuck
 from ralph.core.text import one_line
-from ralph.host.places import workspace_state
 from ralph.journal.reading import read
-from ralph.journal.runs import find_run, journal_path
 
 EXAMPLES = """
 ralph circuit                 of the last run, or the one that is at work
@@ -29,13 +27,12 @@ ralph circuit --json          for programs
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's id or the beginning of it")
-    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    add_workspace(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    state_folder = workspace_state(root_of(args, os.environ), os.environ)
-    found = circuits(read(journal_path(state_folder, find_run(state_folder, args.run))))
+    found = circuits(read(chosen_run(args, os.environ, args.run)))
     if args.json:
         emit_json(found)
         return ExitCode.COMPLETE

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ralph.app.trusting import refuse_inside_loop
 from ralph.app.workspace import open_settings, root_of
-from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.arguments import add_json, add_project, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.config.layers import Origin, Settings
 from ralph.core.text import one_line
@@ -58,9 +58,7 @@ def configure(parser: ArgumentParser) -> None:
         where = writes.add_mutually_exclusive_group()
         where.add_argument("--user", action="store_true", help="in ~/.ralph/config.yaml")
         where.add_argument("--config", metavar="NAME", help="in .ralph/configs/NAME")
-        writes.add_argument(
-            "-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)"
-        )
+        add_project(writes)
 
 
 _SHOW = """

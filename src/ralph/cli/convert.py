@@ -14,7 +14,7 @@ from ralph.app import archive_commit
 from ralph.app.archive_summary import Dates
 from ralph.app.converting import Converted, convert
 from ralph.app.workspace import open_plan
-from ralph.cli.arguments import add_json, add_source
+from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.losing import show_losses
 from ralph.cli.output import emit_json, note, say, warn
 from ralph.plans.registry import LAYOUTS
@@ -31,7 +31,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--name", default="", metavar="NAME", help="what to call it (default: as before)")
     parser.add_argument("--dry-run", action="store_true", help="say what would be lost, and write nothing")
     add_json(parser)
-    add_source(parser)
+    add_workspace(parser, layout="--from")
 
 
 def run(args: Namespace) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ralph.app.costs import Gathered, Receipt, Sums, add_up, gather, group, journals
 from ralph.app.prospects import Prospect, prospect, settings_of, shared_rooms
+from ralph.app.run_choice import chosen_plans
 from ralph.app.tills import ledger_of, list_prices, repo_of
 from ralph.app.workspace import open_plan, root_of
 from ralph.cli.arguments import add_json, add_workspace
@@ -66,7 +67,7 @@ def run(args: Namespace) -> int:
         ledger_of(root, repo, os.environ).append(Anew(time.time()), durable=True)
         note("the budgets of this workspace and of its stories count from zero now; today's budget does not")
         return 0
-    found = gather(journals(root, repo, os.environ), args.run)
+    found = _of_chosen_plans(args, root, gather(journals(root, repo, os.environ), args.run))
     for problem in found.damaged:
         warn(problem)
     if args.run and not found.receipts:
@@ -76,6 +77,15 @@ def run(args: Namespace) -> int:
     if args.receipts or args.run:
         return _receipts(args, found)
     return _overview(args, root, repo, found)
+
+
+def _of_chosen_plans(args: Namespace, root: Path, gathered: Gathered) -> Gathered:
+    """A worktree has the plan in the same place, below another folder."""
+    plans = chosen_plans(args, os.environ)
+    if plans is None:
+        return gathered
+    ends = tuple(f"/{Path(plan).relative_to(root)}" for plan in plans)
+    return Gathered(tuple(one for one in gathered.receipts if one.plan.endswith(ends)), gathered.damaged)
 
 
 def _by(args: Namespace, found: Gathered) -> int:

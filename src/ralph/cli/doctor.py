@@ -12,7 +12,7 @@ from pathlib import Path
 from ralph.app.doctor import Level, Line, Patient, examine, is_well
 from ralph.app.workspace import find_root, root_of
 from ralph.app.workspace_probes import PROBES
-from ralph.cli.arguments import add_json
+from ralph.cli.arguments import add_json, add_project
 from ralph.cli.output import emit_json, note, paint, say_raw
 from ralph.core.exit_codes import ExitCode
 
@@ -25,7 +25,7 @@ _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    add_project(parser)
     add_json(parser)
 
 

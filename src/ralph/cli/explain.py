@@ -10,17 +10,15 @@ from itertools import groupby
 
 from ralph.app.active_runs import is_alive
 from ralph.app.explaining import Explanation, explain, tail
+from ralph.app.run_choice import chosen_run
 from ralph.app.transition_table import PEOPLE, table
-from ralph.app.workspace import root_of
-from ralph.cli.arguments import add_json
+from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, paint, say, say_raw
 from ralph.cli.words import STYLES, duration
 from ralph.core.events import RunStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import clean, one_line
-from ralph.host.places import workspace_state
 from ralph.journal.reading import read
-from ralph.journal.runs import find_run, journal_path
 
 EXAMPLES = """
 ralph explain                  the last run
@@ -34,7 +32,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "what", nargs="?", default="", metavar="RUN", help="a run's id or the beginning of it, or `transitions`"
     )
-    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    add_workspace(parser)
     add_json(parser)
 
 
@@ -42,8 +40,7 @@ def run(args: Namespace) -> int:
     if args.what == _TRANSITIONS:
         _transitions(as_json=args.json)
         return ExitCode.COMPLETE
-    folder = workspace_state(root_of(args, os.environ), os.environ)
-    records = list(read(journal_path(folder, find_run(folder, args.what))))
+    records = list(read(chosen_run(args, os.environ, args.what)))
     started = next((record.event for record in records if isinstance(record.event, RunStarted)), None)
     found = explain(records, is_alive=is_alive(started))
     if args.json:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ralph.app.converting import Exported, export_text, export_to
 from ralph.app.workspace import OpenPlan, open_plan
-from ralph.cli.arguments import add_source
+from ralph.cli.arguments import add_workspace
 from ralph.cli.losing import show_losses
 from ralph.cli.output import emit_bytes, emit_json, note, say_raw, warn
 from ralph.cli.show import as_json
@@ -36,7 +36,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--to", default="-", metavar="DIR", help="a folder to start a workspace in (default: - for stdout)"
     )
-    add_source(parser)
+    add_workspace(parser, layout="--from")
 
 
 def run(args: Namespace) -> int:

@@ -14,7 +14,7 @@ import msgspec
 
 from ralph.app.hooking import guard_section
 from ralph.app.workspace import open_settings
-from ralph.cli.arguments import add_json
+from ralph.cli.arguments import add_json, add_project
 from ralph.cli.output import emit_json, emit_line, paint, say_raw, warn
 from ralph.core.errors import RalphError, UsageError
 from ralph.core.text import one_line
@@ -34,10 +34,11 @@ _LONGEST_LINE = 4_000_000
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("command", metavar="COMMAND", nargs="?", help="a shell command, as one argument")
-    parser.add_argument("--cwd", metavar="DIR", help="the workspace it would run in (default: the current folder)")
+    parser.add_argument("--cwd", metavar="DIR", help="the folder it would run in (default: the current folder)")
     parser.add_argument("--jsonl", action="store_true", help="read commands from stdin, one JSON object a line")
     parser.add_argument("--categories", action="store_true", help="list the categories")
     parser.add_argument("--defaults", action="store_true", help="without the rules of this workspace's settings")
+    add_project(parser)
     add_json(parser)
 
 

@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, cast
 
-from ralph.cli.arguments import Parser, add_json
+from ralph.cli.arguments import Parser, add_json, add_project
 from ralph.cli.output import emit_json, emit_line, note, paint, say, say_raw, warn
 from ralph.core.text import one_line
 
@@ -52,7 +52,7 @@ def configure(parser: ArgumentParser) -> None:
         where.add_argument("--user", action="store_true", help=f"~/.claude/settings.json{both}")
         local = f".claude/settings.local.json of the project{both or ' (default)'}"
         where.add_argument("--project", action="store_true", help=local)
-        one.add_argument("-d", "--project-dir", metavar="DIR", help="the project (default: the workspace around here)")
+        add_project(one)
         add_json(one)
     _command(
         commands,

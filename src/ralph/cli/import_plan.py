@@ -15,7 +15,7 @@ from pathlib import Path
 from ralph.app.importing import Imported, Wish, import_stories
 from ralph.app.scaffold import choose_root
 from ralph.app.source_files import gather
-from ralph.cli.arguments import add_json
+from ralph.cli.arguments import add_json, add_new_plan, layout_and_name
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.cli.show import as_json, line_width, story_line
 from ralph.cli.words import plural
@@ -47,26 +47,27 @@ def configure(parser: ArgumentParser) -> None:
         metavar="KIND",
         help="its kind (default: told from its content)",
     )
-    parser.add_argument("--layout", default="", metavar="LAYOUT", help="the layout of the plan they go to")
-    parser.add_argument("--into", default="", metavar="NAME", help="the feature, or the number of the PRD, they go to")
     parser.add_argument("--append", action="store_true", help="only to a plan that is there: never start a new one")
     parser.add_argument(
         "--done", default="keep", choices=[one.value for one in Done], help="what to do with done work (default: keep)"
     )
     parser.add_argument("--again", action="store_true", help="also what was imported before and has been removed since")
     parser.add_argument("--dry-run", action="store_true", help="show the stories and the problems, and write nothing")
-    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: the one around here)")
     add_json(parser)
+    add_new_plan(parser)
+    parser.add_argument("--into", dest="feature", metavar="NAME", help="the same as --feature")
 
 
 def run(args: Namespace) -> int:
+    layout, name = layout_and_name(args)
     done = import_stories(
         Wish(
             root=choose_root(args.project_dir, Path.cwd(), os.environ),
             sources=gather(args.source, sys.stdin.buffer.read),
             kind=args.kind,
-            layout=args.layout,
-            into=args.into,
+            layout=layout,
+            into=name,
+            ralph_dir=args.ralph_dir or "",
             append=args.append,
             done=Done(args.done),
             again=args.again,

@@ -8,7 +8,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ralph.app.active_runs import is_alive
-from ralph.app.workspace import root_of
+from ralph.app.run_choice import chosen_run
+from ralph.cli.arguments import add_workspace
 from ralph.cli.output import emit_line, note, paint, say, say_raw
 from ralph.cli.plain_view import describe
 from ralph.cli.words import clock
@@ -16,10 +17,8 @@ from ralph.core.errors import RalphError, UsageError
 from ralph.core.events import AnyEvent, Baseline, CheckEnded, Record
 from ralph.core.evidence import CheckResult
 from ralph.host.files import read_bytes
-from ralph.host.places import workspace_state
 from ralph.journal.reading import Follower, read
 from ralph.journal.run_state import RunState
-from ralph.journal.runs import find_run, journal_path
 
 EXAMPLES = """
 ralph log                      the last run
@@ -39,13 +38,12 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--check", nargs="?", const="", metavar="NAME", help="all that the last failing check of the run wrote"
     )
-    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    add_workspace(parser)
     parser.add_argument("--json", action="store_true", help="the records, one JSON object a line")
 
 
 def run(args: Namespace) -> int:
-    state_folder = workspace_state(root_of(args, os.environ), os.environ)
-    path = journal_path(state_folder, find_run(state_folder, args.run))
+    path = chosen_run(args, os.environ, args.run)
     if args.check is not None:
         return _show_output(path, args.check)
     state = RunState()

@@ -14,10 +14,10 @@ from ralph.app import given
 from ralph.app.at_work import AtWork, runs_at_work, the_run
 from ralph.app.editing import find_story
 from ralph.app.guidance import leave
+from ralph.app.run_choice import choice_of
 from ralph.app.trusting import refuse_inside_loop
 from ralph.app.workspace import open_plan, open_ref, plan_state, root_of
 from ralph.cli.arguments import add_workspace
-from ralph.cli.orders import choice_of
 from ralph.cli.output import say
 from ralph.core.control import Note
 from ralph.core.errors import UsageError

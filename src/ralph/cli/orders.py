@@ -9,8 +9,9 @@ from argparse import ArgumentParser, Namespace
 from ralph.app import inbox
 from ralph.app.at_work import AtWork, the_run
 from ralph.app.control import FOLDER
+from ralph.app.run_choice import choice_of
 from ralph.app.trusting import refuse_inside_loop
-from ralph.app.workspace import Choice, root_of
+from ralph.app.workspace import root_of
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say, warn
 from ralph.core.control import Order, Verb
@@ -27,12 +28,6 @@ def configure_orders(parser: ArgumentParser) -> None:
     parser.add_argument("--run", metavar="RUN", default="", help="this run, by its id or the beginning of it")
     add_json(parser)
     add_workspace(parser)
-
-
-def choice_of(args: Namespace) -> Choice:
-    """By flags only: a run may have been started for another plan than the settings name."""
-    given = (args.layout, args.feature, args.prd, args.ralph_dir)
-    return Choice(*(value or "" for value in given))
 
 
 def give(args: Namespace, verb: Verb) -> int:

@@ -17,7 +17,7 @@ from ralph.app.planning.draft import Draft, Drafts
 from ralph.app.planning.target import Target, find_target
 from ralph.app.scaffold import DEFAULT_LAYOUT, Request, choose_root
 from ralph.app.trusting import refuse_inside_loop
-from ralph.cli.arguments import add_json
+from ralph.cli.arguments import add_json, add_new_plan, layout_and_name
 from ralph.cli.output import ask, emit_json, say, warn
 from ralph.cli.planning import add_planning_options, caller, draft_for, held, print_added, words
 from ralph.cli.words import plural
@@ -36,14 +36,11 @@ ralph plan --answer plan.json                a plan that was made elsewhere, che
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", metavar="IDEA|FILE", help="an idea in words, or a file with requirements")
-    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the project (default: the one around here)")
-    parser.add_argument("--layout", metavar="LAYOUT", help=f"of a new plan (default: {DEFAULT_LAYOUT})")
-    parser.add_argument("-f", "--feature", default="", metavar="NAME", help="the feature, or the number of the PRD")
-    parser.add_argument("--ralph-dir", default="", metavar="DIR", help="a folder of its own for tasks.json")
     parser.add_argument("--answer", metavar="FILE", help="take a plan in the form of --schema from a file; no agent")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of a planner's answer")
     add_json(parser)
     add_planning_options(parser)
+    add_new_plan(parser)
     parser.set_defaults(command="plan")
 
 
@@ -58,10 +55,11 @@ def run(args: Namespace) -> int:
     idea, source, requirements = words(args.what)
     root = choose_root(args.project_dir, Path.cwd(), os.environ)
     drafts = Drafts(root, "plan", os.environ)
+    layout, name = layout_and_name(args)
     given = Draft(
-        layout=args.layout or "",
-        name=args.feature,
-        ralph_dir=args.ralph_dir,
+        layout=layout,
+        name=name,
+        ralph_dir=args.ralph_dir or "",
         idea=idea,
         source=source,
         requirements=requirements,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ralph.app.advice import ADVICE
+from ralph.cli.arguments import WHICH_PLAN
 from ralph.cli.grammar import Command, Option
 from ralph.core.exit_codes import ExitCode
 
@@ -16,9 +17,15 @@ _COMMANDS = """\
 
 <!-- Written by scripts/write_docs.py from the parsers. -->
 
-Every command explains itself: `ralph COMMAND --help`. Results go to stdout, everything said about them to stderr.
-There is colour only on a terminal, and none with `NO_COLOR`. [exit-codes.md](exit-codes.md) says what the exit codes
-mean.
+`ralph COMMAND --help` prints the same as this page. Results go to stdout, everything else to stderr. Output is coloured
+only on a terminal, and never with `NO_COLOR`. [exit-codes.md](exit-codes.md) lists the exit codes.
+"""
+
+_PLAN_OPTIONS = """\
+## Which plan
+
+Every command that reads a plan takes these options. Without them it uses the plan of the project around the current
+folder; with several plans, the one whose branch is checked out.
 """
 
 _EXIT_CODES = """\
@@ -39,7 +46,15 @@ special this time; `ralph explain` tells it again.
 
 def cli_page(ralph: Command) -> str:
     overview = _table(("command", "does"), ((_link(one), one.summary) for one in ralph.subcommands))
-    return "\n".join([_COMMANDS, overview, *(_section(one) for one in ralph.family()[1:])])
+    sections = [_section(one, _plan_options(ralph)) for one in ralph.family()[1:]]
+    plan = [_PLAN_OPTIONS, _table(("option", "meaning"), _rows(_plan_options(ralph)))] if _plan_options(ralph) else []
+    return "\n".join([_COMMANDS, overview, *plan, *sections])
+
+
+def _plan_options(ralph: Command) -> list[Option]:
+    """The options of the group that most commands share, as `ralph status` has them."""
+    status = next((one for one in ralph.subcommands if one.path == ("status",)), None)
+    return [option for option in status.options if option.group == WHICH_PLAN] if status else []
 
 
 def exit_codes_page() -> str:
@@ -55,18 +70,29 @@ def exit_codes_page() -> str:
     )
 
 
-def _section(command: Command) -> str:
+def _section(command: Command, plan: list[Option]) -> str:
     parts = [f"{'#' * (len(command.path) + 1)} {command.name}\n", _prose(command.description or command.summary)]
     parts.append(f"```\n{_usage(command)}\n```\n")
+    own = [option for option in command.options if "--help" not in option.flags]
+    has_plan = bool(plan) and all(option in own for option in plan)
+    own = [option for option in own if not (has_plan and option in plan)]
     rows = [(f"`{argument.value.name}`", argument.help) for argument in command.arguments if argument.help]
-    rows += [(_flags(option), option.help) for option in command.options if "--help" not in option.flags]
+    rows += _rows(option for option in own if not option.group)
     if command.subcommands:
         parts.append(_table(("action", "does"), ((_link(one), one.summary) for one in command.subcommands)))
     if rows:
         parts.append(_table(("argument", "meaning"), rows))
+    for title in dict.fromkeys(option.group for option in own if option.group):
+        parts.append(_table((title, "meaning"), _rows(option for option in own if option.group == title)))
+    if has_plan:
+        parts.append("Also takes the options under [Which plan](#which-plan).\n")
     if command.examples:
         parts.append("```sh\n" + "\n".join(command.examples) + "\n```\n")
     return "\n".join(parts)
+
+
+def _rows(options: Iterable[Option]) -> list[tuple[str, str]]:
+    return [(_flags(option), option.help) for option in options]
 
 
 def _prose(text: str) -> str:

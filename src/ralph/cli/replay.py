@@ -8,13 +8,11 @@ import os
 from argparse import ArgumentParser, Namespace
 
 from ralph.app.replaying import replay
-from ralph.app.workspace import root_of
-from ralph.cli.arguments import add_json
+from ralph.app.run_choice import chosen_run
+from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say
 from ralph.core.exit_codes import ExitCode
-from ralph.host.places import workspace_state
 from ralph.journal.reading import read
-from ralph.journal.runs import find_run, journal_path
 
 EXAMPLES = """
 ralph replay                 the last run
@@ -24,14 +22,13 @@ ralph replay 20260115-0930   one that begins so
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's id or the beginning of it")
-    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    add_workspace(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    state_folder = workspace_state(root_of(args, os.environ), os.environ)
-    name = find_run(state_folder, args.run)
-    replayed = replay(read(journal_path(state_folder, name)))
+    path = chosen_run(args, os.environ, args.run)
+    name, replayed = path.parent.name, replay(read(path))
     if args.json:
         emit_json({"run": name, "decisions": replayed.decisions, "verdicts": replayed.verdicts,
                    "differences": replayed.differences})  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ralph.app.trusting import refuse_inside_loop
 from ralph.app.workspace import find_root
-from ralph.cli.arguments import Parser, add_json
+from ralph.cli.arguments import Parser, add_json, add_project
 from ralph.cli.output import emit_json, paint, say, say_raw
 from ralph.cli.words import moment
 from ralph.core.text import clean, one_line
@@ -38,7 +38,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def _command(commands: Any, name: str, summary: str, example: str) -> ArgumentParser:
     parser = cast(ArgumentParser, commands.add_parser(name, help=summary, description=summary, examples=example))
-    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace or repository (default: this one)")
+    add_project(parser)
     add_json(parser)
     return parser
 

@@ -6,16 +6,14 @@ import os
 import time
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.workspace import root_of
-from ralph.cli.arguments import add_json
+from ralph.app.run_choice import chosen_runs
+from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, paint, say, say_raw, warn
 from ralph.cli.words import duration, money
 from ralph.core.errors import BadData
 from ralph.core.text import one_line
-from ralph.host.places import workspace_state
 from ralph.journal.reading import read
 from ralph.journal.run_state import RunState
-from ralph.journal.runs import journal_path, list_runs
 
 EXAMPLES = """
 ralph runs               the last twenty
@@ -25,26 +23,25 @@ ralph runs -n 5 --json   for scripts
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("-n", "--number", type=int, default=20, metavar="N", help="how many (default: 20)")
-    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    add_workspace(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    state_folder = workspace_state(root_of(args, os.environ), os.environ)
     rows = []
-    for name in reversed(list_runs(state_folder)[-max(args.number, 1) :]):
+    for path in reversed(chosen_runs(args, os.environ)[-max(args.number, 1) :]):
         state = RunState()
         try:
-            for record in read(journal_path(state_folder, name)):
+            for record in read(path):
                 state.add(record)
         except BadData as error:
             warn(str(error))
-        rows.append(_row(name, state))
+        rows.append(_row(path.parent.name, state))
     if args.json:
         emit_json(rows)
         return 0
     if not rows:
-        say("There has been no run in this workspace yet.")
+        say("No runs yet.")
     for row in rows:
         end = str(row["reason"] or "not ended")
         style = "green" if end == "complete" else "yellow"

@@ -7,14 +7,12 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.workspace import root_of
-from ralph.cli.arguments import add_json
+from ralph.app.run_choice import chosen_run, chosen_runs
+from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.figures import document, lines
 from ralph.cli.output import emit_json, say, warn
 from ralph.core.errors import BadData
-from ralph.host.places import workspace_state
 from ralph.journal.reading import read
-from ralph.journal.runs import find_run, journal_path, list_runs
 from ralph.journal.statistics import Tally
 
 EXAMPLES = """
@@ -26,17 +24,15 @@ ralph stats --json                   for scripts, with every figure
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--run", default="", metavar="RUN", help="a run's id or the beginning of it (default: all)")
-    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the workspace (default: found from here upwards)")
+    add_workspace(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    state_folder = workspace_state(root_of(args, os.environ), os.environ)
-    runs = [find_run(state_folder, args.run)] if args.run else list_runs(state_folder)
     tally = Tally()
-    for name in runs:
+    for path in [chosen_run(args, os.environ, args.run)] if args.run else chosen_runs(args, os.environ):
         try:
-            for record in read(journal_path(state_folder, name)):
+            for record in read(path):
                 tally.add(record)
         except BadData as error:
             warn(str(error))
@@ -44,7 +40,7 @@ def run(args: Namespace) -> int:
     if args.json:
         emit_json(document(figures))
     elif not figures.runs:
-        say("There has been no run in this workspace yet.")
+        say("No runs yet.")
     else:
         for line in lines(figures):
             say(line)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ralph.app.named_variants import chosen_layout
 from ralph.app.trusting import gather, is_trusted_by, read_record, refuse_inside_loop, revoke, trust_file, write_trust
-from ralph.app.workspace import Choice, find_plans, open_settings, root_of, store_for
+from ralph.app.workspace import Choice, choose_plan, find_plans, open_settings, root_of, store_for
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import ask, emit_json, is_interactive, note, say, warn
 from ralph.config.flags import flags_of
@@ -91,7 +91,10 @@ def _commands(root: Path, args: Namespace) -> Commands:
     """Those of the plans that are meant, and of the config that each of their layouts reads."""
     _, _, settings = open_settings(args)
     config = settings.config
-    refs = find_plans(root, Choice(chosen_layout(settings), config.feature, str(config.prd or ""), config.ralph_dir))
+    choice = Choice(chosen_layout(settings), config.feature, str(config.prd or ""), config.ralph_dir)
+    refs = find_plans(root, choice)
+    if not refs and choice != Choice():
+        choose_plan(root, choice)  # which says that there is none
     plans = [(ref.path, plan) for ref in refs if (plan := _read(ref)) is not None]
     found: dict[NamedCommand, None] = {}
     for name in sorted({ref.layout for ref in refs}) or [""]:

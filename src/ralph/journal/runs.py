@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from ralph.core.errors import UsageError
@@ -32,11 +33,11 @@ def list_runs(workspace_state: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if (entry / "events.jsonl").is_file())
 
 
-def find_run(workspace_state: Path, wanted: str = "") -> str:
-    """The run with this id or this unambiguous beginning of one; the last run when nothing is given."""
-    runs = list_runs(workspace_state)
+def find_run(workspace_state: Path, wanted: str = "", among: Sequence[str] | None = None) -> str:
+    """The run with this ID or a unique prefix of it; the last run when nothing is given."""
+    runs = list_runs(workspace_state) if among is None else among
     if not runs:
-        raise UsageError("there has been no run in this workspace yet", hint="`ralph run` starts one")
+        raise UsageError("no runs yet", hint="`ralph run` starts one")
     if not wanted:
         return runs[-1]
     matching = [run for run in runs if run.startswith(wanted)]
@@ -44,7 +45,7 @@ def find_run(workspace_state: Path, wanted: str = "") -> str:
         return wanted
     if len(matching) == 1:
         return matching[0]
-    hint = "`ralph runs` lists them"
+    hint = "`ralph runs` lists the runs"
     if matching:
-        raise UsageError(f"{len(matching)} runs begin with {one_line(repr(wanted), 60)}", hint=hint)
+        raise UsageError(f"{len(matching)} runs start with {one_line(repr(wanted), 60)}", hint=hint)
     raise UsageError(f"there is no run {one_line(repr(wanted), 60)}", hint=hint)

@@ -1,0 +1,53 @@
+"""Which recorded runs a command line means: those of the workspace, or of the plan that its flags name."""
+
+from __future__ import annotations
+
+import contextlib
+from argparse import Namespace
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+
+from ralph.app.workspace import Choice, choose_plan, find_plans, root_of
+from ralph.core.errors import BadData
+from ralph.core.events import RunStarted
+from ralph.host.places import workspace_state
+from ralph.journal.reading import read
+from ralph.journal.runs import find_run, journal_path, list_runs
+
+
+def choice_of(args: Namespace) -> Choice:
+    """By flags only: a run may have been started for another plan than the settings name."""
+    values = (args.layout, args.feature, args.prd, args.ralph_dir)
+    return Choice(*(value or "" for value in values))
+
+
+def chosen_plans(args: Namespace, env: Mapping[str, str]) -> frozenset[str] | None:
+    """The paths of the plans that the flags name; None when they name none, which means all of them."""
+    choice = choice_of(args)
+    if choice == Choice():
+        return None
+    root = root_of(args, env)
+    return frozenset(str(ref.path) for ref in find_plans(root, choice) or [choose_plan(root, choice)])
+
+
+def chosen_runs(args: Namespace, env: Mapping[str, str]) -> list[Path]:
+    """The journals, oldest first."""
+    state = workspace_state(root_of(args, env), env)
+    plans = chosen_plans(args, env)
+    journals = [journal_path(state, run) for run in list_runs(state)]
+    return journals if plans is None else [path for path in journals if _plan_of(path) in plans]
+
+
+def chosen_run(args: Namespace, env: Mapping[str, str], wanted: str = "") -> Path:
+    """The journal of the run with this id or a unique prefix of it; of the last run when `wanted` is empty."""
+    journals = {path.parent.name: path for path in chosen_runs(args, env)}
+    return journals[find_run(Path(), wanted, among=list(journals))]
+
+
+def _plan_of(journal: Path) -> str:
+    with contextlib.suppress(BadData):
+        for record in islice(read(journal), 3):
+            if isinstance(record.event, RunStarted):
+                return record.event.plan
+    return ""
