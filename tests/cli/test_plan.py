@@ -38,7 +38,7 @@ def test_in_ci_it_plans_without_a_question(project: Project) -> None:
     assert [s["id"] for s in done.json["stories"]] == ["US-001", "US-002"]
     assert done.json["layout"] == "tasks.json"
     assert ".ralph/todo/tasks.json" in done.json["made"]
-    assert "Nobody can be asked." in project.prompt(1)
+    assert "Nobody can answer questions." in project.prompt(1)
     assert ralph(project, "check").code == 0
 
 

@@ -43,7 +43,7 @@ def test_it_prints_what_the_first_and_the_second_attempt_are_told(tmp_path: Path
     assert printed == told
     printed, told = printed_and_told(made)
     assert printed == told
-    assert "What the loop has to say about the last session" in told
+    assert "## Result of the last session" in told
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from ralph.core.events import Asked, Guided, IterationEnded, IterationStarted, P
 from ralph.core.moves import Reason
 from ralph.core.verdict import Kind
 from support.cli import Completed, ralph_here
-from support.loops import LoopProject, finish, run_ralph, start_ralph, whole
+from support.loops import CONFIG, LoopProject, Scenario, finish, run_ralph, start_ralph, whole
 from support.processes import wait_for
 
 pytestmark = pytest.mark.slow
@@ -220,6 +220,31 @@ def test_a_note_is_in_one_prompt_and_is_kept_until_it_was_of_use(project: LoopPr
     told = [(event.iteration, event.text) for event in project.events() if isinstance(event, Guided)]
     assert told == [(1, "Mind the gap"), (1, "Mind the gap"), (2, "Second thoughts"), (3, "Three is a crowd")]
     assert not list(project.state.glob("*/plans/*/notes/*.json"))
+
+
+def test_a_review_does_not_use_up_a_note_for_every_story(tmp_path: Path) -> None:
+    scenario = Scenario(
+        "tasks.json",
+        {"US-001": "Say it"},
+        """stories:
+  US-001:
+    - implement: [{write: {path: src/one.txt, text: one}}, claim]
+      review: [{verdict: {what: changes_requested, feedback: more words}}]
+      fix: [{write: {path: src/two.txt, text: two}}, claim]
+    - review: [{verdict: approved}]
+""",
+        [],
+        config=CONFIG.replace("{enabled: false}", "{enabled: true}"),
+    )
+    made = LoopProject.make(tmp_path / "made", scenario)
+    assert run_ralph(made, "run", "--once").code in (0, 1)
+    ask(made, "note", "Mind the gap")
+    ask(made, "note", "--story", "US-001", "Only once")
+    assert run_ralph(made).code == 0
+    told = [(event.iteration, event.text) for event in made.events() if isinstance(event, Guided)]
+    assert told == [(1, "Mind the gap"), (1, "Only once"), (2, "Mind the gap")]
+    modes = [event.mode.value for event in made.events() if isinstance(event, IterationEnded)]
+    assert modes == ["implement", "review", "fix", "review"]
 
 
 def test_a_run_in_a_worktree_is_found_from_the_workspace(project: LoopProject) -> None:

@@ -112,12 +112,12 @@ def test_each_finding_is_answered_and_the_next_review_is_told(tmp_path: Path) ->
     assert "+first version of the story" in first  # also what the agent committed itself
     assert "+the rest" in first
     assert "`true`: passed" in first
-    assert "tasks.json" not in first.partition("## What this story changed")[2].partition("## ")[0]
+    assert "tasks.json" not in first.partition("## The change")[2].partition("## ")[0]
     assert "- F1 [high] io.txt:1: the file is never closed (criterion: no leaks)" in fix
     assert '"fixes"' in fix
     assert "+closed" in second
-    assert "F1 [high] io.txt:1: the file is never closed (criterion: no leaks) — said to be fixed" in second
-    assert "F2 [low] io.txt:1: the name says nothing — turned down: the standard calls it that" in second
+    assert "F1 [high] io.txt:1: the file is never closed (criterion: no leaks) — reported fixed" in second
+    assert "F2 [low] io.txt:1: the name says nothing — rejected: the standard calls it that" in second
     assert (told.story()["reviewCount"], told.story()["passes"]) == (2, True)
 
 
@@ -224,8 +224,8 @@ def test_several_reviewers_share_one_ledger_and_one_fix(tmp_path: Path) -> None:
     )
     assert (told.code, told.modes) == (0, ["implement", "review", "review", "fix", "review", "review"])
     assert told.headlines[1] == "quality asks for 1 change; tests reviews next"
-    assert "What this review looks at: quality" in told.prompt("quality")
-    assert "What this review looks at: tests" in told.prompt("tests")
+    assert "Focus of this review: quality" in told.prompt("quality")
+    assert "Focus of this review: tests" in told.prompt("tests")
     assert "- F1 it is too long\n- F2 no test would fail" in told.prompt("fix")
     assert told.story()["reviewCount"] == 2
 
@@ -262,7 +262,7 @@ def test_another_agent_can_review(tmp_path: Path) -> None:
     assert (told.code, told.modes, told.story()["passes"]) == (0, ["implement", "review"], True)
     started = [event["argv"] for event in told.events if event["type"] == "AgentStarted"]
     assert [argv[0] == str(judge) for argv in started] == [False, True]
-    assert "## What this story changed" in (tmp_path / "prompt").read_text()
+    assert "## The change" in (tmp_path / "prompt").read_text()
 
 
 def test_a_review_that_edits_code_is_reverted_and_repeated(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_lasting_rules_are_a_matter_of_a_setting(tmp_path: Path) -> None:
     made = Proven(tmp_path)
     assert "CLAUDE.md" not in made.ask("prompt").out
     allowed = made.ask("prompt", env={"RALPH_MEMORY_REPO_FILE": "CLAUDE.md"}).out
-    assert "goes into `CLAUDE.md` instead" in allowed
+    assert "go into `CLAUDE.md` instead" in allowed
     assert made.ask("prompt", env={"RALPH_MEMORY_PROMPT_TOKENS": "0"}).code == 0
 
 

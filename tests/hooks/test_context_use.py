@@ -12,7 +12,7 @@ import pytest
 from support.hook_calls import Answered, LiveRun, call
 
 WORDS = {
-    50: ("NOTICE", "plan to finish this story"),
+    50: ("NOTICE", "Plan to finish this story"),
     60: ("NOTICE", "becomes a new story"),
     70: ("WARNING", "start nothing else"),
     80: ("WARNING", "write what the next session needs to know"),
@@ -80,6 +80,18 @@ def test_the_word_gives_the_number_and_what_to_do(run: LiveRun, transcript: Tran
     assert advice in done.reason
     record = run.recorded()[-1]
     assert (record["answer"], record["category"]) == ("context", "context")
+
+
+@pytest.mark.parametrize("mark", WORDS)
+def test_a_reviewer_is_not_told_to_add_stories_or_write_the_log(
+    tmp_path: Path, transcript: Transcript, mark: int
+) -> None:
+    transcript.usage(mark * 2000)
+    told = after_tool(LiveRun(tmp_path, mode="review"), transcript).reason
+    assert told.startswith(f"{WORDS[mark][0]}: about {mark}%")
+    assert "review" in told or "verdict" in told
+    assert "new stor" not in told
+    assert "progress log" not in told
 
 
 def test_a_failed_tool_counts_too(run: LiveRun, transcript: Transcript) -> None:

@@ -75,34 +75,12 @@ def test_a_shipped_prompt_uses_only_the_variables_that_are_promised(name: str, m
 def test_a_prompt_states_the_rules_of_the_loop(name: str, mode: str) -> None:
     text = " ".join(render(library(name), FILLED | {"MODE": mode}, name).split())
 
-    assert "loop runs the checks itself" in text
-    assert "only they decide" in text
-    assert ".ralph/WAITING" in text
-    assert re.search(r"prd\.md|<prd_path>` is read-only", text)
+    assert "unattended loop" in text
+    assert "prd.md" in text or "<prd_path>" in text
     assert re.search(r"[Nn]ever push|not - push", text)
-    assert re.search(r"weaken", text)
-    assert re.search(r"[Oo]ne (story|task|step)|[Tt]his story only", text)
-    assert "need not commit" in text
-
-
-def test_only_a_review_is_told_to_approve() -> None:
-    told = {
-        mode: render(library("tasks-prompt"), FILLED | {"MODE": mode}, "p") for mode in ("implement", "review", "fix")
-    }
-
-    assert '"passes": true' in told["review"]
-    assert "[AUTO-APPROVED AT CAP]" in told["review"]
-    assert '"passes": true' not in told["implement"]
-    assert '"passes": true' not in told["fix"]
-    assert '"needs_review"' in told["implement"]
-    assert "reviewFeedback" in told["fix"]
-
-
-def test_without_review_an_implementation_marks_the_story_itself() -> None:
-    told = render(library("tasks-prompt"), FILLED | {"SKIP_REVIEW": True}, "p")
-
-    assert '"passes": true' in told
-    assert "needs_review" not in told
+    assert "weaken" in text
+    assert re.search(r"One (story|task|step) per session", text)
+    assert "need not commit" in text or mode == "review"
 
 
 WORK = ("tasks-prompt", "plan-prompt", "steps-loop", "feature-prompt", "feature-prompt-tdd", "spec-prompt", "fix")
@@ -110,31 +88,31 @@ WORK = ("tasks-prompt", "plan-prompt", "steps-loop", "feature-prompt", "feature-
 
 @pytest.mark.parametrize("name", WORK)
 @pytest.mark.parametrize("mode", ["implement", "fix"])
-def test_whoever_writes_code_reads_it_again_and_says_what_is_in_the_way(name: str, mode: str) -> None:
-    told = render(library(name), FILLED | {"MODE": mode}, name).lower()
-    assert "your own `git diff`" in told
-    assert any(words in told for words in ("in the way", "say why"))
-    assert any(words in told for words in ("one story", "this story only", "one task", "one step"))
-    assert "read-only" in told or "prd.md" in told
-    assert re.search(r"(never weaken|weaken, skip or delete|never weakened)", told)
+def test_an_agent_that_writes_code_reads_its_own_diff(name: str, mode: str) -> None:
+    text = " ".join(render(library(name), FILLED | {"MODE": mode}, name).split())
+
+    assert text.startswith("<story>")
+    assert "your own `git diff` line by line" in text
+    assert "weaken, skip or delete a test" in text
 
 
 @pytest.mark.parametrize("name", ["tasks-prompt", "review"])
-def test_whoever_reviews_tries_each_criterion_and_mends_nothing(name: str) -> None:
-    told = " ".join(render(library(name), FILLED | {"MODE": "review"}, name).split())
-    for words in ("Somebody else wrote this code", "acceptance criteria one at a time", "edge cases and error paths"):
-        assert words in told
-    assert re.search(r"(do not change it|change nothing): you judge, a later session fixes", told)
-    assert re.search(r"Run the (checks|commands in `verifyCommands`)", told)
+def test_a_reviewer_runs_each_criterion_and_edits_nothing(name: str) -> None:
+    text = " ".join(render(library(name), FILLED | {"MODE": "review"}, name).split())
+
+    for words in ("Somebody else wrote it", "acceptance criteria one at a time", "edge cases and error paths"):
+        assert words in text
+    assert re.search(r"A review that edits files.* is discarded", text)
+    assert "Run the checks." in text
 
 
-BUDGETS = {"tasks-prompt": 1500, "prd": 800, "plan": 600, "plan-rules": 600, "spec-prompt": 450}
+BUDGETS = {"tasks-prompt": 600, "prd": 800, "plan": 500, "plan-rules": 550, "spec-prompt": 350}
 """Tokens, where a template may have more than others, or has less. The one of tasks.json has three modes."""
 
 
 @pytest.mark.parametrize("name", [*NAMES, *REVIEWERS.values(), *PLANNING])
 def test_every_template_fits_its_budget(name: str) -> None:
-    assert estimate_tokens(library(name)) <= BUDGETS.get(name, 500)
+    assert estimate_tokens(library(name)) <= BUDGETS.get(name, 320)
 
 
 def test_the_prd_has_its_ten_sections_in_order() -> None:

@@ -1,4 +1,4 @@
-"""Gathers what a prompt is made of from the workspace: the template, the story's own words, learnings, answers."""
+"""Collects the parts of a prompt from the workspace: the template, the story, learnings, answers."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def brief(
     touched: Iterable[str] = (),
     step: Mapping[str, Any],
     env: Mapping[str, str],
+    request: Path | None = None,
 ) -> Briefing:
     where = layout.locations(ref)
     memory = memory_of(ref, where, env)
@@ -61,6 +62,7 @@ def brief(
         plan_path=_relative(where.plan, ref.root),
         progress_path=_relative(where.progress, ref.root),
         prd_path=_relative(where.requirements, ref.root),
+        request_path=_relative(request, ref.root),
         name=ref.name.removeprefix("PRD-"),
         attachments=_attachments(ref, where),
         checks=tuple(check.command for check in choose(config, plan, story, when)),
@@ -83,11 +85,11 @@ def brief(
 def _rules(config: Config) -> Iterator[str]:
     """What would otherwise cost an attempt to find out."""
     if patterns := ", ".join(f"`{pattern}`" for pattern in config.protected[:_MOST_PATTERNS]):
-        yield f"These files stay as they are; what you do to them is put back: {patterns}"
+        yield f"These files are protected, edits to them are reverted: {patterns}"
     if config.tests == "must-fail-first":
         yield (
-            "Every new test has to fail on the code as it was before this story. Code that no such test covers is "
-            "rejected, unless the story itself wants no test"
+            "Every new test has to fail on the code as it was before this story. Code without such a test is "
+            "rejected, unless the story asks for no test"
         )
 
 
@@ -109,7 +111,7 @@ def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: 
 
 
 def _may_hear(config: Config, mode: Mode) -> bool:
-    """A reviewer looks with fresh eyes: what the authors of the code say about it would only get in the way."""
+    """A reviewer judges without the notes of those who wrote the code."""
     return config.memory.prompt_tokens > 0 and mode is not Mode.REVIEW
 
 

@@ -1,6 +1,7 @@
 """Notes of people for the next iteration. Each is in one agent's prompt, and is kept until an agent has worked with it.
 
-A session that came to nothing (a limit, a broken connection, Ctrl-C) or a killed run does not use a note up.
+A session that came to nothing (a limit, a broken connection, Ctrl-C) or a killed run does not use a note up. Nor does
+a review use up a note that is for every story.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from ralph.app import inbox
 from ralph.core.control import Note
 from ralph.core.events import Guided, IterationEnded, Record
+from ralph.core.plan import Mode
 from ralph.core.verdict import Kind
 
 FOLDER = "notes"
@@ -41,13 +43,14 @@ class Guidance:
     def __init__(self, state: Path, tell: Callable[[Guided], object]) -> None:
         self._state = state
         self._tell = tell
-        self._handed: dict[Path, int] = {}
+        self._handed: dict[Path, tuple[int, bool]] = {}
+        """Note → the iteration it is in, and whether it is for every story."""
 
     def __call__(self, iteration: int, story: str) -> tuple[str, ...]:
         found = notes_for(self._state, story)
         for path, note in found:
-            if self._handed.get(path) != iteration:  # a step that is tried again gets it again
-                self._handed[path] = iteration
+            if self._handed.get(path, (0,))[0] != iteration:  # a step that is tried again gets it again
+                self._handed[path] = (iteration, not note.story)
                 self._tell(Guided(iteration, note.text, note.story))
         return tuple(note.text for _, note in found)
 
@@ -55,8 +58,10 @@ class Guidance:
         event = record.event
         if not isinstance(event, IterationEnded) or event.kind in _CAME_TO_NOTHING:
             return
-        for path, iteration in list(self._handed.items()):
+        for path, (iteration, is_general) in list(self._handed.items()):
             if iteration == event.iteration:
                 del self._handed[path]
+                if is_general and event.mode is Mode.REVIEW:  # it is for whoever writes the code
+                    continue
                 with contextlib.suppress(OSError):
                     path.unlink()

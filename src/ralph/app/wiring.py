@@ -347,6 +347,7 @@ def session_for(
         touched=touched,
         step=step,
         env=env,
+        request=request,
     )
     prompt = build(briefing)
     who = who_works(spec.settings, attempt.work, attempt.story, step)

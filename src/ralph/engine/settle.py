@@ -262,5 +262,5 @@ def feedback_for(evidence: Evidence, verdict: Verdict, rescue: str) -> str:
             parts.append(f"\n`{check.command}` ended with:\n\n```\n{check.tail[-4000:]}\n```")
     parts += [f"- {notice}" for notice in verdict.notices]
     if rescue and evidence.changed:
-        parts.append(f"- that attempt was undone; its files can be read with `git show {rescue}:PATH`")
+        parts.append(f"- that attempt was rolled back; read its files with `git show {rescue}:PATH`")
     return "\n".join(parts)

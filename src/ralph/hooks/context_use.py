@@ -18,19 +18,30 @@ _MOST = 32 * 1024 * 1024
 _BYTES_PER_TOKEN = 4
 
 _NOTICE = (
-    "Keep an eye on the space that is left, and plan to finish this story in this session. Follow-up work that you "
-    "find becomes a new story in the plan; a later session takes it."
+    "Plan to finish this story in this session. Follow-up work that you find becomes a new story in the plan; a later "
+    "session takes it."
 )
 _WARNING = (
     "Finish this story soon and start nothing else. What remains becomes a new story in the plan; write what the next "
     "session needs to know into the progress log."
 )
 _CRITICAL = (
-    "Stop working on new things now: (1) put what is left into new stories in the plan, (2) write what you know into "
-    "the progress log, (3) leave the tree in a state that passes its tests, (4) end your turn. The next session goes "
-    "on from there."
+    "Stop starting new work now: (1) put what is left into new stories in the plan, (2) write what you know into the "
+    "progress log, (3) leave the tree in a state that passes its tests, (4) end your turn. The next session continues "
+    "from there."
 )
 _MEANING = {50: _NOTICE, 60: _NOTICE, 70: _WARNING, 80: _WARNING, 90: _CRITICAL}
+_REVIEW_NOTICE = "Plan to finish this review in this session."
+_REVIEW_WARNING = "Finish this review soon: look at the criteria that are left, then write your verdict."
+_REVIEW_CRITICAL = "Write your verdict now, with the findings you have, and end your turn. Edit nothing."
+_REVIEW_MEANING = {
+    50: _REVIEW_NOTICE,
+    60: _REVIEW_NOTICE,
+    70: _REVIEW_WARNING,
+    80: _REVIEW_WARNING,
+    90: _REVIEW_CRITICAL,
+}
+"""A reviewer edits nothing, the plan included."""
 
 
 def answer(call: Call) -> Answer:
@@ -46,9 +57,10 @@ def answer(call: Call) -> Answer:
         return NOTHING
     mark = reached[-1]
     _tell(call, mark)
+    meaning = _REVIEW_MEANING if call.policy and call.policy.mode == "review" else _MEANING
     word = "CRITICAL" if mark >= 90 else "WARNING" if mark >= 70 else "NOTICE"
     return context(
-        f"{word}: about {percent}% of the context is used ({used:,} of {window:,} tokens). {_MEANING[mark]}", "context"
+        f"{word}: about {percent}% of the context is used ({used:,} of {window:,} tokens). {meaning[mark]}", "context"
     )
 
 

@@ -1,18 +1,18 @@
-"""What an agent is told in one iteration: the template, the story, the checks, what went wrong last time. Pure."""
+"""The prompt of one iteration: the story, what is known about it, the template's instructions, the rules. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from ralph.core.findings import NO_LEDGER
 from ralph.core.learning import Learning
 from ralph.core.plan import Mode, Story
 from ralph.core.ports import Prompt
 from ralph.core.recall import Cue
-from ralph.core.text import clean
+from ralph.core.text import clean, one_line
 from ralph.prompts.memory import section, short_list
 from ralph.prompts.review_matter import Matter, for_fix, for_review, how_to_fix, how_to_review
 from ralph.prompts.templates import library, render
@@ -30,6 +30,18 @@ SETUP = "steps-setup"
 _MOST_FEEDBACK = 6000
 _MOST_SYSTEM = 2500
 _MOST_LEARNINGS = 1200
+_MOST_TASK = _MOST_SYSTEM - _MOST_LEARNINGS - 200
+WAITING_LAYOUTS = ("spec.md",)
+"""Layouts whose seed has the file WAITING: there it is the one way to ask."""
+_HEADING = {Mode.REVIEW: "Review ", Mode.FIX: "Fix the review findings of "}
+_SESSION = {
+    Mode.REVIEW: "This session is a review: judge the change and edit nothing. A later session fixes what you find.",
+    Mode.FIX: "This session answers a review: fix every finding, or reject it with a reason.",
+}
+_STORY_PLACE = re.compile(r"\{\{-?\s*STORY\s*-?\}\}")
+_SHELL_VARIABLE = re.compile(
+    r"\$(?:\{(RALPH_ITERATION|RALPH_MAX_ITERATIONS)\}|(RALPH_ITERATION|RALPH_MAX_ITERATIONS)\b)"
+)
 
 
 class Briefing(Struct, frozen=True, kw_only=True):
@@ -51,6 +63,8 @@ class Briefing(Struct, frozen=True, kw_only=True):
     plan_path: str = ""
     progress_path: str = ""
     prd_path: str = ""
+    request_path: str = ""
+    """The request file, as the agent can name it."""
     name: str = ""
     """The PRD number, or the feature's name."""
     attachments: tuple[str, ...] = ()
@@ -77,21 +91,40 @@ class Briefing(Struct, frozen=True, kw_only=True):
 
 
 def build(briefing: Briefing) -> Prompt:
-    parts = ["\n".join(f"@{path}" for path in briefing.attachments), instructions(briefing)]
-    in_system = briefing.layout == "steps"
-    parts += _sections(briefing, with_story=not in_system or bool(briefing.feedback))
-    text = "\n\n".join(part for part in parts if part.strip()) + "\n"
-    return Prompt(text, system_context(briefing) if in_system else "")
+    """The story and what is known about it, the instructions, then the rules. A template says with `{{STORY}}` where
+    the story goes; one that does not gets it after the instructions."""
+    attached = "\n".join(f"@{path}" for path in briefing.attachments)
+    story = "\n\n".join(part for part in _material(briefing) if part.strip())
+    text = instructions(briefing, story)
+    if not _STORY_PLACE.search(_template(briefing)[0]):
+        text = "\n\n".join(part for part in (_banner(briefing), text, story) if part)
+    parts = [attached, text, *_last_sections(briefing)]
+    prompt = "\n\n".join(part for part in parts if part.strip()) + "\n"
+    return Prompt(prompt, system_context(briefing) if briefing.layout == "steps" else "")
 
 
-def instructions(briefing: Briefing) -> str:
+def instructions(briefing: Briefing, story: str = "") -> str:
     """The template, filled in."""
-    name = briefing.template_name
-    template = briefing.template
-    if not template:
-        name = built_in(briefing.layout, briefing.mode)
-        template = library(name)
-    return render(template, variables(briefing), name).strip()
+    template, name = _template(briefing)
+    values = variables(briefing) | {"STORY": story}
+    # Seed 001 injects these two with sed, so its prompts write them as shell variables.
+    template = _SHELL_VARIABLE.sub(lambda found: str(values[found[1] or found[2]]), template)
+    return render(template, values, name).strip()
+
+
+def _template(briefing: Briefing) -> tuple[str, str]:
+    if briefing.template:
+        return briefing.template, briefing.template_name
+    name = built_in(briefing.layout, briefing.mode)
+    return library(name), name
+
+
+def _banner(briefing: Briefing) -> str:
+    """A person's own prompt is about implementing: in a review or a fix, the first line says what this session is."""
+    if briefing.story is None or briefing.mode not in _SESSION:
+        return ""
+    about = f"{_HEADING[briefing.mode]}{briefing.story.id}. {_SESSION[briefing.mode]}"
+    return f"{about} This takes precedence over the instructions below."
 
 
 def memory_part(briefing: Briefing) -> str:
@@ -99,7 +132,7 @@ def memory_part(briefing: Briefing) -> str:
     if briefing.layout == "steps":  # in the system prompt
         room = min(briefing.learnings_tokens, _MOST_LEARNINGS // 4)
         told = short_list(briefing.learnings, briefing.cue, room, briefing.learnings_place)
-        return f"Learnings of earlier sessions, claims that nobody has proven:\n{told}" if told else ""
+        return f"Notes from earlier sessions, unverified:\n{told}" if told else ""
     return section(briefing.learnings, briefing.cue, briefing.learnings_tokens, briefing.learnings_place)
 
 
@@ -128,77 +161,111 @@ def variables(briefing: Briefing) -> dict[str, Any]:
     }
 
 
-def _sections(briefing: Briefing, with_story: bool) -> Iterator[str]:
+def _material(briefing: Briefing) -> Iterator[str]:
+    """The story, and what is known about it."""
     story = briefing.story
-    if story is not None and with_story:
-        yield f"## Your story: {story.id} {story.title}\n\n{_story_text(briefing, story)}".rstrip()
+    if story is not None and (briefing.layout != "steps" or not _fits_system(briefing, story)):
+        session = f"{_SESSION[briefing.mode]}\n\n" if briefing.mode in _SESSION else ""
+        heading = f"# {_HEADING.get(briefing.mode, '')}{story.id}: {story.title}"
+        yield f"{heading}\n\n{session}{_story_text(briefing, story)}".rstrip()
+    elif story is not None and briefing.mode in _SESSION:
+        yield f"# {_HEADING[briefing.mode]}{story.id}\n\n{_SESSION[briefing.mode]}"
+    if briefing.feedback:
+        yield f"## Result of the last session\n\nThis is attempt {briefing.attempt}.\n\n{bounded(briefing.feedback)}"
+    if briefing.answers:
+        yield "## Answers to earlier questions\n\n" + _bullets(briefing.answers)
+    if briefing.guidance:
+        yield "## Note from the user\n\n" + "\n\n".join(note.strip() for note in briefing.guidance)
     if story is not None and briefing.mode is Mode.REVIEW:
         yield from for_review(briefing.matter or Matter(), story.ledger)
     if story is not None and briefing.mode is Mode.FIX:
         yield from for_fix(story.ledger)
-    if briefing.checks:
-        yield "## What the loop runs when you have stopped\n\n" + _bullets([f"`{check}`" for check in briefing.checks])
-    if briefing.rules:
-        yield "## What your change is held to\n\n" + _bullets(briefing.rules)
     if briefing.layout != "steps":
         yield memory_part(briefing)
-    if briefing.answers:
-        yield "## A person answered\n\n" + _bullets(briefing.answers)
-    if briefing.guidance:
-        yield "## A person says, for this session\n\n" + "\n\n".join(note.strip() for note in briefing.guidance)
-    if briefing.feedback:
-        yield (
-            "## What the loop has to say about the last session\n\n"
-            f"This is attempt {briefing.attempt}.\n\n{bounded(briefing.feedback)}"
-        )
-    if story is not None:
-        yield _how_to_answer(briefing)
+
+
+def _last_sections(briefing: Briefing) -> Iterator[str]:
+    """What holds whatever the template says: the checks, the protected files, the one way to report."""
+    if briefing.checks:
+        checks = _bullets([f"`{check}`" for check in briefing.checks])
+        yield f"## Checks\n\nThe loop runs these itself after you stop, and only they decide:\n\n{checks}"
+    if briefing.rules:
+        yield _bullets(briefing.rules)
+    if briefing.story is not None:
+        yield _report(briefing, briefing.story)
 
 
 def _story_text(briefing: Briefing, story: Story) -> str:
-    if briefing.story_block.strip():
-        return briefing.story_block.strip()
+    if block := briefing.story_block.strip():
+        first, _, rest = block.partition("\n")
+        return rest.strip() if first.startswith("#") and story.id in first else block
     parts = [story.description.strip()]
     if story.criteria:
         parts.append("Acceptance criteria:\n\n" + _bullets(story.criteria))
-    if story.verify:
-        parts.append("Proven by:\n\n" + _bullets([f"`{command}`" for command in story.verify]))
+    if own := [f"`{command}`" for command in story.verify if command not in briefing.checks]:
+        parts.append("Verified by:\n\n" + _bullets(own))
     if story.notes.strip():
         parts.append(f"Notes so far:\n\n{story.notes.strip()}")
-    if story.review.feedback.strip():
-        parts.append(f"What the review asked for:\n\n{story.review.feedback.strip()}")
+    if feedback := _unlisted_feedback(briefing, story):
+        parts.append(f"The review asked for:\n\n{feedback}")
     return "\n\n".join(part for part in parts if part)
 
 
-def _how_to_answer(briefing: Briefing) -> str:
-    asks = '`{"ask": "your question"}` when only a person can decide'
-    claims = '`{"claim": "done"}` when the story is done, `{"claim": "already-satisfied"}` when it was before, '
-    ledger = briefing.story.ledger if briefing.story else NO_LEDGER
-    if briefing.mode is Mode.REVIEW:
-        claims = how_to_review(ledger)
-    elif briefing.mode is Mode.FIX:
-        claims = how_to_fix(ledger)
-    told = f"Write one JSON object to the file named by `$RALPH_REQUEST_FILE`: {claims}{asks}."
+def _unlisted_feedback(briefing: Briefing, story: Story) -> str:
+    """What a reviewer said besides the findings, which a review and a fix list by their ids."""
+    rest = story.review.feedback
+    for entry in story.ledger.entries if briefing.mode in _SESSION else ():
+        rest = rest.replace(str(entry), "").replace(entry.finding.text or entry.id, "")
+    return rest.strip() if any(map(str.isalnum, rest)) else ""
+
+
+def _report(briefing: Briefing, story: Story) -> str:
+    place = "`$RALPH_REQUEST_FILE`"
+    if briefing.request_path:
+        place = f"`{briefing.request_path}` ({place})"
+    match briefing.mode:
+        case Mode.REVIEW:
+            forms = how_to_review(story.ledger)
+        case Mode.FIX:
+            forms = how_to_fix(story.ledger)
+        case _:
+            forms = [
+                '`{"claim": "done"}` when every criterion is met',
+                '`{"claim": "already-satisfied"}` when the code met them before you changed anything',
+            ]
+    reasons = "when a decision is the user's, or when a test and the story contradict each other. Asking is free."
+    asks = f'`{{"ask": "your question"}}` {reasons}'
+    if waits := briefing.layout in WAITING_LAYOUTS:
+        asks = f"To ask, write to `.ralph/WAITING` and stop: when no command can verify a criterion, {reasons}"
+    listed = _bullets(forms if waits else [*forms, asks])
     learn = (
-        'Put `"learn": ["…"]` into the same object for what later sessions would otherwise have to find out again: one '
-        "sentence each, no diary."
+        'Add `"learn": ["…"]` for facts that a later session would have to rediscover, and for what blocked you: one '
+        "sentence each."
     )
-    lasting = (
-        f" A rule that holds for the whole repository, beyond this plan, goes into `{briefing.lasting}` instead."
-        if briefing.lasting and briefing.mode is not Mode.REVIEW
-        else ""
+    if briefing.lasting and briefing.mode is not Mode.REVIEW:
+        learn += f" Rules for the whole repository go into `{briefing.lasting}` instead."
+    return "\n\n".join(
+        ["## Report", f"Last, write one JSON object to {place}:", listed, learn, *([asks] if waits else [])]
     )
-    return f"## How to tell the loop\n\n{told}\n\n{learn}{lasting}"
+
+
+def _fits_system(briefing: Briefing, story: Story) -> bool:
+    return len(_task(briefing, story)) <= _MOST_TASK
+
+
+def _task(briefing: Briefing, story: Story) -> str:
+    return f"Current task: {story.id} {story.title}\n{_story_text(briefing, story)}".strip()
 
 
 def system_context(briefing: Briefing) -> str:
-    """About 2,500 characters: loop number, progress, the current task, recent learnings."""
+    """At most 2,500 characters: loop number, progress, the current task, recent learnings."""
     story = briefing.story
-    loops = f"Loop {briefing.iteration} of at most {briefing.max_iterations}."
-    parts = [f"{loops} Tasks done: {briefing.done} of {briefing.total}."]
+    most = f" of at most {briefing.max_iterations}" if briefing.max_iterations else ""
+    parts = [f"Loop {briefing.iteration}{most}. Tasks done: {briefing.done} of {briefing.total}."]
     if story is not None:
-        task = f"Current task: {story.id} {story.title}\n{_story_text(briefing, story)}"
-        parts.append(_cut(task, _MOST_SYSTEM - _MOST_LEARNINGS - 200))
+        # One that is too long stands in the prompt, whole.
+        whole = _fits_system(briefing, story)
+        parts.append(_task(briefing, story) if whole else f"Current task: {story.id} {one_line(story.title, 200)}")
     parts.append(memory_part(briefing))
     parts = [part for part in parts if part]
     return _cut("\n\n".join(parts), _MOST_SYSTEM)

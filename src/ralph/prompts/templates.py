@@ -31,9 +31,10 @@ REVIEWERS = {"quality": "reviewer-quality", "tests": "reviewer-tests", "security
 """What one of several reviewers looks at, by the reviewer's name."""
 
 PLANNING = ("add", "fix-story", "plan", "plan-rules")
-"""What agents are told that make a plan, not work on one. They have variables of their own."""
+"""Prompts of agents that write a plan. They have variables of their own."""
 
 VARIABLES: Mapping[str, str] = {
+    "STORY": "the story with its criteria and everything known about it; a template without it gets it at its end",
     "STORY_ID": "the story of this session, e.g. US-001",
     "STORY_TITLE": "its title",
     "MODE": "what the session is for: setup, implement, review or fix",

@@ -53,7 +53,7 @@ def test_a_full_stop_ends_the_questions(project: Project) -> None:
     person = Somebody(answers=(None,))
     assert project.make(person) is not None
     assert len(person.asked) == 1
-    assert "Nobody can be asked." in project.prompt(2)
+    assert "Nobody can answer questions." in project.prompt(2)
     assert "**Ask no more." in project.prompt(2)
 
 

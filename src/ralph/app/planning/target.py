@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -151,10 +152,10 @@ def _written(page: Path, root: Path) -> str:
 
 
 def _own_words(text: str) -> set[str]:
-    """Lines that no template has."""
+    """Lines that neither a template nor a comment has: comments change from release to release."""
     known: set[str] = set()
     for name in ("prd", "requirements"):
         known |= {line.strip() for line in render(library(name), {"PROJECT_NAME": ""}, name).splitlines()}
     known.add("What is wanted, and why. The tasks come from this page.")
-    lines = {line.strip() for line in text.splitlines()}
+    lines = {line.strip() for line in re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).splitlines()}
     return {line for line in lines - known if line and not line.startswith("# ")}
