@@ -126,12 +126,12 @@ def test_at_a_share_of_the_limit_no_new_story_is_begun(tmp_path: Path) -> None:
     assert verdicts(made) == [("US-001", Kind.ACCEPTED), ("US-002", Kind.ACCEPTED)]
 
 
-def test_an_iteration_that_cost_nothing_does_not_move_the_place_among_them(tmp_path: Path) -> None:
+def test_an_iteration_that_cost_nothing_leaves_room_for_one_more(tmp_path: Path) -> None:
     made = project(tmp_path / "p", {"US-001": [["empty"], good("US-001")]}, stories=1)
     done = run_ralph(made, "run", "--plain", "-n", "1")
     assert done.code == 0, done.out
-    assert "▶ 1 of 1 implement" in done.out
-    assert "▶ 1 of 1 (iteration 2) implement" in done.out
+    assert "▶ iteration 1/1: implement" in done.out
+    assert "▶ iteration 2/2: implement" in done.out
     assert ", attempt 2" not in done.out
 
 

@@ -25,6 +25,7 @@ from ralph.core.events import (
     StepEnded,
 )
 from ralph.core.evidence import CheckResult, Ended, Evidence, How
+from ralph.core.limits import Limits
 from ralph.core.moves import Reason, Work
 from ralph.core.plan import Mode, ReviewStatus, State
 from ralph.core.verdict import Kind, Verdict
@@ -36,6 +37,8 @@ RUN = "20231114-221320-ab12"
 HEAD = "1111111111111111111111111111111111111111"
 PASSED = CheckResult("tests", "pytest -q", True, 0, 1.5)
 FAILED = CheckResult("tests", "pytest -q", False, 1, 1.5, tail="1 failed\n2 passed")
+
+NO_LIMITS = Limits()
 
 
 class ToldRun:
@@ -56,7 +59,7 @@ class ToldRun:
         for event in events:
             self.journal.write(event)
 
-    def start(self, *stories: SeenStory, run: str = RUN) -> None:
+    def start(self, *stories: SeenStory, run: str = RUN, limits: Limits = NO_LIMITS) -> None:
         self.say(
             RunStarted(
                 run=run,
@@ -71,6 +74,7 @@ class ToldRun:
                 branch="main",
                 total=len(stories),
                 max_iterations=10,
+                limits=limits,
                 review_cap=5,
                 checks=("tests",),
             ),

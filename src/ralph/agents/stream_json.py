@@ -7,6 +7,7 @@ totals of the whole process, and why it failed is said by an earlier event.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -34,6 +35,8 @@ from ralph.core.text import one_line
 _CHANGING = frozenset({"Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"})
 _MOST_OPEN = 256
 _DETAIL = 300
+_RETURNED = 4000
+"""Characters that are kept of what a tool returned."""
 _LARGEST_ANSWER = 200_000
 _FURTHEST = 1e11
 """Seconds since the epoch; a time of reset beyond is none."""
@@ -69,6 +72,8 @@ class StreamJson:
         """The last assistant event, when it stands for an error of the API."""
         self._open: dict[str, str] = {}
         """Calls of changing tools without a result yet: id → tool."""
+        self._called: dict[str, float] = {}
+        """When each call without a result began, by the client's clock."""
         self._denied: list[str] = []
         """Changing tools that the client did not permit."""
         self._changed = False
@@ -138,10 +143,12 @@ class StreamJson:
                 yield Text(said)
             elif block.get("type") == "tool_use":
                 self._worked = True
-                yield self._tool_use(block)
+                yield self._tool_use(block, _time(event))
 
-    def _tool_use(self, block: dict[str, Any]) -> ToolUse:
+    def _tool_use(self, block: dict[str, Any], at: float | None) -> ToolUse:
         name, call = text(block.get("name")), text(block.get("id"))
+        if at is not None and len(self._called) < _MOST_OPEN:
+            self._called[call] = at
         if name in _CHANGING:
             if len(self._open) >= _MOST_OPEN:
                 self._open.pop(next(iter(self._open)))
@@ -158,7 +165,9 @@ class StreamJson:
             tool = self._open.pop(call, "")
             if ok and tool:
                 self._changed |= tool != "Bash" or "bashEditDiff" in members(event.get("tool_use_result"))
-            yield ToolResult(call, ok)
+            began, ended = self._called.pop(call, None), _time(event)
+            seconds = max(ended - began, 0.0) if began is not None and ended is not None else None
+            yield ToolResult(call, ok, _returned(block.get("content")), seconds)
 
     def _limit(self, info: dict[str, Any]) -> list[AgentEvent]:
         """A rejection without a time of reset is a busy server, not a used-up limit; one on overage goes on."""
@@ -244,6 +253,20 @@ class StreamJson:
             _added(total.cache_read, before.cache_read),
             _added(total.cache_write, before.cache_write),
         )
+
+
+def _time(event: dict[str, Any]) -> float | None:
+    try:
+        return datetime.fromisoformat(text(event.get("timestamp"))).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _returned(content: object) -> str:
+    """What a tool returned, as far as it is text."""
+    if isinstance(content, str):
+        return content[:_RETURNED]
+    return "\n".join(text(block.get("text"))[:_RETURNED] for block in items(content) if block.get("text"))[:_RETURNED]
 
 
 def _structured(answer: object) -> str:

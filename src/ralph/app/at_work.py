@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.app.active_runs import LOCK
+from ralph.app.running import last_run
 from ralph.app.workspace import Choice, choose_plan, find_plans, plan_state
 from ralph.core.errors import BadData, UsageError
 from ralph.core.text import one_line
@@ -18,7 +19,7 @@ from ralph.host.locks import Lock
 from ralph.host.places import workspace_state
 from ralph.journal.reading import read
 from ralph.journal.run_state import RunState
-from ralph.journal.runs import journal_path
+from ralph.journal.runs import find_run, journal_path, list_runs
 
 _RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 
@@ -75,6 +76,11 @@ def _worktrees(root: Path, env: Mapping[str, str]) -> Iterator[Path]:
         yield Path(os.path.realpath(entry / root.relative_to(top)))
 
 
+def _homes(root: Path, env: Mapping[str, str]) -> list[Path]:
+    """The state folders of a workspace and of its worktrees."""
+    return [workspace_state(place, env) for place in (root, *_worktrees(root, env))]
+
+
 def the_run(root: Path, choice: Choice, wanted: str, env: Mapping[str, str]) -> AtWork:
     """The one that is meant; with several, it has to be said which."""
     found = runs_at_work(root, choice, env)
@@ -90,3 +96,18 @@ def the_run(root: Path, choice: Choice, wanted: str, env: Mapping[str, str]) -> 
     if not named:
         raise UsageError(f"no run {one_line(repr(wanted), 60)} is at work; there is: {listed}", hint="give its id")
     raise UsageError(f"{len(named)} runs are at work: {listed}", hint="say which one with --run, -f or --prd")
+
+
+def find_watched(root: Path, choice: Choice, wanted: str, env: Mapping[str, str]) -> AtWork:
+    """The run to look at: the one that is named, else the one that is under way, else the last one."""
+    if not wanted and runs_at_work(root, choice, env):
+        return the_run(root, choice, "", env)
+    homes = {run: home for home in _homes(root, env) for run in list_runs(home)}
+    if choice != Choice() and not wanted:
+        plans = [plan_state(ref, env).name for ref in find_plans(root, choice) or [choose_plan(root, choice)]]
+        last = [last_run(home / "plans" / plan) for home in _homes(root, env) for plan in plans]
+        homes = {run: homes[run] for run in last if run in homes}
+        if not homes:
+            raise UsageError("there has been no run of this plan yet", hint="`ralph run` starts one")
+    run = find_run(root, wanted, sorted(homes))
+    return AtWork(run, root, journal_path(homes[run], run))

@@ -52,7 +52,7 @@ from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time,
 from ralph.host.places import workspace_state
 from ralph.host.repo import Repo
 from ralph.host.signals import StopSignal
-from ralph.journal.runs import runs_folder
+from ralph.journal.runs import RAW, runs_folder
 from ralph.journal.writing import Journal
 from ralph.prompts.building import build
 from ralph.prompts.review_matter import Matter
@@ -190,7 +190,7 @@ def make_ground(
         journal,
         stop,
         run=spec.run,
-        raw_folder=folder / "raw",
+        raw_folder=folder / RAW,
         env=env,
         wanted_env=config.agent.env,
         promise=config.completion.promise,

@@ -1,185 +1,240 @@
-"""A run on a terminal: a live panel over the lines that have become history."""
+"""A run on a terminal: a panel of what is going on, under the lines that have become history.
+
+The same panel for `ralph run` and for `ralph watch`: it is computed from the journal's records, and from the raw log of
+the session that is running.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import textwrap
+import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.padding import Padding
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
-
+from ralph.app.agent_stream import AgentStream, Call, raw_log
 from ralph.cli.forecast_words import foreseen
 from ralph.cli.plain_view import describe, position
-from ralph.cli.show import MARKS
-from ralph.cli.words import clock, duration, money, tokens
-from ralph.core.events import AgentSaid, IterationStarted, Record
+from ralph.cli.screen import Row, Screen, row
+from ralph.cli.show import MARKS, progress_bar
+from ralph.cli.words import duration, money, plural, seconds, tokens
+from ralph.core.events import AgentEnded, AgentStarted, IterationStarted, Record, RunEnded
 from ralph.core.history import History, fold
-from ralph.core.limits import Limits, OnStuck
+from ralph.core.limits import OnStuck
 from ralph.core.plan import Mode, State
 from ralph.core.spending import figure, rooms
 from ralph.core.streak import Streak
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-_TOOLS = 4
 _STORIES = 6
+_ACTIVITY = 10
+_LEAST = 12
 
 
 class LiveView:
-    """Finished lines scroll away above; the panel below shows what is going on. Use as a context manager."""
+    """Tell it the records in order, and use it as a context manager. `attached`: the run is another process."""
 
-    def __init__(self, limits: Limits, *, verbose: bool = False, console: Console | None = None) -> None:
+    def __init__(self, *, verbose: bool = False, attached: bool = False) -> None:
         self._verbose = verbose
+        self._attached = attached
         self._state = RunState()
         self._history = History()
-        self._limits = limits
-        self._console = console or Console(highlight=False)
-        self._live = self._new_live()
+        self._stream: AgentStream | None = None
+        self._is_running = False
+        """The session whose stream it is has not ended."""
+        self._turn = threading.RLock()
+        self._screen = Screen(self.panel)
 
-    def _new_live(self) -> Live:
-        return Live(
-            self,
-            console=self._console,
-            refresh_per_second=8,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=True,
-        )
+    @property
+    def state(self) -> RunState:
+        return self._state
 
     def __enter__(self) -> LiveView:
-        self._live.start()
+        self._screen.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.stop()
+        self._screen.stop()
+        if self._stream is not None:
+            self._stream.close()
 
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> contextlib.AbstractContextManager[None]:
         """While somebody is asked something."""
-        self._live.stop()
-        try:
-            yield
-        finally:
-            self._live = self._new_live()  # one that has been stopped would draw over what was written since
-            self._live.start()
+        return self._screen.held()
 
     def __call__(self, record: Record) -> None:
-        self._state.add(record)
-        self._history = fold(self._history, record.event, record.t)
-        if isinstance(record.event, AgentSaid) and not self._verbose:
-            return
-        line = describe(record, self._state, verbose=self._verbose, room=max(self._console.width - 40, 20))
-        if line:
-            stamp = Text(clock(record.t) + " ", style="dim")
-            self._console.print(stamp + Text.from_ansi(line))
-        if isinstance(record.event, IterationStarted):
-            self._live.refresh()
+        if line := self.add(record):
+            self._screen.print(line)
 
-    def __rich__(self) -> RenderableType:
+    def add(self, record: Record) -> str:
+        """Take a record in; the line that becomes history, if it is worth one."""
+        with self._turn:
+            self._state.add(record)
+            self._history = fold(self._history, record.event, record.t)
+            self._follow(record)
+            if isinstance(record.event, RunEnded):  # the summary says it
+                return ""
+            return describe(record, self._state, verbose=self._verbose)
+
+    def _follow(self, record: Record) -> None:
+        """Open the raw log of the session that starts."""
+        event = record.event
+        if isinstance(event, AgentStarted):
+            self._leave_stream()
+            if (started := self._state.started) is not None:
+                raw = raw_log(started, event, os.environ)
+                self._stream, self._is_running = AgentStream(raw, event.agent or started.agent), True
+        elif isinstance(event, AgentEnded):
+            self._is_running = False
+        elif isinstance(event, IterationStarted):
+            self._leave_stream()
+
+    def _leave_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        self._stream, self._is_running = None, False
+
+    def panel(self, columns: int, rows: int) -> list[Row]:
+        with self._turn:
+            state = self._state
+            if state.started is None or state.ended is not None:
+                return []
+            if self._stream is not None:
+                self._stream.poll()
+            # Not up to the edge: a terminal that is made narrower by one would wrap every line.
+            return self._panel(columns - 1, max(rows * 2 // 3, min(_LEAST, rows - 1)), time.time())
+
+    def _panel(self, room: int, most: int, now: float) -> list[Row]:
         state = self._state
-        if state.started is None or state.ended is not None:
-            return Text("")
-        now = time.time()
-        parts: list[RenderableType] = [Text(""), self._progress(now)]
+        head = [("", 0), self._progress(room, now)]
         if state.paused_since is not None:
-            parts.append(self._paused(now))
+            head.append(self._paused(room, now))
         elif state.waiting:
-            parts.append(self._waiting(now))
+            head.append(self._waiting(room, now))
         elif state.current:
-            parts.append(self._iteration(now))
-        parts.append(self._stories())
-        parts.append(self._guards())
+            head += self._iteration(room, now)
+        tail = [row(room, (f"  left: {' · '.join(self._left(now))}", "dim"))]
         if state.forecast and state.forecast.samples:
-            told = f"  still to come: {foreseen(state.forecast)}"
-            parts.append(Text(told, style="dim", no_wrap=True, overflow="ellipsis"))
-        # Not up to the edge: a terminal that is made narrower would wrap every line.
-        return Padding(Group(*parts), (0, 1), expand=False)
+            tail.append(row(room, (f"  remaining: {foreseen(state.forecast)}", "dim")))
+        left = max(most - len(head) - len(tail), 2)
+        stories = self._stories(room, min(_STORIES, max(left // 2, 1)))
+        activity = self._activity(room, min(_ACTIVITY, max(left - len(stories), 1)), now) if state.current else []
+        return [*head, *activity, *stories, *tail]
 
-    def _progress(self, now: float) -> RenderableType:
+    def _progress(self, room: int, now: float) -> Row:
         state = self._state
-        row = Table.grid(padding=(0, 2))
-        bar = ProgressBar(total=max(state.total, 1), completed=state.done, width=30, complete_style="green")
-        facts = [duration(now - state.started_at), tokens(state.tokens)]
-        if state.cost_usd is not None:
-            facts.append(money(state.cost_usd))
-        done = Text(f"{state.done}/{state.total} stories", style="bold", no_wrap=True)
-        row.add_row(bar, done, Text(" · ".join(facts), style="dim", no_wrap=True, overflow="ellipsis"))
-        return row
+        used, cost, is_estimate = state.tokens, state.cost_usd, False
+        if self._stream is not None and self._is_running:
+            used += self._stream.tokens
+            if (more := self._stream.cost_usd) is not None:
+                cost, is_estimate = (cost or 0) + more, True
+        facts = [duration(now - state.started_at)]
+        if used.total:
+            facts.append(tokens(used))
+        if cost is not None:
+            facts.append(f"{'about ' if is_estimate else ''}{money(cost)}")
+        bar = progress_bar(state.done, state.total, 20)
+        return row(room, (f"{bar} {'story' if state.total == 1 else 'stories'} ", "bold"), (" · ".join(facts), "dim"))
 
-    def _iteration(self, now: float) -> RenderableType:
+    def _iteration(self, room: int, now: float) -> list[Row]:
         state = self._state
-        assert state.current is not None
         current = state.current
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(f"▶ {current.mode.value} ", style="bold cyan")
-        text.append(f"{one_line(current.story)} {one_line(current.title, 60)}", style="bold")
-        place = position(current, state).replace(" of ", "/").replace("(iteration ", "(number ")
-        text.append(f"\n  iteration {place}, ", style="dim")
-        text.append(duration(now - state.current_since), style="dim")
+        assert current is not None
+        facts = [f"iteration {position(current, state)}", duration(now - state.current_since)]
+        if current.attempt > 1:
+            facts.insert(1, f"attempt {current.attempt}")
         if current.choice:
-            text.append(f", by {one_line(current.choice, 60)}", style="dim")
+            facts.append(f"by {one_line(current.choice, 60)}")
+        title = f"{one_line(current.story)} {one_line(current.title)}".strip()
+        lines = [
+            row(room, (f"▶ {current.mode.value} ", "bold cyan"), (title, "bold")),
+            row(room, (f"  {' · '.join(facts)}", "dim")),
+        ]
         if state.wish.is_any:
             word = "stops" if state.wish.stop else "pauses"
-            text.append(f"\n  {word} when this iteration is over", style="yellow")
-        if state.retry:
-            text.append(f"\n  the client tries again ({state.retry.attempt})", style="yellow")
-        for tool in list(state.tools)[-_TOOLS:]:
-            text.append(f"\n  ⚙ {one_line(tool.summary or tool.name, 200)}", style="dim")
-        for check in list(state.checks)[-_TOOLS:]:
-            style = "green" if check.result.passed else "red"
-            text.append(f"\n  {'✓' if check.result.passed else '✗'} {one_line(check.result.name, 200)}", style=style)
-        return text
+            lines.append(row(room, (f"  {word} after this iteration", "yellow")))
+        stream = self._stream
+        if stream is not None and self._is_running and (stream.retry or stream.is_compacting):
+            retry = f"the client retries (attempt {stream.retry.attempt})" if stream.retry else "the client compacts"
+            lines.append(row(room, (f"  {retry}", "yellow")))
+        return lines
 
-    def _waiting(self, now: float) -> RenderableType:
+    def _activity(self, room: int, most: int, now: float) -> list[Row]:
+        """The end of what the agent said and did, then the checks."""
+        lines: list[Row] = []
+        for check in reversed(self._state.checks):
+            if len(lines) >= most // 2:
+                break
+            mark, style = ("✓", "green") if check.result.passed else ("✗", "red")
+            lines.append(row(room, (f"  {mark} {check.result.name} ", style), (seconds(check.result.seconds), "dim")))
+        for entry in reversed(self._stream.recent if self._stream else ()):
+            if len(lines) >= most:
+                break
+            if isinstance(entry, Call):
+                lines.append(_call(room, entry, now, is_running=self._is_running))
+            else:
+                wrapped = textwrap.wrap(entry, max(room - 4, 10)) or [""]
+                lines += [row(room, (f"  {line}", "")) for line in reversed(wrapped)]
+        return lines[:most][::-1]
+
+    def _waiting(self, room: int, now: float) -> Row:
         assert self._state.waiting is not None
         left = duration(max(self._state.waiting.until - now, 0) + 0.999)
-        said = f"⏸ {left} left: {one_line(self._state.waiting.why)} (Ctrl-C stops)"
-        return Text(said, style="yellow", no_wrap=True, overflow="ellipsis")
+        return row(room, (f"⏸ {left} left: {one_line(self._state.waiting.why)} ({self._stops})", "yellow"))
 
-    def _paused(self, now: float) -> RenderableType:
+    def _paused(self, room: int, now: float) -> Row:
         since = duration(max(now - (self._state.paused_since or now), 0))
-        said = f"⏸ paused for {since}: `ralph resume` or Ctrl-\\ goes on (Ctrl-C stops)"
-        return Text(said, style="yellow", no_wrap=True, overflow="ellipsis")
+        key = "" if self._attached else " or Ctrl-\\"
+        return row(room, (f"⏸ paused for {since}: `ralph resume`{key} continues ({self._stops})", "yellow"))
 
-    def _stories(self) -> RenderableType:
+    @property
+    def _stops(self) -> str:
+        return "`ralph stop` stops" if self._attached else "Ctrl-C stops"
+
+    def _stories(self, room: int, most: int) -> list[Row]:
         stories = list(self._state.stories.values())
         at = next((n for n, s in enumerate(stories) if s.state is not State.DONE), len(stories))
-        start = max(0, min(at - 2, len(stories) - _STORIES))
-        text = Text(no_wrap=True, overflow="ellipsis")
-        for story in stories[start : start + _STORIES]:
+        start = max(0, min(at - 2, len(stories) - most))
+        lines = []
+        for story in stories[start : start + most]:
             mark, style = MARKS[story.state]
             if self._state.current and story.id == self._state.current.story:
-                mark, style = "▶", "cyan"
-            text.append(f"  {mark} {one_line(story.id):<8} {one_line(story.title, 60)}\n", style=style)
-        return text
+                mark, style = MARKS[State.IN_PROGRESS]
+            lines.append(row(room, (f"  {mark} {one_line(story.id):<8} {one_line(story.title)}", style)))
+        return lines
 
-    def _guards(self) -> RenderableType:
+    def _left(self, now: float) -> Iterator[str]:
         """What would stop the run next."""
-        state, limits = self._state, self._limits
-        history = self._history
-        left = [f"{max(limits.max_iterations - history.iterations, 0)} iterations left"]
+        state, history = self._state, self._history
+        assert state.started is not None
+        limits = state.started.limits
+        if limits.max_iterations:
+            yield plural(max(limits.max_iterations - history.iterations, 0), "iteration")
         if limits.max_time:
-            left.append(f"{duration(max(history.started + limits.max_time - time.time(), 0))} left")
+            yield duration(max(history.started + limits.max_time - now, 0))
+        for space in rooms(limits.budget, history.purse.run, history.purse.elsewhere):
+            yield f"{figure(space, space.left)} of the {space.scope.value}"
         streak: Streak | None = history.streak
         if limits.on_stuck is OnStuck.NEXT:
             streak = history.stories.get(state.current.story, Streak()) if state.current else None
-        if limits.no_progress and streak is not None:
-            left.append(f"no progress {streak.no_progress}/{limits.no_progress}")
+        if limits.no_progress and streak is not None and streak.no_progress:
+            yield f"no progress {streak.no_progress}/{limits.no_progress}"
         if limits.no_progress and history.stuck:
-            left.append(f"given up {history.stuck}/{limits.no_progress}")
+            yield f"given up {history.stuck}/{limits.no_progress}"
         if limits.same_error and history.streak.same_error > 1:
-            left.append(f"same error {history.streak.same_error}/{limits.same_error}")
+            yield f"same error {history.streak.same_error}/{limits.same_error}"
         if limits.max_attempts and state.current and state.current.story and state.current.mode is not Mode.REVIEW:
-            left.append(f"attempt {state.current.attempt}/{limits.max_attempts}")
-        for room in rooms(limits.budget, history.purse.run, history.purse.elsewhere):
-            left.append(f"{figure(room, room.left)} of the {room.scope.value} left")
-        return Text("  guards: " + " · ".join(left), style="dim", no_wrap=True, overflow="ellipsis")
+            yield f"attempt {state.current.attempt}/{limits.max_attempts}"
+
+
+def _call(room: int, call: Call, now: float, *, is_running: bool) -> Row:
+    """`⚙ Bash pytest -q  4.1 s`; a call that failed says what it returned."""
+    if call.ok is None:
+        took = f" {seconds(max(now - call.since, 0))} …" if is_running else ""
+        return row(room, (f"  ⚙ {call.summary}", "cyan"), (took, "dim"))
+    took = seconds(call.seconds) if call.seconds is not None else ""
+    if call.ok:
+        return row(room, (f"  ⚙ {call.summary} ", "dim"), (f" {took}", "dim"))
+    return row(room, (f"  ⚙ {call.summary} ", "dim"), (f" failed{f' ({took})' if took else ''}: {call.text}", "red"))

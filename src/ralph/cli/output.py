@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from ralph.core.text import clean
@@ -54,9 +56,25 @@ def say_raw(text: str, *, at_once: bool = False) -> None:
 
 
 def note(text: str, style: str = "") -> None:
-    """A line about the result."""
+    """A line about the result. A terminal that is gone does not get it, and that ends nothing."""
     line = clean(text)
-    print(paint(line, style, sys.stderr) if style else line, file=sys.stderr)
+    painted = paint(line, style, sys.stderr) if style else line
+    if _diverted and sys.stderr.isatty():
+        _diverted[-1](painted)
+        return
+    try:
+        print(painted, file=sys.stderr)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+
+
+_diverted: list[Callable[[str], None]] = []
+
+
+def divert(to: Callable[[str], None] | None) -> None:
+    """Notes for a terminal go here: a live view has to put them above itself. None: no longer."""
+    _diverted[:] = [to] if to else []
 
 
 def warn(text: str) -> None:

@@ -1,13 +1,26 @@
-"""A run as timestamped lines, for logs and for terminals that are not. Nothing is ever asked here."""
+"""A run as lines, for logs and for `--plain`. Nothing is ever asked here."""
 
 from __future__ import annotations
+
+import sys
 
 from ralph.cli.budget_line import budget_line, is_short
 from ralph.cli.forecast_words import foreseen, ground_for
 from ralph.cli.output import paint, say_raw
 from ralph.cli.show import progress_bar
-from ralph.cli.words import STYLES, clock, duration, exceptions, money, plural, tokens, until_when
-from ralph.core.agent import Limit, Retry, ToolUse
+from ralph.cli.words import (
+    STYLES,
+    checks_passed,
+    clock,
+    duration,
+    exceptions,
+    money,
+    plural,
+    seconds,
+    tokens,
+    until_when,
+)
+from ralph.core.agent import Limit, Retry, Text, ToolUse
 from ralph.core.control import Verb
 from ralph.core.events import (
     AgentSaid,
@@ -20,6 +33,7 @@ from ralph.core.events import (
     HookAnswered,
     IterationEnded,
     IterationStarted,
+    Judged,
     LimitAnswered,
     Noted,
     Paused,
@@ -34,7 +48,8 @@ from ralph.core.events import (
     StorySetAside,
     WaitStarted,
 )
-from ralph.core.plan import State
+from ralph.core.evidence import CheckResult
+from ralph.core.plan import Mode, State
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
 
@@ -48,21 +63,23 @@ class PlainView:
         self._state.add(record)
         line = describe(record, self._state, verbose=self._verbose)
         if line:
-            say_raw(f"{paint(clock(record.t), 'dim')} {line}", at_once=True)  # somebody may be following a log
+            # Times are for logs: on a terminal somebody sees when it happens.
+            stamp = "" if sys.stdout.isatty() else f"{clock(record.t)} "
+            say_raw(f"{stamp}{line}", at_once=True)
 
 
-def describe(record: Record, state: RunState, *, verbose: bool = False, room: int = 60) -> str:
-    """One line for a record, or nothing. `ralph log` uses it too. `room`: for the name of a check."""
+def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
+    """One line for a record, or nothing. Every view uses it."""
     event = record.event
     match event:
         case RunStarted(run=run, agent=agent, checks=checks):
             proof = f"checks: {', '.join(one_line(c, 40) for c in checks[:4])}" if checks else "no checks: unproven"
-            return f"run {run}: {event.done} of {event.total} stories done, agent {agent}, {proof}"
+            return f"run {run}: {event.done} of {plural(event.total, 'story')} done, agent {agent}, {proof}"
         case Recovered(run=run, what=what):
             return paint(f"recovered run {run}: {one_line(what)}", "yellow")
         case IterationStarted():
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
-            head = paint(f"▶ {position(event, state)}", "bold")
+            head = paint(f"▶ iteration {position(event, state)}:", "bold")
             story = f"{one_line(event.story)} " if event.story else ""
             by = f", by {one_line(event.choice, 60)}" if event.choice else ""
             return f"{head} {event.mode.value} {story}{one_line(event.title, 70)}{again}{by}"
@@ -72,18 +89,15 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
             return paint(f"  {_denied(event)}", "yellow")
         case StepEnded(ok=False) if event.kind != "agent":  # an agent is waited for, and what came of it is told
             return f"  step {one_line(event.step, 60)}: {one_line(event.skipped or event.detail or 'failed', 200)}"
-        case CheckEnded(result=result):
-            word = (
-                paint("passed", "green") if result.passed else paint("failed", "red" if result.required else "yellow")
-            )
-            shown = one_line(result.output, 300) if verbose else "`ralph log --check` shows all of it"
-            where = paint(f"  {shown}", "dim") if result.output else ""
-            return f"  check {one_line(result.name, room)}: {word} in {duration(result.seconds)}{where}"
+        case CheckEnded(result=result) if verbose or not result.passed:
+            return _check(result, verbose)
+        case Judged(evidence=evidence) if not verbose and (passed := checks_passed(evidence.checks)):
+            return f"  {paint(passed, 'green')}"
         case Baseline(results=results):
             failing = sum(not result.passed for result in results)
-            return paint(f"  baseline: {len(results) - failing} of {len(results)} checks pass before the start", "dim")
+            return paint(f"  baseline: {len(results) - failing} of {plural(len(results), 'check')} passed", "dim")
         case RescueSaved(ref=ref):
-            return paint(f"  the work is saved: {one_line(ref, 200)}", "dim")
+            return paint(f"  work saved as {one_line(ref, 200)}", "dim")
         case Committed(commit=commit, message=message):
             return f"  commit {commit[:9]} {one_line(message, 80)}"
         case IterationEnded():
@@ -100,15 +114,15 @@ def describe(record: Record, state: RunState, *, verbose: bool = False, room: in
         case Asked(verb=verb, by=by):
             return asked(verb, by, state)
         case Paused():
-            return paint("⏸ paused: `ralph resume` or Ctrl-\\ goes on, the plan may be edited", "yellow")
-        case Resumed(seconds=seconds):
-            return paint(f"▶ goes on after {duration(seconds)}", "yellow")
+            return paint("⏸ paused: `ralph resume` or Ctrl-\\ continues; the plan may be edited", "yellow")
+        case Resumed():
+            return paint(f"▶ continues after {duration(event.seconds)}", "yellow")
         case Guided(text=text):
-            return f"  a person says: {one_line(text, 120)}"
+            return f"  note from you: {one_line(text, 120)}"
         case Proved(results=()):
             return ""
         case Proved(passed=True, results=results):
-            return paint(f"final checks passed{exceptions(results)}", "green")
+            return paint(f"final checks: {checks_passed(results)}{exceptions(results)}", "green")
         case Proved():
             return paint("final checks failed", "red")
         case Noted(text=text, warning=warning):
@@ -127,12 +141,16 @@ def _denied(event: HookAnswered) -> str:
 
 
 def position(event: IterationStarted, state: RunState) -> str:
-    """`2 of 9`; after one that did not count, with the number under which it is recorded."""
+    """`2/9`. One that did not count, such as after a usage limit, leaves room for one more."""
     most = state.started.max_iterations if state.started else 0
-    if not most:
-        return str(event.iteration)
-    place = event.iteration - state.free
-    return f"{place} of {most}" + (f" (iteration {event.iteration})" if place != event.iteration else "")
+    return f"{event.iteration}/{most + state.free}" if most else str(event.iteration)
+
+
+def _check(result: CheckResult, verbose: bool) -> str:
+    word = paint("passed", "green") if result.passed else paint("failed", "red" if result.required else "yellow")
+    shown = one_line(result.output, 300) if verbose else "`ralph log --check` shows its output"
+    where = paint(f"  {shown}", "dim") if result.output else ""
+    return f"  check {one_line(result.name, 60)}: {word} in {seconds(result.seconds)}{where}"
 
 
 def asked(verb: Verb, by: str, state: RunState) -> str:
@@ -141,10 +159,10 @@ def asked(verb: Verb, by: str, state: RunState) -> str:
 
 
 _TO_COME = {
-    Verb.PAUSE: "pauses when this iteration is over",
+    Verb.PAUSE: "pauses after this iteration",
     Verb.RESUME: "no pause after this iteration",
-    Verb.STOP: "stops when this iteration is over, `ralph stop --now` ends it",
-    Verb.STOP_NOW: "stopping, what the agent has done is saved",
+    Verb.STOP: "stops after this iteration; `ralph stop --now` stops now",
+    Verb.STOP_NOW: "stopping; the agent's work is saved",
 }
 
 
@@ -153,19 +171,25 @@ def _budget(event: Foreseen, state: RunState) -> str:
     if started is None or started.limits.once:
         return ""
     cap = started.max_iterations
-    return paint(budget_line(event, cap), "yellow" if is_short(event, cap) else "dim") + "\n         "
+    return paint(budget_line(event, cap), "yellow" if is_short(event, cap) else "dim") + "\n"
 
 
 def _said(said: object, verbose: bool) -> str:
     match said:
+        case Text(text) if verbose:
+            return f"  {one_line(text, 200)}"
         case ToolUse(name, summary) if verbose:
             return paint(f"  {one_line(summary or name, 100)}", "dim")
         case Limit(rejected=True):
             return paint("  usage limit reached", "yellow")
         case Retry(attempt=attempt, status=status) if verbose:
-            return paint(f"  the client tries again ({attempt}, status {status})", "dim")
+            return paint(f"  the client retries ({attempt}, status {status})", "dim")
         case _:
             return ""
+
+
+_CHANGES = "changes requested: "
+"""How `engine.judge_review` begins the headline of a review that found something."""
 
 
 def _ended(event: IterationEnded, state: RunState) -> str:
@@ -175,15 +199,18 @@ def _ended(event: IterationEnded, state: RunState) -> str:
         facts.append(tokens(event.tokens))
     if event.cost_usd is not None:
         facts.append(money(event.cost_usd))
-    head = paint(f"{mark} {event.kind.value}", style)
+    word, headline = event.kind.value, event.headline
+    if event.mode is Mode.REVIEW and headline.startswith(_CHANGES):  # the review is accepted, the story is not
+        mark, style, word, headline = "◐", "yellow", "review asks for changes", headline.removeprefix(_CHANGES)
+    head = paint(f"{mark} {word}", style)
     story = f"{one_line(event.story)}: " if event.story else ""
-    line = f"{head} {story}{one_line(event.headline, 160)} ({', '.join(facts)})"
+    line = f"{head} {story}{one_line(headline, 160)} ({', '.join(facts)})"
     if event.story_state is State.FAILED:
-        line += paint(f"\n           {one_line(event.story)} is given up: {plural(event.attempts, 'attempt')}", "red")
+        line += paint(f"\n    {one_line(event.story)} is given up after {plural(event.attempts, 'attempt')}", "red")
     if event.completes:
         line += f"  {paint(progress_bar(state.done, state.total, 10), 'green')}"
     for notice in event.notices:
-        line += f"\n           {paint(one_line(notice, 160), 'yellow')}"
+        line += f"\n    {paint(one_line(notice, 160), 'yellow')}"
     for text in event.learned:
-        line += f"\n           {paint(f'learned: {one_line(text, 160)}', 'dim')}"
+        line += f"\n    {paint(f'learned: {one_line(text, 160)}', 'dim')}"
     return line

@@ -129,7 +129,7 @@ def _run(args: Namespace, prepared: Launched) -> int:
         agree(prepared, os.environ, trust=args.trust, ask=asks, tell=note)
     with ExitStack() as stack:
         stop = stack.enter_context(StopSignal(key=True))
-        view = _view(args, prepared, stack)
+        view = _view(args, stack)
         listeners: list[Listener] = [state.add, tally.add, *([view] if view else [])]
         asks_at_limit = None if asks is None or args.quiet else LimitQuestion(stop, _quiet(view))
         with _all_at_once(prepared, state):
@@ -152,7 +152,7 @@ def _all_at_once(prepared: Launched, state: RunState | None = None) -> Iterator[
         raise with_the_rest(error, prepared, os.environ) from None
 
 
-def _view(args: Namespace, prepared: Launched, stack: ExitStack) -> Listener | None:
+def _view(args: Namespace, stack: ExitStack) -> Listener | None:
     if args.json:
         return _emit
     if args.quiet:
@@ -161,7 +161,7 @@ def _view(args: Namespace, prepared: Launched, stack: ExitStack) -> Listener | N
         return PlainView(verbose=args.verbose)
     from ralph.cli.live_view import LiveView
 
-    return stack.enter_context(LiveView(prepared.limits, verbose=args.verbose))
+    return stack.enter_context(LiveView(verbose=args.verbose))
 
 
 def _quiet(view: Listener | None) -> Callable[[], AbstractContextManager[object]]:

@@ -26,6 +26,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "Run": {
         "run": Entry("ralph.cli.run", "work through the plan until every story is done"),
+        "watch": Entry("ralph.cli.watch", "show a run live, from any terminal"),
         "build": Entry("ralph.cli.build", "run one numbered PRD: `ralph build 10 --prd 1`"),
         "pause": Entry("ralph.cli.pause", "pause a run after the current iteration"),
         "resume": Entry("ralph.cli.resume", "resume a paused run"),

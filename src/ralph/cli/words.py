@@ -33,6 +33,11 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} m"
 
 
+def seconds(count: float) -> str:
+    """`0.4 s`, `4.1 s`; from ten seconds on as `duration`."""
+    return f"{max(count, 0):.1f} s" if count < 9.95 else duration(count)
+
+
 def tokens(count: Tokens) -> str:
     total = count.total
     if total < 1000:
@@ -58,6 +63,12 @@ def plural(count: int, word: str) -> str:
     if count == 1:
         return f"1 {word}"
     return f"{count} {word[:-1]}ies" if word.endswith("y") else f"{count} {word}s"
+
+
+def checks_passed(results: Iterable[CheckResult]) -> str:
+    """`3 checks passed (4.1 s)`; nothing when none did."""
+    passed = [result.seconds for result in results if result.passed]
+    return f"{plural(len(passed), 'check')} passed ({seconds(sum(passed))})" if passed else ""
 
 
 def moment(t: float) -> str:

@@ -67,6 +67,10 @@ class ToolUse(Struct, frozen=True, tag="tool_use"):
 class ToolResult(Struct, frozen=True, tag="tool_result"):
     id: str = ""
     ok: bool = True
+    text: str = ""
+    """The beginning of what the tool returned."""
+    seconds: float | None = None
+    """How long the call took, where the client's stream has times."""
 
 
 class Usage(Struct, frozen=True, tag="usage"):

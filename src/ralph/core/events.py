@@ -106,6 +106,7 @@ class AgentStarted(Event, frozen=True, kw_only=True):
     step: str
     pid: int
     start: str
+    agent: str = ""  # whose adapter reads the raw log; empty in old journals: the run's
     argv: tuple[str, ...] = ()
     prompt: int = 0
     """Its length in characters; the text itself is in no record."""
@@ -285,8 +286,7 @@ class WaitStarted(Event, frozen=True):
     why: str
 
 
-class WaitEnded(Event, frozen=True):
-    pass
+class WaitEnded(Event, frozen=True): ...
 
 
 class Asked(Event, frozen=True):

@@ -24,6 +24,7 @@ from ralph.host.rawlog import RawLog
 from ralph.host.signals import StopSignal
 from ralph.host.stirring import stamp
 from ralph.host.tree import ProcessId, cpu_seconds
+from ralph.journal.runs import raw_name
 from ralph.journal.writing import Journal
 
 _MOST_EVENTS = 2000
@@ -113,6 +114,7 @@ class AgentRunner:
                     step=step,
                     pid=process.pid,
                     start=process.start,
+                    agent=agent.NAME,
                     argv=launch.argv,
                     prompt=len(session.prompt),
                 )
@@ -120,7 +122,7 @@ class AgentRunner:
 
         env = self._environment(session, agent) | launch.env
         make_folder(self._raw_folder, private=True)
-        raw_path = self._raw_folder / f"{session.iteration:04}-{step}.log"
+        raw_path = self._raw_folder / raw_name(session.iteration, step)
         with RawLog(raw_path) as raw, RawLog(raw_path.with_suffix(".err.log")) as raw_err:
             try:
                 ending = host.supervise(

@@ -24,8 +24,7 @@ class RawLog:
         self._head_size = max(cap // 2, 1)
         self._tail_size = max(cap // 4, 1)
         self.path = path
-        self.tail = path.with_name(f"{path.stem}.tail{path.suffix}")
-        self.older_tail = path.with_name(f"{path.stem}.tail.1{path.suffix}")
+        self.tail, self.older_tail = parts_after(path)
         self.total = 0
         """Bytes the process printed."""
         self.lost = ""
@@ -86,6 +85,47 @@ class RawLog:
                 with contextlib.suppress(OSError):
                     self._file.close()
                 self._file = None
+
+
+class RawTail:
+    """Reads a raw log while it grows, through its rotation. What was dropped before it was read is skipped."""
+
+    def __init__(self, path: Path) -> None:
+        self._head = path
+        self._tail, self._older = parts_after(path)
+        self._file: FileIO | None = None
+        self._is_head = True
+
+    def read(self, size: int = 1 << 20) -> bytes:
+        """What is new, at most about this much; empty when there is nothing."""
+        try:
+            if self._file is None:
+                self._file = FileIO(self._head)
+            return self._file.read(size) or (self._file.read(size) if self._advance() else b"")
+        except FileNotFoundError:
+            return b""
+
+    def _advance(self) -> bool:
+        """To the file that follows, if there is one."""
+        assert self._file is not None
+        here = os.fstat(self._file.fileno()).st_ino
+        following = self._older if self._is_head and self._older.exists() else self._tail
+        if not following.exists() or following.stat().st_ino == here:
+            return False
+        file = FileIO(following)
+        self._file.close()
+        self._file, self._is_head = file, False
+        return True
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def parts_after(path: Path) -> tuple[Path, Path]:
+    """Where the latest output goes once a raw log is full, and the part before that."""
+    return path.with_name(f"{path.stem}.tail{path.suffix}"), path.with_name(f"{path.stem}.tail.1{path.suffix}")
 
 
 def _create(path: Path) -> FileIO:

@@ -25,6 +25,14 @@ def journal_path(workspace_state: Path, run: str) -> Path:
     return runs_folder(workspace_state) / run / "events.jsonl"
 
 
+RAW = "raw"
+"""The folder in a run's own folder that holds what its agents printed."""
+
+
+def raw_name(iteration: int, step: str) -> str:
+    return f"{iteration:04}-{step}.log"
+
+
 def list_runs(workspace_state: Path) -> list[str]:
     """Oldest first. Only folders with a journal count."""
     folder = runs_folder(workspace_state)

@@ -1,0 +1,130 @@
+"""Show a run live, from any terminal. Read-only: Ctrl-C leaves the run alone.
+
+Without RUN the run that is under way in this workspace or in a worktree of it, or else the last one. A run that has
+ended is shown with its summary; one that was killed, with what the next run will do. When the output is not a terminal,
+the same as lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+
+from ralph.app.active_runs import is_alive
+from ralph.app.at_work import find_watched
+from ralph.app.workspace import root_of
+from ralph.cli.arguments import add_workspace
+from ralph.cli.orders import choice_of
+from ralph.cli.output import note, say_raw
+from ralph.cli.plain_view import PlainView
+from ralph.cli.summary import print_summary
+from ralph.cli.words import moment
+from ralph.core.events import Record, Settling
+from ralph.core.exit_codes import ExitCode
+from ralph.core.text import one_line
+from ralph.host.tree import ProcessId
+from ralph.host.tree import is_alive as is_process_alive
+from ralph.journal.reading import Follower
+from ralph.journal.run_state import RunState
+from ralph.journal.statistics import Tally
+
+EXAMPLES = """
+ralph watch                    the run that is under way, or the last one
+ralph watch 20260115-0930      a run by its ID or a unique prefix of it
+ralph watch -v                 also what the agent says and does, as lines
+ralph watch | tee run.txt      as lines
+"""
+_TICK = 0.15
+_EARLIER = 8
+"""Lines of what happened before, on a terminal."""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also print what the agent says and does")
+    parser.add_argument("--plain", action="store_true", help="lines instead of a live view")
+    add_workspace(parser)
+
+
+def run(args: Namespace) -> int:
+    target = find_watched(root_of(args, os.environ), choice_of(args), args.run, os.environ)
+    watched = _Watched()
+    news = Follower(target.journal)
+    try:
+        if args.plain or not sys.stdout.isatty():
+            view = PlainView(verbose=args.verbose)
+            _follow(news, watched, view)
+        else:
+            _follow_live(news, watched, verbose=args.verbose)
+    except KeyboardInterrupt:
+        note(f"\nno longer watching; run {target.run} continues: `ralph watch` shows it again, `ralph stop` stops it")
+        return int(ExitCode.COMPLETE)
+    if watched.state.ended is not None:
+        print_summary(watched.state, watched.tally.figures())
+        return int(ExitCode.COMPLETE)
+    for line in watched.epitaph(target.run):
+        note(line, "yellow")
+    return int(ExitCode.UNFINISHED)
+
+
+class _Watched:
+    """What is known of the run beside its view."""
+
+    def __init__(self) -> None:
+        self.state = RunState()
+        self.tally = Tally()
+        self._settling: Settling | None = None
+
+    def add(self, record: Record) -> None:
+        self.state.add(record)
+        self.tally.add(record)
+        if isinstance(record.event, Settling):
+            self._settling = record.event
+
+    def epitaph(self, run: str) -> list[str]:
+        """How a run ended that could not say it itself, and what the next one does about it."""
+        state = self.state
+        when = f" after {moment(state.now)}" if state.now else ""
+        lines = [f"run {run} died{when}: it was killed, or the machine went down"]
+        if (current := state.current) is None:
+            return [*lines, "nothing was left open; `ralph run` continues with the next story"]
+        name = f"iteration {current.iteration} ({one_line(current.story, 40) or 'set-up'})"
+        agent = state.agent
+        if agent is not None and is_process_alive(ProcessId(agent.pid, agent.start)):
+            lines.append(f"its agent is still running (pid {agent.pid}); the next `ralph run` ends it first")
+        settling = self._settling
+        if settling is not None and settling.iteration == current.iteration and settling.keep:
+            return [*lines, f"{name} was accepted and being committed; the next `ralph run` finishes that"]
+        return [*lines, f"{name} was open; the next `ralph run` saves its work under refs/ralph/rescue/ and undoes it"]
+
+
+def _follow_live(news: Follower, watched: _Watched, *, verbose: bool) -> None:
+    from ralph.cli.live_view import LiveView
+
+    view = LiveView(verbose=verbose, attached=True)
+    earlier = []
+    for record in news.news():
+        watched.add(record)
+        if line := view.add(record):
+            earlier.append(line)
+    if len(earlier) > _EARLIER:
+        say_raw(f"… {len(earlier) - _EARLIER} earlier lines: `ralph log` shows them")
+    for line in earlier[-_EARLIER:]:
+        say_raw(line)
+    if watched.state.ended is None and is_alive(watched.state.started):
+        with view:
+            _follow(news, watched, view)
+
+
+def _follow(news: Follower, watched: _Watched, view: Callable[[Record], None]) -> None:
+    """Until the run ends or is found dead."""
+    while True:
+        alive = is_alive(watched.state.started)  # asked first: it may write its last records in between
+        for record in news.news():
+            watched.add(record)
+            view(record)
+        if watched.state.ended is not None or not alive:
+            return
+        time.sleep(_TICK)
