@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 from ralph.app.active_runs import is_alive
 from ralph.app.at_work import find_watched
+from ralph.app.run_choice import choice_of
 from ralph.app.workspace import root_of
 from ralph.cli.arguments import add_workspace
-from ralph.cli.orders import choice_of
 from ralph.cli.output import note, say_raw
 from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
