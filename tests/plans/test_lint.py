@@ -115,7 +115,7 @@ def test_a_reviewed_plan_tells_the_agent_what_to_run() -> None:
 # --- review fields ---------------------------------------------------------------------------------------------------
 
 BROKEN = {
-    "passes without approval": change(state=State.DONE, review=Review(ReviewStatus.NEEDS_REVIEW)),
+    "passes without approval": change(notes="Done.", state=State.DONE, review=Review(ReviewStatus.NEEDS_REVIEW)),
     "approved without passes": change(review=Review(ReviewStatus.APPROVED, 1)),
     "no feedback": change(review=Review(ReviewStatus.CHANGES_REQUESTED, 1)),
     "fewer than none": change(review=Review(ReviewStatus.NEEDS_REVIEW, -1)),
@@ -190,5 +190,5 @@ def test_a_problem_in_markdown_has_the_line_of_its_story() -> None:
 
 
 def test_a_story_done_in_a_run_without_reviews_is_only_a_warning() -> None:
-    [problem] = found(change(state=State.DONE), reviewed=True, verify=("make",))
+    [problem] = found(change(state=State.DONE, notes="Done."), reviewed=True, verify=("make",))
     assert (problem.code, problem.severity) == ("unreviewed", Severity.WARNING)

@@ -13,6 +13,8 @@ from ralph.core.errors import IllegalChange, UsageError
 from ralph.core.plan import NO_REVIEW, Review, ReviewStatus, State
 from ralph.core.ports import ProjectFacts
 from ralph.plans import tasks_json
+from ralph.plans.lint import lint
+from ralph.plans.places import Places
 from support.plans import sample
 
 PRETTIER = Path(__file__).parent / "samples" / "tasks-prettier.json"
@@ -39,13 +41,12 @@ def test_all_fields_are_read() -> None:
     assert second.extra == {"labels": ["ui"]}
 
 
-def test_a_story_that_passes_needs_notes() -> None:
+def test_a_story_that_passes_without_notes_can_be_read_and_is_warned_about() -> None:
     source = sample("tasks.json", 2).replace(b"The exporter does it.", b" ")
-    with pytest.raises(Exception, match="notes is empty"):
-        tasks_json.parse(source, "f")
+    plan = tasks_json.parse(source, "f")
+    assert plan.stories[0].is_done
+    assert "missing-notes" in [problem.code for problem in lint(plan, Places(plan, source, "f"), has_checks=True)]
     source = sample("tasks.json", 1).replace(b"The exporter does it.", b"")
-    with pytest.raises(IllegalChange, match="notes is empty"):
-        tasks_json.edit(source, [SetFields("US-001", {"state": State.DONE})])
     done = tasks_json.edit(source, [SetFields("US-001", {"state": State.DONE, "notes": "It exports."})])
     assert tasks_json.parse(done, "f").stories[0].is_done
 

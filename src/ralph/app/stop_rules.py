@@ -60,7 +60,9 @@ def problems_at_stop(policy: StopPolicy) -> list[str]:
     except BadData as error:
         problems = error.problems if isinstance(error, PlanError) else ()
         return [str(p) + (f" ({p.hint})" if p.hint else "") for p in problems[:_MOST]] or [str(error)]
-    listed = _review_rules(policy, _before(policy, found), now) if now.reviewed and policy.review else []
+    before = _before(policy, found)
+    listed = _missing_notes(before, now) if now.reviewed else []
+    listed += _review_rules(policy, before, now) if now.reviewed and policy.review else []
     if policy.require_commit:
         listed += _uncommitted(policy)
     return listed[:_MOST]
@@ -73,6 +75,16 @@ def _before(policy: StopPolicy, found: Any) -> Plan | None:
     except (OSError, PlanError):
         return None
     return plan
+
+
+def _missing_notes(before: Plan | None, now: Plan) -> list[str]:
+    """Stories that were finished in this session and do not say how."""
+    old = {story.id for story in before.stories if story.is_done} if before else set()
+    return [
+        f"story {story.id}: passes false → true, but notes is empty: write into notes what was done"
+        for story in now.stories
+        if story.is_done and not story.notes.strip() and story.id not in old
+    ]
 
 
 def _review_rules(policy: StopPolicy, before: Plan | None, now: Plan) -> list[str]:

@@ -267,6 +267,10 @@ class PlanBook(Protocol[R]):
         """Raises PlanError."""
         ...
 
+    def understood(self, before: R) -> tuple[R, str]:
+        """The plan now, or else what an edit of `before` meant, and why it cannot be read. Raises PlanError."""
+        ...
+
     def planned(self, reading: R, changes: Sequence[Change], why: dict[str, str]) -> R:
         """What `reading` becomes with these changes. Writes nothing. `why`: a sentence per failed or blocked story."""
         ...

@@ -168,10 +168,10 @@ def _stamps(repo: Path, paths: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 def _plan_edits(ground: Ground, attempt: Attempt) -> tuple[Delta | None, str]:
     try:
-        after = ground.book.load()
+        after, problem = ground.book.understood(attempt.reading)
     except PlanError as error:
         return None, str(error)
-    return delta(attempt.reading.plan, after.plan), ""
+    return delta(attempt.reading.plan, after.plan), problem
 
 
 def _open_besides(attempt: Attempt) -> int:

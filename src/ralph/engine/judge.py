@@ -199,6 +199,9 @@ def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
         return [], [f"the plan could not be read and was put back as it was: {evidence.plan_problem}"]
     changes: list[Change] = []
     notices = [evidence.outcome.note] if evidence.outcome.note else []
+    if evidence.plan_problem:
+        notices.append(f"the plan was edited into something that cannot be read, and fixed: {evidence.plan_problem}")
+    notices += _missing_note(evidence)
     illegal = illegal_edits(evidence.delta, evidence.mode) if evidence.review and evidence.has_review_fields else []
     notices += [put_right(each) for each in illegal]
     told = {each.story for each in illegal}
@@ -218,6 +221,14 @@ def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
     if evidence.delta.checks_changed:
         notices.append("the plan's check commands were changed and put back")
     return changes, notices
+
+
+def _missing_note(evidence: Evidence) -> Iterator[str]:
+    """Seed 001 wants every finished story to say what was done. Without it a claim is still a claim."""
+    story = evidence.story
+    edited = evidence.delta.of(story.id) if evidence.delta and story and evidence.has_review_fields else None
+    if edited is not None and edited.new.is_done and not edited.new.notes.strip() and not evidence.review:
+        yield f"story {edited.new.id} was claimed with empty notes: write into notes what was done"
 
 
 def _promised_too_soon(evidence: Evidence) -> Iterator[str]:

@@ -34,6 +34,7 @@ from ralph.plans.json_stories import (
     refuse_unsayable,
 )
 from ralph.plans.json_text import Style, dump
+from ralph.plans.salvage import from_json
 
 NAME = "feature"
 TITLE = "a folder for each feature: .ralph/<feature>/prd.json, progress.txt, specs/"
@@ -133,6 +134,10 @@ def parse(source: bytes, file: str) -> Plan:
 
 def edit(source: bytes, changes: Sequence[Change]) -> bytes:
     return json_edit.edit(source, changes, _FORMAT)
+
+
+def salvage(source: bytes, before: bytes) -> bytes | None:
+    return from_json(source, before, _FORMAT)
 
 
 def detect(root: Path) -> list[PlanRef]:

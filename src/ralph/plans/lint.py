@@ -86,7 +86,12 @@ def _about_checks(plan: Plan, places: Places, has_checks: bool) -> Iterator[Prob
 
 def _about_reviews(plan: Plan, places: Places, review_cap: int) -> Iterator[Problem]:
     broken = broken_invariants(plan, review_cap)
-    index = {story.id: number for number, story in enumerate(plan.stories)} if broken else {}
+    index = {story.id: number for number, story in enumerate(plan.stories)}
+    for story in plan.stories:
+        if story.is_done and not story.notes.strip():
+            where = places.story(index[story.id], "notes")
+            message = f"story {one_line(story.id, 60)}: passes is true but notes is empty"
+            yield _warning("missing-notes", message, where, 'write into "notes" what was done', story)
     for violation in broken:
         where = places.story(index[violation.story], violation.field)
         message = f"story {violation.story}: {violation.field} is {violation.new}, but {violation.message}"

@@ -26,6 +26,7 @@ from ralph.plans import story_edit, story_text, us_stories
 from ralph.plans.collector import collector_paused
 from ralph.plans.integrity import decode_utf8, problems_of
 from ralph.plans.markdown import with_plain_line_ends
+from ralph.plans.salvage import from_markdown
 from ralph.plans.story_place import Dialect, block_span, item_span
 
 NAME = "plan.md"
@@ -75,6 +76,10 @@ def _write_head(story: Story, like: str) -> str:
 
 
 _DIALECT = Dialect(NAME, SPEAKS, STATES, us_stories.IDS, us_stories.SHAPE, us_stories.read, _write_head)
+
+
+def salvage(source: bytes, before: bytes) -> bytes | None:
+    return from_markdown(source, before, parse(before, _FILE), _DIALECT)
 
 
 def detect(root: Path) -> list[PlanRef]:

@@ -30,6 +30,7 @@ from ralph.plans.blocks import Block, Kind
 from ralph.plans.collector import collector_paused
 from ralph.plans.integrity import decode_utf8, problems_of
 from ralph.plans.markdown import scan, with_plain_line_ends
+from ralph.plans.salvage import from_markdown
 from ralph.plans.story_place import Dialect, Place, Reading, after_item, blocks_nested
 
 NAME = "spec.md"
@@ -193,6 +194,10 @@ def _write_head(story: Story, _like: str) -> str:
 
 
 _DIALECT = Dialect(NAME, SPEAKS, STATES, _IDS, _SHAPE, _read, _write_head)
+
+
+def salvage(source: bytes, before: bytes) -> bytes | None:
+    return from_markdown(source, before, parse(before, _FILE), _DIALECT)
 
 
 def detect(root: Path) -> list[PlanRef]:

@@ -40,6 +40,7 @@ from ralph.plans.json_stories import (
     refuse_unsayable,
 )
 from ralph.plans.json_text import Style, dump
+from ralph.plans.salvage import from_json
 
 NAME = "steps"
 TITLE = "tasks for a pipeline of steps: .ralph/prd.json with prompts/ and configs/"
@@ -194,6 +195,10 @@ def parse(source: bytes, file: str) -> Plan:
 
 def edit(source: bytes, changes: Sequence[Change]) -> bytes:
     return json_edit.edit(source, changes, _FORMAT)
+
+
+def salvage(source: bytes, before: bytes) -> bytes | None:
+    return from_json(source, before, _FORMAT)
 
 
 def detect(root: Path) -> list[PlanRef]:

@@ -51,6 +51,22 @@ class PlanStore:
         home = os.path.realpath(self.ref.path)
         return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, notices, home)
 
+    def understood(self, before: Loaded) -> tuple[Loaded, str]:
+        """The plan as it is now. Where it cannot be read, what an edit of `before` meant, and the problem.
+
+        Raises PlanError when there is no sense in it.
+        """
+        try:
+            return self.load(), ""
+        except PlanError as error:
+            salvage = getattr(self.layout, "salvage", None)  # a layout of somebody else's may have none
+            source = salvage(self._read(), before.source) if salvage else None
+            if source is None:
+                raise
+            in_file = self._parse(source)
+            meant = beside.merge(in_file, before.sidecar)
+            return Loaded(meant, in_file, source, before.sidecar, home=before.home), str(error)
+
     def save(self, loaded: Loaded, changes: Sequence[Change], why: dict[str, str] | None = None) -> Loaded:
         """Make the changes on disk, unless somebody else changed the plan in the meantime."""
         after = self.planned(loaded, changes, why or {})
