@@ -20,7 +20,7 @@ _HARMLESS_NAMES = ("TMP", "TEMP", "CACHE", "BUILD", "DIST", "OUT", "TARGET", "CO
 
 
 def delete(shell: Shell, path: str, argv: list[str], recursive: bool) -> None:
-    place = shell.locate(_linked(shell, path))
+    place = shell.places.on_disk(shell.locate(_linked(shell, path)), follow=path.endswith("/"))
     kind = place.kind
     if kind in (at.NOTHING, at.INSIDE, at.TEMP, at.NULL):
         return
@@ -55,8 +55,8 @@ def _delete_unknown(shell: Shell, path: str, argv: list[str], recursive: bool) -
 
 
 def write(shell: Shell, path: str, argv: list[str], appends: bool = False) -> None:
-    """Overwriting a file, or adding to one."""
-    place = shell.locate(_linked(shell, path))
+    """Overwriting a file, or adding to one, or creating one (`appends`)."""
+    place = shell.places.on_disk(shell.locate(_linked(shell, path)))
     kind = place.kind
     if kind in (at.INSIDE, at.TEMP, at.NULL, at.NOTHING, at.UNSURE, at.ALL, at.TEMP_ROOT):
         return
@@ -70,6 +70,14 @@ def write(shell: Shell, path: str, argv: list[str], appends: bool = False) -> No
         shell.deny("destruction", "If the variable is empty, this writes to a folder of the system", argv)
     elif kind == at.SYSTEM or not appends:
         shell.deny("destruction", f"This writes to {_called(place)}, outside of the workspace", argv)
+    else:
+        shell.deny("outside", f"This writes to {_called(place)}, outside of the workspace", argv)
+
+
+def make_folder(shell: Shell, path: str, argv: list[str]) -> None:
+    """One that holds the workspace is there already."""
+    if shell.locate(path).kind != at.ROOT:
+        write(shell, path, argv, appends=True)
 
 
 def change(shell: Shell, path: str, argv: list[str], what: str, whole: bool) -> None:

@@ -21,6 +21,12 @@ TABLE = (
         "Name single files or folders inside of the workspace, or work in a folder of your own under /tmp.",
     ),
     Category(
+        "outside",
+        "high",
+        "creates files or folders outside of the workspace, or adds to them",
+        "Work inside of the workspace or under /tmp; a person can allow a folder with the setting allow_paths.",
+    ),
+    Category(
         "git-history",
         "critical",
         "destroys commits, branches, stashes, or changes that are not committed",

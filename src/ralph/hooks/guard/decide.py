@@ -92,6 +92,7 @@ def _shell(cwd: str, section: dict[str, object]) -> "Shell":
     folders = tuple(each for each in temp if isinstance(each, str)) if isinstance(temp, (list, tuple)) else ()
     shell = Shell(Places(workspace, _home(workspace), folders, names), names, Rules(section))
     shell.places.is_guess = is_guess
+    shell.places.follows_links = section.get("links") is True
     shell.cwd = cwd if cwd != "/" else workspace
     return shell
 

@@ -9,6 +9,7 @@ from ralph.hooks.guard.marks import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, 
 from ralph.hooks.guard.options import Options
 from ralph.hooks.guard.programs.table import MODULES, NOTORIOUS
 from ralph.hooks.guard.state import Shell
+from ralph.hooks.guard.working_folder import judge_folder
 
 _MOST_CALLS = 3
 _PACKAGE = "ralph.hooks.guard.programs."
@@ -82,6 +83,7 @@ def invoke(shell: Shell, argv: list[str], stdin: str, env: dict[str, str], is_pr
         module = _by_shape(call)
     if _asks_for_help(call, module):
         return UNKNOWN
+    judge_folder(shell, base, argv)
     judge = _load(module).JUDGES.get(base) or _load(module).JUDGES["*"]  # type: ignore[attr-defined]
     out = judge(call)
     return call.output() if out is None else str(out)

@@ -1,4 +1,6 @@
-"""Where a path leads, seen from the workspace. No file is looked at: the guard judges what the command says."""
+"""Where a path leads, seen from the workspace. The guard judges what the command says; in a run it follows links."""
+
+import os
 
 from ralph.hooks.guard.globs import has_glob, matches, takes_everything
 from ralph.hooks.guard.marks import OUTPUT, UNKNOWN, Names, is_known, is_mark
@@ -109,6 +111,8 @@ class Places:
         self.is_home_within = (self.home + "/").startswith(self.workspace + "/")
         self.is_guess = False
         """Nobody said where the workspace is: what looks like one counts as one."""
+        self.follows_links = False
+        """There is a disk to look at: a link in the workspace leads to where it points."""
 
     def locate(self, text: str, cwd: str) -> Place:
         if not text:
@@ -123,6 +127,17 @@ class Places:
                 return Place(MAYBE_ROOT if wide and cwd not in (UNKNOWN, OUTPUT) else UNSURE, text)
             text = f"{cwd}/{text}"
         return self._absolute(normal(text))
+
+    def on_disk(self, place: Place, follow: bool = True) -> Place:
+        """Where a place really is. Without `follow` its last part may be a link: it is the link that is meant."""
+        path = place.path
+        if not self.follows_links or not path.startswith("/") or not is_known(path) or has_glob(path):
+            return place
+        if place.kind in (NULL, NET, DEVICE, KERNEL):
+            return place
+        folder, _, name = path.rpartition("/")
+        real = os.path.realpath(path) if follow else f"{os.path.realpath(folder or '/').rstrip('/')}/{name}"
+        return place if real == path else self._absolute(real)
 
     def _unsure(self, text: str) -> Place:
         rest = text.lstrip("".join(letter for letter in text if is_mark(letter)))

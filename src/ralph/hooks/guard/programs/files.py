@@ -79,7 +79,7 @@ def copy(call: Invocation) -> str:
     target = options.value("-t", "--target-directory")
     sources = options.rest if target else options.rest[:-1]
     if call.name == "install" and options.has("-d", "--directory"):
-        return ""
+        return make_folder(call)
     if target is None:
         target = options.rest[-1] if len(options.rest) > 1 else ""
     if target:
@@ -115,6 +115,9 @@ def touch(call: Invocation) -> str:
 
 
 def make_folder(call: Invocation) -> str:
+    """mkdir, mkfifo, install -d."""
+    for path in call.options(valued="mogS", valued_long=("--mode", "--owner", "--group")).rest:
+        acts.make_folder(call.shell, path, call.argv)
     return ""
 
 
