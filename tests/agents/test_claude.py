@@ -12,6 +12,11 @@ from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
 from ralph.core.ports import Session
 
+UNUSABLE = (
+    "AskUserQuestion,EnterPlanMode,ExitPlanMode,"
+    "CronCreate,CronDelete,CronList,ScheduleWakeup,EnterWorktree,ExitWorktree"
+)
+
 
 def session(cwd: Path, **fields: Any) -> Session:
     return Session(prompt="Do the work.", cwd=cwd, **fields)
@@ -32,7 +37,7 @@ def test_the_client_streams_a_fresh_session_without_the_users_own_settings(tmp_p
     assert argv(tmp_path) == [
         *("/opt/claude", "-p", "--output-format", "stream-json", "--verbose"),
         *("--setting-sources", "project", "--strict-mcp-config", "--no-session-persistence"),
-        "--disallowedTools=AskUserQuestion,EnterPlanMode,ExitPlanMode",
+        f"--disallowedTools={UNUSABLE}",
     ]
 
 
@@ -48,14 +53,13 @@ def test_options_appear_when_they_are_set(tmp_path: Path) -> None:
     assert words[words.index("--append-system-prompt") + 1] == "Know this.\n- really"
     assert "--allowedTools=Bash(git *),Edit" in words
     assert "--no-session-persistence" not in argv(tmp_path, keep=True)
-    assert "--disallowedTools=AskUserQuestion,EnterPlanMode,ExitPlanMode,WebFetch" in argv(
-        tmp_path, disallowed_tools="WebFetch"
-    )
+    assert f"--disallowedTools={UNUSABLE},WebFetch" in argv(tmp_path, disallowed_tools="WebFetch")
     more = argv(tmp_path, fallback_model="sonnet", budget_usd=1.5)
     assert more[more.index("--fallback-model") + 1] == "sonnet"
     assert more[more.index("--max-budget-usd") + 1] == "1.5"
     assert "--dangerously-skip-permissions" not in words
-    assert "--dangerously-skip-permissions" in argv(tmp_path, skip_permissions=True)
+    assert "--dangerously-skip-permissions" in argv(tmp_path, permissions="skip")
+    assert "--dangerously-skip-permissions" not in argv(tmp_path, permissions="guard")
 
 
 def test_a_nul_from_a_file_does_not_break_the_command_line(tmp_path: Path) -> None:
@@ -75,12 +79,13 @@ def test_retries_are_bounded_and_nothing_runs_out_of_sight(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("is_root", "skip_permissions", "says_so"), [(True, True, True), (True, False, False), (False, True, False)]
+    ("is_root", "permissions", "says_so"),
+    [(True, "skip", True), (True, "guard", False), (True, "client", False), (False, "skip", False)],
 )
 def test_only_root_without_permissions_says_it_is_a_sandbox(
-    tmp_path: Path, is_root: bool, skip_permissions: bool, says_so: bool
+    tmp_path: Path, is_root: bool, permissions: str, says_so: bool
 ) -> None:
-    env = claude.launch(session(tmp_path, is_root=is_root, skip_permissions=skip_permissions), "claude").env
+    env = claude.launch(session(tmp_path, is_root=is_root, permissions=permissions), "claude").env
     assert ("IS_SANDBOX" in env) is says_so
 
 

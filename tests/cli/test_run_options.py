@@ -24,7 +24,7 @@ GOOD = "stories:\n  '*':\n    - implement: [{append: {path: src/x.txt, text: x}}
         ("--max-iterations 3 --timeout 90s --rate-limit 0", {"timeout": 90.0, "rate_limit_per_hour": 0}),
         ("--feature login --prompt mine.md --verbose", {"feature": "login", "prompt": "mine.md"}),
         ("--no-archive --reset-circuit --dry-run", {"archive.on_complete": False}),
-        ("--dangerously-skip-permissions", {"agent.dangerously_skip_permissions": True}),
+        ("--dangerously-skip-permissions", {"permissions": "skip"}),
         ("--ralph-dir ralph -d . -m opus --no-sandbox", {"ralph_dir": "ralph", "agent.model": "opus"}),
         ("--skip-review --review-cap 2", {"review.enabled": False, "review.cap": 2}),
         ("--config fast --model sonnet --once", {"agent.model": "sonnet"}),

@@ -255,7 +255,7 @@ def test_sigterm_leaves_nothing_alive_and_the_next_run_goes_on(tmp_path: Path) -
 
 @pytest.mark.parametrize("how", ["bare", "disabled"])
 def test_a_client_without_our_hooks_is_ended_before_it_does_harm(tmp_path: Path, how: str) -> None:
-    agent = {"dangerously_skip_permissions": True, "command": [str(CLIENT), *(["--bare"] if how == "bare" else [])]}
+    agent = {"command": [str(CLIENT), *(["--bare"] if how == "bare" else [])]}
     project = Project(tmp_path, agent=agent)
     if how == "disabled":
         (project.root / ".claude").mkdir()
@@ -298,7 +298,7 @@ def test_a_client_that_stays_after_its_result_is_closed(tmp_path: Path) -> None:
     wrapper = tmp_path / "lingering"
     wrapper.write_text(f'#!/bin/sh\n"{CLIENT}" "$@"\nexec sleep 300\n')
     wrapper.chmod(0o755)
-    project = Project(tmp_path, agent={"dangerously_skip_permissions": True, "command": [str(wrapper)]})
+    project = Project(tmp_path, agent={"command": [str(wrapper)]})
     ran = project.run([write(project, "s1.txt"), claim(project), say()])
     sound(ran)
     assert ran.code == 0, ran.out

@@ -51,6 +51,21 @@ def test_the_spelling_of_the_file_is_kept(before: str, key: str, value: str, aft
 
 
 @pytest.mark.parametrize(
+    ("before", "key", "value", "after"),
+    [
+        ("", "agent.dangerously_skip_permissions", "yes", "permissions: skip\n"),
+        ("permissions: client\n", "agent.dangerously_skip_permissions", "true", "permissions: skip\n"),
+        ("name: x\nclaude:\n  dangerously_skip_permissions: true\n", "permissions", "client", "permissions: client"),
+        ("agent: {dangerously_skip_permissions: true}\n", "permissions", "guard", "permissions: guard"),
+    ],
+)
+def test_a_switch_is_replaced_by_the_key_it_stands_for(before: str, key: str, value: str, after: str) -> None:
+    written = set_in(before, key, value)
+    assert after in written
+    assert "dangerously" not in written
+
+
+@pytest.mark.parametrize(
     ("key", "value", "says"),
     [
         ("max_iterations", "lots", "whole number"),

@@ -38,7 +38,14 @@ def test_switches_go_both_ways_and_the_last_one_counts() -> None:
     assert flags_of(parse("--skip-review")) == {"review.enabled": False}
     assert flags_of(parse("--no-archive")) == {"archive.on_complete": False}
     assert flags_of(parse("--skip-review", "--review")) == {"review.enabled": True}
-    assert flags_of(parse("--dangerously-skip-permissions")) == {"agent.dangerously_skip_permissions": True}
+
+
+def test_a_flag_can_stand_for_a_value() -> None:
+    assert flags_of(parse("--dangerously-skip-permissions")) == {"permissions": "skip"}
+    assert flags_of(parse("--no-dangerously-skip-permissions")) == {"permissions": "guard"}
+    assert flags_of(parse("--dangerously-skip-permissions", "--permissions", "client")) == {"permissions": "client"}
+    with pytest.raises(UsageError, match="one of client, guard, skip"):
+        parse("--permissions", "all")
 
 
 @pytest.mark.parametrize(

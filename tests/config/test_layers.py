@@ -137,7 +137,7 @@ def test_the_old_spellings_work_and_keep_their_line(tmp_path: Path) -> None:
     loaded = settings_of(tmp_path)
     config = loaded.config
     assert (config.max_iterations, config.timeout, config.rate_limit_per_hour) == (30, 900, 7)
-    assert config.agent.dangerously_skip_permissions is True
+    assert config.permissions == "skip"
     assert config.agent.allowed_tools == ("Write", "Bash(git *)", "Read")
     assert (config.circuit_breaker.no_progress_threshold, config.circuit_breaker.same_error_threshold) == (4, 6)
     assert config.completion.promise == "<promise>DONE</promise>"
@@ -145,6 +145,12 @@ def test_the_old_spellings_work_and_keep_their_line(tmp_path: Path) -> None:
     assert (config.branch.prefix, config.branch.auto_create) == ("topic/", True)
     assert loaded.origin("timeout") == Origin(Kind.PROJECT, str(file), 3, "defaults.timeout_minutes")
     assert loaded.origin("defaults.timeout_minutes") == loaded.origin("timeout")
+
+
+def test_the_variable_of_the_old_switch_still_counts() -> None:
+    old = {"RALPH_AGENT_DANGEROUSLY_SKIP_PERMISSIONS": "true"}
+    assert settings_of(None, old).config.permissions == "skip"
+    assert settings_of(None, old | {"RALPH_PERMISSIONS": "client"}).config.permissions == "client"
 
 
 def test_every_alias_stands_for_a_key() -> None:

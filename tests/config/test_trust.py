@@ -56,8 +56,14 @@ def test_what_widens_the_agents_rights_is_listed_too(tmp_path: Path) -> None:
         ("agent.script", "s.yaml"),
         ("agent.env", "AWS_KEY"),
         ("agent.allowed_tools", "Bash(*)"),
-        ("agent.dangerously_skip_permissions", "true"),
+        ("permissions", "skip"),
     ]
+    assert asked(tmp_path, "{permissions: client, web: allow, allow_paths: [~/data, /srv]}") == [
+        ("permissions", "client"),
+        ("web", "allow"),
+        ("allow_paths", "~/data, /srv"),
+    ]
+    assert asked(tmp_path, "{permissions: guard, web: deny, allow_paths: []}") == []
     assert asked(tmp_path, "steps: [{type: agent, config: {allowed_tools: Bash}}]") == [
         ("steps[0] agent", '{"allowed_tools":"Bash"}')
     ]

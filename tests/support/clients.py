@@ -45,7 +45,7 @@ class Project:
         head = {"feature": "work", "branchName": "main", "description": "d", "createdAt": "2026-01-01"}
         (self.root / ".ralph/work/prd.json").write_text(json.dumps(head | {"userStories": listed}, indent=1))
         basic: dict[str, Any] = {
-            "agent": {"dangerously_skip_permissions": True, "command": [str(CLIENT)]},
+            "agent": {"command": [str(CLIENT)]},
             "archive": {"on_complete": False},
             "branch": {"auto_create": False},
         }

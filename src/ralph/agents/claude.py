@@ -43,8 +43,12 @@ passed only when the settings say so (agent.env); CLAUDECODE never is: the clien
 _RETRIES = 6
 """About half a minute. The client's own ten take three minutes, also for a key that is wrong; the loop tries again."""
 _SHELL = "/bin/bash"
-_NOBODY_ANSWERS = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
-"""Tools that wait for a person. Nobody is there; a question goes into the request file."""
+_UNUSABLE = (
+    *("AskUserQuestion", "EnterPlanMode", "ExitPlanMode"),
+    *("CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "EnterWorktree", "ExitWorktree"),
+)
+"""Tools that wait for a person (a question goes into the request file), that keep the session open for later, or that
+leave the workspace. The client permits the latter by itself."""
 
 
 def find(session: Session, path: str) -> str:
@@ -88,7 +92,7 @@ def launch(session: Session, program: str) -> Launch:
     if session.allowed_tools:
         # One word with `=`: the option takes all words that follow, and a rule such as `Bash(git *)` has spaces.
         argv.append(f"--allowedTools={argument(session.allowed_tools)}")
-    argv.append(f"--disallowedTools={argument(','.join(filter(None, (*_NOBODY_ANSWERS, session.disallowed_tools))))}")
+    argv.append(f"--disallowedTools={argument(','.join(filter(None, (*_UNUSABLE, session.disallowed_tools))))}")
     if session.tools:
         argv.append(f"--tools={argument(session.tools)}")
     if session.schema:
@@ -97,7 +101,7 @@ def launch(session: Session, program: str) -> Launch:
         argv += ["--fallback-model", argument(session.fallback_model)]
     if session.budget_usd:
         argv += ["--max-budget-usd", f"{session.budget_usd:.4f}".rstrip("0").rstrip(".")]
-    if session.skip_permissions:
+    if session.permissions == "skip":
         argv.append("--dangerously-skip-permissions")
     return Launch(tuple(argv), session.prompt.encode("utf-8", "replace"), _environment(session))
 
@@ -112,7 +116,7 @@ def _environment(session: Session) -> dict[str, str]:
         env["SHELL"] = _SHELL  # else it takes whichever shell it finds
     if session.hooks is not None:
         env |= session.hooks.env
-    if session.is_root and session.skip_permissions:
+    if session.is_root and session.permissions == "skip":
         env["IS_SANDBOX"] = "1"  # as root it refuses to start otherwise
     return env
 

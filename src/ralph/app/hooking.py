@@ -15,9 +15,11 @@ import msgspec
 from ralph.app.desk import WorkspaceDesk
 from ralph.checks.tamper.globs import spellings
 from ralph.config.schema import Config
+from ralph.core.errors import ConfigError
 from ralph.core.ports import HookFiles, Locations, PlanRef
 from ralph.engine.ground import Attempt
 from ralph.host.files import make_folder, write_bytes
+from ralph.host.places import home
 
 EVENTS = (
     "PreToolUse",
@@ -64,7 +66,9 @@ def prepare_hooks(
         "workspace": str(ref.root),
         "state": str(state),
         "records": str(records),
-        "writable": writable_places(env),
+        "permissions": config.permissions,
+        "web": config.web,
+        "writable": writable_places(env, config, ref.root),
         "protected": protected_places(ref, where, config),
         "read_before_edit": config.read_before_edit,
         "rollback": config.rollback,
@@ -123,9 +127,19 @@ def _literal(text: str) -> str:
     return repr(text) if set(text) & set("\"'\\") or not text.isprintable() else f'"{text}"'
 
 
-def writable_places(env: Mapping[str, str]) -> list[str]:
-    """Folders outside of the workspace where an agent may leave files."""
-    return sorted({env.get("TMPDIR") or "/tmp", "/tmp", "/var/tmp", "/dev/null"})
+def writable_places(env: Mapping[str, str], config: Config | None = None, root: Path | None = None) -> list[str]:
+    """Folders outside of the workspace where an agent may leave files, each as it is written and as it is on disk."""
+    folders = {env.get("TMPDIR") or "/tmp", "/tmp", "/var/tmp", "/dev/null"}
+    for path in config.allow_paths if config else ():
+        expanded = home(env) / path[2:] if path.startswith("~/") else home(env) if path == "~" else Path(path)
+        folder = os.path.normpath((root or Path.cwd()) / expanded)
+        if folder == "/":
+            raise ConfigError(
+                "allow_paths: / is the whole file system",
+                hint="name single folders, or run Ralph in a container with `permissions: skip`",
+            )
+        folders.add(folder)
+    return sorted(folders | {os.path.realpath(folder) for folder in folders})
 
 
 def protected_places(ref: PlanRef, where: Locations, config: Config) -> list[str]:

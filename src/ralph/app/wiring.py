@@ -364,7 +364,7 @@ def session_for(
         fallback_model=config.agent.fallback_model,
         budget_usd=config.agent.budget_usd,
         keep=config.agent.keep_sessions,
-        skip_permissions=config.agent.dangerously_skip_permissions,
+        permissions=config.permissions,
         command=who.command,
         script=ref.root / config.agent.script if config.agent.script else None,
         story=attempt.work.story,

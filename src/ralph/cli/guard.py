@@ -4,6 +4,7 @@ The exit code is 0 when the command would be allowed and 1 when it would be deni
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ralph.app.hooking import guard_section
+from ralph.app.hooking import guard_section, writable_places
 from ralph.app.workspace import open_settings
 from ralph.cli.arguments import add_json, add_project
 from ralph.cli.output import emit_json, emit_line, paint, say_raw, warn
@@ -48,7 +49,8 @@ def run(args: Namespace) -> int:
     section = {} if args.defaults else _rules(args)
     cwd = str(Path(args.cwd).resolve()) if args.cwd else ""
     if args.jsonl:
-        section.pop("workspace", None)  # each command says where it is
+        for key in ("workspace", "links"):
+            section.pop(key, None)  # each command says where it is
         for line in _lines():
             emit_line(_answered(line, cwd, section))
         return 0
@@ -63,7 +65,9 @@ def _rules(args: Namespace) -> dict[str, Any]:
     """The settings of the workspace around the current folder. With broken ones, the guard's own have to do."""
     try:
         root, _, settings = open_settings(args)
-        return guard_section(settings.config) | ({"workspace": str(root)} if root and not args.cwd else {})
+        writable = {"writable": writable_places(os.environ, settings.config, root)}
+        where = {"workspace": os.path.realpath(root), "links": True} if root and not args.cwd else {}
+        return guard_section(settings.config) | writable | where
     except RalphError as error:
         warn(f"the rules of this workspace are not used: {error}")
         return {}

@@ -44,9 +44,16 @@ def assign(text: str, file: str, wanted: Target, value: str, env: Map[str, str])
     """The text of a config file with one option set. The value is validated first."""
     node = _valid(wanted, value, env)
     there = _spelling_in(parse(text, file), wanted)
+    if _is_switch(there.spelled):  # true and false cannot say everything that the key itself can
+        text = remove_key(text, file, there.path) if _is_set(parse(text, file), there.spelled) else text
+        return set_key(text, file, tuple(wanted.key.split(".")), node)
     if there.spelled != wanted.spelled:
         node = _respelled(node, wanted, there)
     return set_key(text, file, there.path, node)
+
+
+def _is_switch(spelled: str) -> bool:
+    return spelled in ALIASES and ALIASES[spelled].switch is not None
 
 
 def unassign(text: str, file: str, wanted: Target) -> str:
@@ -66,6 +73,8 @@ def _valid(wanted: Target, value: str, env: Map[str, str]) -> Node:
         raise ConfigError.of(reader.problems)
     if read is NOTHING:
         raise UsageError(f"null is no value for {wanted.spelled}", hint=f"`ralph config unset {wanted.spelled}`")
+    if _is_switch(wanted.spelled):
+        return Scalar(text=str(read))
     if isinstance(read, bool):  # `yes` and `on` are fine here, but a JSON file needs the real word
         return Scalar(text=str(read).lower())
     return node

@@ -34,6 +34,9 @@ def add_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup, keys:
         elif declared.flags:
             metavar = declared.metavar or None
             parser.add_argument(*declared.flags, type=_type(declared), metavar=metavar, help=help_text, **common)
+            for flag, value in declared.constants:
+                same = f"the same as {declared.flags[-1]} {value}"
+                parser.add_argument(flag, action="store_const", const=value, help=same, **common)
 
 
 def flags_of(args: argparse.Namespace) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import inspect as shapes
 
 from ralph.config.durations import PATTERN
-from ralph.config.keys import ALIASES, default_of, options
+from ralph.config.keys import ALIASES, default_of, meaning, options
 from ralph.config.schema import Check, Config
 
 _DURATION = {"type": "string", "pattern": PATTERN, "minLength": 1}
@@ -21,9 +21,8 @@ def json_schema() -> dict[str, Any]:
         target = root
         if section:
             target = root["properties"].setdefault(section, {"type": "object", "properties": {}} | _CLOSED)
-        said = _shape(options()[alias.key].type)
-        unit = ", in minutes" if alias.minutes else ""
-        said["description"] = f"Another spelling of {alias.key}{unit}."
+        said = _bare(shapes.BoolType(), "") if alias.switch else _shape(options()[alias.key].type)
+        said["description"] = f"Another spelling of {alias.key}{meaning(alias)}."
         target["properties"][name] = said
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

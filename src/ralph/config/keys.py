@@ -26,10 +26,16 @@ class Option(Struct, frozen=True):
     metavar: str = ""
     flag_unit: float = 1.0
     secret: bool = False
+    constants: tuple[tuple[str, str], ...] = ()
+    """Flags without a value, each with the value it stands for."""
 
     @property
     def variable(self) -> str:
-        return "RALPH_" + self.key.upper().replace(".", "_")
+        return variable_of(self.key)
+
+
+def variable_of(key: str) -> str:
+    return "RALPH_" + key.upper().replace(".", "_")
 
 
 class Alias(Struct, frozen=True):
@@ -37,13 +43,23 @@ class Alias(Struct, frozen=True):
 
     key: str
     minutes: bool = False
+    switch: tuple[str, str] | None = None
+    """It is a boolean: what `true` and `false` stand for."""
+
+
+def meaning(alias: Alias) -> str:
+    """How its values differ from those of the key itself."""
+    if alias.switch:
+        return f": true is {alias.switch[0]}, false is {alias.switch[1]}"
+    return ", in minutes" if alias.minutes else ""
 
 
 ALIASES = {
     "defaults.max_iterations": Alias("max_iterations"),
     "defaults.timeout_minutes": Alias("timeout", minutes=True),
     "defaults.rate_limit_per_hour": Alias("rate_limit_per_hour"),
-    "claude.dangerously_skip_permissions": Alias("agent.dangerously_skip_permissions"),
+    "agent.dangerously_skip_permissions": Alias("permissions", switch=("skip", "guard")),
+    "claude.dangerously_skip_permissions": Alias("permissions", switch=("skip", "guard")),
     "claude.allowed_tools": Alias("agent.allowed_tools"),
     "reviewers": Alias("review.reviewers"),
     "on_cap": Alias("review.on_cap"),

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec import inspect as shapes
 
 from ralph.config.document import Mapping, Node, Scalar, Sequence, parse_value
-from ralph.config.keys import ALIASES, RESERVED_VARIABLES, nearest_hint, options
+from ralph.config.keys import ALIASES, RESERVED_VARIABLES, canonical, nearest_hint, options, variable_of
 from ralph.config.values import NOTHING, Reader, Wrong
 from ralph.core.errors import ConfigError
 from ralph.core.problems import Place, Problem, Severity
@@ -69,15 +69,16 @@ def _read_option(reader: Reader, name: Scalar, node: Node, spelled: str, values:
 
 def read_variables(env: Map[str, str], extra: Map[str, str]) -> tuple[Values, list[Problem]]:
     """`RALPH_*`, and `extra` variables (name → key), which yield to them. An empty variable is not set."""
-    named = {**extra, **{option.variable: key for key, option in options().items()}}
+    switches = {variable_of(spelled): spelled for spelled, alias in ALIASES.items() if alias.switch}
+    named = {**extra, **switches, **{option.variable: key for key, option in options().items()}}
     values: Values = {}
     problems: list[Problem] = []
-    for variable, key in named.items():
+    for variable, spelled in named.items():
         if text := env.get(variable):
-            value, found = _read_text(text, key, variable)
+            value, found = _read_text(text, spelled, variable)
             problems += found
             if value is not NOTHING:
-                values[key] = Found(value, value, variable)
+                values[canonical(spelled)] = Found(value, value, variable)
     for name in sorted(set(env) - set(named) - RESERVED_VARIABLES):
         if name.startswith("RALPH_"):
             hint = nearest_hint(name, named)

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import inspect as shapes
 
 from ralph.config.display import kind, show
-from ralph.config.keys import ALIASES, BUILD_VARIABLES, RESERVED_VARIABLES, Option, default_of, options
+from ralph.config.keys import ALIASES, BUILD_VARIABLES, RESERVED_VARIABLES, Option, default_of, meaning, options
 from ralph.config.profiles import NAMED_CONFIG, PROFILES
 from ralph.config.schema import Check, Step, StepBreaker
 
@@ -61,11 +61,11 @@ def _keys() -> str:
 
 
 def _flags(option: Option) -> str:
-    return ", ".join(f"`{flag}`" for flag in (*option.flags, *option.off))
+    return ", ".join(f"`{flag}`" for flag in (*option.flags, *option.off, *dict(option.constants)))
 
 
 def _aliases() -> str:
-    rows = [(f"`{s}`", f"`{a.key}`" + (", in minutes" if a.minutes else "")) for s, a in ALIASES.items()]
+    rows = [(f"`{s}`", f"`{a.key}`{meaning(a)}") for s, a in ALIASES.items()]
     return "## Other spellings\n\n" + _table(("key", "same as"), rows)
 
 

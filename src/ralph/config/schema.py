@@ -36,13 +36,16 @@ def key(
     le: int | None = None,
     flag_unit: float = 1.0,
     secret: bool = False,
+    constants: tuple[tuple[str, str], ...] = (),
 ) -> Meta:
     """What there is to say about one option.
 
     `flags` set it (for a boolean: to true), `off` are flags that set a boolean to false, `flag_unit` is what a
     bare number means in a flag of a duration, in seconds. A `secret` is an address that is only shown masked.
+    `constants` are flags without a value that stand for one: `("--dangerously-skip-permissions", "skip")`.
     """
-    extra = {"flags": flags, "off": off, "metavar": metavar, "flag_unit": flag_unit, "secret": secret}
+    extra: dict[str, Any] = {"flags": flags, "off": off, "metavar": metavar, "flag_unit": flag_unit}
+    extra |= {"secret": secret, "constants": constants}
     return Meta(description=doc, ge=ge, le=le, extra=extra)
 
 
@@ -57,7 +60,7 @@ class Agent(Section, frozen=True):
     ] = ()
     model: Annotated[str, key("The model the agent is asked for.", "-m", "--model", metavar="MODEL")] = ""
     allowed_tools: Annotated[
-        Words, key("Tools the agent may use without being asked.", "--allowed-tools", metavar="TOOLS")
+        Words, key("Tools that the client's own rules allow, e.g. Bash(git *).", "--allowed-tools", metavar="TOOLS")
     ] = ()
     disallowed_tools: Annotated[Words, key("Tools the agent may not use.", "--disallowed-tools", metavar="TOOLS")] = ()
     fallback_model: Annotated[
@@ -67,14 +70,6 @@ class Agent(Section, frozen=True):
         float, key("Most money for one session of the agent, in dollars; 0: no limit.", "--budget", metavar="USD", ge=0)
     ] = 0.0
     keep_sessions: Annotated[bool, key("Let the client keep transcripts of its sessions in its own folder.")] = False
-    dangerously_skip_permissions: Annotated[
-        bool,
-        key(
-            "Let the agent use every tool without being asked.",
-            "--dangerously-skip-permissions",
-            off=("--no-dangerously-skip-permissions",),
-        ),
-    ] = False
     env: Annotated[Words, key("Names of further environment variables the agent gets to see.")] = ()
     script: Annotated[str, key("The script that the scripted agent plays.", "--agent-script", metavar="FILE")] = ""
 
@@ -314,6 +309,26 @@ class Config(Section, frozen=True):
     beads: Annotated[
         Literal["auto", "br", "bd", "off"], key("The beads tool to use with spec.md.", "--beads", metavar="TOOL")
     ] = "auto"
+    permissions: Annotated[
+        Literal["guard", "skip", "client"],
+        key(
+            "Who permits a tool call: Ralph's guard, nobody (every call is permitted), or the client's own rules.",
+            "--permissions",
+            metavar="WHAT",
+            constants=(
+                ("--dangerously-skip-permissions", "skip"),
+                ("--no-dangerously-skip-permissions", "guard"),
+            ),
+        ),
+    ] = "guard"
+    web: Annotated[
+        Literal["allow", "deny"],
+        key("Whether the agent may use the client's web tools (WebFetch, WebSearch).", "--web", metavar="WHAT"),
+    ] = "allow"
+    allow_paths: Annotated[
+        Words,
+        key("Folders outside of the workspace that the agent may write to.", "--allow-paths", metavar="PATHS"),
+    ] = ()
     canary: Annotated[
         Literal["stop", "warn", "off"],
         key("What to do with a client that works without Ralph's hooks.", "--canary", metavar="WHAT"),

@@ -56,6 +56,9 @@ class Reader:
         alias = ALIASES.get(spelled)
         if alias is not None and alias.minutes:
             return self.attempt(node, None, spelled)
+        if alias is not None and alias.switch:
+            value = self.attempt(node, shapes.BoolType(), spelled)
+            return value if value is NOTHING else alias.switch[0 if value else 1]
         return self.attempt(node, options()[alias.key if alias else spelled].type, spelled)
 
     def attempt(self, node: Node, shape: shapes.Type | None, key: str) -> Any:

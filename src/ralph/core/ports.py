@@ -126,7 +126,8 @@ class Session(Struct, frozen=True, kw_only=True):
     budget_usd: float = 0
     keep: bool = False
     """The client may keep a transcript of the session."""
-    skip_permissions: bool = False
+    permissions: str = "client"
+    """Who permits its tool calls: `guard` (Ralph's hook), `skip` (nobody is asked), `client` (its own rules)."""
     tools: str = ""
     """The only tools there are, for clients that can leave the others out; empty: all of them."""
     schema: str = ""

@@ -87,7 +87,8 @@ class HookWatch:
         if self.is_silent:
             yield HookAnswered(iteration=iteration, hook="canary", error="no hook was called when the session began")
         for record in map(_decode, lines):
-            if told < _MOST and (record.get("answer") or record.get("error") or record.get("event") == "rollback"):
+            is_news = record.get("answer") not in (None, "", "allow")
+            if told < _MOST and (is_news or record.get("error") or record.get("event") == "rollback"):
                 told += 1
                 yield _answered(record, iteration)
 

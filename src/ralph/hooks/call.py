@@ -33,6 +33,10 @@ class Call:
         value = given.get(name) if isinstance(given, dict) else None
         return value if isinstance(value, str) else ""
 
+    def paths(self) -> list[str]:
+        """Every path the call names. A tool uses one of them; the caller must not choose which one is judged."""
+        return [path for name in ("file_path", "notebook_path", "path") if (path := self.input(name))]
+
 
 class Answer:
     """What a hook decided. `kind`: allow, deny, block, context, or nothing."""
@@ -47,6 +51,7 @@ class Answer:
 
 
 NOTHING = Answer()
+ALLOWED = Answer("allow", "permitted by Ralph")
 
 
 def deny(reason: str, category: str) -> Answer:
@@ -66,8 +71,8 @@ def written(call: Call, answer: Answer) -> str:
     """The answer as the caller expects it. Nothing to say is nothing written."""
     if call.is_old_form:
         return _old_form(call, answer)
-    if answer.kind == "deny":
-        decision = {"permissionDecision": "deny", "permissionDecisionReason": answer.reason}
+    if answer.kind in ("allow", "deny"):
+        decision = {"permissionDecision": answer.kind, "permissionDecisionReason": answer.reason}
         return dumps({"hookSpecificOutput": {"hookEventName": call.event, **decision}})
     if answer.kind == "block":
         return dumps({"decision": "block", "reason": answer.reason})

@@ -15,13 +15,20 @@ def why_protected(call: Call, path: str) -> str:
     if not _is_below(target, root):
         if any(_is_below(target, os.path.realpath(folder)) for folder in policy.texts("writable")):
             return ""
-        return f"{path} is outside of the workspace {root}. Work on files in it, or use the temporary folder."
+        return (
+            f"{path} is outside of the workspace {root}. Work on files in it, or use the temporary folder; "
+            "a person can allow a folder with the setting allow_paths."
+        )
     inside = os.path.relpath(target, root).lower()  # where case does not count, `.GIT` is `.git`
     if ".git" in inside.split(os.sep):
         return f"{path} belongs to git. Use git commands, and leave its folder alone."
     if any(_matches(inside, pattern.lower()) for pattern in policy.texts("protected")):
         return f"{path} is Ralph's, or part of the checks, and stays as it is. Say in your notes what should change."
     return ""
+
+
+def is_inside(call: Call, path: str) -> bool:
+    return call.policy is not None and _is_below(real(path, call.cwd), os.path.realpath(call.policy.workspace))
 
 
 def _matches(path: str, pattern: str) -> bool:

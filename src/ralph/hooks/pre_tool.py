@@ -1,28 +1,71 @@
-"""Before a tool is used: read before edit, protected places, the command guard. A denial says what to do instead."""
+"""Before a tool is used: read before edit, protected places, private keys, the web, the command guard.
+
+A denial says what to do instead. With `permissions: guard` everything else that Ralph knows is permitted here, so that
+a client that nobody watches never has to ask. A tool that Ralph does not know is left to the client's own rules.
+"""
 
 import os
 
 from ralph.hooks import reads
-from ralph.hooks.call import NOTHING, Answer, Call, deny
-from ralph.hooks.places import why_protected
+from ralph.hooks.call import ALLOWED, NOTHING, Answer, Call, deny
+from ralph.hooks.places import is_inside, why_protected
 from ralph.hooks.records import keep
 
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
+_READS = ("Read", "Grep", "Glob", "LS", "NotebookRead")
+_WEB = ("WebFetch", "WebSearch")
+_COMMANDS = ("Bash", "Monitor")
+_HARMLESS = (
+    *("Agent", "Task", "Workflow", "SendMessage", "ListAgents", "Skill", "SlashCommand", "ToolSearch"),
+    *("TodoWrite", "TodoRead", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TaskOutput", "TaskStop"),
+    *("BashOutput", "KillShell", "KillBash", "StructuredOutput", "ReportFindings"),
+)
+"""Sub-agents, whose calls come here too, and what changes nothing but the session."""
 
 
 def answer(call: Call) -> Answer:
+    found = _judge(call)
+    if found is ALLOWED and not (call.policy and call.policy.text("permissions") == "guard"):
+        return NOTHING
+    return found
+
+
+def _judge(call: Call) -> Answer:
     tool = call.tool
-    if tool == "Bash":
+    if tool in _COMMANDS:
         return _command(call)
-    path = call.input("file_path") or call.input("notebook_path")
-    if not path:
-        return NOTHING
-    if tool == "Read":
-        reads.remember(call, path)
-        return NOTHING
     if tool in _EDITS:
-        return _edit(call, tool, path)
-    return NOTHING
+        return _edits(call, tool)
+    if tool in _READS:
+        return _read(call, tool)
+    if tool in _WEB and call.policy and call.policy.text("web") == "deny":
+        return deny("The web tools are off here (web: deny). Work with what is on this machine.", "web")
+    return ALLOWED if tool in _WEB or tool in _HARMLESS else NOTHING
+
+
+def _read(call: Call, tool: str) -> Answer:
+    for path in call.paths():
+        if tool == "Read":
+            reads.remember(call, path)
+        if call.policy and not is_inside(call, path) and _is_private_key(reads.real(path, call.cwd)):
+            return deny(f"{path} holds a private key or a password. Leave it alone.", "exfiltration")
+    return ALLOWED
+
+
+def _is_private_key(path: str) -> bool:
+    from ralph.hooks.guard.secrets import is_private_key
+
+    return is_private_key(path) or is_private_key(path + "/id_")  # the folder of the keys, to be searched
+
+
+def _edits(call: Call, tool: str) -> Answer:
+    paths = call.paths()
+    if not paths and not call.is_old_form:
+        return deny(f"This {tool} names no file. Give its path.", "unreadable")
+    for path in paths:
+        if denied := _edit(call, tool, path):
+            return denied
+    return ALLOWED
 
 
 def _edit(call: Call, tool: str, path: str) -> Answer:
@@ -47,21 +90,23 @@ def _places(call: Call) -> dict[str, object]:
     """What the guard has to know besides its rules."""
     if call.policy is None or not call.policy.workspace:
         return {}
-    return {"workspace": call.policy.workspace, "writable": call.policy.texts("writable")}
+    workspace = os.path.realpath(call.policy.workspace)
+    return {"workspace": workspace, "writable": call.policy.texts("writable"), "links": True}
 
 
 def _command(call: Call) -> Answer:
     command = call.input("command")
     if not command.strip():
-        return NOTHING
+        return NOTHING if call.is_old_form else deny(f"This {call.tool} names no command.", "unreadable")
     section = call.policy.section("guard") if call.policy else {}
     if section.get("enabled") is False:
-        return NOTHING
+        return ALLOWED
     try:
         from ralph.hooks.guard.shielded import judge_shielded
 
-        decision = judge_shielded(command, call.cwd, section | _places(call))
+        cwd = os.path.realpath(call.cwd) if call.cwd else ""
+        decision = judge_shielded(command, cwd, section | _places(call))
     except Exception as error:  # noqa: BLE001 - nobody has looked at the command, so it does not run
         keep(call, NOTHING, f"{type(error).__name__}: {error}")
         return deny("The command guard could not look at this command. Say it in a simpler way.", "guard-failed")
-    return deny(decision.reason, decision.category) if decision.denied else NOTHING
+    return deny(decision.reason, decision.category) if decision.denied else ALLOWED
