@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.cli import Completed, ralph_here
+from support.loops import CONFIG, PLANS, LoopProject, Scenario, run_ralph
 from support.proven import CODE, Proven, write
 
 AWAY = {"RALPH_TRUST": "1"}
@@ -95,3 +96,42 @@ def test_a_branch_without_a_commit_and_a_folder_without_git_have_nothing_to_say(
     assert "no run has accepted it" in made.ask("proof", "US-001").out
     made.git("init", "-q", "-b", "main")
     assert "no run has accepted it" in made.ask("proof", "US-001").out
+
+
+COMMITS = "git add -A . && git commit -qm 'by the agent'"
+
+
+@pytest.mark.parametrize("layout", sorted(PLANS))
+@pytest.mark.parametrize("claim", ["claim", "mark"])
+def test_commits_of_the_agents_own_are_known_in_a_fresh_clone(tmp_path: Path, layout: str, claim: str) -> None:
+    """Whether the loop's commit has the plan's mark in it, or nothing is left for it to commit."""
+    story = "1.1" if layout == "spec.md" else "US-001"
+    by = "command" if layout == "tasks.json" else "hand"  # there a mark needs a note
+    act = f"{{mark: {{by: {by}, note: done}}}}" if claim == "mark" else "claim"
+    write_first, write_second = (f"{{write: {{path: src/{name}.txt, text: {name}}}}}" for name in ("one", "two"))
+    script = f"stories:\n  '{story}':\n    - implement: [{write_first}, {{run: {COMMITS!r}}}, {write_second}, "
+    script += f"{act}, {{run: {COMMITS!r}}}]\n"
+    made = LoopProject.make(tmp_path / "made", Scenario(layout, {story: "Say one"}, script, []))
+    assert run_ralph(made).code == 0
+    theirs = made.git("log", "--reverse", "--format=%H", "--grep=^by the agent$").splitlines()
+    assert len(theirs) == 2
+    assert True  # REPORT
+    clone = tmp_path / "clone"
+    made.git("clone", "-q", str(made.root), str(clone))
+    away = {**AWAY, "RALPH_STATE_HOME": str(tmp_path / "elsewhere")}
+    for told in (run_ralph(made, "proof", story, "--json"), ralph_here("proof", story, "--json", cwd=clone, env=away)):
+        proof = told.json
+        assert (told.code, proof["agent_commits"]) == (0, theirs)
+        assert made.git("rev-parse", f"{proof['commit']}^") == theirs[-1]
+    assert f"{theirs[0]} by the agent itself" in ralph_here("proof", story, cwd=clone, env=away).out
+
+
+def test_where_a_pipeline_does_not_commit_the_journal_knows_the_agents_commits(tmp_path: Path) -> None:
+    steps = "steps:\n  - {type: agent, name: agent}\n"
+    acts = f"{{write: {{path: src/one.txt, text: one}}}}, {{run: {COMMITS!r}}}, claim"
+    script = f"stories:\n  US-001:\n    - implement: [{acts}]\n"
+    made = LoopProject.make(tmp_path / "made", Scenario("steps", {"US-001": "Say"}, script, [], config=CONFIG + steps))
+    assert run_ralph(made).code == 0
+    [theirs] = made.git("log", "--format=%H", "--grep=^by the agent$").splitlines()
+    assert "Ralph-" not in made.git("log", "--format=%B")
+    assert run_ralph(made, "proof", "US-001", "--json").json["agent_commits"] == [theirs]

@@ -107,11 +107,16 @@ def test_commits_of_the_agent_are_kept_and_the_rest_goes_on_top(project: Project
     assert project.status() == ""
 
 
-def test_an_agent_that_committed_everything_leaves_nothing_to_commit(project: Project) -> None:
+def test_after_an_agent_that_committed_everything_an_empty_commit_carries_the_message(project: Project) -> None:
     checkpoint = take(project.repo, project.index)
     project.write("a.txt", "two\n")
     project.git("commit", "-qam", "by the agent")
-    assert _commit(project, checkpoint) is None
+    theirs = project.git("rev-parse", "HEAD")
+    made = _commit(project, checkpoint)
+    assert made is not None
+    assert made.paths == ()
+    assert project.git("rev-parse", "HEAD^") == theirs
+    assert project.git("rev-parse", "HEAD^{tree}") == project.git("rev-parse", f"{theirs}^{{tree}}")
     assert project.status() == ""
 
 

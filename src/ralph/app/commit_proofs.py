@@ -38,6 +38,7 @@ def from_commits(repo: Repo, plan: str, known_runs: Sequence[str] = ()) -> dict[
             checks=names.read_checks(trailers),
             unlisted=names.unlisted(trailers),
             is_from_commit=True,
+            agent_commits=tuple(trailers.get(names.AGENT_COMMIT, ())),
         )
         found.setdefault(story, proof)
     return found

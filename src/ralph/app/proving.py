@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.errors import BadData
-from ralph.core.events import CheckEnded, IterationEnded, Proved, Record, RunStarted
+from ralph.core.events import CheckEnded, Committed, IterationEnded, Proved, Record, RunStarted
 from ralph.core.evidence import CheckResult
 from ralph.journal.reading import read
 from ralph.journal.runs import journal_path, list_runs
@@ -27,6 +27,8 @@ class Proof(Struct, frozen=True, kw_only=True):
     checks: tuple[CheckResult, ...] = ()
     unlisted: int = 0
     """Checks that ran besides; a commit lists only some."""
+    agent_commits: tuple[str, ...] = ()
+    """Commits that the agent made itself, the oldest first. The checks ran after the last of them."""
     is_from_commit: bool = False
     """As the commit says: there is no journal of its run here."""
 
@@ -83,10 +85,13 @@ def gather(workspace_state: Path, plan: Path, by_hand: Pass | None = None) -> Pr
 def from_records(run: str, records: Iterable[Record]) -> Iterator[Proof | Pass]:
     """A check belongs to the next iteration that ends, or to the pass at the end of the run."""
     checks: list[CheckEnded] = []
+    commits: dict[int, list[str]] = {}
     for record in records:
         match record.event:
             case CheckEnded() as check:
                 checks.append(check)
+            case Committed(by_agent=True) as committed:
+                commits.setdefault(committed.iteration, []).append(committed.commit)
             case IterationEnded(completes=True) as ended:
                 own = [check for check in checks if check.iteration == ended.iteration]
                 yield Proof(
@@ -97,6 +102,7 @@ def from_records(run: str, records: Iterable[Record]) -> Iterator[Proof | Pass]:
                     tree=own[-1].tree if own else "",
                     check_set=own[-1].check_set if own else "",
                     commit=ended.commit,
+                    agent_commits=tuple(dict.fromkeys(commits.get(ended.iteration, ()))),
                     checks=tuple(check.result for check in own),
                 )
                 checks = []

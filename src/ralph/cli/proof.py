@@ -56,10 +56,12 @@ def run(args: Namespace) -> int:
         return ExitCode.UNFINISHED
     say(f"{story.id} {one_line(story.title, 70)}", "bold")
     say(f"accepted   {moment(proof.at)}, run {proof.run}, iteration {proof.iteration}")
-    say(f"commit     {proof.commit or 'none: nothing was left to commit'}")
+    say(f"commit     {proof.commit or 'none: no files were left to commit'}")
+    for commit in proof.agent_commits:
+        say(f"           {one_line(commit, 64)} by the agent itself")
     if proof.is_from_commit:
-        say("           all of this is from the commit: no journal of that run is here, and whoever can commit", "dim")
-        say("           can write the same; `ralph verify --final` runs the checks", "dim")
+        say("           all of this is from the commit: the journal of that run is not here, and anyone who can", "dim")
+        say("           commit can write the same; `ralph verify --final` runs the checks", "dim")
     say(f"tree       {proof.tree}")
     say(f"check set  {proof.check_set}")
     for check in proof.checks:

@@ -6,6 +6,7 @@ Ralph-Tree: 4b825dc642cb
 Ralph-Check-Set: 9f86d081884c7d65
 Ralph-Check: passed exit=0 time=1.24s output=e3b0c44298fc pytest -q
 Ralph-Checks: 14 run, 14 passed, 4 not listed
+Ralph-Agent-Commit: 1b2c… (full ids, oldest first): commits of the agent's own that this proof covers
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from ralph.core.verdict import Verdict
 DONE = "done"
 PLAN, VERDICT, TREE, CHECK_SET = "Ralph-Plan", "Ralph-Verdict", "Ralph-Tree", "Ralph-Check-Set"
 CHECK, CHECKS = "Ralph-Check", "Ralph-Checks"
+AGENT_COMMIT = "Ralph-Agent-Commit"
 _MOST_CHECKS = 10
+_MOST_COMMITS = 50
 _SHORT = 12
 _LONGEST_NAME = 100
 _WORDS = {(True, True): "passed", (True, False): "failed", (False, True): "passed,allowed", (False, False): "allowed"}
@@ -32,11 +35,16 @@ _LINE = re.compile(
 Trailers = dict[str, tuple[str, ...]]
 
 
-def written(evidence: Evidence, verdict: Verdict, tree: str, plan: str) -> Trailers:
-    """For the commit of work that is kept. The values have one line each, whatever a check is called."""
+def written(evidence: Evidence, verdict: Verdict, tree: str, plan: str, commits: Sequence[str] = ()) -> Trailers:
+    """For the commit of work that is kept. The values have one line each, whatever a check is called.
+
+    `commits`: those that the agent made itself.
+    """
     found: Trailers = {VERDICT: (DONE if verdict.completes else verdict.kind.value,)}
     if plan:
         found = {PLAN: (one_line(plan),)} | found
+    if commits:
+        found |= {AGENT_COMMIT: tuple(commits[-_MOST_COMMITS:])}
     checks = evidence.checks
     if not checks:
         return found

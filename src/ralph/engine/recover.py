@@ -28,11 +28,12 @@ from ralph.core.events import (
 from ralph.core.evidence import Ended, Evidence, How
 from ralph.core.moves import Reason, Work
 from ralph.core.ports import Reading
+from ralph.core.proof_trailers import AGENT_COMMIT
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER, BEFORE
-from ralph.engine.settle import finish, keep, mark_setup, settle_refused, trailers_for, undo
+from ralph.engine.settle import finish, journal_agent_commits, keep, mark_setup, settle_refused, trailers_for, undo
 from ralph.host.kept import CopyLost
 from ralph.host.repo import RepositoryReplaced
 from ralph.host.tree import ProcessId, end_left_behind
@@ -75,7 +76,7 @@ def _further(found: Open, event: AnyEvent) -> Open:
             return change(found, judged=event, settling=None, committed=None)
         case Settling():
             return change(found, settling=event, committed=None)
-        case Committed():
+        case Committed(by_agent=False):
             return change(found, committed=event)
         case _:
             return found
@@ -182,6 +183,7 @@ def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, name: 
 def _finish_kept(ground: Ground, attempt: Attempt, found: Open, target: Reading, commit: str, name: str) -> str:
     assert found.settling is not None
     assert found.judged is not None
+    journal_agent_commits(ground, attempt.number, found.settling.proof.get(AGENT_COMMIT, ()))
     mark_setup(ground, attempt)
     evidence, verdict = found.judged.evidence, found.judged.verdict
     finish(ground, attempt, evidence, verdict, Inspection(found.settling.tree), target, commit=commit)

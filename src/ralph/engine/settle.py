@@ -7,7 +7,7 @@ message. `recover` calls the same functions.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -36,12 +36,13 @@ def settle(
         undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
         return finish(ground, attempt, evidence, verdict, inspection, target, rescue=undone.ref)
     message = message_for(attempt, verdict)
-    proof = proof_trailers.written(evidence, verdict, inspection.tree, _plan_name(ground))
+    proof = proof_trailers.written(evidence, verdict, inspection.tree, _plan_name(ground), inspection.commits)
     _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit, proof=proof)
     ground.book.write(target)
     made = keep(ground, attempt, inspection, message, proof) if commit else None
     if made is not None and made.refused is not None:
         return settle_refused(ground, attempt, evidence, made.refused, inspection)
+    journal_agent_commits(ground, attempt.number, inspection.commits)
     mark_setup(ground, attempt)
     last = inspection.commits[-1] if inspection.commits else ""
     return finish(ground, attempt, evidence, verdict, inspection, target, commit=made.commit if made else last)
@@ -181,7 +182,8 @@ def keep(
     message: str,
     proof: Mapping[str, tuple[str, ...]],
 ) -> Commit | None:
-    """Commit the story's change. None: there was nothing left to commit."""
+    """Commit the story's change. None: nothing changed. After commits of the agent's own there is always a commit, an
+    empty one if need be: it carries their proof to clones."""
     trailers = {**trailers_for(ground.run, attempt.number, attempt.work.story), **proof}
     extra = [path for path in ground.bookkeeping if path.exists()]
     made = ground.tree.commit(attempt.checkpoint, inspection.tree, extra, message, trailers)
@@ -190,6 +192,12 @@ def keep(
     for notice in made.notices if made is not None else ():
         ground.journal.write(Noted(notice))
     return made
+
+
+def journal_agent_commits(ground: Ground, number: int, commits: Iterable[str]) -> None:
+    """Commits of the agent's own that are kept."""
+    for commit in commits:
+        ground.journal.write(Committed(iteration=number, commit=commit, message="(by the agent)", by_agent=True))
 
 
 def undo(ground: Ground, checkpoint: dict[str, Any], number: int, verdict: Verdict, target: Reading) -> RolledBack:

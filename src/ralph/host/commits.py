@@ -91,7 +91,8 @@ def commit_story(
 ) -> Committed | None:
     """Commit what differs between the checkpoint and `tree`, the snapshot that was judged. None: no difference.
 
-    Commits the agent made itself stay, and what is left goes on top of them. The user's index gets the committed
+    Commits the agent made itself stay, and what is left goes on top of them; nothing left is an empty commit, for the
+    message is their proof. The user's index gets the committed
     paths and keeps everything else as it was at the checkpoint. After a crash the same call can be made again.
     """
     tampering = undo_tampering(repo, checkpoint, index_file)
@@ -102,8 +103,10 @@ def commit_story(
     _stage(repo, index, start.todo)
     new_tree, staged = _written(repo, index, start.todo)
     if new_tree == start.tree:
-        _remember_tree(index, new_tree)
-        return _made_before(repo, checkpoint, start, message)
+        made = _made_before(repo, checkpoint, start, message)
+        if made or not start.has_moved:
+            _remember_tree(index, new_tree)
+            return made
     rewritten: tuple[Changed, ...] = ()
     if run_hooks and (hook_of(repo, "pre-commit") or hook_of(repo, "commit-msg")):
         hooks = _Hooks(repo, index, index_file, hook_timeout, hook_env or {}, stop)

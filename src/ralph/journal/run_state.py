@@ -121,7 +121,8 @@ class RunState:
             case CheckEnded():
                 self.checks.append(event)
             case Committed(commit=commit):
-                self.commits.append(commit)
+                if commit not in self.commits:  # one that was told before a kill is told again
+                    self.commits.append(commit)
             case IterationEnded():
                 self._finished(event)
             case WaitStarted():
