@@ -115,8 +115,8 @@ def project(folder: Path, stories: dict[str, list[str]]) -> Path:
         "circuit_breaker": {"no_progress_threshold": 0, "same_error_threshold": 0, "crash_loop_threshold": 0},
         "checks": [{"name": "no halves", "command": "! ls src/*.half 2>/dev/null"}],
         "transport_retries": 1000,
-        "timeout": 4,
-        "idle_timeout": 2,
+        "timeout": "4s",
+        "idle_timeout": "2s",
         "archive": {"on_complete": False},
         "branch": {"auto_create": False},
     }

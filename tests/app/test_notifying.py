@@ -204,7 +204,7 @@ def test_a_run_tells_its_end_and_gives_no_secret_away(project: LoopProject) -> N
 def test_a_webhook_that_hangs_does_not_change_a_run(tmp_path: Path) -> None:
     project = LoopProject.make(tmp_path / "loop", short("tasks.json"))
     with webhook(hangs=True) as hook:
-        config = f"notify: {{on: done, webhook: '{hook.url}', timeout: 1}}\n"
+        config = f"notify: {{on: done, webhook: '{hook.url}', timeout: 1s}}\n"
         (project.home / ".ralph").mkdir()
         (project.home / ".ralph/config.yaml").write_text(config)
         begun = time.monotonic()

@@ -41,7 +41,7 @@ def test_a_value_is_written_as_it_was_typed(key: str, value: str, written: str) 
         ("defaults:\n  max_iterations: 3\n", "max_iterations", "5", "defaults:\n  max_iterations: 5\n"),
         ("max_iterations: 3\n", "defaults.max_iterations", "5", "max_iterations: 5\n"),
         ("defaults: {timeout_minutes: 3}\n", "timeout", "2m", "defaults: {timeout_minutes: 2}\n"),
-        ("defaults: {timeout_minutes: 3}\n", "timeout", "90", 'defaults: {timeout_minutes: "90s"}\n'),
+        ("defaults: {timeout_minutes: 3}\n", "timeout", "90s", 'defaults: {timeout_minutes: "1m30s"}\n'),
         ("timeout: 20m\n", "defaults.timeout_minutes", "5", "timeout: 5m\n"),
         ("claude:\n  allowed_tools: a\n", "agent.allowed_tools", "b", "claude:\n  allowed_tools: b\n"),
     ],

@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.config.durations import format_duration, parse_duration
+from ralph.config.durations import format_duration, parse_duration, unit_hint
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("90", 90),
         ("0", 0),
         ("20m", 1200),
         ("1h30m", 5400),
@@ -27,7 +26,7 @@ def test_durations_read_as_people_write_them(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "m", "1:30", "20 m", "-5", "20x", "30m1h", "1e3", "9999999h", "0x10", "0777", "٣m"]
+    "text", ["", "m", "1:30", "20 m", "-5", "20x", "30m1h", "1e3", "9999999h", "0x10", "0777", "٣m", "90", "1.5"]
 )
 def test_what_is_no_duration_is_refused(text: str) -> None:
     assert parse_duration(text) is None
@@ -38,6 +37,11 @@ def test_a_bare_number_takes_the_unit_it_is_given() -> None:
     assert parse_duration("15s", bare=60) == 15
 
 
-@given(st.integers(0, 30_000_000))
-def test_a_formatted_duration_reads_back_the_same(seconds: int) -> None:
+def test_a_bare_number_is_told_both_ways_to_write_it() -> None:
+    assert unit_hint("90") == "write 90s for seconds, 90m for minutes"
+    assert unit_hint("soon") == ""
+
+
+@given(st.integers(0, 30_000_000) | st.integers(1, 99_999).map(lambda n: n / 100))
+def test_a_formatted_duration_reads_back_the_same(seconds: float) -> None:
     assert parse_duration(format_duration(seconds)) == seconds

@@ -29,7 +29,7 @@ def test_only_what_is_given_is_a_flag() -> None:
     assert flags_of(parse("-n", "5", "--model", "opus")) == {"max_iterations": 5, "agent.model": "opus"}
 
 
-def test_a_bare_number_in_a_time_flag_is_minutes() -> None:
+def test_a_bare_number_in_the_timeout_flag_is_minutes() -> None:
     assert flags_of(parse("-t", "15")) == {"timeout": 900}
     assert flags_of(parse("--timeout=90s")) == {"timeout": 90}
 
@@ -53,7 +53,9 @@ def test_a_flag_can_stand_for_a_value() -> None:
     [
         (["-n", "many"], "expected a whole number of at least 1, found the text 'many'"),
         (["-n", "0"], "of at least 1"),
-        (["-t", "soon"], r"90 \(minutes\)"),
+        (["--max-time", "90"], "write 90s for seconds, 90m for minutes"),
+        (["--idle-timeout", "5"], "write 5s for seconds, 5m for minutes"),
+        (["-t", "soon"], "90s, 90m or 1h30m"),
         (["--push", "always"], "one of after-story, never"),
         (["--prd", "../1"], "whole number"),
         (["--agent-command", "'"], "not a command line"),

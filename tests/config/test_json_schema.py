@@ -44,7 +44,7 @@ def test_every_key_and_spelling_is_in_it_with_a_description() -> None:
     [
         "max_iterations: 3",
         "max_iterations: '${N}'",
-        "timeout: 90\nidle_timeout: 1h30m",
+        "timeout: 90s\nidle_timeout: 1h30m\nmax_run_time: 0",
         "timeout: 1.5h",
         "defaults: {max_iterations: 3, timeout_minutes: 1.5, rate_limit_per_hour: 0}",
         "claude: {allowed_tools: 'Write,Read', dangerously_skip_permissions: false}",

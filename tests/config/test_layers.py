@@ -41,7 +41,7 @@ SAMPLES: dict[str, st.SearchStrategy[Any]] = {
     "push": st.sampled_from(["never", "after-story"]),
     "agent.model": st.text("xyz", min_size=1, max_size=5),
     "archive.on_complete": st.booleans(),
-    "timeout": st.integers(1, 10_000),
+    "timeout": st.integers(1, 10_000).map("{}s".format),
 }
 LAYERS = [Kind.USER, Kind.PROJECT, Kind.NAMED, Kind.ENVIRONMENT, Kind.FLAG]
 layer_values = st.fixed_dictionaries({}, optional=SAMPLES)
@@ -77,7 +77,8 @@ def test_the_highest_layer_that_sets_a_key_wins_and_is_named(values: dict[Kind, 
         for key in SAMPLES:
             setters = [kind for kind in reversed(LAYERS) if key in values[kind]]
             if setters:
-                assert loaded.value(key) == values[setters[0]][key]
+                written = values[setters[0]][key]
+                assert loaded.value(key) == (float(written[:-1]) if key == "timeout" else written)
                 assert loaded.origin(key).kind is setters[0]
                 assert loaded.origin(key).file == str(files.get(setters[0], ""))
             else:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph.config.display import show
-from ralph.config.keys import option
+from ralph.config.display import is_duration, show
+from ralph.config.keys import option, options
 from ralph.config.layers import load
 from ralph.config.schema import Config, Step, StepBreaker
 from ralph.core.errors import ConfigError
@@ -27,6 +27,13 @@ def problems(tmp_path: Path, text: str, env: dict[str, str] | None = None) -> li
     for problem in caught.value.problems:
         assert problem.where.file == str(tmp_path / ".ralph" / "config.yaml")
     return list(caught.value.problems)
+
+
+@pytest.mark.parametrize("key", [o.key for o in options().values() if is_duration(o)])
+def test_a_duration_without_a_unit_is_an_error_that_shows_both(key: str, tmp_path: Path) -> None:
+    section, _, name = key.rpartition(".")
+    problem = problems(tmp_path, f"{section}: {{{name}: 90}}" if section else f"{name}: 90")[0]
+    assert problem.hint == "write 90s for seconds, 90m for minutes"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +69,7 @@ def problems(tmp_path: Path, text: str, env: dict[str, str] | None = None) -> li
             "\n\ntimeout: 1:30",
             3,
             "timeout",
-            "expected a duration such as 90 (seconds), 20m or 1h30m, found the text",
+            "expected a duration such as 90s, 90m or 1h30m, found the text",
             "",
         ),
         ("timeout: -5", 1, "timeout", "expected a duration", ""),
@@ -160,7 +167,7 @@ def test_null_is_as_if_it_were_not_there(tmp_path: Path) -> None:
 
 def test_durations_and_lists_have_their_forms(tmp_path: Path) -> None:
     read = config(
-        tmp_path, "timeout: 1h30m\nidle_timeout: 90\nagent:\n  command: foo --x 'a b' {prompt}\n  env: A, B\n"
+        tmp_path, "timeout: 1h30m\nidle_timeout: 90s\nagent:\n  command: foo --x 'a b' {prompt}\n  env: A, B\n"
     )
     assert (read.timeout, read.idle_timeout) == (5400, 90)
     assert read.agent.command == ("foo", "--x", "a b", "{prompt}")

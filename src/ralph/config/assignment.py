@@ -9,7 +9,7 @@ from msgspec import inspect as shapes
 
 from ralph.config.display import shape_of
 from ralph.config.document import Mapping, Node, Scalar, parse
-from ralph.config.durations import format_duration
+from ralph.config.durations import BARE_NUMBERS, format_duration
 from ralph.config.editing import remove_key, set_key
 from ralph.config.keys import ALIASES, canonical, options
 from ralph.config.reading import node_of_text
@@ -101,11 +101,10 @@ def _is_set(root: Mapping, spelled: str) -> bool:
 
 def _respelled(node: Node, wanted: Target, there: Target) -> Node:
     """A value typed for one spelling, as another one has to say it."""
-    from_minutes = wanted.spelled in ALIASES and ALIASES[wanted.spelled].minutes
-    to_minutes = there.spelled in ALIASES and ALIASES[there.spelled].minutes
+    from_minutes, to_minutes = wanted.spelled in BARE_NUMBERS, there.spelled in BARE_NUMBERS
     if from_minutes == to_minutes:
         return node
     seconds = Reader("the value").option(node, wanted.spelled)
     if to_minutes and seconds % 60 == 0:
         return Scalar(text=str(int(seconds // 60)))
-    return Scalar(text=format_duration(seconds) if seconds % 60 == 0 else f"{seconds:g}s")
+    return Scalar(text=format_duration(seconds))

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import inspect as shapes
 
 from ralph.config.display import is_duration, kind, shape_of
-from ralph.config.durations import EXPECTED, parse_duration
+from ralph.config.durations import BARE_NUMBERS, EXPECTED, parse_duration, unit_hint
 from ralph.config.keys import Option, option, options
 from ralph.config.reading import read_text
 from ralph.core.errors import ConfigError
@@ -53,10 +53,10 @@ def is_switch(declared: Option) -> bool:
 def _type(declared: Option) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         if is_duration(declared):
-            seconds = parse_duration(text, declared.flag_unit)
+            seconds = parse_duration(text, BARE_NUMBERS.get(declared.flags[-1]))
             if seconds is None:
-                unit = "minutes" if declared.flag_unit == 60 else "seconds"
-                raise argparse.ArgumentTypeError(f"expected {EXPECTED.replace('seconds', unit)}, found {text!r}")
+                hint = f"; {unit_hint(text)}" if unit_hint(text) else ""
+                raise argparse.ArgumentTypeError(f"expected {EXPECTED}, found {text!r}{hint}")
             return seconds
         try:
             return read_text(text, declared.key, declared.flags[-1])

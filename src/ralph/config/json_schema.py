@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import inspect as shapes
 
-from ralph.config.durations import PATTERN
+from ralph.config.durations import BARE_NUMBERS, PATTERN
 from ralph.config.keys import ALIASES, default_of, meaning, options
 from ralph.config.schema import Check, Config
 
@@ -22,6 +22,8 @@ def json_schema() -> dict[str, Any]:
         if section:
             target = root["properties"].setdefault(section, {"type": "object", "properties": {}} | _CLOSED)
         said = _bare(shapes.BoolType(), "") if alias.switch else _shape(options()[alias.key].type)
+        if spelled in BARE_NUMBERS:
+            said["anyOf"].append({"type": "number", "minimum": 0})
         said["description"] = f"Another spelling of {alias.key}{meaning(alias)}."
         target["properties"][name] = said
     return {
@@ -71,9 +73,10 @@ def _bare(shape: shapes.Type, form: str) -> dict[str, Any]:
         case shapes.IntType():
             return _or_reference({"type": "integer"} | ({"minimum": shape.ge} if shape.ge is not None else {}))
         case shapes.FloatType():
-            durations = (_DURATION,) if form == "duration" else ()
+            if form == "duration":
+                return _or_reference({"const": 0}, _DURATION)
             most = {"maximum": shape.le} if shape.le is not None else {}
-            return _or_reference({"type": "number", "minimum": shape.ge or 0, **most}, *durations)
+            return _or_reference({"type": "number", "minimum": shape.ge or 0, **most})
         case shapes.LiteralType():
             return _or_reference({"enum": list(shape.values)})
         case shapes.StrType():

@@ -24,7 +24,6 @@ class Option(Struct, frozen=True):
     flags: tuple[str, ...] = ()
     off: tuple[str, ...] = ()
     metavar: str = ""
-    flag_unit: float = 1.0
     secret: bool = False
     constants: tuple[tuple[str, str], ...] = ()
     """Flags without a value, each with the value it stands for."""
@@ -39,10 +38,11 @@ def variable_of(key: str) -> str:
 
 
 class Alias(Struct, frozen=True):
-    """Another spelling of a key. `minutes`: the number it holds is minutes, not seconds."""
+    """Another spelling of a key."""
 
     key: str
     minutes: bool = False
+    """A number without a unit is minutes: see `durations.BARE_NUMBERS`."""
     switch: tuple[str, str] | None = None
     """It is a boolean: what `true` and `false` stand for."""
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec import inspect as shapes
 
 from ralph.config.document import Mapping, Node, Scalar, Sequence, parse_value
+from ralph.config.durations import BARE_NUMBERS
 from ralph.config.keys import ALIASES, RESERVED_VARIABLES, canonical, nearest_hint, options, variable_of
 from ralph.config.values import NOTHING, Reader, Wrong
 from ralph.core.errors import ConfigError
@@ -118,15 +119,16 @@ def _read_text(text: str, key: str, source: str) -> tuple[Any, list[Problem]]:
         node = node_of_text(text, key, source)
     except ConfigError as error:
         return NOTHING, list(error.problems)
-    return _read_node(node, key, source)
+    return _read_node(node, key, source, BARE_NUMBERS.get(source))
 
 
 def _read_typed(value: Any, key: str, source: str) -> tuple[Any, list[Problem]]:
-    return _read_node(_node_of(value), key, source)
+    """A number is in seconds already: the flag that had a unit has been parsed."""
+    return _read_node(_node_of(value), key, source, 1.0)
 
 
-def _read_node(node: Node, key: str, source: str) -> tuple[Any, list[Problem]]:
-    reader = Reader(source)
+def _read_node(node: Node, key: str, source: str, bare: float | None) -> tuple[Any, list[Problem]]:
+    reader = Reader(source, bare=bare)
     value = reader.option(node, key)
     return value, reader.problems
 

@@ -40,7 +40,8 @@ review:
 
 A wrong key or a wrong type is an error that names the file, the line and the nearest right key. In values,
 `${NAME}` is replaced by the environment variable, `${NAME:-text}` has a default, and `$${` stands for `${`.
-A duration is a number of seconds or a text such as `90s`, `20m`, `1h30m`; in a flag, a bare number is minutes.
+A duration has a unit: `90s`, `20m`, `1h30m`. A number without one is an error, except in `-t` and
+`defaults.timeout_minutes` (minutes) and in the variable `TIMEOUT_AGENT` of `ralph build` (seconds); `0` needs none.
 A setting that is null counts as not set.
 
 Commands that a workspace names in its files run only after `ralph trust`.
@@ -54,7 +55,7 @@ def reference() -> str:
 
 def _keys() -> str:
     rows = [
-        (f"`{o.key}`", _cell(kind(o)), f"`{show(o.default)}`" if show(o.default) else "", _flags(o), _cell(o.doc))
+        (f"`{o.key}`", _cell(kind(o)), f"`{show(o.default, o)}`" if show(o.default, o) else "", _flags(o), _cell(o.doc))
         for o in options().values()
     ]
     return "## Keys\n\n" + _table(("key", "holds", "default", "flags", "meaning"), rows)

@@ -34,18 +34,16 @@ def key(
     metavar: str = "",
     ge: int | None = None,
     le: int | None = None,
-    flag_unit: float = 1.0,
     secret: bool = False,
     constants: tuple[tuple[str, str], ...] = (),
 ) -> Meta:
     """What there is to say about one option.
 
-    `flags` set it (for a boolean: to true), `off` are flags that set a boolean to false, `flag_unit` is what a
-    bare number means in a flag of a duration, in seconds. A `secret` is an address that is only shown masked.
-    `constants` are flags without a value that stand for one: `("--dangerously-skip-permissions", "skip")`.
+    `flags` set it (for a boolean: to true), `off` are flags that set a boolean to false. A `secret` is an address
+    that is only shown masked. `constants` are flags without a value that stand for one:
+    `("--dangerously-skip-permissions", "skip")`.
     """
-    extra: dict[str, Any] = {"flags": flags, "off": off, "metavar": metavar, "flag_unit": flag_unit}
-    extra |= {"secret": secret, "constants": constants}
+    extra: dict[str, Any] = {"flags": flags, "off": off, "metavar": metavar, "secret": secret, "constants": constants}
     return Meta(description=doc, ge=ge, le=le, extra=extra)
 
 
@@ -262,15 +260,15 @@ class Config(Section, frozen=True):
     ] = 5
     timeout: Annotated[
         Duration,
-        key("Longest run of the agent in one iteration; 0: no limit.", "-t", "--timeout", metavar="TIME", flag_unit=60),
+        key("Longest run of the agent in one iteration; 0: no limit.", "-t", "--timeout", metavar="TIME"),
     ] = 900.0
     idle_timeout: Annotated[
         Duration,
-        key("Longest silence of the agent; 0: no limit.", "--idle-timeout", metavar="TIME", flag_unit=60),
+        key("Longest silence of the agent; 0: no limit.", "--idle-timeout", metavar="TIME"),
     ] = 600.0
     max_run_time: Annotated[
         Duration,
-        key("Longest run of the whole; 0: no limit.", "--max-time", metavar="TIME", flag_unit=60),
+        key("Longest run of the whole; 0: no limit.", "--max-time", metavar="TIME"),
     ] = 0.0
     time_ceiling: Annotated[
         Duration, key("What no agent, check or step takes longer than, whatever its timeout says.", ge=1)

@@ -42,28 +42,30 @@ class Wrong(Exception):
 class Reader:
     """Reads the values of one source and collects every problem in it.
 
-    Without an `env` nothing is substituted. With `reveal` false, texts keep their `${…}`.
+    Without an `env` nothing is substituted. With `reveal` false, texts keep their `${…}`. `bare` is the unit of a
+    duration without one, if the source may leave it out.
     """
 
-    def __init__(self, file: str, env: Env[str, str] | None = None, *, reveal: bool = True) -> None:
+    def __init__(
+        self, file: str, env: Env[str, str] | None = None, *, reveal: bool = True, bare: float | None = None
+    ) -> None:
         self.file = file
         self.env = env
         self.reveal = reveal
+        self.bare = bare
         self.problems: list[Problem] = []
 
     def option(self, node: Node, spelled: str) -> Any:
         """The value of an option, whichever way it is spelled; NOTHING when it is null or wrong."""
         alias = ALIASES.get(spelled)
-        if alias is not None and alias.minutes:
-            return self.attempt(node, None, spelled)
         if alias is not None and alias.switch:
             value = self.attempt(node, shapes.BoolType(), spelled)
             return value if value is NOTHING else alias.switch[0 if value else 1]
         return self.attempt(node, options()[alias.key if alias else spelled].type, spelled)
 
-    def attempt(self, node: Node, shape: shapes.Type | None, key: str) -> Any:
+    def attempt(self, node: Node, shape: shapes.Type, key: str) -> Any:
         try:
-            return self._duration(node, key, unit=60.0) if shape is None else self._read(node, shape, key)
+            return self._read(node, shape, key)
         except Wrong as wrong:
             self.report(wrong)
             return NOTHING
@@ -124,12 +126,12 @@ class Reader:
                 return self._anything(node, key)
         raise AssertionError(f"{key}: there is no rule to read {shape}")
 
-    def _duration(self, node: Node, key: str, unit: float = 1.0) -> float:
-        expected = durations.EXPECTED if unit == 1.0 else "a number of minutes"
+    def _duration(self, node: Node, key: str) -> float:
+        expected = "a number of minutes" if key in durations.BARE_NUMBERS else durations.EXPECTED
         scalar = self._scalar(node, expected, key)
-        seconds = durations.parse_duration(scalar.text, unit)
+        seconds = durations.parse_duration(scalar.text, durations.BARE_NUMBERS.get(key, self.bare))
         if seconds is None:
-            _expected(expected, scalar, key)
+            _expected(expected, scalar, key, durations.unit_hint(scalar.text))
         return seconds
 
     def _number(self, node: Node, key: str, most: float | None = None) -> float:
