@@ -98,6 +98,7 @@ def test_status_for_programs(ref: PlanRef) -> None:
         "next": story_id(ref.layout, 4),
         "next_mode": "implement",
         "last_run": None,
+        "running": None,
     }
 
 
@@ -259,9 +260,12 @@ def test_a_run_that_stopped_says_why(ref: PlanRef) -> None:
 def test_a_run_at_work_is_running(ref: PlanRef) -> None:
     record(ref)
     with claim(ref, os.environ, RUN):
-        assert last_line(ref) == f"Last run: {RUN}, running since {local(NOON)}"
-        found = status(ref, "--json").json["last_run"]
-    assert (found["state"], found["ended"]) == ("running", None)
+        lines = status(ref).out.splitlines()
+        document = status(ref, "--json").json
+    assert f"Run: {RUN}, running since {local(NOON)}" in lines
+    assert "`ralph watch` shows it live" in lines[-1]
+    assert (document["last_run"]["state"], document["last_run"]["ended"]) == ("running", None)
+    assert (document["running"]["iterations_done"], document["running"]["story"]) == (0, None)
 
 
 def test_a_killed_run_is_told_apart_from_a_running_one(ref: PlanRef) -> None:

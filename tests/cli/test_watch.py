@@ -104,6 +104,25 @@ def test_leaving_does_not_stop_the_run(tmp_path: Path) -> None:
         assert finish(process).code == 0
 
 
+def test_status_says_what_a_run_works_on_and_what_it_was_asked(tmp_path: Path) -> None:
+    made = project(tmp_path / "made")
+    with running(made) as process:
+        before = run_ralph(made, "status").out
+        assert "Iteration 1/20: implement US-001 Say one, " in before
+        assert "So far: 0 iterations, " in before
+        assert "1 in progress" in before
+        assert "pending" not in before
+        assert run_ralph(made, "stop").code == 0
+        assert "A stop is pending: the run stops after this iteration" in run_ralph(made, "status").out
+        document = run_ralph(made, "status", "--json").json
+        now = document["running"]
+        assert (now["iteration"], now["story"], now["mode"], now["pending"]) == (1, "US-001", "implement", "stop")
+        assert document["stories"][0]["state"] == "in_progress"
+        let_go(made)
+        assert finish(process).code == 0
+    assert run_ralph(made, "status", "--json").json["running"] is None
+
+
 def test_when_piped_it_is_lines(tmp_path: Path) -> None:
     made = project(tmp_path / "made")
     with running(made) as process:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ralph.core.events import AgentStarted, IterationEnded, Recovered, RunEnded, WaitStarted
-from ralph.core.moves import Reason
+from ralph.core.moves import BY_SIGNAL
 from ralph.core.verdict import Kind
 from support.loops import CHECK, LoopProject, finish, run_ralph, start_ralph, whole
 from support.processes import wait_for
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.slow
 
 SLOW_CHECK = 'if test -e "$HOME/slow"; then touch build/checking; sleep 300; fi\n' + CHECK
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}
-REASONS = {130: Reason.INTERRUPTED, 143: Reason.TERMINATED}
 
 
 def script(*actions: str) -> str:
@@ -76,7 +75,8 @@ def goes_on(project: LoopProject, *flags: str) -> None:
 def was_interrupted(project: LoopProject, code: int) -> None:
     *_, last = project.events()
     assert isinstance(last, RunEnded)
-    assert last.reason is REASONS[code]
+    assert last.reason in BY_SIGNAL
+    assert last.reason.exit_code == code
     assert project.processes() == []
     assert project.git("status", "--porcelain", "src") == ""
     assert run_ralph(project, "status").code == 0

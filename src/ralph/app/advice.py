@@ -125,9 +125,14 @@ ADVICE: dict[Reason, Advice] = {
         Moment.STOPPED,
     ),
     Reason.TERMINATED: Advice(
-        "The process was told to end (SIGTERM, or its terminal was closed). What the agent was doing is saved and "
-        "undone, and used up no attempt.",
+        "The process was told to end (SIGTERM). What the agent was doing is saved and undone, and used up no attempt.",
         _GOES_ON,
+        Moment.STOPPED,
+    ),
+    Reason.TERMINAL_CLOSED: Advice(
+        "The terminal of the run was closed (SIGHUP). What the agent was doing is saved and undone, and used up no "
+        "attempt.",
+        "`ralph run --detach` continues and keeps going without a terminal",
         Moment.STOPPED,
     ),
 }

@@ -34,6 +34,7 @@ from ralph.core.text import clean, one_line
 from ralph.host.lines import LineSplitter, Oversize
 from ralph.host.places import workspace_state
 from ralph.host.rawlog import RawTail
+from ralph.journal.run_state import RunState
 from ralph.journal.runs import RAW, journal_path, raw_name
 
 _KEPT = 60
@@ -150,6 +151,15 @@ class AgentStream:
             return self._raw.stat().st_mtime
         except OSError:
             return self._clock()
+
+
+def running_session(state: RunState, env: Mapping[str, str]) -> AgentStream | None:
+    """The session that is running, read so far."""
+    if state.started is None or state.agent is None:
+        return None
+    stream = AgentStream(raw_log(state.started, state.agent, env), state.agent.agent or state.started.agent)
+    stream.poll()
+    return stream
 
 
 def raw_log(run: RunStarted, session: AgentStarted | AgentEnded, env: Mapping[str, str]) -> Path:

@@ -14,7 +14,7 @@ from ralph.app.workspace import OpenPlan, plan_state, store_for
 from ralph.core.environment import child_environment
 from ralph.core.errors import RalphError
 from ralph.core.events import IterationEnded, Proved, Record
-from ralph.core.moves import Reason, Stop
+from ralph.core.moves import BY_SIGNAL, Reason, Stop
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.checkpoint import release
@@ -47,7 +47,7 @@ def _finish(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> No
         _keep_proven_tree(spec, env)
     if complete and spec.ref.layout == "spec.md":
         WorkspaceDesk(spec.ref.root, spec.ref.folder).complete()
-    if stop.reason not in (Reason.INTERRUPTED, Reason.TERMINATED):
+    if stop.reason not in BY_SIGNAL:
         # Whoever stops a run does not want to wait for the project's hooks once more.
         _record(spec, env, tell)
     if complete and spec.config.archive.on_complete:

@@ -13,13 +13,13 @@ import threading
 import time
 from collections.abc import Iterator
 
-from ralph.app.agent_stream import AgentStream, Call, raw_log
+from ralph.app.agent_stream import AgentStream, Call, running_session
 from ralph.cli.forecast_words import foreseen
 from ralph.cli.plain_view import describe, position
 from ralph.cli.screen import Row, Screen, row
 from ralph.cli.show import MARKS, progress_bar
 from ralph.cli.words import duration, money, plural, seconds, tokens
-from ralph.core.events import AgentEnded, AgentStarted, IterationStarted, Record, RunEnded
+from ralph.core.events import AgentStarted, IterationStarted, Record, RunEnded
 from ralph.core.history import History, fold
 from ralph.core.limits import OnStuck
 from ralph.core.plan import Mode, State
@@ -42,8 +42,6 @@ class LiveView:
         self._state = RunState()
         self._history = History()
         self._stream: AgentStream | None = None
-        self._is_running = False
-        """The session whose stream it is has not ended."""
         self._turn = threading.RLock()
         self._screen = Screen(self.panel)
 
@@ -80,21 +78,10 @@ class LiveView:
 
     def _follow(self, record: Record) -> None:
         """Open the raw log of the session that starts."""
-        event = record.event
-        if isinstance(event, AgentStarted):
-            self._leave_stream()
-            if (started := self._state.started) is not None:
-                raw = raw_log(started, event, os.environ)
-                self._stream, self._is_running = AgentStream(raw, event.agent or started.agent), True
-        elif isinstance(event, AgentEnded):
-            self._is_running = False
-        elif isinstance(event, IterationStarted):
-            self._leave_stream()
-
-    def _leave_stream(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-        self._stream, self._is_running = None, False
+        if isinstance(record.event, AgentStarted | IterationStarted):
+            if self._stream is not None:
+                self._stream.close()
+            self._stream = running_session(self._state, os.environ)
 
     def panel(self, columns: int, rows: int) -> list[Row]:
         with self._turn:
@@ -126,7 +113,7 @@ class LiveView:
     def _progress(self, room: int, now: float) -> Row:
         state = self._state
         used, cost, is_estimate = state.tokens, state.cost_usd, False
-        if self._stream is not None and self._is_running:
+        if self._stream is not None and state.agent is not None:
             used += self._stream.tokens
             if (more := self._stream.cost_usd) is not None:
                 cost, is_estimate = (cost or 0) + more, True
@@ -156,7 +143,7 @@ class LiveView:
             word = "stops" if state.wish.stop else "pauses"
             lines.append(row(room, (f"  {word} after this iteration", "yellow")))
         stream = self._stream
-        if stream is not None and self._is_running and (stream.retry or stream.is_compacting):
+        if stream is not None and state.agent is not None and (stream.retry or stream.is_compacting):
             retry = f"the client retries (attempt {stream.retry.attempt})" if stream.retry else "the client compacts"
             lines.append(row(room, (f"  {retry}", "yellow")))
         return lines
@@ -173,7 +160,7 @@ class LiveView:
             if len(lines) >= most:
                 break
             if isinstance(entry, Call):
-                lines.append(_call(room, entry, now, is_running=self._is_running))
+                lines.append(_call(room, entry, now, is_running=self._state.agent is not None))
             else:
                 wrapped = textwrap.wrap(entry, max(room - 4, 10)) or [""]
                 lines += [row(room, (f"  {line}", "")) for line in reversed(wrapped)]

@@ -77,6 +77,16 @@ def divert(to: Callable[[str], None] | None) -> None:
     _diverted[:] = [to] if to else []
 
 
+def leave_closed_terminal() -> None:
+    """What a terminal that is gone did not take is dropped, so that it is no error at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            if error.errno == errno.EIO:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def warn(text: str) -> None:
     note(f"warning: {text}", "yellow")
 

@@ -65,7 +65,7 @@ class PlainView:
         if line:
             # Times are for logs: on a terminal somebody sees when it happens.
             stamp = "" if sys.stdout.isatty() else f"{clock(record.t)} "
-            say_raw(f"{stamp}{line}", at_once=True)
+            say_raw(stamp + line.replace("\n", f"\n{' ' * len(stamp)}"), at_once=True)
 
 
 def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:

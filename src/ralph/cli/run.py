@@ -11,18 +11,21 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
+from ralph.app.last_run import last_run
 from ralph.app.launching import Launched, agree, launch, prepare_spec
 from ralph.app.named_variants import refuse_unknown_names
 from ralph.app.step_misfits import refuse_misfits
 from ralph.cli.arguments import add_workspace
 from ralph.cli.limit_question import LimitQuestion
-from ralph.cli.output import ask, emit_line, is_interactive, note, say, warn
+from ralph.cli.output import ask, emit_line, is_interactive, leave_closed_terminal, note, say, warn
 from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
+from ralph.cli.words import TERMINAL_CLOSED
 from ralph.config.flags import add_options
 from ralph.config.trust import Verdict
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.events import Record
+from ralph.core.moves import Reason
 from ralph.host.ptable import require_process_control
 from ralph.host.signals import StopSignal
 from ralph.journal.run_state import RunState
@@ -83,6 +86,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show story, prompt, command and checks; change nothing")
     parser.add_argument("--once", action="store_true", help="run one iteration")
     add_options(parser, _COMMON)
+    parser.add_argument("--detach", action="store_true", help="run in the background, without a terminal")
     parser.add_argument("--worktree", action="store_true", help="work in a separate git worktree, on its own branch")
     parser.add_argument("-v", "--verbose", action="store_true", help="also show what the agent does")
     add_workspace(parser)
@@ -125,19 +129,40 @@ def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
 
 def _run(args: Namespace, prepared: Launched) -> int:
     require_process_control()
-    state, tally = RunState(), Tally()
+    last = last_run(prepared.ref, os.environ)
+    if last is not None and last.reason == Reason.TERMINAL_CLOSED:
+        note(TERMINAL_CLOSED)
     asks = None if args.plain or args.json or not is_interactive() else _ask_trust
     with _all_at_once(prepared):
         agree(prepared, os.environ, trust=args.trust, ask=asks, tell=note)
+    if not args.detach:
+        return _carry_out(args, prepared, asks=asks is not None)
+    from ralph.cli.detached import run_detached
+
+    def in_background(reporter: Listener) -> int:
+        args.plain = True
+        return _carry_out(args, prepared, asks=False, first=reporter)
+
+    return run_detached(in_background, as_json=args.json)
+
+
+def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listener | None = None) -> int:
+    """Everything has been asked. `first` hears of each record before the view does."""
+    state, tally = RunState(), Tally()
     with ExitStack() as stack:
-        stop = stack.enter_context(StopSignal(key=True))
+        stop = stack.enter_context(StopSignal(key=first is None))
         view = _view(args, stack)
-        listeners: list[Listener] = [state.add, tally.add, *([view] if view else [])]
-        asks_at_limit = None if asks is None or args.quiet else LimitQuestion(stop, _quiet(view))
+        listeners: list[Listener] = [*([first] if first else []), state.add, tally.add, *([view] if view else [])]
+        asks_at_limit = None if not asks or args.quiet else LimitQuestion(stop, _quiet(view))
         with _all_at_once(prepared, state):
             ended = launch(prepared, os.environ, stop, listeners, tell=note, ask=asks_at_limit)
-    if not args.json:
-        print_summary(state, tally.figures())
+    try:
+        if not args.json:
+            print_summary(state, tally.figures())
+    except OSError:
+        if ended.reason is not Reason.TERMINAL_CLOSED:
+            raise
+    leave_closed_terminal()
     return int(ended.reason.exit_code)
 
 

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 
+import msgspec
+
+from ralph.app.agent_stream import running_session
 from ralph.app.last_run import LastRun, Standing, last_run
 from ralph.app.planning.waiting import waiting
 from ralph.app.workspace import OpenPlan, open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
+from ralph.cli.plain_view import position
 from ralph.cli.show import as_json, cells, fit, id_width, line_width, progress_bar, story_lines
-from ralph.cli.words import plural, until_when
+from ralph.cli.words import TERMINAL_CLOSED, duration, money, plural, tokens, until_when
+from ralph.core.agent import Tokens
+from ralph.core.errors import BadData
+from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.text import one_line
+from ralph.host.places import workspace_state
+from ralph.journal.reading import read
+from ralph.journal.run_state import RunState
+from ralph.journal.runs import journal_path
 
 EXAMPLES = """
 ralph status                 the plan of this workspace
@@ -38,10 +51,13 @@ def run(args: Namespace) -> int:
     for notice in opened.loaded.notices:
         warn(notice)
     last = last_run(opened.ref, os.environ)
+    now = _under_way(opened, last)
+    if now is not None and now.current is not None:
+        opened = _with_state(opened, now.current.story, State.IN_PROGRESS)
     if args.json:
-        emit_json(_document(opened, last))
+        emit_json(_document(opened, last, now))
     else:
-        _print(opened, last, everything=args.all)
+        _print(opened, last, now, everything=args.all)
     if added := waiting(opened.ref, os.environ):
         note(f"{plural(added, 'call')} of `ralph add` or `ralph fix`: the stories are taken in when a run goes on")
     return 0
@@ -55,7 +71,40 @@ def _why(opened: OpenPlan, story: Story) -> str:
     return opened.loaded.sidecar.get(story.id).why or ""
 
 
-def _document(opened: OpenPlan, last: LastRun | None) -> dict[str, object]:
+def _under_way(opened: OpenPlan, last: LastRun | None) -> RunState | None:
+    """What the run that works on this plan has recorded so far."""
+    if last is None or last.standing not in (Standing.RUNNING, Standing.PAUSED, Standing.WAITING):
+        return None
+    state = RunState()
+    with contextlib.suppress(BadData):
+        for record in read(journal_path(workspace_state(opened.root, os.environ), last.run)):
+            state.add(record)
+    return state
+
+
+def _with_state(opened: OpenPlan, story: str, state: State) -> OpenPlan:
+    change = msgspec.structs.replace
+    stories = tuple(change(each, state=state) if each.id == story else each for each in opened.plan.stories)
+    return change(opened, loaded=change(opened.loaded, plan=change(opened.plan, stories=stories)))
+
+
+def _so_far(now: RunState) -> tuple[Tokens, float | None]:
+    """What the run has used, with an estimate for the session that is running."""
+    used, cost = now.tokens, now.cost_usd
+    if (session := running_session(now, os.environ)) is not None:
+        used += session.tokens
+        cost = cost if session.cost_usd is None else (cost or 0) + session.cost_usd
+        session.close()
+    return used, cost
+
+
+def _pending(now: RunState) -> str:
+    if now.paused_since is not None or not now.wish.is_any:
+        return ""
+    return "stop" if now.wish.stop else "pause"
+
+
+def _document(opened: OpenPlan, last: LastRun | None, now: RunState | None) -> dict[str, object]:
     plan = opened.plan
     following = _next(opened)
     return {
@@ -70,6 +119,7 @@ def _document(opened: OpenPlan, last: LastRun | None) -> dict[str, object]:
         "next": following[0].id if following else None,
         "next_mode": following[1] if following else None,
         "last_run": _last_run_document(last),
+        "running": _running_document(now) if now else None,
         "stories": [as_json(story, _why(opened, story)) for story in plan.stories],
     }
 
@@ -88,11 +138,26 @@ def _last_run_document(last: LastRun | None) -> dict[str, object] | None:
     }
 
 
+def _running_document(now: RunState) -> dict[str, object]:
+    used, cost = _so_far(now)
+    current = now.current
+    return {
+        "iteration": current.iteration if current else None,
+        "story": current.story if current else None,
+        "mode": current.mode if current else None,
+        "attempt": current.attempt if current else None,
+        "iterations_done": now.count,
+        "tokens": used.total,
+        "cost_usd": cost,
+        "pending": _pending(now) or None,
+    }
+
+
 def _iso(t: float | None) -> str | None:
     return None if t is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(t))
 
 
-def _print(opened: OpenPlan, last: LastRun | None, everything: bool) -> None:
+def _print(opened: OpenPlan, last: LastRun | None, now: RunState | None, everything: bool) -> None:
     plan, room = opened.plan, line_width()
     following = _next(opened)
     name = fit(plan.name or opened.ref.name or opened.root.name, 60)
@@ -107,9 +172,30 @@ def _print(opened: OpenPlan, last: LastRun | None, everything: bool) -> None:
     say()
     if not plan.is_finished:
         say(_counts(plan))
-    _print_next(plan, following)
+    if now is None or now.current is None:
+        _print_next(plan, following)
     if last is not None:
-        say_raw(fit(f"Last run: {last.run}, {_in_words(last)}", room))
+        word = "Last run" if now is None else "Run"
+        say_raw(fit(f"{word}: {last.run}, {_in_words(last)}", room))
+        if last.reason == Reason.TERMINAL_CLOSED:
+            say(TERMINAL_CLOSED, "yellow")
+    for line in _progress(now) if now else ():
+        say_raw(fit(line, room))
+
+
+def _progress(now: RunState) -> Iterator[str]:
+    """Where a run is, what it has used, and what it has been asked to do."""
+    if current := now.current:
+        again = f", attempt {current.attempt}" if current.attempt > 1 else ""
+        story = f"{one_line(current.story)} {one_line(current.title)}".strip()
+        since = duration(time.time() - now.current_since)
+        yield f"Iteration {position(current, now)}: {current.mode.value} {story}{again}, {since}"
+    used, cost = _so_far(now)
+    facts = [plural(now.count, "iteration"), *([tokens(used)] if used.total else []), money(cost)]
+    yield f"So far: {', '.join(facts)}"
+    if pending := _pending(now):
+        yield f"A {pending} is pending: the run {pending}s after this iteration"
+    yield "`ralph watch` shows it live, `ralph stop` stops it"
 
 
 def _print_stories(opened: OpenPlan, room: int | None, everything: bool) -> None:

@@ -9,6 +9,8 @@ from ralph.core.agent import Tokens
 from ralph.core.evidence import CheckResult
 from ralph.core.verdict import Kind
 
+TERMINAL_CLOSED = "the last run ended because its terminal was closed; `ralph run --detach` keeps going"
+
 STYLES = {
     Kind.ACCEPTED: ("✓", "green"),
     Kind.PARTIAL: ("◐", "cyan"),

@@ -37,6 +37,7 @@ class Reason(StrEnum):
     """By `ralph stop`, between iterations."""
     INTERRUPTED = "interrupted"
     TERMINATED = "terminated"
+    TERMINAL_CLOSED = "terminal-closed"
 
     @property
     def exit_code(self) -> ExitCode:
@@ -57,7 +58,9 @@ _EXIT_CODES = {
     Reason.BAD_PLAN: ExitCode.BAD_DATA,
     Reason.INTERRUPTED: ExitCode.INTERRUPTED,
     Reason.TERMINATED: ExitCode.TERMINATED,
+    Reason.TERMINAL_CLOSED: ExitCode.TERMINATED,
 }
+BY_SIGNAL = frozenset({Reason.INTERRUPTED, Reason.TERMINATED, Reason.TERMINAL_CLOSED})
 
 
 class Work(Struct, frozen=True, tag="work"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 
 from ralph.core.changes import SetFields
 from ralph.core.errors import PlanError, RalphError
@@ -31,6 +32,8 @@ from ralph.engine.seen import Seen
 from ralph.engine.settle import settle
 from ralph.engine.waiting import LOOK, wait
 from ralph.host.repo import RepositoryReplaced
+
+_REASONS = {signal.SIGINT: Reason.INTERRUPTED, getattr(signal, "SIGHUP", -1): Reason.TERMINAL_CLOSED}
 
 
 class Loop:
@@ -84,7 +87,7 @@ class Loop:
             ground.journal.write(seen)
         if ground.stop.requested:
             said = "`ralph stop --now`" if ground.wish().now else ""
-            return Stop(Reason.INTERRUPTED if ground.stop.exit_code == 130 else Reason.TERMINATED, said)
+            return Stop(_REASONS.get(ground.stop.signum or 0, Reason.TERMINATED), said)
         if waiting := ground.desk.waiting():
             return Stop(Reason.WAITING, waiting)
         for news in ground.news(reading.plan):

@@ -61,7 +61,9 @@ class StopSignal:
     def request(self, signum: int = signal.SIGTERM) -> None:
         """Ask to stop, from any thread or from a signal handler."""
         now = self._clock()
-        if self._count == 0 or now - self._last >= _ECHO:
+        # A closed terminal is told by the kernel and by the shell: that is nobody in a hurry.
+        is_again = signum == getattr(signal, "SIGHUP", None) and self._first == signum
+        if self._count == 0 or (now - self._last >= _ECHO and not is_again):
             self._count += 1
             self._last = now
         if self._first is None:

@@ -6,7 +6,7 @@ from collections import deque
 
 import msgspec
 
-from ralph.core.agent import Limit, Retry, Tokens, ToolUse
+from ralph.core.agent import Limit, Tokens
 from ralph.core.control import Wish
 from ralph.core.events import (
     AgentEnded,
@@ -50,9 +50,8 @@ class RunState:
         self.current: IterationStarted | None = None
         self.current_since = 0.0
         self.agent: AgentStarted | None = None
-        self.tools: deque[ToolUse] = deque(maxlen=8)
+        """The session that is running."""
         self.checks: deque[CheckEnded] = deque(maxlen=20)
-        self.live_tokens = Tokens()
         self.waiting: WaitStarted | None = None
         self.wish = Wish()
         self.paused_since: float | None = None
@@ -72,7 +71,6 @@ class RunState:
         self.notes: deque[Noted] = deque(maxlen=20)
         self.recovered: Recovered | None = None
         self.limit: Limit | None = None
-        self.retry: Retry | None = None
         self.proved: Proved | None = None
         self.ended: RunEnded | None = None
 
@@ -99,14 +97,14 @@ class RunState:
                 self._plan(event)
             case IterationStarted():
                 self.current, self.current_since, self.agent = event, record.t, None
-                self.tools.clear()
                 self.checks.clear()
-                self.waiting = self.retry = None
+                self.waiting = None
             case AgentStarted():
                 self.agent = event
-            case AgentSaid(event=said):
-                self._said(said)
+            case AgentSaid(event=Limit() as limit):
+                self.limit = limit
             case AgentEnded(ended=ended, outcome=outcome):
+                self.agent = None
                 self.agent_seconds += ended.seconds
                 self.tokens += outcome.tokens
                 if known := micros(outcome.cost_usd) is not None:
@@ -155,17 +153,8 @@ class RunState:
         if event.ids is not None:
             self.stories = {name: self.stories[name] for name in event.ids if name in self.stories}
 
-    def _said(self, said: object) -> None:
-        match said:
-            case ToolUse():
-                self.tools.append(said)
-            case Limit():
-                self.limit = said
-            case Retry():
-                self.retry = said
-
     def _finished(self, event: IterationEnded) -> None:
-        self.current = None
+        self.current = self.agent = None
         self.iterations.append(event)
         self.count += 1
         self.kinds[event.kind] = self.kinds.get(event.kind, 0) + 1

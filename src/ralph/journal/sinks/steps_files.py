@@ -22,7 +22,7 @@ from ralph.core.events import (
     WaitEnded,
     WaitStarted,
 )
-from ralph.core.moves import Reason, Work
+from ralph.core.moves import BY_SIGNAL, Reason, Work
 from ralph.core.plan import State
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
@@ -122,7 +122,7 @@ class Aggregate(Sink):
 def _status(run: RunState) -> str:
     if run.ended is None:
         return "waiting" if run.waiting else "running"
-    if run.ended.reason in (Reason.INTERRUPTED, Reason.TERMINATED):
+    if run.ended.reason in BY_SIGNAL:
         return "interrupted"
     return "completed" if run.ended.reason is Reason.COMPLETE else "stopped"
 

@@ -1,0 +1,69 @@
+"""`ralph run --detach`: start a run in the background, and say how to watch and stop it.
+
+Whatever keeps it from starting is on the terminal, with the exit code of the run. The launcher returns when the first
+agent is at work, or after a few seconds: by then a run that has to stop at once has done so, and its output is shown.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ralph.cli.output import emit_bytes, emit_json, fail, say
+from ralph.core.events import AgentStarted, Record, RunStarted, WaitStarted
+from ralph.core.exit_codes import ExitCode
+from ralph.host.detach import Background, Waiting, fork
+from ralph.host.places import workspace_state
+from ralph.journal.runs import journal_path
+from ralph.journal.writing import Listener
+
+LOG = "output.log"
+"""In the run's own folder."""
+_PATIENCE = 5.0
+_WORKING = "working"
+
+
+def run_detached(run: Callable[[Listener], int], *, as_json: bool) -> int:
+    """`run` is called in the background process, with a listener that has to be told the records first."""
+    side = fork()
+    if isinstance(side, Background):
+        return run(_Reporter(side))
+    return _wait(side, as_json=as_json)
+
+
+class _Reporter:
+    """Tells the launcher that the run has started, and moves the output to its log."""
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+
+    def __call__(self, record: Record) -> None:
+        match record.event:
+            case RunStarted(run=run, workspace=workspace):
+                log = journal_path(workspace_state(Path(workspace), os.environ), run).with_name(LOG)
+                self._background.log_to(log)
+                self._background.tell(f"{run} {log}")
+            case AgentStarted() | WaitStarted():
+                self._background.tell(_WORKING)
+
+
+def _wait(side: Waiting, *, as_json: bool) -> int:
+    first = side.hear()
+    if first is None:
+        code = side.end()
+        if code > 128 and code not in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+            fail(f"the run was killed by signal {code - 128} before it started")
+        return code
+    run, _, log = first.partition(" ")
+    if side.hear(_PATIENCE) is None:
+        emit_bytes(Path(log).read_bytes())
+        return side.end()
+    if as_json:
+        emit_json({"run": run, "pid": side.pid, "log": log})
+        return int(ExitCode.COMPLETE)
+    say(f"run {run} started in the background (pid {side.pid})")
+    say("  watch it   ralph watch")
+    say("  stop it    ralph stop")
+    say(f"  output     {log}")
+    return int(ExitCode.COMPLETE)
