@@ -85,7 +85,7 @@ def test_review_fields_agree_with_each_other(session: Session, fields: Fields, w
 def test_a_count_that_jumps_is_told_and_one_that_people_let_grow_is_not(session: Session) -> None:
     """Where a person lets a story go on past the cap, the loop itself counts on."""
     many = document(story(reviewStatus="needs_review", reviewCount=7))
-    assert "between 0 and 6" in session.stop(document(story(reviewStatus="needs_review")), many).reason
+    assert "reviewCount 0 → 7" in session.stop(document(story(reviewStatus="needs_review")), many).reason
     assert "between 0 and 6" in session.stop("garbage", many).reason
     assert session.stop(many, many).kind == ""
     approved = document(story(passes=True, reviewStatus="approved", reviewCount=8))

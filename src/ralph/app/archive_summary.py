@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from msgspec import Struct
 
-from ralph.core.plan import Plan, State, Story
+from ralph.core.events import IterationEnded, Record, RunStarted
+from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.text import one_line
 
 
@@ -16,9 +19,25 @@ class Dates(Struct, frozen=True):
     archived: str = ""
 
 
-def summary(plan: Plan, layout: str, dates: Dates) -> str:
+def attempts_in(records: Iterable[Record], plan: str, since: float = 0) -> dict[str, int]:
+    """How often each story was tried, in these runs. The plan itself forgets the attempts of a story that is done."""
+    counted: dict[str, int] = {}
+    is_ours = False
+    for record in records:
+        match event := record.event:
+            case RunStarted():
+                is_ours = event.plan == plan
+            case IterationEnded(story=story, mode=mode, kind=kind) if is_ours and story and record.t >= since:
+                if mode is not Mode.REVIEW and kind.uses_attempt:
+                    counted[story] = counted.get(story, 0) + 1
+    return counted
+
+
+def summary(plan: Plan, layout: str, dates: Dates, attempts: Mapping[str, int] | None = None) -> str:
     done = plan.count(State.DONE)
     reviews = [story.review.count for story in plan.stories]
+    counted = {story.id: max(story.attempts, (attempts or {}).get(story.id, 0)) for story in plan.stories}
+    tried = list(counted.values())
     facts = [
         ("Stories done", f"{done} of {len(plan.stories)}"),
         *((f"Stories {state.value.replace('_', ' ')}", str(n)) for state in _UNDONE if (n := plan.count(state))),
@@ -27,6 +46,7 @@ def summary(plan: Plan, layout: str, dates: Dates) -> str:
         ("Started", dates.first),
         ("Last change", dates.last),
         ("Archived", dates.archived),
+        ("Attempts", f"{sum(tried)} in all, at most {max(tried)} for one story" if any(tried) else ""),
         ("Reviews", f"{sum(reviews)} in all, at most {max(reviews)} for one story" if any(reviews) else ""),
     ]
     lines = [f"# {one_line(plan.name) or 'Plan'}", ""]
@@ -34,7 +54,7 @@ def summary(plan: Plan, layout: str, dates: Dates) -> str:
         lines += [one_line(plan.description), ""]
     lines += [f"- {name}: {one_line(value)}" for name, value in facts if value]
     lines += ["", "| Story | Title | State | Reviews | Attempts |", "|---|---|---|---|---|"]
-    lines += [_row(story) for story in plan.stories]
+    lines += [_row(story, counted[story.id]) for story in plan.stories]
     remarks = [f"- {one_line(s.id)}: {one_line(s.review.feedback)}" for s in plan.stories if s.review.feedback.strip()]
     if remarks:
         lines += ["", "## Left by reviews", "", *remarks]
@@ -44,6 +64,6 @@ def summary(plan: Plan, layout: str, dates: Dates) -> str:
 _UNDONE = (State.IN_PROGRESS, State.TODO, State.FAILED, State.BLOCKED)
 
 
-def _row(story: Story) -> str:
-    cells = [story.id, story.title, story.state.value.replace("_", " "), str(story.review.count), str(story.attempts)]
+def _row(story: Story, attempts: int) -> str:
+    cells = [story.id, story.title, story.state.value.replace("_", " "), str(story.review.count), str(attempts)]
     return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"

@@ -13,14 +13,15 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from ralph.app.active_runs import claim
-from ralph.app.archive_summary import Dates, summary
-from ralph.app.archives import MANIFEST, SIDECAR, Manifest, archive_name, free_name
+from ralph.app.archive_summary import Dates, attempts_in, summary
+from ralph.app.archives import MANIFEST, SIDECAR, Manifest, archive_name, archives, free_name
 from ralph.app.placing import Existing, NewFile, check_inside, place
 from ralph.app.project_files import RealTree
 from ralph.app.scaffold import Request, folder_name, fresh_files, trust_own
@@ -32,6 +33,9 @@ from ralph.core.names import safe_name
 from ralph.core.plan import Plan, State
 from ralph.core.ports import Locations, PlanRef
 from ralph.host.files import make_folder, sync_folder, write_bytes
+from ralph.host.places import workspace_state
+from ralph.journal.reading import read
+from ralph.journal.runs import journal_path, list_runs
 
 _ALSO = {"spec.md": ("COMPLETE", "WAITING"), "steps": ("aggregate.json", "run_state.json", "prd_archive.json")}
 """More files of a layout that belong to the plan that is put away."""
@@ -118,11 +122,28 @@ def shelve(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: float
         summary=_free_summary(items),
     )
     sidecar = plan_state(ref, env) / "beside.json"
-    texts = {manifest.summary: summary(opened.plan, ref.layout, dates).encode(), MANIFEST: _encoded(manifest)}
+    text = summary(opened.plan, ref.layout, dates, _attempts(ref, manifest.folder, env))
+    texts = {manifest.summary: text.encode(), MANIFEST: _encoded(manifest)}
     if sidecar.is_file():
         texts[SIDECAR] = sidecar.read_bytes()
     final, looks = _shelve(where.archive, archive_name(base, now), items, texts)
     return Shelved(final, manifest, tuple(items), looks)
+
+
+def _attempts(ref: PlanRef, folder: str, env: Mapping[str, str]) -> dict[str, int]:
+    """Of each story, by the journals, since the plan before this one was put away from the same place."""
+    earlier = [a.manifest.created for a in archives(ref.root, [ref]) if a.manifest and a.manifest.folder == folder]
+    since = _seconds(max(earlier, default=""))
+    state = workspace_state(ref.root, env)
+    records = (record for run in list_runs(state) for record in read(journal_path(state, run)))
+    return attempts_in(records, str(ref.path), since)
+
+
+def _seconds(when: str) -> float:
+    try:
+        return datetime.fromisoformat(when).timestamp()
+    except ValueError:
+        return 0
 
 
 def owns_its_folder(ref: PlanRef) -> bool:

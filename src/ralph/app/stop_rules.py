@@ -5,7 +5,7 @@ Whatever is let through here is looked at again when the agent has ended, from t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ import msgspec
 
 from ralph.core.errors import BadData, PlanError, SetupError
 from ralph.core.plan import Mode, Plan
+from ralph.core.problems import Problem
 from ralph.core.requests import read_request
-from ralph.core.transitions import broken_invariants, illegal_transitions
+from ralph.core.transitions import Violation, broken_invariants, illegal_transitions
 from ralph.host.files import read_bytes
 from ralph.host.repo import identify
 from ralph.host.situation import situation
@@ -39,6 +40,8 @@ class StopPolicy(msgspec.Struct, frozen=True):
     """Stories that were done in a run without reviews. They are not this agent's to mend."""
     request: str = ""
     """Where the agent may leave its answer."""
+    story: str = ""
+    """The story of the session, where there is one."""
 
 
 def read_policy(env: Mapping[str, str]) -> StopPolicy | None:
@@ -52,20 +55,28 @@ def read_policy(env: Mapping[str, str]) -> StopPolicy | None:
         return None
 
 
-def problems_at_stop(policy: StopPolicy) -> list[str]:
-    """Sentences for the agent: the exact field, old → new, and what to do. Empty: it may stop."""
+def problems_at_stop(policy: StopPolicy, plan_before: Callable[[Plan], Plan] | None = None) -> list[str]:
+    """Sentences for the agent: the story, the exact field, old → new, and what to do. Empty: it may stop.
+
+    `plan_before` makes the plan before the session from the one now, where no copy of it was kept.
+    """
     found = layout(policy.layout)
     try:
         now = found.parse(read_bytes(Path(policy.plan), within=Path(policy.workspace)), policy.plan)
     except BadData as error:
         problems = error.problems if isinstance(error, PlanError) else ()
-        return [str(p) + (f" ({p.hint})" if p.hint else "") for p in problems[:_MOST]] or [str(error)]
-    before = _before(policy, found)
+        return [_problem(each) for each in problems[:_MOST]] or [str(error)]
+    before = plan_before(now) if plan_before else _before(policy, found)
     listed = _missing_notes(before, now) if now.reviewed else []
     listed += _review_rules(policy, before, now) if now.reviewed and policy.review else []
     if policy.require_commit:
         listed += _uncommitted(policy)
     return listed[:_MOST]
+
+
+def _problem(found: Problem) -> str:
+    story = f"story {found.story}: " if found.story and found.story not in found.message else ""
+    return f"{story}{found}" + (f" ({found.hint})" if found.hint else "")
 
 
 def _before(policy: StopPolicy, found: Any) -> Plan | None:
@@ -90,12 +101,21 @@ def _missing_notes(before: Plan | None, now: Plan) -> list[str]:
 def _review_rules(policy: StopPolicy, before: Plan | None, now: Plan) -> list[str]:
     # Where people let it go on past the cap, the loop itself has counted on.
     cap = max([policy.review_cap, *(story.review.count for story in (before.stories if before else ()))])
-    violations = [found for found in broken_invariants(now, cap) if found.story not in policy.unreviewed]
-    if before is not None:
-        violations += illegal_transitions(before, now, policy.mode)
+    violations = illegal_transitions(before, now, policy.mode) if before is not None else []
+    changed = {(found.story, found.field) for found in violations}
+    violations += [
+        found
+        for found in broken_invariants(now, cap)
+        if found.story not in policy.unreviewed and (found.story, found.field) not in changed
+    ]
     if policy.mode is Mode.REVIEW and before is not None and before.stories == now.stories and _has_answered(policy):
         return []
-    return [str(violation) for violation in violations]
+    return [str(_about_story(violation, policy.story)) for violation in violations]
+
+
+def _about_story(violation: Violation, story: str) -> Violation:
+    """A review that changed nothing is about the story it was asked to review."""
+    return violation if violation.story else msgspec.structs.replace(violation, story=story or "under review")
 
 
 def _has_answered(policy: StopPolicy) -> bool:
@@ -117,4 +137,6 @@ def _uncommitted(policy: StopPolicy) -> list[str]:
     if not dirty:
         return []
     some = ", ".join(entry.path for entry in dirty[:5])
-    return [f"there are uncommitted changes ({some}): add a progress entry and commit everything"]
+    more = f" and {len(dirty) - 5} more" if len(dirty) > 5 else ""
+    story = f"story {policy.story}: " if policy.story else ""
+    return [f"{story}there are uncommitted changes ({some}{more}): add a progress entry and commit everything"]

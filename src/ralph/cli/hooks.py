@@ -73,9 +73,16 @@ def run(args: Namespace) -> int:
 
 def _at_stop(args: Namespace) -> int:
     from ralph.app.stop_rules import problems_at_stop, read_policy
+    from ralph.app.stop_trial import problems_by_marker
 
     policy = read_policy(os.environ)
-    emit_line(problems_at_stop(policy) if policy else [])
+    if policy is None:
+        problems, warning = problems_by_marker(Path.cwd())
+        if warning:
+            note(warning)
+    else:
+        problems = problems_at_stop(policy)
+    emit_line(problems)
     return 0
 
 

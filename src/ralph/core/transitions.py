@@ -34,7 +34,8 @@ class Violation(Struct, frozen=True):
     message: str
 
     def __str__(self) -> str:
-        return f"story {self.story}: {self.field} {self.old} → {self.new}: {self.message}"
+        change = f"{self.old} → {self.new}" if self.old != self.new else f"is {self.new}"
+        return f"story {self.story}: {self.field} {change}: {self.message}"
 
 
 def check_move(story: Story, new: State) -> None:

@@ -1,5 +1,7 @@
 """One hook call: what the client sent, in its current form or in an older one, and the answers it understands."""
 
+import os
+
 from ralph.hooks.policy import Policy, Values
 from ralph.hooks.quick_json import dumps
 
@@ -11,6 +13,11 @@ class Call:
         self.policy = policy
         self.is_old_form = "hook_event_name" not in values
         """Without the name of the event in it, somebody calls by hand, or with the older form of the protocol."""
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Somebody tries a hook: no run has started this process, and no client (they name the project)."""
+        return self.policy is None and not (os.environ.get("CLAUDE_PROJECT_DIR") or os.environ.get("RALPH_POLICY"))
 
     @property
     def session(self) -> str:
@@ -69,7 +76,7 @@ def context(text: str, category: str) -> Answer:
 
 def written(call: Call, answer: Answer) -> str:
     """The answer as the caller expects it. Nothing to say is nothing written."""
-    if call.is_old_form:
+    if call.is_old_form and call.event != "Stop":
         return _old_form(call, answer)
     if answer.kind in ("allow", "deny"):
         decision = {"permissionDecision": answer.kind, "permissionDecisionReason": answer.reason}

@@ -51,6 +51,8 @@ def answer(call: Call) -> Answer:
     if not used or window <= 0:
         return NOTHING
     percent = 100 * used // window
+    if call.is_by_hand and percent < THRESHOLDS[0]:
+        forget(call)  # another transcript of the same name, in a second try
     told = _told(call)
     reached = [mark for mark in THRESHOLDS if percent >= mark and mark > told]
     if not reached:
@@ -154,7 +156,8 @@ def _count(record: dict[str, object]) -> int | None:
 
 
 def _state(call: Call) -> str:
-    name = "".join(c for c in call.session if c.isalnum() or c in "-_")[:80]
+    session = call.text("session_id") or call.text("transcript_path")
+    name = "".join(c for c in session if c.isalnum() or c in "-_")[-80:]
     if call.policy and call.policy.state:
         return os.path.join(call.policy.state, f"context-told-{name}")
     return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"ralph-context-{os.getuid()}-{name}")

@@ -70,7 +70,7 @@ def respond(event: str, data: bytes, policy: Policy | None) -> str:
     call = Call(event, values, policy)
     if error:
         return _unread(call, error) if policy else ""
-    if policy is None and not call.is_old_form and event != "Stop":
+    if policy is None and not call.is_old_form and not call.is_by_hand and event != "Stop":
         return ""
     answer = NOTHING
     try:

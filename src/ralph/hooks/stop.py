@@ -2,9 +2,12 @@
 
 The rules are the loop's own, so they are asked of `ralph`, in a process of its own: stopping is rare, and this module
 stays as light as the others. What is let through here is looked at again when the agent has ended.
+
+By hand, without a run, the marker `.ralph-active` in the working directory stands for one, as in seed 001.
 """
 
 import os
+import sys
 
 from ralph.hooks.call import NOTHING, Answer, Call, block
 from ralph.hooks.interactive import end_client
@@ -13,6 +16,7 @@ from ralph.hooks.records import keep
 
 _TIME = 20.0
 _BEFORE = "plan.before"
+_MARKER = ".ralph-active"
 _MOST_BLOCKS = 7
 """The client overrides the ninth block in a row. Giving in before that keeps its last words."""
 
@@ -20,6 +24,9 @@ _MOST_BLOCKS = 7
 def answer(call: Call) -> Answer:
     policy = call.policy
     if policy is None:
+        folder = call.cwd or os.getcwd()
+        if call.is_by_hand and os.path.isfile(os.path.join(folder, _MARKER)):
+            return _listed(_ask([sys.executable, "-I", "-m", "ralph", "hooks", "at-stop"], folder, quiet=False))
         if not call.is_old_form:  # somebody who tries a hook by hand is not interrupted
             end_client(os.environ)
         return NOTHING
@@ -29,19 +36,25 @@ def answer(call: Call) -> Answer:
     if policy.state and not os.path.isfile(os.path.join(policy.state, _BEFORE)):
         keep(call, NOTHING, "the plan as it was before is missing: only what it says is checked, not what was changed")
     problems = _ask(command, policy.workspace)
+    if problems:
+        _count_block(call)
+    return _listed(problems)
+
+
+def _listed(problems: list[str]) -> Answer:
     if not problems:
         return NOTHING
-    _count_block(call)
     listed = "\n".join(f"- {problem}" for problem in problems[:10])
-    return block(f"Not yet. Put this right, then end your turn:\n{listed}", "stop")
+    return block(f"You cannot stop yet. Fix this, then end your turn:\n{listed}", "stop")
 
 
-def _ask(command: list[str], cwd: str) -> list[str]:
+def _ask(command: list[str], cwd: str, *, quiet: bool = True) -> list[str]:
     import subprocess
 
+    nothing, errors = subprocess.DEVNULL, subprocess.DEVNULL if quiet else None
     try:
         done = subprocess.run(
-            command, cwd=cwd or None, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIME, check=False
+            command, cwd=cwd or None, stdin=nothing, stdout=subprocess.PIPE, stderr=errors, timeout=_TIME, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return []
