@@ -34,6 +34,8 @@ _PLAIN = (
     "submodule.recurse=false",
     "protocol.ext.allow=never",
     "color.ui=false",
+    "core.filesRefLockTimeout=5000",  # milliseconds to wait for somebody else's lock on a ref, instead of 100
+    "core.packedRefsTimeout=10000",
 )
 _FLAGS = tuple(part for setting in _PLAIN for part in ("-c", setting))
 _PRIVATE_INDEX_FLAGS = ("-c", "core.splitIndex=false")  # a split one would put its other half into the repository

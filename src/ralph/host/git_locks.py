@@ -1,4 +1,9 @@
-"""Lock files of git processes that were killed. A lock whose owner may be alive is waited for, never taken."""
+"""Lock files of git processes that were killed. A lock whose owner may be alive is waited for, never taken.
+
+Only locks that block what a run does count: the index, HEAD, the refs and the configuration. `git gc` and
+`git maintenance` keep locks and temporary files of their own (gc.pid, gc.log.lock, objects/maintenance.lock,
+commit-graph and pack files) for minutes, and block nobody.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,12 @@ from pathlib import Path
 from ralph.core.errors import SetupError
 from ralph.host.repo import Repo
 
-_PATIENCE = 5.0
+_BLOCKING = ("index.lock", "HEAD.lock", "ORIG_HEAD.lock", "packed-refs.lock", "config.lock", "config.worktree.lock")
+_HOUSEKEEPING = frozenset(
+    b"gc maintenance repack pack-objects prune prune-packed commit-graph multi-pack-index fsmonitor--daemon".split()
+)
+"""Commands of git that hold none of these locks. What they start for it (`pack-refs`, `reflog`) is not among them."""
+_PATIENCE = 15.0
 _PAUSE = 0.05
 _OLD = 30.0
 """Seconds. Where processes cannot be listed, a lock this old and still the same has no owner."""
@@ -24,8 +34,8 @@ def clear_stale_locks(repo: Repo, patience: float = _PATIENCE) -> tuple[str, ...
         while _may_have_owner(repo, lock):
             if time.monotonic() > deadline:
                 raise SetupError(
-                    f"another git process is at work in {repo.root}: it holds {lock}",
-                    hint="let it finish, then start again",
+                    f"another git process is running in {repo.root} and holds {lock}",
+                    hint="wait until it has finished, then run again",
                 )
             time.sleep(_PAUSE)
         if os.path.lexists(lock):
@@ -35,10 +45,9 @@ def clear_stale_locks(repo: Repo, patience: float = _PATIENCE) -> tuple[str, ...
 
 
 def _locks(repo: Repo) -> list[Path]:
-    """No name of a ref or of a file of git's ends like this, so what does is a lock."""
-    places = {repo.git_dir, repo.common_dir}
-    found = [lock for place in places for lock in place.glob("*.lock")]
-    return sorted([*found, *(repo.common_dir / "refs").rglob("*.lock")])
+    """No name of a ref ends like this, so what does is a lock."""
+    files = {place / name for place in (repo.git_dir, repo.common_dir) for name in _BLOCKING}
+    return sorted([*filter(os.path.lexists, files), *(repo.common_dir / "refs").rglob("*.lock")])
 
 
 def _may_have_owner(repo: Repo, lock: Path) -> bool:
@@ -52,11 +61,11 @@ def _may_have_owner(repo: Repo, lock: Path) -> bool:
 
 
 def _works_in(repo: Repo, process: Path) -> bool:
-    """Whether this is a git in our repository. One of another user, that we cannot look at, may be."""
+    """Whether this is a git in our repository that may hold a lock. One of another user, that we cannot see, may."""
     try:
         if not (process / "comm").read_bytes().startswith(b"git"):
             return False
-        if b"fsmonitor--daemon" in (process / "cmdline").read_bytes():  # it stays for days and holds no lock
+        if _verb((process / "cmdline").read_bytes().split(b"\0")) in _HOUSEKEEPING:
             return False
         state = (process / "stat").read_bytes().rpartition(b")")[2].split()[0]
         if state in (b"Z", b"X"):
@@ -67,3 +76,14 @@ def _works_in(repo: Repo, process: Path) -> bool:
     except OSError:
         return False
     return where.is_relative_to(repo.root) or where.is_relative_to(repo.common_dir)
+
+
+def _verb(argv: list[bytes]) -> bytes:
+    """The command in `git -c key=value --git-dir=x VERB …`."""
+    words = iter(argv[1:])
+    for word in words:
+        if word in (b"-c", b"-C"):
+            next(words, None)
+        elif not word.startswith(b"-"):
+            return word
+    return b""
