@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ralph.core.environment import child_environment
+from ralph.core.environment import child_environment, secret_names
 
 PARENT = {
     "PATH": "/bin",
@@ -13,6 +13,8 @@ PARENT = {
     "ANTHROPIC_API_KEY": "key",
     "ANTHROPIC_BASE_URL": "url",
     "RALPH_TRUST": "1",
+    "RALPH_MODEL": "opus",
+    "_RALPH_STATE": "/state",
     "MY_TOKEN": "t",
 }
 
@@ -35,3 +37,25 @@ def test_what_would_mislead_git_or_the_client_never_passes_even_when_asked_for()
     assert "CLAUDECODE" not in env
     assert "RALPH_TRUST" not in env
     assert env["RALPH_LOOP"] == "1"
+
+
+def test_everything_of_the_caller_but_what_would_mislead() -> None:
+    env = child_environment(PARENT | {"RALPH_STATE_HOME": "/s", "GEMINI_CLI": "1"}, everything=True)
+    assert set(env) == {
+        *("PATH", "HOME", "LC_ALL", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "MY_TOKEN"),
+        "RALPH_STATE_HOME",
+    }
+
+
+def test_secrets_are_known_by_name_or_by_a_password_in_an_address() -> None:
+    env = {
+        "OPENAI_API_KEY": "sk-1",
+        "GH_TOKEN": "t",
+        "DATABASE_URL": "postgres://app:hunter2@db/x",
+        "PGPASSWORD": "",
+        "PWD": "/home/me",
+        "KEYBOARD": "us",
+        "MAX_THINKING_TOKENS": "1",
+        "HOMEPAGE": "https://example.test/a:b",
+    }
+    assert secret_names(env) == ["DATABASE_URL", "GH_TOKEN", "OPENAI_API_KEY"]

@@ -37,8 +37,8 @@ ENV = (
     "https_proxy",
     "no_proxy",
 )
-"""Credentials of its own, the way to the model, and its limits. Keys that open more than a model, such as AWS ones, are
-passed only when the settings say so (agent.env); CLAUDECODE never is: the client is not inside another one."""
+"""What it gets with `env: minimal`: its own credentials, the way to the model, and its limits. Keys that open more than
+a model, such as AWS ones, are passed only when agent.env names them."""
 
 _RETRIES = 6
 """About half a minute. The client's own ten take three minutes, also for a key that is wrong; the loop tries again."""

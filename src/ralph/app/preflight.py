@@ -30,7 +30,7 @@ from ralph.checks.choosing import choose
 from ralph.checks.running import run_check
 from ralph.config.schema import Config
 from ralph.config.trust import Status, check_trust
-from ralph.core.environment import child_environment
+from ralph.core.environment import child_environment, secret_names
 from ralph.core.errors import NotTrusted, RalphError
 from ralph.core.lineup import parts
 from ralph.core.problems import Severity
@@ -50,6 +50,7 @@ def preflight(prepared: Launched, env: Mapping[str, str], *, checks: bool = Fals
         "trust": _trust,
         "agent": _agents,
         "login": _login,
+        "environment": _environment,
         "prompts": _prompts,
         "repository": _repository,
         "disk": _disk,
@@ -155,6 +156,20 @@ def _stand_in(prepared: Launched, name: str, path: str) -> Finding:
         return warn(f"{name} could not step in: {error}", error.hint or "leave it out of fallback")
 
 
+def _environment(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    """Names only. What looks like a secret may be what the tests need, so it is no reason to refuse."""
+    config = prepared.settings.config
+    wanted = (*find_agent(config.agent.name).ENV, *config.agent.env)
+    secrets = secret_names(child_environment(env, wanted, everything=config.env == "caller"))
+    if not secrets:
+        yield ok("agent and checks get no variable that looks like a secret")
+        return
+    shown = ", ".join(secrets[:_MOST_SECRETS]) + (" …" if len(secrets) > _MOST_SECRETS else "")
+    less = "; `env: minimal` passes fewer" if config.env == "caller" else ""
+    yield ok(f"agent and checks get {len(secrets)} that look like secrets: {shown}{less}")
+
+
+_MOST_SECRETS = 12
 _CLAUDE_KEYS = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -233,7 +248,7 @@ def _checks(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     chosen = choose(config, prepared.plan, None, "final")
     if not chosen:
         yield from _named_checks(prepared, env)
-    child = child_environment(env, config.agent.env, {})
+    child = child_environment(env, config.agent.env, everything=config.env == "caller")
     with StopSignal() as stop:
         for check in chosen:
             result = run_check(

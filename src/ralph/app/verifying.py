@@ -37,7 +37,7 @@ def run_checks(
     tell: Callable[[CheckResult], None],
 ) -> tuple[CheckResult, ...]:
     """What a failing one wrote is kept beside the plan's state."""
-    clean = child_environment(env, config.agent.env)
+    clean = child_environment(env, config.agent.env, everything=config.env == "caller")
     before = _failed_before(plan_state(ref, env) / BASELINE) if config.baseline == "no-worse" else frozenset()
     results = []
     for check in chosen:

@@ -68,7 +68,7 @@ class Agent(Section, frozen=True):
         float, key("Most money for one session of the agent, in dollars; 0: no limit.", "--budget", metavar="USD", ge=0)
     ] = 0.0
     keep_sessions: Annotated[bool, key("Let the client keep transcripts of its sessions in its own folder.")] = False
-    env: Annotated[Words, key("Names of further environment variables the agent gets to see.")] = ()
+    env: Annotated[Words, key("With `env: minimal`: names of further environment variables to pass on.")] = ()
     script: Annotated[str, key("The script that the scripted agent plays.", "--agent-script", metavar="FILE")] = ""
 
 
@@ -335,6 +335,10 @@ class Config(Section, frozen=True):
         Literal["end", "immediate"],
         key("When failing tests undo the work: at the end of the iteration, or at once.", "--rollback", metavar="WHEN"),
     ] = "end"
+    env: Annotated[
+        Literal["caller", "minimal"],
+        key("Which environment variables agents and checks get: the caller's, or a short list and `agent.env`."),
+    ] = "caller"
     read_before_edit: Annotated[bool, key("Let the agent edit only files that it has read in its session.")] = True
     baseline: Annotated[
         Literal["strict", "no-worse"],

@@ -116,6 +116,7 @@ _PERMISSIONS: dict[str, Any] = {
     "planning.agent": "",
     "review.agent": "",
     "fallback": (),
+    "env": "minimal",
     "agent.env": (),
     "notify.env": (),
     "agent.allowed_tools": (),

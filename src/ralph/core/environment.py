@@ -1,11 +1,14 @@
-"""The environment that agents and checks get: an allow-list and what the settings add. Pure.
+"""The environment that agents and checks get. Pure.
 
-What is left out on purpose: `GIT_*` (it would point git at another repository), `CLAUDECODE` (a nested client
-behaves differently), and every secret that nobody asked to pass on.
+By default (`env: caller`) it is the caller's, because people's tests and agents need `DATABASE_URL` and
+`OPENAI_API_KEY`. With `env: minimal` it is an allow-list and what `agent.env` adds. Never passed on: `GIT_*` (it would
+point git at another repository), the variables by which a client recognises that it runs inside another one, and
+Ralph's own, apart from those that are added for the child.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 _ALLOWED = (
@@ -16,27 +19,56 @@ _ALLOWED = (
     "GOCACHE", "GOMODCACHE", "CARGO_HOME", "RUSTUP_HOME", "SYSTEMROOT", "COMSPEC", "PATHEXT", "APPDATA",
     "LOCALAPPDATA", "USERPROFILE", "RALPH_STATE_HOME", "CI",
 )  # fmt: skip
-_NEVER = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "RALPH_TRUST", "RALPH_NONCE")
+_OWN = ("RALPH_STATE_HOME",)
+"""The one variable of Ralph's that a child may see: where state is kept."""
+_CLIENT_SESSION = frozenset({
+    "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_ENV_FILE", "CLAUDE_PID", "CLAUDE_PLUGIN_DATA", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PROJECT_DIR",
+    "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE", "QWEN_CODE",
+})  # fmt: skip
+"""Set by a coding client for what it starts. CLAUDE_CODE_SIMPLE switches off hooks."""
+_SECRET = re.compile(
+    r"(?:^|_)(?:KEY|APIKEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|CREDENTIALS?|AUTH|DSN|PAT)(?:_|$)", re.IGNORECASE
+)
+_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 
 
 def child_environment(
-    parent: Mapping[str, str], wanted: Iterable[str] = (), added: Mapping[str, str] | None = None
+    parent: Mapping[str, str],
+    wanted: Iterable[str] = (),
+    added: Mapping[str, str] | None = None,
+    *,
+    everything: bool = False,
 ) -> dict[str, str]:
-    """A name in `wanted` that ends with `*` stands for all names that begin so."""
+    """`everything`: all of the parent's that may be passed on; otherwise the allow-list and what is `wanted`.
+
+    A name in `wanted` that ends with `*` stands for all names that start with it.
+    """
     names = set(_ALLOWED)
-    beginnings = ["LC_"]
+    prefixes = ["LC_"]
     for name in wanted:
         if name.endswith("*"):
-            beginnings.append(name[:-1])
+            prefixes.append(name[:-1])
         else:
             names.add(name)
     kept = {
         name: value
         for name, value in parent.items()
-        if (name in names or name.startswith(tuple(beginnings))) and not _is_forbidden(name)
+        if (everything or name in names or name.startswith(tuple(prefixes))) and not _is_forbidden(name)
     }
     return kept | dict(added or {})
 
 
 def _is_forbidden(name: str) -> bool:
-    return name in _NEVER or name.startswith("GIT_")
+    if name.startswith(("RALPH_", "_RALPH_")):
+        return name not in _OWN
+    return name.startswith("GIT_") or name in _CLIENT_SESSION
+
+
+def secret_names(env: Mapping[str, str]) -> list[str]:
+    """Names of variables that look like secrets, by their name or by a password in an address. Never a value."""
+    return sorted(
+        name
+        for name, value in env.items()
+        if value and name not in ("PWD", "OLDPWD") and (_SECRET.search(name) or _WITH_PASSWORD.search(value))
+    )

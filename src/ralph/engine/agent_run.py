@@ -71,6 +71,7 @@ class AgentRunner:
         raw_folder: Path,
         env: Mapping[str, str],
         wanted_env: tuple[str, ...],
+        pass_all_env: bool = False,
         promise: str,
         canary: str = "off",
         ceiling: float = 24 * 3600.0,
@@ -90,6 +91,7 @@ class AgentRunner:
         self._raw_folder = raw_folder
         self._env = env
         self._wanted_env = wanted_env
+        self._pass_all_env = pass_all_env
         self._promise = promise
 
     def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
@@ -175,7 +177,8 @@ class AgentRunner:
             added["RALPH_REVIEWER"] = session.reviewer
         if session.request:
             added["RALPH_REQUEST_FILE"] = str(session.request)
-        return child_environment(self._env, (*agent.ENV, *self._wanted_env), added)
+        wanted = (*agent.ENV, *self._wanted_env)
+        return child_environment(self._env, wanted, added, everything=self._pass_all_env)
 
 
 class _Listener:

@@ -57,7 +57,7 @@ class FaultCheck:
             self._results[command] = None
             self._person.tell("not run: whether it fails now is not known", warning=True)
             return None
-        env = child_environment(self._env, config.agent.env)
+        env = child_environment(self._env, config.agent.env, everything=config.env == "caller")
         limit = _limit(proposal)
         result = run_check("fault", command, root=root, env=env, timeout=limit)
         if not result.passed and _unfit(result, limit) is None:

@@ -135,6 +135,7 @@ class Sessions:
             raw_folder=self.raw,
             env=self._env,
             wanted_env=config.agent.env,
+            pass_all_env=config.env == "caller",
             promise="",
             canary=config.canary,
         )
