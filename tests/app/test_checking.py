@@ -10,7 +10,8 @@ import pytest
 
 from ralph.app.checking import Checks
 from ralph.config.schema import Check, Config
-from ralph.core.events import Baseline, CheckEnded, IterationEnded, Noted, Record
+from ralph.core.events import Baseline, CheckEnded, IterationEnded, Record
+from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.verdict import Kind
 from ralph.host.signals import StopSignal
@@ -40,9 +41,10 @@ def test_a_failure_that_was_there_before_is_marked_and_still_rejects_when_strict
 ) -> None:
     told: list[Any] = []
     run = checks(tmp_path, stop, told)
-    run.baseline(PLAN, "tree-1")
-    assert [type(event) for event in told] == [Baseline, Noted]
-    assert "fails before anything is done: old" in told[1].text
+    stop_here = run.baseline(PLAN, "tree-1")
+    assert [type(event) for event in told] == [Baseline]
+    assert stop_here is not None
+    assert stop_here.reason is Reason.RED_BASELINE
     own, old, good = run(PLAN, STORY, "story", 1, "tree-2")
     assert (own.name, own.failed_before, own.required) == ("A: test -f a", False, True)
     assert (old.failed_before, old.required) == (True, True)
@@ -70,6 +72,8 @@ def test_what_was_accepted_is_what_later_failures_are_compared_with(tmp_path: Pa
 
 
 def test_a_baseline_is_found_out_once_for_a_tree(tmp_path: Path, stop: StopSignal) -> None:
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "fixed").touch()
     for tree, runs in (("tree-1", 1), ("tree-1", 1), ("tree-2", 2)):
         checks(tmp_path, stop, []).baseline(PLAN, tree)
         assert len((tmp_path / "runs").read_text().splitlines()) == runs

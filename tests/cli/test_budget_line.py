@@ -47,7 +47,7 @@ def test_it_learns_from_what_stories_took_here(tmp_path: Path) -> None:
     settings = {
         "agent": {"name": "scripted", "script": "script.yaml"},
         "review": {"enabled": False},
-        "checks": [{"name": "there", "command": "test -f work.txt"}],
+        "checks": [{"name": "there", "command": "test -d .ralph"}],
         "branch": {"auto_create": False},
         "archive": {"on_complete": False},
     }

@@ -41,7 +41,7 @@ def finished(tmp_path: Path, git_identity: tuple[str, str]) -> tuple[Path, str]:
     settings = {
         "agent": {"name": "scripted", "script": "script.yaml"},
         "review": {"enabled": True},
-        "checks": [{"name": "there", "command": "test -f work.txt"}],
+        "checks": [{"name": "there", "command": "test -d .ralph"}],
         "branch": {"auto_create": False},
         "archive": {"on_complete": False},
     }

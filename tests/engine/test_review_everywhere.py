@@ -51,7 +51,7 @@ def test_implement_review_fix_review_in_every_layout(tmp_path: Path, name: str) 
     for command in ("init -q -b main", "add -A", "commit -qm start"):
         subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
     plan = found.parse(ref.path.read_bytes(), "plan")
-    done = ralph("run", "--json", cwd=tmp_path, env={"RALPH_TRUST": "1"})
+    done = ralph("run", "--json", "--allow-broken-checks", cwd=tmp_path, env={"RALPH_TRUST": "1"})
     assert done.code == 0, done.err
     events = [json.loads(line)["event"] for line in done.out.splitlines()]
     ended = [(e["mode"], e["kind"], e["headline"]) for e in events if e["type"] == "IterationEnded"]

@@ -106,6 +106,17 @@ ADVICE: dict[Reason, Advice] = {
         "fix what is said above, then `ralph run`; `ralph doctor` helps",
         Moment.FAILED,
     ),
+    Reason.BROKEN_CHECK: Advice(
+        "A check cannot run at all, so it could not prove any story. No agent was started.",
+        "fix what is named above, then `ralph run`; `--allow-broken-checks` starts anyway, e.g. when a story adds it",
+        Moment.FAILED,
+    ),
+    Reason.RED_BASELINE: Advice(
+        "A check fails before any work is done. With `baseline: strict` a story is only accepted once it passes, so "
+        "every story would be rejected. No agent was started.",
+        "fix it, or `ralph run --baseline no-worse` (do not reject stories for it), or `--allow-broken-checks`",
+        Moment.FAILED,
+    ),
     Reason.REPOSITORY: Advice(
         "The git repository is not the one the run began with: its folder was replaced or removed. Nothing more was "
         "touched.",

@@ -24,6 +24,11 @@ _FILES = (
     "activity.log",
 )
 _FOLDERS = ("runs", "logs")
+_CACHES = frozenset({
+    "__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".hypothesis", ".tox", ".nox", ".coverage",
+    ".nyc_output", ".eslintcache", ".stylelintcache", ".parcel-cache", ".turbo", ".gradle",
+})  # fmt: skip
+"""Folders and files that tools write beside the code."""
 
 
 class Bookkeeping(Struct, frozen=True):
@@ -34,12 +39,18 @@ class Bookkeeping(Struct, frozen=True):
     """Each with a `/` at its end."""
     own: tuple[str, ...]
     """Folders where a person's uncommitted edits are no reason to refuse: `.ralph/`, the plan's own."""
+    made_by_checks: frozenset[str] = frozenset()
+    """Untracked files that the checks of an earlier start have left."""
 
     def covers(self, path: str) -> bool:
         return path in self.files or path.startswith(self.folders)
 
     def is_ours(self, path: str) -> bool:
         return self.covers(path) or path.startswith(self.own)
+
+    def is_left_by_tools(self, path: str) -> bool:
+        """Of an untracked file: whether a check made it, or it is in a cache that no person writes to."""
+        return path in self.made_by_checks or any(part in _CACHES for part in path.split("/"))
 
 
 def bookkeeping(ref: PlanRef, where: Locations, repo: Path, config: Config) -> Bookkeeping:

@@ -8,6 +8,7 @@ from typing import cast
 
 import msgspec
 
+from ralph.app.baseline import why_not_start
 from ralph.app.check_outputs import keeper
 from ralph.checks.choosing import ChosenCheck, When, choose, set_id
 from ralph.checks.running import run_check
@@ -15,6 +16,7 @@ from ralph.config.schema import Config
 from ralph.core.environment import child_environment
 from ralph.core.events import Baseline, CheckEnded, IterationEnded, Noted, Proved, Record
 from ralph.core.evidence import CheckResult
+from ralph.core.moves import Reason, Stop
 from ralph.core.plan import Plan, Story
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
@@ -23,6 +25,26 @@ from ralph.host.signals import StopSignal
 
 BASELINE = "baseline.json"
 """In the plan's own folder: which checks passed on the last checkpoint."""
+
+AskBaseline = Callable[[str], str]
+"""Asks the person at the terminal what to do about a check that fails: "continue", "no-worse" or "stop"."""
+
+
+_MADE = "made-by-checks.json"
+_MOST_MADE = 20_000
+
+
+def made_by_checks(state: Path) -> frozenset[str]:
+    """Untracked files that appeared while a baseline was taken: no person's work, and no reason to refuse a run."""
+    try:
+        return frozenset(msgspec.json.decode((state / _MADE).read_bytes(), type=list[str]))
+    except (OSError, msgspec.DecodeError):
+        return frozenset()
+
+
+def _keep_made(state: Path, paths: frozenset[str]) -> None:
+    kept = sorted(paths)[:_MOST_MADE]
+    write_bytes(state / _MADE, msgspec.json.encode(kept), mode=0o600, durable=False)
 
 
 class Checks:
@@ -39,7 +61,15 @@ class Checks:
         cache: Path,
         outputs: Path | None = None,
         is_same: Callable[[str, str], bool] = lambda old, new: False,
+        *,
+        untracked: Callable[[], frozenset[str]] = frozenset,
+        allow_broken: bool = False,
+        ask: AskBaseline | None = None,
     ) -> None:
+        self._untracked = untracked
+        self._allow_broken = allow_broken
+        self._ask = ask
+        self._strict = config.baseline == "strict"
         self._outputs = outputs
         self._is_same = is_same
         """Whether two trees differ in nothing that a check could see."""
@@ -55,7 +85,7 @@ class Checks:
         self._config = config
         self._root = root
         # The mark by which a later run finds what this one left behind, should it be killed.
-        self._env = child_environment(env, config.agent.env, {"RALPH_RUN": run})
+        self._env = child_environment(env, config.agent.env, {"RALPH_RUN": run}, everything=config.env == "caller")
         self._tell = tell
         self._stop = stop
 
@@ -85,28 +115,57 @@ class Checks:
         """A failure that was there before is told apart; with `no-worse` it is no reason to reject."""
         if result.passed or self._before.get((check.command, check.cwd), True):
             return result
-        excused = self._config.baseline == "no-worse" and not check.story
+        excused = not self._strict and not check.story
         return msgspec.structs.replace(result, failed_before=True, required=result.required and not excused)
 
-    def baseline(self, plan: Plan, tree: str) -> None:
+    def baseline(self, plan: Plan, tree: str, story: Story | None = None) -> Stop | None:
         chosen = [check for check in choose(self._config, plan, None, "story") if not check.story]
         if not chosen:
-            return
+            return None
         self._baseline = tuple(chosen)
         identity = set_id(chosen)
-        results = self._known(tree, identity)
-        if results is None:
-            results = self._run_all(chosen, "baseline")
+        known = self._known(tree, identity)
+        if known is None or not all(result.passed for result in known):
+            known = self._run_baseline(chosen, known or ())
             if self._is_stopped():
-                return
-            self._remember(tree, identity, results)
-        self._before = {(check.command, check.cwd): r.passed for check, r in zip(chosen, results, strict=False)}
-        self._tell(Baseline(tree=tree, check_set=identity, results=results))
-        failing = [result.name for result in results if result.required and not result.passed]
-        if failing:
-            names = ", ".join(one_line(name, 60) for name in failing[:3])
-            advice = "" if self._config.baseline == "no-worse" else "; every story is rejected until it is mended"
-            self._tell(Noted(f"fails before anything is done: {names}{advice} (baseline)", warning=True))
+                return None
+            self._remember(tree, identity, known)
+        self._before = {(check.command, check.cwd): r.passed for check, r in zip(chosen, known, strict=False)}
+        self._tell(Baseline(tree=tree, check_set=identity, results=known))
+        return self._may_start(known, story)
+
+    def _run_baseline(self, chosen: Sequence[ChosenCheck], known: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+        """One that failed the last time is run again: what it lacked may be installed by now."""
+        passed = {(result.name, result.command): result for result in known if result.passed}
+        results = []
+        before = self._untracked()
+        for check in chosen:
+            if self._is_stopped():
+                break
+            results.append(passed.get((check.name, check.command)) or self._run_one(check, "baseline"))
+        if made := self._untracked() - before:
+            state = self._cache.parent
+            _keep_made(state, made | made_by_checks(state))
+        return tuple(results)
+
+    def _may_start(self, results: tuple[CheckResult, ...], story: Story | None) -> Stop | None:
+        if all(result.passed or not result.required for result in results):
+            return None
+        stop = why_not_start(results, story, strict=self._strict)
+        if stop is None:
+            failing = ", ".join(one_line(r.name, 60) for r in results if r.required and not r.passed)
+            then = "a story is accepted only once it passes" if self._strict else "stories are not rejected for it"
+            self._tell(Noted(f"fails before any work: {failing}; {then} (baseline)", warning=True))
+            return None
+        answer = "continue" if self._allow_broken else ""
+        if not answer and self._ask and stop.reason is Reason.RED_BASELINE:
+            answer = self._ask(stop.detail)
+        if answer not in ("continue", "no-worse"):
+            return stop
+        self._strict = self._strict and answer != "no-worse"
+        then = "every story is rejected until it passes" if self._strict else "stories are not rejected for it"
+        self._tell(Noted(f"{stop.detail}; continues: {then}", warning=True))
+        return None
 
     def run_quietly(self, plan: Plan, story: Story | None) -> tuple[CheckResult, ...]:
         """The checks of a story once more, without a record: for a second opinion."""

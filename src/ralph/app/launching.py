@@ -13,11 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
+from ralph.app.checking import AskBaseline
 from ralph.app.finishing import Pusher, finish_run
 from ralph.app.guidance import carry_over
 from ralph.app.ignore_lines import keep_out_of_commits
 from ralph.app.reviewing import refuse_unknown_reviewers
-from ralph.app.running import execute, ours, refuse_unless_ready
+from ralph.app.running import execute, in_the_way, ours, refuse_unless_ready
 from ralph.app.sinks import make_sinks
 from ralph.app.steps import plan_steps
 from ralph.app.trusting import ensure_trusted, gather
@@ -57,6 +58,7 @@ class Launched(Struct, frozen=True, kw_only=True):
     stash: bool = False
     worktree: bool = False
     reset: bool = False
+    allow_broken_checks: bool = False
 
     @property
     def limits(self) -> Limits:
@@ -77,6 +79,7 @@ def prepare_spec(args: Namespace, env: Mapping[str, str], extra_env: Mapping[str
         stash=args.stash,
         worktree=args.worktree,
         reset=args.reset_circuit,
+        allow_broken_checks=getattr(args, "allow_broken_checks", False),
     )
 
 
@@ -107,6 +110,7 @@ def launch(
     *,
     tell: Tell,
     ask: Ask | None = None,
+    ask_baseline: AskBaseline | None = None,
 ) -> Stop:
     """Run a plan whose commands were agreed to."""
     if env.get("RALPH_LOOP") == "1":
@@ -129,7 +133,15 @@ def launch(
         carry_over(plan_state(prepared.ref, env), plan_state(ref, env))
         tell(f"working in {ref.root} on branch {branch}")
         tell(f"`ralph log -d {shlex.quote(str(ref.root))}` shows it, `git merge {branch}` takes it over")
-    spec = RunSpec(run=run, ref=ref, settings=settings, repo=repo, once=prepared.once, reset=prepared.reset)
+    spec = RunSpec(
+        run=run,
+        ref=ref,
+        settings=settings,
+        repo=repo,
+        once=prepared.once,
+        reset=prepared.reset,
+        allow_broken_checks=prepared.allow_broken_checks,
+    )
 
     def ready(found: Situation, recovered: str) -> str:
         try:
@@ -148,7 +160,8 @@ def launch(
     try:
         sinks_for = partial(make_sinks, ref, where, door, plan_state(ref, env))
         with _notifier(spec, env, stop, tell) as news:
-            return execute(spec, env, stop, [*listeners, *pusher, *news], ready, after, sinks_for, ask=ask)
+            everybody: list[Listener] = [*listeners, *pusher, *news]
+            return execute(spec, env, stop, everybody, ready, after, sinks_for, ask=ask, ask_baseline=ask_baseline)
     finally:
         if prepared.worktree:
             carry_over(plan_state(ref, env), plan_state(prepared.ref, env))
@@ -189,9 +202,9 @@ def probe(prepared: Launched) -> Session:
 def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping[str, str], tell: Tell) -> str:
     """Stash what the user said may be stashed, refuse the rest, get on the plan's branch. Names the branch."""
     own = ours(spec, env)
-    foreign = [entry.path for entry in found.dirty if not own.is_ours(entry.path)]
+    foreign = [entry.path for entry in in_the_way(found, own)]
     if prepared.stash and foreign:
-        found = msgspec.structs.replace(found, dirty=tuple(e for e in found.dirty if own.is_ours(e.path)))
+        found = msgspec.structs.replace(found, dirty=tuple(e for e in found.dirty if e.path not in foreign))
         refuse_unless_ready(found, own, spec.ref)  # whatever else is in the way, before anything is touched
         _stash(spec.repo, foreign, f"ralph: before run {spec.run}", is_possible=not found.unborn)
         tell("your uncommitted work is on the stash: `git stash pop` brings it back")

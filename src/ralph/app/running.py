@@ -13,6 +13,7 @@ import msgspec
 
 from ralph import __version__
 from ralph.app.bookkeeping import Bookkeeping, bookkeeping
+from ralph.app.checking import AskBaseline, made_by_checks
 from ralph.app.context_size import warning
 from ralph.app.control import Control
 from ralph.app.recent import Recent, recent_of_all
@@ -35,7 +36,7 @@ from ralph.host.git_locks import clear_stale_locks
 from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
 from ralph.host.signals import StopSignal
-from ralph.host.situation import Situation, situation
+from ralph.host.situation import Entry, Kind, Situation, situation
 from ralph.host.tree import become_subreaper, end_left_behind, identify
 from ralph.journal.reading import cut_torn_tail, read
 from ralph.journal.runs import journal_path
@@ -59,6 +60,7 @@ def execute(
     sinks_for: Callable[[], Sinks],
     clock: Callable[[], float] = time.time,
     ask: Ask | None = None,
+    ask_baseline: AskBaseline | None = None,
 ) -> Stop:
     """Run the loop while the plan is locked.
 
@@ -94,7 +96,7 @@ def execute(
             if heavy := warning(spec.ref, spec.settings, plan, env):
                 journal.write(Noted(heavy, warning=True))
             with Control(state, spec.run, stop, journal.write) as wish:
-                ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask), history).run()
+                ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask, ask_baseline), history).run()
         finally:
             sinks.close()
             journal.close()
@@ -210,6 +212,15 @@ def last_run(state: Path) -> str:
         return ""
 
 
+def in_the_way(found: Situation, ours: Bookkeeping) -> list[Entry]:
+    """Uncommitted work of a person: not our own files, not what a check or a tool has left untracked."""
+    return [
+        entry
+        for entry in found.dirty
+        if not ours.is_ours(entry.path) and not (entry.kind is Kind.UNTRACKED and ours.is_left_by_tools(entry.path))
+    ]
+
+
 def refuse_unless_ready(found: Situation, ours: Bookkeeping, ref: PlanRef) -> None:
     """A clear answer for every state of a repository that a run must not start in. Nothing is touched."""
     if found.in_progress:
@@ -222,8 +233,7 @@ def refuse_unless_ready(found: Situation, ours: Bookkeeping, ref: PlanRef) -> No
             "HEAD is detached: commits made here would belong to no branch",
             hint="`git switch -c NAME` makes a branch here; `ralph run --worktree` works on one of its own",
         )
-    foreign = [entry for entry in found.dirty if not ours.is_ours(entry.path)]
-    if foreign:
+    if foreign := in_the_way(found, ours):
         listed = "\n".join(f"  {entry.kind.value:<10} {one_line(entry.path, 100)}" for entry in foreign[:20])
         more = f"\n  … and {len(foreign) - 20} more" if len(foreign) > 20 else ""
         raise SetupError(
@@ -234,4 +244,5 @@ def refuse_unless_ready(found: Situation, ours: Bookkeeping, ref: PlanRef) -> No
 
 def ours(spec: RunSpec, env: Mapping[str, str]) -> Bookkeeping:
     where = store_for(spec.ref, env).layout.locations(spec.ref)
-    return bookkeeping(spec.ref, where, spec.repo.root, spec.config)
+    found = bookkeeping(spec.ref, where, spec.repo.root, spec.config)
+    return msgspec.structs.replace(found, made_by_checks=made_by_checks(plan_state(spec.ref, env)))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ralph.agents.registry import agent as find_agent
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.briefing import brief
-from ralph.app.checking import BASELINE, Checks
+from ralph.app.checking import BASELINE, AskBaseline, Checks
 from ralph.app.config_watch import ConfigWatch
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.guidance import Guidance
@@ -52,6 +52,7 @@ from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time,
 from ralph.host.places import workspace_state
 from ralph.host.repo import Repo
 from ralph.host.signals import StopSignal
+from ralph.host.situation import untracked
 from ralph.journal.runs import RAW, runs_folder
 from ralph.journal.writing import Journal
 from ralph.prompts.building import build
@@ -91,6 +92,8 @@ class RunSpec(Struct, frozen=True, kw_only=True):
     once: bool = False
     reset: bool = False
     """Forget what earlier runs gave up on, and what they were waiting for."""
+    allow_broken_checks: bool = False
+    """Start although a check cannot run, or fails before any work."""
 
     @property
     def config(self) -> Config:
@@ -147,6 +150,7 @@ def make_ground(
     clock: Callable[[], float] = time.time,
     wish: Callable[[], Wish] = Wish,
     ask: Ask | None = None,
+    ask_baseline: AskBaseline | None = None,
 ) -> Ground:
     config, ref = spec.config, spec.ref
     folder = run_folder(ref, spec.run, env)
@@ -155,7 +159,7 @@ def make_ground(
     books = bookkeeping(ref, where, spec.repo.root, config)
     desk = WorkspaceDesk(ref.root, ref.folder)
     steps = plan_steps(spec.settings, ref.root)
-    hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run})
+    hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run}, everything=config.env == "caller")
 
     def is_same(old: str, new: str) -> bool:
         from ralph.app.verifying import differs  # once in a run, at most
@@ -172,6 +176,9 @@ def make_ground(
         plan_state(ref, env) / BASELINE,
         folder / "checks",
         is_same,
+        untracked=lambda: untracked(spec.repo),
+        allow_broken=spec.allow_broken_checks,
+        ask=ask_baseline,
     )
     journal.listen(checks.listen)
     guidance = Guidance(plan_state(ref, env), journal.write)
@@ -193,6 +200,7 @@ def make_ground(
         raw_folder=folder / RAW,
         env=env,
         wanted_env=config.agent.env,
+        pass_all_env=config.env == "caller",
         promise=config.completion.promise,
         canary=config.canary,
         ceiling=config.time_ceiling,

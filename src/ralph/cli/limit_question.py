@@ -1,4 +1,4 @@
-"""At a usage limit, on a terminal: wait or exit? Whoever does not answer is not there, and the run waits."""
+"""Questions of a run to the person at the terminal, each with a time limit: nobody has to be there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import selectors
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
 from ralph.cli.output import note
@@ -16,25 +16,26 @@ from ralph.core.text import one_line
 from ralph.host.signals import StopSignal
 
 SECONDS = 30.0
+_BASELINE_SECONDS = 300.0
 _LOOK = 0.2
-_ANSWERS = {"w": "wait", "wait": "wait", "e": "exit", "exit": "exit"}
+_AT_LIMIT = {"w": "wait", "wait": "wait", "e": "exit", "exit": "exit"}
+_AT_BASELINE = {
+    "c": "continue", "continue": "continue", "n": "no-worse", "no-worse": "no-worse", "s": "stop", "stop": "stop",
+}  # fmt: skip
 
 
-class LimitQuestion:
+class _Question:
     """`quiet` gives a context in which no live view draws over the question."""
 
     def __init__(self, stop: StopSignal, quiet: Callable[[], AbstractContextManager[object]]) -> None:
         self._stop = stop
         self._quiet = quiet
 
-    def __call__(self, why: str, until: float, is_enough: Callable[[], bool]) -> str:
-        """Nothing: somebody wants something else of the run."""
-        with self._quiet():
-            note(f"{one_line(why)}, until {until_when(until, time.time())}.", "yellow")
-            note(f"Wait, or exit? [w/e], then Enter; without an answer within {SECONDS:.0f} s it waits.", "bold")
-            return self._answer(time.monotonic() + SECONDS, is_enough)
-
-    def _answer(self, deadline: float, is_enough: Callable[[], bool]) -> str:
+    def _answer(
+        self, answers: Mapping[str, str], help_text: str, seconds: float, is_enough: Callable[[], bool] = lambda: False
+    ) -> str:
+        """One of `answers`; "nobody" when the time is up, nothing when somebody wants something else of the run."""
+        deadline = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector, contextlib.suppress(OSError, ValueError):
             selector.register(sys.stdin, selectors.EVENT_READ, data=True)
             selector.register(self._stop.fileno(), selectors.EVENT_READ)
@@ -46,8 +47,28 @@ class LimitQuestion:
                         self._stop.drain()
                     elif not (typed := os.read(sys.stdin.fileno(), 4096)):
                         return "nobody"
-                    elif answer := _ANSWERS.get(typed.decode("utf-8", "replace").strip().lower()):
+                    elif answer := answers.get(typed.decode("utf-8", "replace").strip().lower()):
                         return answer
                     else:
-                        note("w waits, e exits")
+                        note(help_text)
         return "nobody"
+
+
+class LimitQuestion(_Question):
+    """At a usage limit: wait or exit? Without an answer the run waits."""
+
+    def __call__(self, why: str, until: float, is_enough: Callable[[], bool]) -> str:
+        with self._quiet():
+            note(f"{one_line(why)}, until {until_when(until, time.time())}.", "yellow")
+            note(f"Wait, or exit? [w/e], then Enter; without an answer within {SECONDS:.0f} s it waits.", "bold")
+            return self._answer(_AT_LIMIT, "w waits, e exits", SECONDS, is_enough)
+
+
+class BaselineQuestion(_Question):
+    """A check fails before any work: what now? Without an answer the run stops."""
+
+    def __call__(self, why: str) -> str:
+        with self._quiet():
+            note(f"{one_line(why)}. With `baseline: strict` every story is rejected until it passes.", "yellow")
+            note("Continue (c), do not reject stories for it (n, `baseline: no-worse`), or stop (s)?", "bold")
+            return self._answer(_AT_BASELINE, "type c, n or s, then Enter", _BASELINE_SECONDS)

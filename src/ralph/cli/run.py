@@ -16,7 +16,7 @@ from ralph.app.launching import Launched, agree, launch, prepare_spec
 from ralph.app.named_variants import refuse_unknown_names
 from ralph.app.step_misfits import refuse_misfits
 from ralph.cli.arguments import add_workspace
-from ralph.cli.limit_question import LimitQuestion
+from ralph.cli.limit_question import BaselineQuestion, LimitQuestion
 from ralph.cli.output import ask, emit_line, is_interactive, leave_closed_terminal, note, say, warn
 from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
@@ -97,6 +97,9 @@ def configure(parser: ArgumentParser) -> None:
     before.add_argument("--trust", action="store_true", help="trust the commands this workspace defines")
     before.add_argument("--stash", action="store_true", help="stash uncommitted changes first")
     before.add_argument("--reset-circuit", action="store_true", help="retry failed stories and forget usage limits")
+    before.add_argument(
+        "--allow-broken-checks", action="store_true", help="start although a check cannot run or fails before any work"
+    )
     before.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
     where = before.add_mutually_exclusive_group()
     where.add_argument("--sandbox", action="store_true", help="run the agent in a sandbox, or refuse to run")
@@ -153,9 +156,11 @@ def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listen
         stop = stack.enter_context(StopSignal(key=first is None))
         view = _view(args, stack)
         listeners: list[Listener] = [*([first] if first else []), state.add, tally.add, *([view] if view else [])]
-        asks_at_limit = None if not asks or args.quiet else LimitQuestion(stop, _quiet(view))
+        limit = baseline = None
+        if asks and not args.quiet:
+            limit, baseline = LimitQuestion(stop, _quiet(view)), BaselineQuestion(stop, _quiet(view))
         with _all_at_once(prepared, state):
-            ended = launch(prepared, os.environ, stop, listeners, tell=note, ask=asks_at_limit)
+            ended = launch(prepared, os.environ, stop, listeners, tell=note, ask=limit, ask_baseline=baseline)
     try:
         if not args.json:
             print_summary(state, tally.figures())

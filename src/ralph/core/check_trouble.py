@@ -134,6 +134,16 @@ def why_not_runnable(command: str, code: int | None, output: str) -> NotRunnable
     return None
 
 
+_NO_TESTS = re.compile(
+    r"^(?:=+ )?no tests ran|^NO TESTS RAN|^No test(?: file)?s found, exiting|no test specified", re.M
+)
+
+
+def finds_no_tests(code: int | None, output: str) -> bool:
+    """A test runner that fails because there is no test yet: pytest, unittest, jest, vitest, npm's placeholder."""
+    return code != 0 and _NO_TESTS.search(output) is not None
+
+
 def _absent(name: str, why: str, command: str) -> NotRunnable:
     if why in ("Permission denied", "Exec format error"):
         return NotRunnable(f"{name} cannot be executed", install=f"chmod +x {name}" if "/" in name else "")

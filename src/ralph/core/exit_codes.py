@@ -23,7 +23,7 @@ class ExitCode(IntEnum):
     BAD_DATA = 65, "bad data (plan, config)"
     BUG = 70, "an error inside Ralph; the log it names tells more"
     LOCKED = 73, "lock held by another run"
-    ENVIRONMENT = 78, "configuration or environment (agent missing, not a git repository, not trusted)"
+    ENVIRONMENT = 78, "configuration or environment (agent missing, check not installed, not a git repository)"
     TIMED_OUT = 124, "the single iteration of --once timed out"
     INTERRUPTED = 130, "SIGINT"
     TERMINATED = 143, "SIGTERM"

@@ -31,6 +31,10 @@ class Reason(StrEnum):
     """It would hardly be finished within the budget."""
     WAITING = "waiting"
     MISCONFIGURED = "misconfigured"
+    BROKEN_CHECK = "broken-check"
+    """A check cannot run at all, found out before the first agent was started."""
+    RED_BASELINE = "red-baseline"
+    """A check fails before any work is done, and `baseline: strict` would reject every story for it."""
     REPOSITORY = "repository"
     BAD_PLAN = "bad-plan"
     ON_REQUEST = "on-request"
@@ -53,6 +57,8 @@ _EXIT_CODES = {
     Reason.OUT_OF_REACH: ExitCode.BUDGET,
     Reason.WAITING: ExitCode.WAITING,
     Reason.MISCONFIGURED: ExitCode.ENVIRONMENT,
+    Reason.BROKEN_CHECK: ExitCode.ENVIRONMENT,
+    Reason.RED_BASELINE: ExitCode.ENVIRONMENT,
     Reason.CRASH_LOOP: ExitCode.ENVIRONMENT,
     Reason.REPOSITORY: ExitCode.ENVIRONMENT,
     Reason.BAD_PLAN: ExitCode.BAD_DATA,

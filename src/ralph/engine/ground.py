@@ -14,7 +14,7 @@ from ralph.core.events import AnyEvent
 from ralph.core.evidence import CheckResult, Ended
 from ralph.core.guard import Guard
 from ralph.core.limits import Limits
-from ralph.core.moves import Work
+from ralph.core.moves import Stop, Work
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.ports import PlanBook, Reading, Session
 from ralph.core.requests import Request
@@ -183,8 +183,8 @@ class Checker(Protocol):
         """Run the checks that apply, one journal record each."""
         ...
 
-    def baseline(self, plan: Plan, tree: str) -> None:
-        """Find out which checks pass before anything is done, unless that is known for this tree."""
+    def baseline(self, plan: Plan, tree: str, story: Story | None) -> Stop | None:
+        """Find out which checks pass before any work. A reason not to start the agent for `story`, or None."""
         ...
 
 

@@ -21,7 +21,7 @@ from ralph.core.events import (
 )
 from ralph.core.history import History, fold, to_be_told
 from ralph.core.moves import Move, Prove, Reason, SetAside, Stop, Wait, Work
-from ralph.core.plan import State
+from ralph.core.plan import Mode, State
 from ralph.core.ports import Reading
 from ralph.engine.act import act
 from ralph.engine.decide import decide, within_time
@@ -78,7 +78,8 @@ class Loop:
                 case Prove():
                     self._prove(reading)
                 case Work():
-                    self._take_baseline(reading)
+                    if refusal := self._take_baseline(move, reading):
+                        return refusal
                     self._iterate(move, reading)
 
     def _decide(self, reading: Reading) -> Move:
@@ -137,11 +138,12 @@ class Loop:
         self._ground.book.write(self._before)
         return "the plan is as it was before this iteration"
 
-    def _take_baseline(self, reading: Reading) -> None:
-        """Once a run: what is broken already is told apart from what an agent breaks."""
-        if not self._has_baseline:
-            self._ground.check.baseline(reading.plan, self._ground.tree.tree())
-            self._has_baseline = True
+    def _take_baseline(self, work: Work, reading: Reading) -> Stop | None:
+        """Once a run: what is broken already is told apart from what an agent breaks. A set-up comes before it."""
+        if self._has_baseline or work.mode is Mode.SETUP:
+            return None
+        self._has_baseline = True
+        return self._ground.check.baseline(reading.plan, self._ground.tree.tree(), reading.plan.story(work.story))
 
     def _wait(self, move: Wait) -> None:
         ground = self._ground

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.host.git import Call, GitFailed, ask_together, names, printable
+from ralph.host.git import Call, GitFailed, ask_together, git, names, printable
 from ralph.host.repo import Repo
 
 # What git leaves in its folder while an operation waits for the user, in the order git itself looks at it.
@@ -76,6 +76,12 @@ def situation(repo: Repo) -> Situation:
         dirty=tuple(e for e in entries if not e.path.endswith("/")),
         nested_repositories=nested,
     )
+
+
+def untracked(repo: Repo) -> frozenset[str]:
+    """Files that git neither tracks nor ignores."""
+    out = git(repo, "ls-files", "-z", "--others", "--exclude-standard")
+    return frozenset(printable(path) for path in names(out))
 
 
 def _entries(field: bytes) -> list[Entry]:

@@ -1,0 +1,37 @@
+"""Whether a run may start on a tree whose checks do not pass. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ralph.core.check_trouble import finds_no_tests, why_not_runnable
+from ralph.core.evidence import CheckResult
+from ralph.core.moves import Reason, Stop
+from ralph.core.plan import Story
+from ralph.core.text import one_line
+
+
+def why_not_start(results: Iterable[CheckResult], story: Story | None, *, strict: bool) -> Stop | None:
+    """Why no agent should be started for `story`, the next one; None: nothing is in the way.
+
+    A check that is also the story's own is what the story is to make pass. A suite without tests fails until the first
+    test is written, which is what a story does.
+    """
+    own = story.verify if story else ()
+    failing = [r for r in results if r.required and not r.passed and r.command not in own]
+    broken = [
+        f"{_name(result)} cannot run: {trouble.reason}; {trouble.fix}"
+        for result in failing
+        if (trouble := why_not_runnable(result.command, result.code, result.tail))
+    ]
+    if broken:
+        return Stop(Reason.BROKEN_CHECK, "; ".join(broken))
+    red = [_name(result) for result in failing if not finds_no_tests(result.code, result.tail)]
+    if red and strict:
+        return Stop(Reason.RED_BASELINE, f"{', '.join(red)} {'fails' if len(red) == 1 else 'fail'} before any work")
+    return None
+
+
+def _name(result: CheckResult) -> str:
+    name, command = one_line(result.name, 60), one_line(result.command, 80)
+    return name if name in command else f"{name} (`{command}`)"
