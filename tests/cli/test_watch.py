@@ -119,7 +119,7 @@ def test_status_says_what_a_run_works_on_and_what_it_was_asked(tmp_path: Path) -
         assert (now["iteration"], now["story"], now["mode"], now["pending"]) == (1, "US-001", "implement", "stop")
         assert document["stories"][0]["state"] == "in_progress"
         let_go(made)
-        assert finish(process).code == 0
+        assert finish(process).code == 1
     assert run_ralph(made, "status", "--json").json["running"] is None
 
 

@@ -58,6 +58,10 @@ class Project:
         for command in (["add", "-A"], ["commit", "-qm", "by a person"]):
             subprocess.run(["git", *command], cwd=self.root, env=self.environment(), check=True)
 
+    @property
+    def env(self) -> dict[str, str]:
+        return self.environment()
+
     def environment(self, **more: str) -> dict[str, str]:
         who = {f"GIT_{a}_{b}": "t@example.com" for a in ("AUTHOR", "COMMITTER") for b in ("NAME", "EMAIL")}
         places = {"HOME": str(self.home), "TMPDIR": str(self.folder / "tmp"), "RALPH_STATE_HOME": str(self.state)}

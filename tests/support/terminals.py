@@ -11,14 +11,22 @@ import struct
 import sys
 import termios
 import time
-
-from support.loops import LoopProject
+from pathlib import Path
+from typing import Protocol
 
 _SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
+class _Place(Protocol):
+    @property
+    def root(self) -> Path: ...
+
+    @property
+    def env(self) -> dict[str, str]: ...
+
+
 class Terminal:
-    def __init__(self, project: LoopProject, *arguments: str, columns: int = 120, rows: int = 40, **env: str) -> None:
+    def __init__(self, project: _Place, *arguments: str, columns: int = 120, rows: int = 40, **env: str) -> None:
         self.pid, self._screen = pty.fork()
         if self.pid == 0:
             os.chdir(project.root)

@@ -22,28 +22,38 @@ from ralph.journal.run_state import RunState
 
 EXAMPLES = """
 ralph log                      the last run
-ralph log 20260115-0930        one that begins so
+ralph log 20260115-0930        a run by its ID or a unique prefix of it
 ralph log --follow             until the run ends
+ralph log --agent              what the agent of the last session said and did
+ralph log --agent 3            of iteration 3
 ralph log --json | jq .event   every record
-ralph log --check              all that the last failing check wrote
+ralph log --check              the full output of the last failing check
 ralph log --check pytest       the last failing check with this in its name
 """
 _TICK = 0.2
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's id or the beginning of it")
-    parser.add_argument("-F", "--follow", action="store_true", help="go on until the run ends")
-    parser.add_argument("-v", "--verbose", action="store_true", help="also what the agent did")
-    parser.add_argument(
-        "--check", nargs="?", const="", metavar="NAME", help="all that the last failing check of the run wrote"
+    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
+    parser.add_argument("-F", "--follow", action="store_true", help="continue until the run ends")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also show what the agent did")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--agent", nargs="?", const="", metavar="ITERATION", help="the transcript of a session (default: the last one)"
     )
+    what.add_argument("--check", nargs="?", const="", metavar="NAME", help="the output of the last failing check")
     add_workspace(parser)
-    parser.add_argument("--json", action="store_true", help="the records, one JSON object a line")
+    parser.add_argument("--json", action="store_true", help="print the records, one JSON object per line")
 
 
 def run(args: Namespace) -> int:
     path = chosen_run(args, os.environ, args.run)
+    if args.agent is not None:
+        if args.follow:
+            raise UsageError("--agent does not follow a session", hint="`ralph watch -v` shows one while it runs")
+        from ralph.cli.transcript import show_transcript
+
+        return show_transcript(read(path), args.agent, as_json=args.json)
     if args.check is not None:
         return _show_output(path, args.check)
     state = RunState()

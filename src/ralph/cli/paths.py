@@ -18,7 +18,7 @@ from ralph.config.sources import project_config
 from ralph.core.errors import RalphError
 from ralph.core.text import one_line
 from ralph.host.places import state_home, user_config, workspace_state
-from ralph.journal.runs import runs_folder
+from ralph.journal.runs import RAW, list_runs, runs_folder
 from ralph.plans.registry import layout
 
 EXAMPLES = """
@@ -44,6 +44,7 @@ def run(args: Namespace) -> int:
             "state": workspace_state(root, env),
             "trust": trust_file(root, env),
             "runs": runs_folder(workspace_state(root, env)),
+            **_of_last_run(runs_folder(workspace_state(root, env)), list_runs(workspace_state(root, env))),
             "planning": planning_folder(root, env),
             "spending": ledger_of(root, repo_of(root, env), env).path,
         }
@@ -55,6 +56,11 @@ def run(args: Namespace) -> int:
         missing = "" if os.path.lexists(path) else paint("  (not there yet)", "dim")
         say_raw(f"{name.replace('_', ' '):<16} {one_line(str(path))}{missing}")
     return 0
+
+
+def _of_last_run(folder: Path, runs: list[str]) -> dict[str, Path]:
+    """Its journal, and what its agents printed: `ralph log --agent` shows that readably."""
+    return {"last_journal": folder / runs[-1] / "events.jsonl", "raw_output": folder / runs[-1] / RAW} if runs else {}
 
 
 def _of_plan(args: Namespace) -> dict[str, Path]:
