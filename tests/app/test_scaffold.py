@@ -233,7 +233,7 @@ def test_beaten_commands_are_kept_as_a_comment_that_can_be_uncommented(project: 
     start(project, layout="feature", name="x")
 
     assert commands_in(project) == ["make test", "ruff check"]
-    before, _, also = (project / CONFIG).read_text().partition("# Found too; another command does the same job:\n")
+    before, _, also = (project / CONFIG).read_text().partition("# Also found; another command does the same job:\n")
     (project / CONFIG).write_text(before + also.replace("#   ", "  "))
     assert commands_in(project) == ["make test", "ruff check", "pytest"]
 

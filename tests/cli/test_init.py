@@ -16,7 +16,7 @@ def project(tmp_path: Path) -> Path:
     root = tmp_path / "my shop"
     root.mkdir()
     subprocess.run(["git", "init", "-q", str(root)], check=True)
-    (root / "package.json").write_text(json.dumps({"scripts": {"test": "jest", "lint": "eslint ."}}))
+    (root / "Makefile").write_text("test:\n\t@true\nlint:\n\t@true\n")
     return root
 
 
@@ -27,7 +27,7 @@ def test_a_newcomer_gets_a_plan_and_is_told_what_to_do_next(project: Path) -> No
     for path in ("tasks.json", "prd.md", "progress.txt", "prompt.md"):
         assert f".ralph/user-login/{path}" in done.out
         assert (project / ".ralph" / "user-login" / path).is_file()
-    assert "npm test" in done.out
+    assert "make test" in done.out
     assert "ralph check" in done.out
     assert "git init" not in done.out
     assert (project / ".gitignore").read_text().count(".ralph-active") == 1
@@ -81,7 +81,7 @@ def test_an_empty_plan_is_an_error_and_not_complete(project: Path, layout: str) 
 def test_what_it_says_to_do_next_leads_to_a_run(project: Path, layout: str) -> None:
     said = ralph_here("init", "--layout", layout, cwd=project).out
     assert "git add -A && git commit" in said
-    (project / ".ralph/config.yaml").write_text("agent: {name: command, command: [true]}\n")  # no npm here
+    (project / ".ralph/config.yaml").write_text("agent: {name: command, command: [true]}\n")
     write_first_story(project)
     subprocess.run("git add -A && git commit -q -m start", shell=True, cwd=project, check=True)
     done = ralph("run", "--once", "--trust", cwd=project)
@@ -100,7 +100,7 @@ def test_scripts_get_one_document(project: Path) -> None:
 
     assert done.json["plan"] == str(project / ".ralph" / "x" / "tasks.json")
     assert done.json["is_repository"] is True
-    assert [check["command"] for check in done.json["checks"]] == ["npm test", "npm run lint"]
+    assert [check["command"] for check in done.json["checks"]] == ["make test", "make lint"]
     assert ".ralph/x/prd.md" in done.json["made"]
 
 
@@ -110,7 +110,7 @@ def test_again_everything_is_kept_and_force_is_offered(project: Path) -> None:
     again = ralph_here("init", "x", cwd=project)
     forced = ralph_here("init", "x", "--force", "--json", cwd=project)
 
-    assert "made" not in again.out
+    assert "created" not in again.out
     assert "--force" in again.err
     assert all(".bak-" in path for path in forced.json["backups"])
 
@@ -118,7 +118,7 @@ def test_again_everything_is_kept_and_force_is_offered(project: Path) -> None:
 def test_the_commands_are_not_looked_for_when_told_so(project: Path) -> None:
     done = ralph_here("init", "x", "--no-checks", cwd=project)
 
-    assert "npm" not in done.out
+    assert "make" not in done.out
     assert json.loads((project / ".ralph/x/tasks.json").read_text())["verifyCommands"] == []
 
 

@@ -91,7 +91,7 @@ def test_findings_in_ci_are_told_with_exit_code_65_and_nothing_is_written(projec
         (("plan", "x y", "--no-input", "--resume-draft"), {}, "no draft to go on with"),
         (("plan", "--answer", "gone.json"), {}, "there is no file gone.json"),
         (("plan", "x y", "--no-input"), {"RALPH_LOOP": "1"}, "an agent in a loop cannot plan its own work"),
-        (("init", "--no-input"), {}, "belong to --from"),
+        (("init", "--trust"), {}, "belong to --from"),
         (("init", "--from", "gone.md", "--no-input"), {}, "there is no file gone.md"),
         (("init", "--from", "Makefile", "--no-input", "--tdd"), {}, "do not go with --from"),
     ],

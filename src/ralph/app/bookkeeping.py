@@ -41,12 +41,16 @@ class Bookkeeping(Struct, frozen=True):
     """Folders where a person's uncommitted edits are no reason to refuse: `.ralph/`, the plan's own."""
     made_by_checks: frozenset[str] = frozenset()
     """Untracked files that the checks of an earlier start have left."""
+    from_init: frozenset[str] = frozenset()
+    """Files of the plan outside of those folders, such as the prompt, and a `.gitignore` that only Ralph extended."""
+    commits: bool = True
+    """False: a pipeline without `git-commit` leaves every story's work uncommitted, and the next run builds on it."""
 
     def covers(self, path: str) -> bool:
         return path in self.files or path.startswith(self.folders)
 
     def is_ours(self, path: str) -> bool:
-        return self.covers(path) or path.startswith(self.own)
+        return self.covers(path) or path.startswith(self.own) or path in self.from_init or not self.commits
 
     def is_left_by_tools(self, path: str) -> bool:
         """Of an untracked file: whether a check made it, or it is in a cache that no person writes to."""
@@ -60,10 +64,13 @@ def bookkeeping(ref: PlanRef, where: Locations, repo: Path, config: Config) -> B
     files += [dot_ralph / name for name in _FILES]
     files += [ref.root / str(marker) for step in config.steps if (marker := step.config.get("marker_file"))]
     folders = [folder / name for folder in {dot_ralph, ref.folder} for name in _FOLDERS]
+    pages = (where.prompt, where.readme, where.requirements)
     return Bookkeeping(
         frozenset(filter(None, (_inside(path, repo) for path in files if path))),
         tuple(f"{name}/" for name in (_inside(folder, repo) for folder in folders) if name),
         tuple(f"{name}/" for name in (_inside(folder, repo) for folder in (dot_ralph, ref.folder)) if name),
+        from_init=frozenset(filter(None, (_inside(page, repo) for page in pages if page))),
+        commits=not config.steps or any(step.enabled and step.type == "git-commit" for step in config.steps),
     )
 
 

@@ -62,26 +62,30 @@ def python(folder: Folder) -> Iterator[Found]:
     )
     if not file:
         return
-    run = _python_prefix(folder, project)
+    run = _PythonTools(folder, project)
     needs = _python_needs(folder, project)
     ini = folder.text("setup.cfg") + "\n" + folder.text("tox.ini")
     yield from _python_tests(folder, project, needs, ini, run, file)
     if at(project, "tool", "ruff") is not None or folder.has("ruff.toml", ".ruff.toml") or "ruff" in needs:
-        yield Found("lint", f"{run}ruff check", "ruff is set up", folder.has("ruff.toml", ".ruff.toml") or file)
+        yield Found("lint", f"{run('ruff')} check", "ruff is set up", folder.has("ruff.toml", ".ruff.toml") or file)
     elif folder.has(".flake8") or "[flake8]" in ini or "flake8" in needs:
-        yield Found("lint", f"{run}flake8", "flake8 is set up", folder.has(".flake8") or file)
+        yield Found("lint", run("flake8"), "flake8 is set up", folder.has(".flake8") or file)
     mypy = at(project, "tool", "mypy")
     if mypy is not None or folder.has("mypy.ini", ".mypy.ini") or "[mypy]" in ini or "mypy" in needs:
         own = folder.text("mypy.ini") + folder.text(".mypy.ini") + ini
         told = at(mypy, "files") or at(mypy, "packages") or re.search(r"^(files|packages)\s*=", own, re.MULTILINE)
-        yield Found("types", f"{run}mypy" if told else f"{run}mypy .", "mypy is set up", folder.has("mypy.ini") or file)
+        yield Found(
+            "types", run("mypy") if told else f"{run('mypy')} .", "mypy is set up", folder.has("mypy.ini") or file
+        )
     elif at(project, "tool", "pyright") is not None or folder.has("pyrightconfig.json") or "pyright" in needs:
-        yield Found("types", f"{run}pyright", "pyright is set up", folder.has("pyrightconfig.json") or file)
+        yield Found("types", run("pyright"), "pyright is set up", folder.has("pyrightconfig.json") or file)
 
 
-def _python_tests(folder: Folder, project: object, needs: set[str], ini: str, run: str, file: str) -> Iterator[Found]:
+def _python_tests(
+    folder: Folder, project: object, needs: set[str], ini: str, run: _PythonTools, file: str
+) -> Iterator[Found]:
     tests = folder.inside("tests") | folder.inside("test")
-    start = f"{run}python" if run else "python3"
+    start = run("python") if run("python") != "python" else "python3"
     if (
         at(project, "tool", "pytest") is not None
         or folder.has("pytest.ini", ".pytest.ini", "conftest.py")
@@ -89,25 +93,35 @@ def _python_tests(folder: Folder, project: object, needs: set[str], ini: str, ru
         or re.search(r"^\[(tool:)?pytest\]", ini, re.MULTILINE)
         or "pytest" in needs
     ):
-        yield Found("test", f"{run}pytest", "pytest is set up", folder.has("pytest.ini") or file)
+        yield Found("test", run("pytest"), "pytest is set up", folder.has("pytest.ini") or file)
     elif folder.has("tox.ini") or at(project, "tool", "tox") is not None:
-        yield Found("test", f"{run}tox", "tox is set up", folder.has("tox.ini") or file)
+        yield Found("test", run("tox"), "tox is set up", folder.has("tox.ini") or file)
     elif folder.has("noxfile.py"):
-        yield Found("test", f"{run}nox", "nox is set up", "noxfile.py")
+        yield Found("test", run("nox"), "nox is set up", "noxfile.py")
     elif folder.has("manage.py"):
         yield Found("test", f"{start} manage.py test", "it is a Django project", "manage.py")
     elif any(re.fullmatch(r"test_.*\.py", name) for name in folder.inside("tests")):
         yield Found("test", f"{start} -m unittest discover -s tests -t .", "tests/ has unit tests", file)
 
 
-def _python_prefix(folder: Folder, project: object) -> str:
+class _PythonTools:
+    """How a Python program of the project is started: by its package manager, from its virtual environment, by name."""
+
+    def __init__(self, folder: Folder, project: object) -> None:
+        self._manager = _python_manager(folder, project)
+        self._bin = {name: folder.inside(f"{name}/bin") for name in (".venv", "venv") if folder.has(f"{name}/")}
+
+    def __call__(self, program: str) -> str:
+        if self._manager:
+            return f"{self._manager} run {program}"
+        return next((f"{name}/bin/{program}" for name, programs in self._bin.items() if program in programs), program)
+
+
+def _python_manager(folder: Folder, project: object) -> str:
     for lock, tool in (("uv.lock", "uv"), ("poetry.lock", "poetry"), ("pdm.lock", "pdm"), ("Pipfile.lock", "pipenv")):
         if folder.has(lock):
-            return f"{tool} run "
-    for table in ("uv", "poetry", "pdm"):
-        if at(project, "tool", table) is not None:
-            return f"{table} run "
-    return ""
+            return tool
+    return next((tool for tool in ("uv", "poetry", "pdm") if at(project, "tool", tool) is not None), "")
 
 
 def _python_needs(folder: Folder, project: object) -> set[str]:

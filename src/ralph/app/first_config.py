@@ -12,20 +12,23 @@ from ralph.core.text import one_line
 _TITLE = "# Settings of this workspace. `ralph config show --origin` lists every key, its value and its source."
 
 
-def first_config(ref: PlanRef, toolchain: Toolchain, *, keeps_checks: bool) -> str:
-    """`keeps_checks`: the plan file itself holds the commands that prove it."""
+def first_config(ref: PlanRef, toolchain: Toolchain, *, in_plan: bool) -> str:
+    """`in_plan`: the plan file itself holds the commands that prove it."""
     lines = [_TITLE, "", *_place(ref)]
-    if keeps_checks:
+    if in_plan:
         where = ref.path.relative_to(ref.root).as_posix()
         lines += [f"# What proves a story is in {where} (verifyCommands). Checks named here are run as well."]
     else:
         lines += ["# What proves a story. The loop runs these commands itself, and only they decide."]
-    if toolchain.checks and not keeps_checks:
+    if toolchain.checks and not in_plan:
         lines += ["checks:", *(line for check in toolchain.checks for line in _check(check))]
     else:
         lines += ["# checks:", "#   - name: test", '#     command: "make test"']
+    if toolchain.off:
+        lines += ["", "# Off. To use one, remove the `#` and put it under `checks:`."]
+        lines += [f"# {line}" for check in toolchain.off for line in _check(check)]
     if toolchain.also:
-        lines += ["", "# Found too; another command does the same job:"]
+        lines += ["", "# Also found; another command does the same job:"]
         lines += [f"# {line}" for check in toolchain.also for line in _check(check)]
     return "\n".join(lines) + "\n"
 
@@ -39,7 +42,7 @@ def _place(ref: PlanRef) -> list[str]:
 
 def _check(check: ProposedCheck) -> list[str]:
     lines = [
-        f"  # {one_line(check.why)} ({one_line(check.file)})",
+        f"  # {one_line(check.why)} ({one_line(check.file)})" if check.file else f"  # {one_line(check.why)}",
         f"  - name: {_quoted(check.name)}",
         f"    command: {_quoted(check.command)}",
     ]

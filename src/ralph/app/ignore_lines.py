@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ralph.core.ports import PlanRef
 from ralph.host.files import write_bytes
@@ -38,8 +38,37 @@ _OF_LAYOUT = {
 }
 
 
+CACHES = (
+    "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".coverage", "htmlcov",
+    "*.egg-info", ".eggs", ".venv", "node_modules", ".nyc_output", "coverage", ".eslintcache", ".turbo", ".next",
+    "target", ".gradle", "_build", "deps", ".stack-work", "*.tsbuildinfo",
+)  # fmt: skip
+"""Files and folders that a project's own tools make when its checks run."""
+_FILES = frozenset({".coverage", ".eslintcache", "*.tsbuildinfo"})
+CACHE_LINES = tuple(name if name in _FILES else f"{name}/" for name in CACHES)
+
+
+_COMMON_WORDS = frozenset({"coverage", "target", "_build", "deps"})
+
+
+def cache_line(path: str, *, is_new: bool = False) -> str:
+    """The line that ignores a tool's cache, for a path inside one; empty for any other path.
+
+    A folder called `target` counts only when a check has just made it (`is_new`).
+    """
+    for part in PurePosixPath(path).parts:
+        for name, line in zip(CACHES, CACHE_LINES, strict=True):
+            if PurePosixPath(part).match(name) and (is_new or name not in _COMMON_WORDS):
+                return line
+    return ""
+
+
 def ignore_lines(layout: str) -> tuple[str, ...]:
     return (*_OF_LAYOUT.get(layout, ()), *_EVERY)
+
+
+TITLE = "# Ralph: what a run leaves behind and nobody needs in git"
+CACHES_TITLE = "# Made by the project's own checks"
 
 
 def keep_out_of_commits(ref: PlanRef, repo: Repo) -> None:
@@ -63,7 +92,7 @@ def keep_out_of_commits(ref: PlanRef, repo: Repo) -> None:
         write_bytes(path, wanted)
 
 
-def with_lines(text: bytes, lines: Iterable[str]) -> bytes:
+def with_lines(text: bytes, lines: Iterable[str], title: str = TITLE) -> bytes:
     """A `.gitignore` with the missing lines appended, in its own line endings. Nothing else changes."""
     ending = b"\r\n" if b"\r\n" in text else b"\n"
     present = {line.strip().removeprefix(b"/") for line in text.splitlines()}
@@ -76,5 +105,12 @@ def with_lines(text: bytes, lines: Iterable[str]) -> bytes:
     if not missing:
         return text
     start = text + ending if text and not text.endswith(b"\n") else text
-    title = b"# Ralph: what a run leaves behind and nobody needs in git"
-    return start + (ending if start else b"") + ending.join([title, *missing]) + ending
+    return start + (ending if start else b"") + ending.join([title.encode(), *missing]) + ending
+
+
+def is_only_added(before: bytes, after: bytes) -> bool:
+    """The second `.gitignore` is the first one with lines of Ralph's appended, and nothing else."""
+    if not after.startswith(before):
+        return False
+    known = {TITLE, CACHES_TITLE, "", *_EVERY, *CACHE_LINES, *(line for lines in _OF_LAYOUT.values() for line in lines)}
+    return {line.decode("utf-8", "replace").strip() for line in after[len(before) :].splitlines()} <= known

@@ -218,7 +218,8 @@ def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping
     if not config.auto_create:
         tell(f"the plan names the branch {wanted}; this run works on {branch} (branch.auto_create is off)")
         return branch
-    now = ensure_branch(spec.repo, wanted, auto_create=True)
+    # Whatever is uncommitted now is Ralph's own, such as `.ralph/config.yaml`, and goes along to the branch.
+    now = ensure_branch(spec.repo, wanted, auto_create=True, aside=[entry.path for entry in found.dirty])
     tell(f"on branch {now.name}, {f'made from {branch}' if now.is_new else f'before on {branch}'}")
     return wanted
 

@@ -136,6 +136,10 @@ def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | 
         review_cap=config.review.cap,
     )
     found += _unnamed_boxes(store.layout, loaded.source, str(ref.path))
+    if ref.layout == "feature" and loaded.in_file.name != ref.name:  # seed 003: "matches folder name"
+        message = f"feature is {one_line(loaded.in_file.name, 60)!r}, but its folder is called {one_line(ref.name, 60)}"
+        place = Places(loaded.in_file, loaded.source, str(ref.path)).whole("feature")
+        found.append(Problem("feature-name", message, place, "give both the same name", Severity.WARNING))
     if ref.layout != "spec.md":
         return Checked(ref, tuple(found))
     where = store.layout.locations(ref)

@@ -6,7 +6,6 @@ is everything else looked at as well. `ralph preflight` looks without starting a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import msgspec
 
 from ralph.agents.registry import agent as find_agent
 from ralph.app import probes
+from ralph.app.agent_state import client, login
 from ralph.app.doctor import Finding, Level, Line, Patient, fail, ok, warn
 from ralph.app.launching import Launched, find_repo, probe
 from ralph.app.linting import lint_plan
@@ -35,7 +35,6 @@ from ralph.core.errors import NotTrusted, RalphError
 from ralph.core.lineup import parts
 from ralph.core.problems import Severity
 from ralph.core.text import one_line
-from ralph.host.places import home
 from ralph.host.signals import StopSignal
 from ralph.host.situation import situation
 
@@ -137,7 +136,7 @@ def _trust(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
 def _agents(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     config = prepared.settings.config
     path = env.get("PATH", "")
-    yield ok(f"{config.agent.name}: {find_agent(config.agent.name).find(probe(prepared), path)}")
+    yield client(config.agent.name, probe(prepared), env)
     if config.review.enabled and config.review.agent and config.review.agent != config.agent.name:
         reviewer = msgspec.structs.replace(probe(prepared), command=config.review.command)
         yield ok(f"{config.review.agent} reviews: {find_agent(config.review.agent).find(reviewer, path)}")
@@ -170,39 +169,10 @@ def _environment(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding
 
 
 _MOST_SECRETS = 12
-_CLAUDE_KEYS = (
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_USE_BEDROCK",
-    "CLAUDE_CODE_USE_VERTEX",
-    "CLAUDE_CODE_USE_FOUNDRY",
-)
 
 
 def _login(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
-    """Looks for credentials and asks nobody: it costs nothing. Whether they are still good a run finds out at once."""
-    if prepared.settings.config.agent.name != "claude":
-        return
-    if given := [name for name in _CLAUDE_KEYS if env.get(name)]:
-        yield ok(f"by {given[0]}")
-    elif where := _stored_login(Path(env.get("CLAUDE_CONFIG_DIR") or home(env) / ".claude"), home(env)):
-        yield ok(f"by {where}")
-    else:
-        yield warn("Claude Code does not look logged in", "run `claude` once and log in, or set ANTHROPIC_API_KEY")
-
-
-def _stored_login(folder: Path, user: Path) -> str:
-    if (folder / ".credentials.json").is_file():
-        return str(folder / ".credentials.json")
-    for path in (folder / ".claude.json", user / ".claude.json"):
-        try:
-            known = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            continue
-        if isinstance(known, dict) and (known.get("oauthAccount") or known.get("primaryApiKey")):
-            return str(path)
-    return ""
+    return login(prepared.settings.config.agent.name, env)
 
 
 def _prompts(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:

@@ -40,7 +40,7 @@ SANDBOXES = ("bwrap", "docker", "podman", "sandbox-exec")
 _ANSWER_WITHIN = 1.8
 _PATIENCE = 2.3
 """Longer than a program gets, so that nothing is left running, and shorter than `doctor.PATIENCE`."""
-_NO_ANSWER = "(did not answer in time)"
+NO_ANSWER = "(did not answer in time)"
 _SCARCE, _TIGHT = 100 * 1024**2, 1024**3
 _FEW_FILES = 1000
 
@@ -78,7 +78,7 @@ def clients(patient: Patient) -> Iterator[Finding]:
     here = {name: found for name, program in CLIENTS.items() if (found := _which(program, patient))}
     versions = at_once({name: partial(version_of, found, patient.env) for name, found in here.items()}, _PATIENCE)
     for name, found in here.items():
-        said = versions.get(name, _NO_ANSWER)
+        said = versions.get(name, NO_ANSWER)
         if name == "claude" and (known := advice(said)) and not said.startswith("("):
             yield warn(f"claude {said} ({found}): {known}", "npm install -g @anthropic-ai/claude-code")
         elif said.startswith("("):
@@ -96,10 +96,10 @@ def sandboxes(patient: Patient) -> Iterator[Finding]:
         questions["trouble"] = partial(_try_bwrap, patient)
     answers = at_once(questions, _PATIENCE)
     for tool in here:
-        if tool == "bwrap" and (trouble := answers.get("trouble", _NO_ANSWER)):
+        if tool == "bwrap" and (trouble := answers.get("trouble", NO_ANSWER)):
             yield warn(f"bwrap is here but does not work: {trouble}", "allow unprivileged user namespaces")
         else:
-            yield ok(f"{tool} {answers.get(tool, '' if tool == 'sandbox-exec' else _NO_ANSWER)}".strip())
+            yield ok(f"{tool} {answers.get(tool, '' if tool == 'sandbox-exec' else NO_ANSWER)}".strip())
     if not here:
         tool = "sandbox-exec, docker or podman" if sys.platform == "darwin" else "bwrap, docker or podman"
         yield warn("no sandbox tool is here; an agent can reach everything you can", f"install {tool}")
@@ -112,7 +112,7 @@ def _try_bwrap(patient: Patient) -> str:
     return "" if tried.ok else one_line(tried.err.decode(errors="replace"), 120) or f"exit code {tried.code}"
 
 
-def version_of(program: str, env: Mapping[str, str]) -> str:
+def version_of(program: str, env: Mapping[str, str], within: float = _ANSWER_WITHIN) -> str:
     """What `PROGRAM --version` says first, asked in an empty home and with no way out to the network."""
     with tempfile.TemporaryDirectory(prefix="ralph-doctor-", ignore_cleanup_errors=True) as home:
         try:
@@ -120,14 +120,14 @@ def version_of(program: str, env: Mapping[str, str]) -> str:
                 [program, "--version"],
                 cwd=Path(home),
                 env=_bare(env, home),
-                timeout=_ANSWER_WITHIN,
+                timeout=within,
                 limit=4096,
                 grace=0.1,
             )
         except SetupError as error:
             return f"(cannot be started: {error.message})"
     if said.timed_out:
-        return _NO_ANSWER
+        return NO_ANSWER
     if said.code != 0:
         return f"(--version ends with exit code {said.code})"
     text = (said.out or said.err).decode(errors="replace")

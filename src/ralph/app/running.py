@@ -16,6 +16,7 @@ from ralph.app.bookkeeping import Bookkeeping, bookkeeping
 from ralph.app.checking import AskBaseline, made_by_checks
 from ralph.app.context_size import warning
 from ralph.app.control import Control
+from ralph.app.ignore_lines import is_only_added
 from ralph.app.recent import Recent, recent_of_all
 from ralph.app.resetting import open_again
 from ralph.app.wiring import RunSpec, limits_of, make_ground, run_folder
@@ -32,6 +33,7 @@ from ralph.engine.ground import Ask
 from ralph.engine.loop import Loop
 from ralph.engine.recover import find_open, recover
 from ralph.host.files import keep_aside, make_folder, write_text
+from ralph.host.git import ask as ask_git
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
@@ -244,5 +246,26 @@ def refuse_unless_ready(found: Situation, ours: Bookkeeping, ref: PlanRef) -> No
 
 def ours(spec: RunSpec, env: Mapping[str, str]) -> Bookkeeping:
     where = store_for(spec.ref, env).layout.locations(spec.ref)
-    found = bookkeeping(spec.ref, where, spec.repo.root, spec.config)
-    return msgspec.structs.replace(found, made_by_checks=made_by_checks(plan_state(spec.ref, env)))
+    own = bookkeeping(spec.ref, where, spec.repo.root, spec.config)
+    return msgspec.structs.replace(
+        own,
+        made_by_checks=made_by_checks(plan_state(spec.ref, env)),
+        from_init=own.from_init | _ignore_files_of_init(spec),
+    )
+
+
+def _ignore_files_of_init(spec: RunSpec) -> frozenset[str]:
+    """The `.gitignore` of the workspace, when all that is uncommitted in it are lines that `ralph init` appends."""
+    path = spec.ref.root / ".gitignore"
+    if not path.is_relative_to(spec.repo.root) or path.is_symlink():
+        return frozenset()
+    try:
+        now = path.read_bytes()
+    except OSError:
+        return frozenset()
+    if b"# Ralph: " not in now:
+        return frozenset()
+    name = path.relative_to(spec.repo.root).as_posix()
+    committed = ask_git(spec.repo, "cat-file", "-p", f"HEAD:{name}")
+    before = committed.out if committed.code == 0 else b""
+    return frozenset({name}) if is_only_added(before, now) else frozenset()

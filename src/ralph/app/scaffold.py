@@ -14,13 +14,15 @@ from msgspec import Struct
 from ralph.app.active_runs import claim
 from ralph.app.archives import archives
 from ralph.app.first_config import first_config
-from ralph.app.ignore_lines import ignore_lines, with_lines
+from ralph.app.ignore_lines import CACHES_TITLE, ignore_lines, with_lines
 from ralph.app.placing import Existing, NewFile, Placed, check_inside, place
 from ralph.app.project_files import RealTree
 from ralph.app.toolchain import ProposedCheck, Toolchain, find
-from ralph.app.trusting import gather, is_inside_loop, refuse_inside_loop, write_trust
+from ralph.app.trusting import gather, is_inside_loop, read_record, refuse_inside_loop, write_trust
 from ralph.app.workspace import find_root
-from ralph.config.layers import load
+from ralph.config.assignment import assign, target
+from ralph.config.layers import Kind, load
+from ralph.config.trust import Status, check_trust
 from ralph.core.errors import BadData, RalphError, SetupError, UsageError
 from ralph.core.names import plain_path, prd_number, safe_name
 from ralph.core.plan import Plan
@@ -70,6 +72,12 @@ class Request(Struct, frozen=True, kw_only=True):
     """What is known of the project's commands already; None: look."""
     trust: bool = True
     """A person has seen the commands that are written."""
+    settings: Mapping[str, str] = {}
+    """Keys of `.ralph/config.yaml` → values, as `ralph config set` takes them."""
+    branch_prefix: str = ""
+    """What the plan's branch starts with; empty: the layout's own."""
+    caches: tuple[str, ...] = ()
+    """Further lines for `.gitignore`."""
 
 
 class Started(Struct, frozen=True):
@@ -100,13 +108,15 @@ def _start(ref: PlanRef, request: Request, env: Mapping[str, str]) -> Started:
     toolchain = request.toolchain or (find(RealTree(ref.root)) if request.checks else Toolchain())
     files = [file for file in fresh_files(ref, request, toolchain) if file.path not in request.contents]
     files += [NewFile(path, data, Existing.REPLACE) for path, data in request.contents.items()]
-    config = NewFile(CONFIG, first_config(ref, toolchain, keeps_checks=_keeps_checks(ref)).encode())
-    ignore, ignored, warning = ignore_file(ref, env)
+    foreign_config = bool(request.settings) and (ref.root / CONFIG).exists() and not _is_trusted(ref, env)
+    ignore, ignored, warning = ignore_file(ref, env, request.caches)
     has_plan = ref.path.exists() and not request.force
-    placed = place(ref.root, [*files, config, *ignore], request.now)
+    placed = place(ref.root, [*files, _config(ref, request, toolchain, env), *ignore], request.now)
     own = [path for path in placed.touched if not (request.is_foreign and ref.root / path == ref.path)]
+    if foreign_config:  # a key was set in it; nobody has agreed to its other commands
+        own = [path for path in own if path != CONFIG]
     untrusted = trust_own(ref, own, env) if request.trust else NOT_SEEN
-    checks_in = "" if has_plan and _keeps_checks(ref) else _checks_in(ref, placed)
+    checks_in = "" if has_plan and keeps_checks(ref) else _checks_in(ref, placed)
     return Started(
         ref=ref,
         placed=placed,
@@ -116,6 +126,42 @@ def _start(ref: PlanRef, request: Request, env: Mapping[str, str]) -> Started:
         is_repository=repository_of(ref.root, env) is not None,
         warnings=tuple(text for text in (*toolchain.warnings, warning, untrusted) if text),
     )
+
+
+def _config(ref: PlanRef, request: Request, toolchain: Toolchain, env: Mapping[str, str]) -> NewFile:
+    text = first_config(ref, toolchain, in_plan=keeps_checks(ref))
+    existing = Existing.KEEP
+    if (ref.root / CONFIG).is_file() and request.settings:
+        text, existing = read_bytes(ref.root / CONFIG, within=ref.root).decode("utf-8-sig"), Existing.REPLACE
+    for key, value in request.settings.items():
+        text = assign(text, CONFIG, target(key), value, env)
+    return NewFile(CONFIG, text.encode(), existing)
+
+
+def choose_layout(root: Path, wanted: str | None, env: Mapping[str, str]) -> tuple[str, str]:
+    """The layout of a new plan, and where that comes from: the command line, the settings, the plans that are here."""
+    if wanted:
+        return wanted, ""
+    settings = load(root=root, layout="", name=None, env=env, flags={})
+    if settings.config.layout != "auto":
+        return settings.config.layout, str(settings.origin("layout"))
+    used = {ref.layout for known in all_layouts() for ref in known.detect(root)}
+    if len(used) == 1:
+        return used.pop(), "the plans of this workspace"
+    return DEFAULT_LAYOUT, ""
+
+
+def branch_prefix(root: Path, name: str, env: Mapping[str, str]) -> str:
+    """`branch.prefix`, where somebody has set it."""
+    settings = load(root=root, layout=name, name=None, env=env, flags={})
+    return settings.config.branch.prefix if settings.origin("branch.prefix").kind is not Kind.DEFAULT else ""
+
+
+def _is_trusted(ref: PlanRef, env: Mapping[str, str]) -> bool:
+    """Somebody has agreed to all commands of the settings, or there are none."""
+    settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags={})
+    commands = gather(ref.root, settings, [])
+    return not commands or check_trust(read_record(ref.root, env), commands).status is Status.TRUSTED
 
 
 def trust_own(ref: PlanRef, written: Collection[str], env: Mapping[str, str]) -> str:
@@ -205,7 +251,8 @@ def fresh_files(ref: PlanRef, request: Request, toolchain: Toolchain) -> list[Ne
     facts = ProjectFacts(
         name=title,
         date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(request.now)),
-        verify=tuple(check.line for check in toolchain.checks) if _keeps_checks(ref) else (),
+        verify=tuple(check.line for check in toolchain.checks) if keeps_checks(ref) else (),
+        branch=f"{request.branch_prefix}{ref.name}" if request.branch_prefix else "",
     )
     log = known.locations(ref).progress
     texts = {log.relative_to(ref.root).as_posix(): f"# Progress: {title}\n\nStarted: {facts.date}\n"} if log else {}
@@ -236,13 +283,13 @@ def _documents(ref: PlanRef, known: Layout, title: str, tdd: bool) -> dict[str, 
     return texts
 
 
-def _keeps_checks(ref: PlanRef) -> bool:
+def keeps_checks(ref: PlanRef) -> bool:
     """The plan file itself has a place for the commands that prove it."""
     return ref.layout == "tasks.json"
 
 
 def _checks_in(ref: PlanRef, placed: Placed) -> str:
-    if _keeps_checks(ref):
+    if keeps_checks(ref):
         return ref.path.relative_to(ref.root).as_posix()
     return CONFIG if CONFIG in placed.touched or CONFIG in placed.same else ""
 
@@ -256,7 +303,9 @@ def _not_named_yet(ref: PlanRef, checks: tuple[ProposedCheck, ...]) -> tuple[Pro
     return tuple(check for check in checks if not any(check.command in text for text in texts))
 
 
-def ignore_file(ref: PlanRef, env: Mapping[str, str]) -> tuple[list[NewFile], tuple[str, ...], str]:
+def ignore_file(
+    ref: PlanRef, env: Mapping[str, str], caches: tuple[str, ...] = ()
+) -> tuple[list[NewFile], tuple[str, ...], str]:
     """The `.gitignore` with the lines that are missing, those lines, and a warning when it is left alone."""
     wanted = ignore_lines(ref.layout)
     repository = repository_of(ref.root, env)
@@ -264,17 +313,17 @@ def ignore_file(ref: PlanRef, env: Mapping[str, str]) -> tuple[list[NewFile], tu
         return [], (), ""  # the repository is nested in the workspace: git never sees .ralph/
     path = ref.root / ".gitignore"
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        return [], (), f".gitignore is no regular file and was left alone; it should have: {', '.join(wanted)}"
+        return [], (), f".gitignore is not a regular file and was left alone; add these lines: {', '.join(wanted)}"
     before = b""
     if path.exists():
         try:
             before = read_bytes(path, limit=1024 * 1024)
         except BadData as error:
             return [], (), f".gitignore was left alone: {error.message}"
-    after = with_lines(before, wanted)
+    after = with_lines(with_lines(before, wanted), caches, CACHES_TITLE)
     if after == before:
         return [], (), ""
-    added = tuple(line for line in wanted if line.encode() in after[len(before) :].splitlines())
+    added = tuple(line for line in (*wanted, *caches) if line.encode() in after[len(before) :].splitlines())
     return [NewFile(".gitignore", after, Existing.REPLACE)], added, ""
 
 

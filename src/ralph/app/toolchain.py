@@ -42,6 +42,8 @@ class Toolchain(Struct, frozen=True):
     also: tuple[ProposedCheck, ...] = ()
     """Found too, but another command does the same job."""
     warnings: tuple[str, ...] = ()
+    off: tuple[ProposedCheck, ...] = ()
+    """Found and left out: `why` says why, and what would change it."""
 
 
 class _Item(Struct, frozen=True):

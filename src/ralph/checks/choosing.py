@@ -46,7 +46,14 @@ def choose(config: Config, plan: Plan, story: Story | None, when: When) -> tuple
         if when in check.when
     ]
     chosen += _command_steps(config) if when == "final" else []
-    return tuple(_once(chosen))
+    return tuple(_of_story(check, story) for check in _once(chosen))
+
+
+def _of_story(check: ChosenCheck, story: Story | None) -> ChosenCheck:
+    """A general check that the story names as its own has to pass for it, also where it failed before."""
+    if story is None or check.story or check.cwd or check.command not in story.verify:
+        return check
+    return msgspec.structs.replace(check, story=story.id)
 
 
 def _command_steps(config: Config) -> list[ChosenCheck]:

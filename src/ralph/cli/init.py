@@ -1,89 +1,290 @@
 """Start a plan in any of the five layouts: the plan, requirements, prompts, settings and .gitignore lines.
 
-Finds the commands the project tests, lints and type-checks itself with, and proposes them as checks. What is there
-already is kept. With --from, an agent derives the stories from a page with requirements, as `ralph plan` does."""
+On a terminal it asks a few questions; Enter accepts each default, and each has a flag. Without a terminal, or with
+--no-input, nothing is asked. The commands the project tests, lints and type-checks itself with are found and run once:
+one that cannot run is left out, one that fails is used so that only new failures count. Existing files are kept.
+With --from, an agent derives the stories from a page with requirements, as `ralph plan` does."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ralph.app.scaffold import DEFAULT_LAYOUT, Request, Started, choose_root, start_plan
+import msgspec
+from msgspec import Struct
+
+from ralph.app.check_trials import Trial
+from ralph.app.project_files import RealTree
+from ralph.app.scaffold import (
+    DEFAULT_LAYOUT,
+    Request,
+    Started,
+    branch_prefix,
+    choose_layout,
+    choose_root,
+    refer,
+    refuse_two_plans_in_one_folder,
+    repository_of,
+    start_plan,
+)
+from ralph.app.toolchain import Toolchain, find
+from ralph.app.trusting import is_inside_loop
 from ralph.cli.arguments import add_json
-from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
-from ralph.core.errors import UsageError
+from ralph.cli.init_checks import FAILING, MISSING, run_and_decide
+from ralph.cli.init_questions import PERMISSIONS, REQUIREMENTS, ask_cost, ask_first_story, show_agent
+from ralph.cli.init_view import show_next, show_started
+from ralph.cli.output import emit_json, note, say, warn
+from ralph.cli.questions import Questions
+from ralph.config.durations import parse_duration
+from ralph.core.errors import BadData, UsageError
+from ralph.core.plan import Plan, Story
+from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
+from ralph.host.files import read_bytes
 from ralph.plans.registry import all_layouts, layout
 
 EXAMPLES = """
 ralph init user-login                 .ralph/user-login/ with tasks.json, the default layout
+ralph init --story "Log in by e-mail" --criterion "POST /login answers 200" --commit
 ralph init --layout plan.md           .ralph/PRD-1/, or the next free number
-ralph init --ralph-dir ralph          tasks.json in ralph/ instead
-ralph init checkout --layout feature --tdd
+ralph init shop --new --layout steps  a new folder shop/ with a repository in it
+ralph init --no-input --failing-checks off --max-cost 20
 ralph init --from requirements.md --layout steps --no-input
+ralph init --examples                 example files to look at, and no plan
 """
+_CHECK_TIMEOUT = "2m"
 
 
 def configure(parser: ArgumentParser) -> None:
     layouts = "\n".join(f"  {known.NAME:<11} {known.TITLE}" for known in all_layouts())
     parser.description = f"{parser.description}\n\nlayouts:\n{layouts}"
     parser.add_argument("name", nargs="?", default="", metavar="NAME", help="the feature, or the number of the PRD")
+    parser.add_argument("--name", dest="named", default="", metavar="NAME", help="the same as NAME")
     parser.add_argument("-d", "--project-dir", metavar="DIR", help="the project (default: the one around here)")
-    parser.add_argument("--layout", default=DEFAULT_LAYOUT, metavar="LAYOUT", help=f"default: {DEFAULT_LAYOUT}")
+    parser.add_argument("--layout", metavar="LAYOUT", help=f"default: as in this workspace, else {DEFAULT_LAYOUT}")
     parser.add_argument("--ralph-dir", default="", metavar="DIR", help="a folder of its own for tasks.json")
+    parser.add_argument("--new", action="store_true", help="create the folder NAME with a git repository in it")
     parser.add_argument("--tdd", action="store_true", help="a prompt that asks for tests first (layout feature)")
-    parser.add_argument("--no-checks", action="store_true", help="do not look for the project's commands")
-    parser.add_argument(
-        "--force", action="store_true", help="write fresh files; the old ones stay beside them as *.bak-…"
-    )
+    parser.add_argument("--examples", action="store_true", help="only write example files to .ralph/examples/")
+    parser.add_argument("--force", action="store_true", help="write fresh files; keep the old ones as *.bak-…")
     add_json(parser)
+    asked = parser.add_argument_group("questions and their answers")
+    asked.add_argument("--no-input", action="store_true", help="ask nothing and take the defaults")
+    _yes_or_no(asked, "git-init", "create a git repository where there is none")
+    asked.add_argument("--no-checks", action="store_true", help="do not look for the project's commands")
+    _yes_or_no(asked, "run-checks", "run each check once")
+    asked.add_argument(
+        "--check-timeout", default=_CHECK_TIMEOUT, metavar="TIME", help=f"longest run of one ({_CHECK_TIMEOUT})"
+    )
+    asked.add_argument("--failing-checks", choices=tuple(FAILING), help="a check that fails today (no-worse)")
+    asked.add_argument("--missing-checks", choices=tuple(MISSING), help="a check that cannot run (off)")
+    asked.add_argument("--permissions", choices=tuple(PERMISSIONS), help="what the agent may do (guard)")
+    asked.add_argument("--max-cost", metavar="USD", help="most money for one run [budget.run_usd] (no limit)")
+    asked.add_argument("--story", metavar="TITLE", help="the first story")
+    asked.add_argument("--criterion", action="append", metavar="TEXT", help="when that story is done (repeatable)")
+    asked.add_argument("--plan", action="store_true", help="write the stories with an agent, as `ralph plan` does")
+    _yes_or_no(asked, "fix-gitignore", "let git see a .ralph/ that .gitignore hides")
+    _yes_or_no(asked, "commit", "commit the new files, and nothing else")
     planned = parser.add_argument_group("with an agent")
     planned.add_argument("--from", dest="source", metavar="FILE", help="requirements to derive the stories from")
     planned.add_argument("-m", "--model", metavar="MODEL", help="the model that plans [planning.model]")
-    planned.add_argument("--no-input", action="store_true", help="ask nothing; what has findings is not written")
     planned.add_argument("--trust", action="store_true", help="agree to the commands of the workspace and of the plan")
 
 
+def _yes_or_no(group: argparse._ArgumentGroup, name: str, meaning: str) -> None:
+    group.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=None, help=meaning)
+
+
+class _Answers(Struct, frozen=True):
+    """What was decided before a file is written."""
+
+    toolchain: Toolchain
+    trials: tuple[Trial, ...] = ()
+    stories: tuple[Story, ...] = ()
+    settings: dict[str, str] = {}
+    caches: tuple[str, ...] = ()
+    plans: bool = False
+    """An agent writes the stories afterwards."""
+
+
 def run(args: Namespace) -> int:
+    _require_sense(args)
+    questions = Questions.at_terminal(wanted=not args.no_input and not args.json)
+    if args.examples:
+        return _examples(args)
+    root = _new_folder(args) if args.new else choose_root(args.project_dir, Path.cwd(), os.environ)
+    wanted = args.layout or (DEFAULT_LAYOUT if args.ralph_dir else None)
+    name, origin = choose_layout(root, wanted, os.environ)
     if args.source is not None:
-        return _plan(args)
-    if args.model is not None or args.no_input or args.trust:
-        raise UsageError("--model, --no-input and --trust belong to --from", hint="give requirements: --from FILE")
-    started = start_plan(
-        Request(
-            root=choose_root(args.project_dir, Path.cwd(), os.environ),
-            layout=args.layout,
-            name=args.name,
-            ralph_dir=args.ralph_dir,
-            force=args.force,
-            checks=not args.no_checks,
-            tdd=args.tdd,
-            now=time.time(),
-        ),
-        os.environ,
+        return _plan(args, root, name, str(args.source))
+    request = Request(
+        root=root,
+        layout=name,
+        name="" if args.new else args.name,
+        ralph_dir=args.ralph_dir,
+        force=args.force,
+        checks=not args.no_checks,
+        tdd=args.tdd,
+        now=time.time(),
+        branch_prefix=branch_prefix(root, name, os.environ),
     )
+    ref = refer(request)
+    refuse_two_plans_in_one_folder(ref)
+    if origin and not args.json:
+        note(f"layout {name}: from {origin}", "dim")
+    return _start(args, questions, request, ref)
+
+
+def _require_sense(args: Namespace) -> None:
+    if args.named and args.name and args.named != args.name:
+        raise UsageError("NAME and --name differ", hint="give one of them")
+    args.name = args.name or args.named
+    if args.source is None and not args.plan and (args.model is not None or args.trust):
+        raise UsageError("--model and --trust belong to --from and --plan", hint="name a page: --from FILE")
+    if args.source is not None and (args.force or args.no_checks or args.tdd or args.story):
+        raise UsageError("--force, --no-checks, --tdd and --story do not go with --from", hint="leave them out")
+    if args.story is not None and (args.plan or not args.story.strip()):
+        raise UsageError("--story needs a title, and does not go with --plan", hint='e.g. --story "Log in by e-mail"')
+    if args.criterion and args.story is None:
+        raise UsageError("--criterion belongs to --story", hint='e.g. --story "Log in" --criterion "…"')
+    if args.new and not args.name:
+        raise UsageError("--new needs the name of the folder", hint="e.g. `ralph init shop --new`")
+    if (seconds := parse_duration(args.check_timeout)) is None or not seconds:
+        raise UsageError(f"--check-timeout {one_line(args.check_timeout, 40)!r} is not a time", hint="e.g. 90s or 5m")
+
+
+def _start(args: Namespace, questions: Questions, request: Request, ref: PlanRef) -> int:
+    from ralph.app.init_repository import hidden_by, uncommitted, unhide
+
+    root, env = request.root, os.environ
+    _repository(args, questions, root)
+    before = uncommitted(root, env)
+    if not args.json and questions.asks:
+        show_agent(root)
+    is_new = args.force or not ref.path.exists()
+    answers = _ask(args, questions, request, before) if is_new else _Answers(Toolchain())
+    if is_new:
+        request = _answered(request, ref, answers)
+    notes = []
+    if hidden := hidden_by(ref.path, root, env):
+        text = f"{hidden}, so the plan would not be in git."
+        if questions.yes(f"{text} Fix .gitignore?", args.fix_gitignore, unasked=False):
+            notes.append(unhide(root))
+        else:
+            warn(f"{text} --fix-gitignore lets git see it")
+    started = start_plan(request, env)
     for warning in started.warnings:
         warn(warning)
+    if not args.json:
+        show_started(started, with_checks=not args.no_checks, next_steps=False)
+        for text in notes:
+            note(text)
+    if answers.plans:
+        _plan(args, root, ref.layout, "")
+    commit = _commit(args, questions, started, before, planned=answers.plans, changed_ignore=bool(notes))
     if args.json:
-        emit_json(_as_json(started))
+        emit_json(_as_json(started, answers.trials, commit))
     else:
-        show_started(started, with_checks=not args.no_checks)
+        show_next(started, has_stories=answers.plans or bool(answers.stories), is_committed=bool(commit))
     return 0
 
 
-def _plan(args: Namespace) -> int:
-    """`ralph plan FILE`, for a plan that is not there yet."""
+def _new_folder(args: Namespace) -> Path:
+    """Seed 002: `ralph init` makes `<project>/`; in its layout the code has a repository of its own inside."""
+    from ralph.app.init_repository import create_repository
+    from ralph.core.names import safe_name
+
+    parent = Path(args.project_dir) if args.project_dir else Path.cwd()
+    if not parent.is_dir():
+        raise UsageError(f"{one_line(str(parent), 80)} is not a folder", hint="create it first, or leave out -d")
+    folder = parent / safe_name(args.name)
+    if folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(f"{folder} exists and is not empty", hint=f"`ralph init -d {args.name}` starts a plan in it")
+    name, _ = choose_layout(parent, args.layout, os.environ)
+    layout(name)
+    repository = folder / folder.name if name == "steps" else folder
+    repository.mkdir(parents=True, exist_ok=True)
+    create_repository(repository)
+    return Path(os.path.realpath(folder))
+
+
+def _repository(args: Namespace, questions: Questions, root: Path) -> None:
+    from ralph.app.init_repository import create_repository
+
+    if repository_of(root, os.environ) is None and questions.yes(
+        f"{root} is not a git repository, and a run needs one. Run `git init` there?", args.git_init, unasked=False
+    ):
+        create_repository(root)
+
+
+def _ask(args: Namespace, questions: Questions, request: Request, before: frozenset[str]) -> _Answers:
+    from ralph.app.init_repository import cache_lines
+
+    root = request.root
+    toolchain = find(RealTree(root)) if request.checks else Toolchain()
+    answers = _Answers(toolchain)
+    if toolchain.checks and not is_inside_loop(os.environ):
+        text = f"Run the checks once ({', '.join(check.line for check in toolchain.checks)})?"
+        if questions.yes(one_line(text, 200), args.run_checks):
+            timeout = parse_duration(args.check_timeout) or 0.0
+            decision = run_and_decide(questions, args, toolchain, root, timeout)
+            settings = {"baseline": "no-worse"} if decision.no_worse else {}
+            answers = _Answers(decision.toolchain, decision.trials, decision.stories, settings)
+    settings = dict(answers.settings)
+    permissions = questions.choice("What may the agent do?", PERMISSIONS, args.permissions, "guard")
+    if permissions != "guard":
+        settings["permissions"] = permissions
+    if cost := ask_cost(questions, args.max_cost):
+        settings["budget.run_usd"] = cost
+    page = root / REQUIREMENTS
+    plans, story = ask_first_story(args, questions, has_page=page.is_file())
+    return msgspec.structs.replace(
+        answers,
+        settings=settings,
+        plans=plans,
+        stories=(*answers.stories, *([story] if story else [])),
+        caches=cache_lines(root, before, os.environ),
+    )
+
+
+def _answered(request: Request, ref: PlanRef, answers: _Answers) -> Request:
+    stories = [msgspec.structs.replace(story, priority=at) for at, story in enumerate(answers.stories, 1)]
+    return msgspec.structs.replace(
+        request,
+        toolchain=answers.toolchain,
+        settings=answers.settings,
+        caches=answers.caches,
+        plan=Plan(name="", stories=tuple(stories)) if stories else None,
+        contents=_requirements(ref),
+    )
+
+
+def _requirements(ref: PlanRef) -> dict[str, bytes]:
+    """Seed 002: the page in the project's own folder becomes the plan's."""
+    where = layout(ref.layout).locations(ref)
+    page = where.requirements or (where.specs or ref.folder) / REQUIREMENTS
+    source = ref.root / REQUIREMENTS
+    if not source.is_file() or page.exists() or page == source:
+        return {}
+    try:
+        return {page.relative_to(ref.root).as_posix(): read_bytes(source, within=ref.root, limit=1024 * 1024)}
+    except BadData as error:
+        warn(f"{REQUIREMENTS} was not read: {error}")
+        return {}
+
+
+def _plan(args: Namespace, root: Path, name: str, source: str) -> int:
+    """`ralph plan`: from a page, from the plan's own requirements, or from an idea that is asked for."""
     from ralph.cli import plan
     from ralph.cli.arguments import Parser
 
-    if args.force or args.no_checks or args.tdd:
-        raise UsageError("--force, --no-checks and --tdd do not go with --from", hint="leave them out")
-    if not os.path.lexists(args.source):
-        raise UsageError(f"there is no file {one_line(args.source, 80)}", hint="give a page with requirements")
-    words = [str(args.source), "--layout", args.layout, "--feature", args.name, "--ralph-dir", args.ralph_dir]
-    words += ["-d", args.project_dir] if args.project_dir is not None else []
+    if source and not os.path.lexists(source):
+        raise UsageError(f"there is no file {one_line(source, 80)}", hint="give a page with requirements")
+    words = [*([source] if source else []), "--layout", name, "--feature", "" if args.new else args.name]
+    words += ["--ralph-dir", args.ralph_dir, "-d", str(root)]
     words += ["--model", args.model] if args.model is not None else []
     words += [flag for flag in ("--no-input", "--trust", "--json") if getattr(args, flag[2:].replace("-", "_"))]
     parser = Parser(prog="ralph init")
@@ -91,64 +292,61 @@ def _plan(args: Namespace) -> int:
     return plan.run(parser.parse_args(words))
 
 
-def show_started(started: Started, *, with_checks: bool = True, has_stories: bool = False) -> None:
-    ref, placed = started.ref, started.placed
-    say_raw(paint(f"{one_line(str(ref.root))}: {ref.layout}", "bold"))
-    for word, style, paths in (
-        ("made", "green", placed.made),
-        ("extended", "green", [path for path in placed.replaced if path == ".gitignore"]),
-        ("replaced", "yellow", [path for path in placed.replaced if path != ".gitignore"]),
-        ("kept", "dim", (*placed.kept, *placed.same)),
-    ):
-        for path in paths:
-            say_raw(f"  {paint(f'{word:<9}', style)}{one_line(path)}")
-    for path in placed.backups:
-        say(f"  the old one is kept as {path}")
-    if not placed.touched:
-        note("everything was there already; --force writes fresh files and keeps the old ones beside them")
-    if with_checks:
-        _show_checks(started)
-    _show_next(started, has_stories)
+def _commit(
+    args: Namespace,
+    questions: Questions,
+    started: Started,
+    before: frozenset[str],
+    *,
+    planned: bool,
+    changed_ignore: bool,
+) -> str:
+    """Commit what was written just now, and nothing that was uncommitted before."""
+    from ralph.app import archive_commit
+
+    root = started.ref.root
+    repo = archive_commit.repository(root, os.environ)
+    paths = [root / path for path in started.placed.touched]
+    paths += [root / ".gitignore"] if changed_ignore else []
+    if planned:
+        paths += [path for path in started.ref.folder.rglob("*") if path.is_file()]
+    if repo is None:
+        return ""
+    paths = [path for path in dict.fromkeys(paths) if path.relative_to(repo.root).as_posix() not in before]
+    if not paths:
+        return ""
+    listed = ", ".join(sorted({_top(path, root) for path in paths}))
+    if not questions.yes(f"Commit the new files ({listed})?", args.commit, unasked=False):
+        return ""
+    done = archive_commit.commit(repo, paths, f"Add the plan {started.ref.name or started.ref.layout} for Ralph")
+    if done.note:
+        warn(done.note)
+    if done.commit and not args.json:
+        note(f"committed as {done.commit}")
+    return done.commit
 
 
-def _show_checks(started: Started) -> None:
-    if not started.checks and not started.checks_in:
-        return
-    if not started.checks:
-        note("no check was found; without one nothing can be proven: name the project's tests", "yellow")
-        return
-    where = started.checks_in
-    say()
-    say(f"checks, now in {where}:" if where else "also found; add what you want to the checks:", "bold")
-    width = max(len(check.name) for check in started.checks)
-    for check in started.checks:
-        say(f"  {check.name:<{width}}  {check.line}  ({check.why}: {check.file})")
+def _top(path: Path, root: Path) -> str:
+    parts = path.relative_to(root).parts
+    return f"{parts[0]}/" if len(parts) > 1 else parts[0]
 
 
-def _show_next(started: Started, has_stories: bool) -> None:
-    ref = started.ref
-    where = layout(ref.layout).locations(ref)
-    documents = (
-        (where.requirements, "what they are for"),
-        (where.specs, "the details"),
-        (where.readme, "where to look things up"),
-    )
-    also = next((f", and {what} into {path.relative_to(ref.root)}" for path, what in documents if path), "")
-    say()
-    say("next:", "bold")
-    here = ref.path.relative_to(ref.root)
-    steps = [f"look at {here} once more" if has_stories else f"write your stories into {here}{also}"]
-    if not started.is_repository:
-        steps.append("git init: a run needs a git repository, and this is none yet")
-    steps += ["ralph check     is the plan fit to be run?"]
-    if started.placed.touched:
-        steps.append("git add -A && git commit     a run starts from what is committed")
-    steps += ["ralph run       work through it"]
-    for number, step in enumerate(steps, 1):
-        say(f"  {number}. {step}")
+def _examples(args: Namespace) -> int:
+    from ralph.app.examples import write_examples
+
+    root = choose_root(args.project_dir, Path.cwd(), os.environ)
+    placed = write_examples(root, time.time(), force=args.force)
+    if args.json:
+        emit_json({"root": root, "made": placed.made, "kept": (*placed.kept, *placed.same)})
+        return 0
+    for path in placed.made:
+        say(f"created  {path}")
+    for path in (*placed.kept, *placed.same):
+        say(f"kept     {path}")
+    return 0
 
 
-def _as_json(started: Started) -> dict[str, object]:
+def _as_json(started: Started, trials: tuple[Trial, ...], commit: str) -> dict[str, object]:
     ref = started.ref
     return {
         "root": ref.root,
@@ -161,6 +359,8 @@ def _as_json(started: Started) -> dict[str, object]:
         "backups": started.placed.backups,
         "checks": started.checks,
         "checks_in": started.checks_in,
+        "trials": trials,
+        "commit": commit,
         "ignored": started.ignored,
         "is_repository": started.is_repository,
         "warnings": started.warnings,

@@ -55,12 +55,18 @@ class _Question:
 
 
 class LimitQuestion(_Question):
-    """At a usage limit: wait or exit? Without an answer the run waits."""
+    """At a usage limit: wait or exit? Without an answer `on_limit` decides."""
+
+    def __init__(
+        self, stop: StopSignal, quiet: Callable[[], AbstractContextManager[object]], *, exits: bool = False
+    ) -> None:
+        super().__init__(stop, quiet)
+        self._silence = f"without an answer within {SECONDS:.0f} s it {'exits' if exits else 'waits'}"
 
     def __call__(self, why: str, until: float, is_enough: Callable[[], bool]) -> str:
         with self._quiet():
             note(f"{one_line(why)}, until {until_when(until, time.time())}.", "yellow")
-            note(f"Wait, or exit? [w/e], then Enter; without an answer within {SECONDS:.0f} s it waits.", "bold")
+            note(f"Wait, or exit? [w/e], then Enter; {self._silence}.", "bold")
             return self._answer(_AT_LIMIT, "w waits, e exits", SECONDS, is_enough)
 
 

@@ -112,7 +112,7 @@ def _print(planned: Planned) -> None:
     if planned.started is None:
         print_added(planned)
         return
-    from ralph.cli.init import show_started
+    from ralph.cli.init_view import show_started
 
     for warning in planned.started.warnings:
         warn(warning)

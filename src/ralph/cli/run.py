@@ -158,7 +158,9 @@ def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listen
         listeners: list[Listener] = [*([first] if first else []), state.add, tally.add, *([view] if view else [])]
         limit = baseline = None
         if asks and not args.quiet:
-            limit, baseline = LimitQuestion(stop, _quiet(view)), BaselineQuestion(stop, _quiet(view))
+            exits = prepared.settings.config.on_limit == "ask-exit"
+            limit = LimitQuestion(stop, _quiet(view), exits=exits)
+            baseline = BaselineQuestion(stop, _quiet(view))
         with _all_at_once(prepared, state):
             ended = launch(prepared, os.environ, stop, listeners, tell=note, ask=limit, ask_baseline=baseline)
     try:

@@ -27,6 +27,7 @@ PROFILES: dict[str, dict[str, Any]] = {
         "max_iterations": 20,
         "timeout": "15m",
         "rate_limit_per_hour": 100,
+        "on_limit": "ask-exit",
         "circuit_breaker.on_stuck": "stop",
         "review.enabled": False,
         "branch.auto_create": True,

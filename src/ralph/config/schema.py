@@ -283,9 +283,9 @@ class Config(Section, frozen=True):
         int, key("How often in a row a model that cannot be reached, or answers nothing, is tried again.", ge=0)
     ] = 5
     on_limit: Annotated[
-        Literal["ask", "wait", "exit"],
+        Literal["ask", "ask-exit", "wait", "exit"],
         key(
-            "At a usage limit: ask whoever is at the terminal (30 s, then wait), wait, or exit.",
+            "At a usage limit: ask at the terminal and wait without an answer in 30 s, ask and exit, wait, or exit.",
             "--on-limit",
             metavar="WHAT",
         ),

@@ -18,7 +18,9 @@ class OnLimit(StrEnum):
     WAIT = "wait"
     EXIT = "exit"
     ASK = "ask"
-    """Whoever is at the terminal; where nobody is, wait."""
+    """Whoever is at the terminal; without an answer, or without a terminal, wait."""
+    ASK_EXIT = "ask-exit"
+    """The same, but a question that nobody answers ends the run (seed 003: "No response in 30s: auto-exit")."""
 
 
 class OnStuck(StrEnum):

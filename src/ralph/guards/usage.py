@@ -29,11 +29,12 @@ def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
     until, why = max(_reasons(history, limits, now), default=(now, ""))
     if until <= now or is_anybody_left(history.bench, limits, now):
         return None
-    if limits.on_limit is OnLimit.EXIT or history.answer == "exit":
+    unanswered = limits.on_limit is OnLimit.ASK_EXIT and history.answer == "nobody"
+    if limits.on_limit is OnLimit.EXIT or history.answer == "exit" or unanswered:
         return Stop(Reason.USAGE_LIMIT, why)
     if limits.fallback and (awake := first_awake(history.bench, limits, now)):
         until = min(until, awake)
-    return Wait(until, why, ask=limits.on_limit is OnLimit.ASK and not history.answer)
+    return Wait(until, why, ask=limits.on_limit in (OnLimit.ASK, OnLimit.ASK_EXIT) and not history.answer)
 
 
 def still_to_wait_for(history: History, limits: Limits, now: float) -> Iterator[Limit]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ralph.core.changes import Change
@@ -211,7 +212,24 @@ def refer(root: Path, name: str) -> PlanRef:
     if name:
         safe_name(name)
     folder = root / ".ralph"
-    return PlanRef(NAME, root, folder, folder / _FILE, "")
+    named, usual = _prd_file(root), folder / _FILE
+    return PlanRef(NAME, root, folder, named if named and (named.exists() or not usual.exists()) else usual, "")
+
+
+def _prd_file(root: Path) -> Path | None:
+    """The plan that the pipeline names (seed 002: `prd_file` of an agent step in `configs/default.json`)."""
+    try:
+        document = msgspec.json.decode((root / ".ralph" / "configs" / "default.json").read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return None
+    steps = document.get("steps") if isinstance(document, dict) else None
+    for step in steps if isinstance(steps, list) else ():
+        config = step.get("config") if isinstance(step, dict) and step.get("enabled", True) else None
+        named = config.get("prd_file") if isinstance(config, dict) else None
+        if isinstance(named, str) and named.endswith(".json") and "${" not in named:
+            path = Path(os.path.normpath(root / named))
+            return path if path.is_relative_to(root) and path != root / ".ralph" / _FILE else None
+    return None
 
 
 def locations(ref: PlanRef) -> Locations:

@@ -14,7 +14,15 @@ from msgspec import Struct
 from ralph.app.linting import has_checks
 from ralph.app.planning.composing import is_untouched
 from ralph.app.project_files import RealTree
-from ralph.app.scaffold import DEFAULT_LAYOUT, Request, fresh_files, refer, refuse_two_plans_in_one_folder
+from ralph.app.scaffold import (
+    DEFAULT_LAYOUT,
+    Request,
+    branch_prefix,
+    fresh_files,
+    keeps_checks,
+    refer,
+    refuse_two_plans_in_one_folder,
+)
 from ralph.app.toolchain import ProposedCheck, Toolchain, find
 from ralph.app.workspace import Choice, find_plans, store_for
 from ralph.config.layers import Settings, load
@@ -44,6 +52,8 @@ class Target(Struct, frozen=True):
     requirements: Path
     written: str = ""
     """What the page with the requirements says, if a person has written something there."""
+    on_disk: bytes = b""
+    """The plan's file as it was read; empty when there is none."""
 
     @property
     def plan(self) -> Plan:
@@ -71,7 +81,7 @@ def find_target(
     ref = _existing(request) if any_layout else None
     ref = ref or refer(request)
     refuse_two_plans_in_one_folder(ref)
-    request = _pinned(request, ref)
+    request = msgspec.structs.replace(_pinned(request, ref), branch_prefix=branch_prefix(ref.root, ref.layout, env))
     toolchain = find(RealTree(ref.root))
     settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags=dict(flags or {}))
     return _open(ref, request, settings, toolchain, env)
@@ -88,12 +98,14 @@ def _open(ref: PlanRef, request: Request, settings: Settings, toolchain: Toolcha
     base = store.load() if exists else _beginning(ref, request, toolchain, store)
     where = store.layout.locations(ref)
     page = where.requirements or (where.specs or ref.folder) / "requirements.md"
-    return Target(ref, request, store, settings, toolchain, base, exists, page, _written(page, ref.root))
+    on_disk = base.source if exists else b""
+    return Target(ref, request, store, settings, toolchain, base, exists, page, _written(page, ref.root), on_disk)
 
 
 def with_checks(target: Target, commands: tuple[str, ...], env: Mapping[str, str]) -> Target:
     """Commands that the planner proposes for the whole project count where the project has none of its own."""
-    if not commands or target.toolchain.checks or target.exists:
+    own = target.plan.verify or has_checks(target.settings.config) if target.exists else target.toolchain.checks
+    if not commands or own or target.has_stories:
         return target
     names = [f"check-{number}" if number > 1 else "check" for number in range(1, len(commands) + 1)]
     checks = [
@@ -101,17 +113,29 @@ def with_checks(target: Target, commands: tuple[str, ...], env: Mapping[str, str
         for name, command in zip(names, commands, strict=True)
     ]
     toolchain = Toolchain(tuple(checks), (), target.toolchain.warnings)
-    return _open(target.ref, target.request, target.settings, toolchain, env)
+    if not target.exists:
+        return _open(target.ref, target.request, target.settings, toolchain, env)
+    target = msgspec.structs.replace(target, toolchain=toolchain)
+    if keeps_checks(target.ref):  # what `ralph init` wrote stays, with the commands in it
+        return _with_key(target, "verifyCommands", list(commands))
+    listed = msgspec.json.encode([{"name": check.name, "command": check.command} for check in checks]).decode()
+    settings = {**target.request.settings, "checks": listed}
+    return msgspec.structs.replace(target, request=msgspec.structs.replace(target.request, settings=settings))
 
 
 def described(target: Target, description: str) -> Target:
     """A new plan in JSON says in a sentence what it is about."""
-    if target.exists or not description.strip() or target.ref.path.suffix != ".json":
+    if target.has_stories or not description.strip() or target.ref.path.suffix != ".json":
         return target
+    return (
+        target if target.exists and target.plan.description else _with_key(target, "description", description.strip())
+    )
+
+
+def _with_key(target: Target, key: str, value: Any) -> Target:
     document: dict[str, Any] = msgspec.json.decode(target.base.source)
-    document["description"] = description.strip()
-    source = dump(document, Style()) + b"\n"
-    return msgspec.structs.replace(target, base=_loaded(target.store, source))
+    document[key] = value
+    return msgspec.structs.replace(target, base=_loaded(target.store, dump(document, Style()) + b"\n"))
 
 
 def _existing(request: Request) -> PlanRef | None:

@@ -46,7 +46,7 @@ def write_plan(proposal: Proposal, requirements: str, env: Mapping[str, str], *,
 def _require_same(target: Target) -> None:
     path = target.ref.path
     now = read_bytes(path, within=target.ref.root) if path.exists() else b""
-    if now != (target.base.source if target.exists else b""):
+    if now != target.on_disk:
         raise IllegalChange(
             f"{path} was changed by somebody else in the meantime",
             hint="look at it, then do it again; --resume-draft has the plan as you accepted it",

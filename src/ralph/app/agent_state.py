@@ -1,0 +1,65 @@
+"""Is the agent of a workspace installed, does it start, is it logged in? No network call is made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ralph.agents.claude_version import advice
+from ralph.agents.registry import agent as find_agent
+from ralph.app.doctor import Finding, fail, ok, warn
+from ralph.app.probes import NO_ANSWER, version_of
+from ralph.core.ports import Session
+from ralph.host.places import home
+
+_CLAUDE_KEYS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CODE_USE_FOUNDRY",
+)
+_START_WITHIN = 15.0
+_INSTALL = "npm install -g @anthropic-ai/claude-code"
+
+
+def client(name: str, session: Session, env: Mapping[str, str]) -> Finding:
+    """Where its program is. Raises SetupError when there is none. Claude Code is started once, with `--version`."""
+    program = find_agent(name).find(session, env.get("PATH", ""))
+    if name != "claude":
+        return ok(f"{name}: {program}")
+    version = version_of(program, env, _START_WITHIN)
+    if version == NO_ANSWER:
+        return warn(f"claude ({program}) did not answer `--version` within {_START_WITHIN:.0f} s", "try it by hand")
+    if version.startswith("("):
+        return fail(f"claude cannot start: `{program} --version` {version.strip('()')}", f"reinstall it: `{_INSTALL}`")
+    if known := advice(version):
+        return warn(f"claude {version} ({program}): {known}", f"`{_INSTALL}`")
+    return ok(f"claude {version} ({program})")
+
+
+def login(name: str, env: Mapping[str, str]) -> Iterator[Finding]:
+    """Looks for the credentials that Claude Code uses. Whether they are still valid a run finds out at once."""
+    if name != "claude":
+        return
+    if present := [key for key in _CLAUDE_KEYS if env.get(key)]:
+        yield ok(f"by {present[0]}")
+    elif where := _stored_login(Path(env.get("CLAUDE_CONFIG_DIR") or home(env) / ".claude"), home(env)):
+        yield ok(f"by {where}")
+    else:
+        yield warn("Claude Code does not look logged in", "run `claude` once and log in, or set ANTHROPIC_API_KEY")
+
+
+def _stored_login(folder: Path, user: Path) -> str:
+    if (folder / ".credentials.json").is_file():
+        return str(folder / ".credentials.json")
+    for path in (folder / ".claude.json", user / ".claude.json"):
+        try:
+            known = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        if isinstance(known, dict) and (known.get("oauthAccount") or known.get("primaryApiKey")):
+            return str(path)
+    return ""

@@ -1,0 +1,87 @@
+"""`ralph init` runs each check it found once: passes, fails, cannot run, or takes too long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from ralph.app.toolchain import ProposedCheck
+from ralph.checks.running import run_check
+from ralph.core.check_trouble import why_not_runnable
+from ralph.core.evidence import CheckResult
+from ralph.core.text import one_line
+from ralph.host.signals import StopSignal
+
+Outcome = Literal["passes", "fails", "missing", "timeout"]
+
+_NO_MODULE = re.compile(r"No module named '?([\w.]+)'?")
+_NO_PACKAGE = re.compile(r"Cannot find (?:module|package) '([^'./][^']*)'")
+_SOME_PASSED = re.compile(r"\b[1-9]\d* passed\b|^Tests:.*\b[1-9]\d* passed|^# pass [1-9]|^ok \d+", re.MULTILINE)
+_PYTEST = re.compile(r"((?:\S+ run )|(?:\S+/bin/))?pytest(?=\s|$)")
+
+
+class Trial(Struct, frozen=True):
+    """What happened when a proposed check was run once."""
+
+    check: ProposedCheck
+    outcome: Outcome
+    seconds: float = 0.0
+    reason: str = ""
+    """Why it cannot run, or the last line of a failure."""
+    fix: str = ""
+    """What makes it run; only for a check that cannot."""
+
+
+def try_check(
+    check: ProposedCheck, root: Path, env: Mapping[str, str], timeout: float, stop: StopSignal | None = None
+) -> Trial:
+    """Run one check. `pytest` that cannot import the project is tried as `python -m pytest`, which finds it here."""
+    trial = _run(check, root, env, timeout, stop)
+    if trial.outcome != "missing" or not (other := _as_module(check.command)):
+        return trial
+    second = _run(msgspec.structs.replace(check, command=other), root, env, timeout, stop)
+    return second if second.outcome in ("passes", "fails") else trial
+
+
+def _run(check: ProposedCheck, root: Path, env: Mapping[str, str], timeout: float, stop: StopSignal | None) -> Trial:
+    result = run_check(check.name, check.command, root=root, env=env, timeout=timeout, cwd=check.cwd, stop=stop)
+    return classify(check, result)
+
+
+def classify(check: ProposedCheck, result: CheckResult) -> Trial:
+    if result.passed:
+        return Trial(check, "passes", result.seconds)
+    if result.timed_out:
+        return Trial(check, "timeout", result.seconds, f"no result after {result.seconds:.0f} s")
+    if trouble := why_not_runnable(check.command, result.code, result.tail):
+        return Trial(check, "missing", result.seconds, trouble.reason, trouble.fix)
+    if not _SOME_PASSED.search(result.tail):
+        if module := _NO_MODULE.search(result.tail):
+            reason = f"the Python module {module[1]} is not installed"
+            return Trial(check, "missing", result.seconds, reason, f"run `{_python_install(check.command)}`")
+        if package := _NO_PACKAGE.search(result.tail):
+            return Trial(check, "missing", result.seconds, f"{package[1]} is not installed", "run `npm install`")
+    last = next((line for line in reversed(result.tail.splitlines()) if line.strip()), f"exit code {result.code}")
+    return Trial(check, "fails", result.seconds, one_line(last.strip("= "), 100))
+
+
+def _python_install(command: str) -> str:
+    words = command.split()
+    if words[1:2] == ["run"] and words[0] in ("uv", "poetry", "pdm", "pipenv"):
+        return "uv sync" if words[0] == "uv" else f"{words[0]} install"
+    folder = words[0].rpartition("/")[0] if words else ""
+    return f"{folder}/python -m pip install -e ." if folder.endswith("/bin") else "pip install -e ."
+
+
+def _as_module(command: str) -> str:
+    """The same test run, with the project's folder on the import path."""
+    if not (match := _PYTEST.match(command)):
+        return ""
+    prefix = match[1] or ""
+    python = f"{prefix}python" if prefix else "python3"
+    return f"{python} -m pytest{command[match.end() :]}"

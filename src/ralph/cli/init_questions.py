@@ -1,0 +1,71 @@
+"""What `ralph init` asks besides the checks: how much a run may cost, and the first story."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+
+from ralph.cli.output import note, warn
+from ralph.cli.questions import Questions
+from ralph.core.errors import RalphError, UsageError
+from ralph.core.plan import Story
+from ralph.core.text import one_line
+
+REQUIREMENTS = "requirements.md"
+PERMISSIONS = {
+    "guard": "edit inside the project and run commands that Ralph's guard passes",
+    "skip": "everything, without asking: only in a container or a sandbox",
+}
+
+
+def show_agent(root: Path) -> None:
+    from ralph.app.agent_state import client, login
+    from ralph.app.doctor import Level
+    from ralph.config.layers import load
+    from ralph.core.ports import Session
+
+    agent = load(root=root, layout="", name=None, env=os.environ, flags={}).config.agent
+    try:
+        findings = [client(agent.name, Session(prompt="", cwd=root, command=agent.command), os.environ)]
+        findings += login(agent.name, os.environ)
+    except RalphError as error:
+        warn(f"agent: {error}" + (f" ({error.hint})" if error.hint else ""))
+        return
+    for word, finding in zip(("agent", "login"), findings, strict=False):
+        text = f"{word}: {finding.text}" + (f" ({finding.fix})" if finding.fix else "")
+        note(text) if finding.level is Level.OK else warn(text)
+
+
+def ask_cost(questions: Questions, flag: str | None) -> str:
+    """A number of dollars, or nothing."""
+    while True:
+        text = questions.line("Most money for one run, in US dollars (Enter: no limit)?", flag).lstrip("$").strip()
+        try:
+            number = float(text or 0)
+            if 0 <= number < 1_000_000:
+                return f"{number:g}" if number else ""
+        except ValueError:
+            pass
+        problem = f"{one_line(text, 40)!r} is not a number of dollars"
+        if flag is not None:
+            raise UsageError(problem, hint="e.g. --max-cost 20")
+        note(problem)
+
+
+def ask_first_story(args: Namespace, questions: Questions, *, has_page: bool) -> tuple[bool, Story | None]:
+    if args.plan:
+        return True, None
+    if args.story is None and questions.asks:
+        if has_page and questions.yes(f"Let the agent write the stories from {REQUIREMENTS} now?", None):
+            return True, None
+        title = questions.line("First story: its title, `plan` to write it with the agent, Enter for later:", None)
+        if title.lower() == "plan":
+            return True, None
+    else:
+        title = args.story or ""
+    if not title.strip():
+        return False, None
+    criteria = questions.lines("Done when (one line each, Enter ends):", args.criterion if args.story else None)
+    story = Story(id="first", title=one_line(title.strip()), criteria=tuple(map(one_line, criteria)), priority=1)
+    return False, story
