@@ -115,7 +115,7 @@ def test_commits_of_the_agents_own_are_known_in_a_fresh_clone(tmp_path: Path, la
     assert run_ralph(made).code == 0
     theirs = made.git("log", "--reverse", "--format=%H", "--grep=^by the agent$").splitlines()
     assert len(theirs) == 2
-    assert True  # REPORT
+    assert "branch     main, 3 commits (2 by the agent)" in run_ralph(made, "report").out
     clone = tmp_path / "clone"
     made.git("clone", "-q", str(made.root), str(clone))
     away = {**AWAY, "RALPH_STATE_HOME": str(tmp_path / "elsewhere")}

@@ -160,6 +160,7 @@ def test_the_summary_says_what_was_done_what_was_not_and_what_to_do() -> None:
         "  iterations 1 (1 accepted)",
         "  time       1 m 05 s, 0 s of it in the agent",
         "  used       0 tokens, cost unknown",
+        "  report     `ralph report` shows commits, diffs and what to look at first",
     ]
     assert last.startswith(
         '  next       `ralph answer STORY "…"` answers a story, `ralph answer - "…"` the file WAITING'

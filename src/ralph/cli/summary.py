@@ -15,6 +15,8 @@ from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Figures
 
+_MOST_STUCK = 5
+
 
 def print_summary(state: RunState, figures: Figures) -> None:
     for line in summary(state, figures):
@@ -27,8 +29,11 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
     bar = progress_bar(state.done, state.total)
     yield f"{paint(bar, 'green' if complete else 'yellow')}  {_headline(state)}"
     for title, names in _groups(state):
-        if names:
-            yield f"  {title:<10} {', '.join(one_line(n, 20) for n in names[:12])}{' …' if len(names) > 12 else ''}"
+        stuck = [n for n in names if title in ("failed", "blocked") and state.reasons.get(n)][:_MOST_STUCK]
+        for name in stuck:
+            yield f"  {title:<10} {one_line(name, 20)}: {one_line(state.reasons[name], 160)}"
+        if rest := [name for name in names if name not in stuck]:
+            yield f"  {title:<10} {', '.join(one_line(n, 20) for n in rest[:12])}{' …' if len(rest) > 12 else ''}"
     verdicts = ", ".join(f"{count} {kind.value}" for kind, count in sorted(state.kinds.items()))
     yield f"  {'iterations':<10} {state.count}{f' ({verdicts})' if verdicts else ''}"
     took = f"{duration(state.now - state.started_at)}, {duration(state.agent_seconds)} of it in the agent"
@@ -41,6 +46,8 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
         yield f"  {'branch':<10} {one_line(state.started.branch)}, {plural(len(state.commits), 'commit')}"
     if state.rescues:
         yield f"  {'rescued':<10} {plural(len(state.rescues), 'attempt')}: `ralph rescue list`"
+    if state.count:
+        yield f"  {'report':<10} `ralph report` shows commits, diffs and what to look at first"
     if state.ended:
         yield f"  {'next':<10} {ADVICE[state.ended.reason].next}"
 

@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     },
     "See what happened": {
         "status": Entry("ralph.cli.status", "show the stories, their states and the last run"),
+        "report": Entry("ralph.cli.report", "show what a run did: stories, commits, cost, questions"),
         "log": Entry("ralph.cli.log", "show the events of a run"),
         "explain": Entry("ralph.cli.explain", "explain why a run ended and what to do next"),
         "runs": Entry("ralph.cli.runs", "list the runs of this workspace"),

@@ -29,6 +29,7 @@ from ralph.core.events import (
     RunEnded,
     RunStarted,
     SeenStory,
+    StorySetAside,
     WaitEnded,
     WaitStarted,
 )
@@ -47,6 +48,8 @@ class RunState:
         self.stories: dict[str, SeenStory] = {}
         self.proven: set[str] = set()
         self.unproven: set[str] = set()
+        self.reasons: dict[str, str] = {}
+        """Story → why it is failed, or what it asks."""
         self.current: IterationStarted | None = None
         self.current_since = 0.0
         self.agent: AgentStarted | None = None
@@ -135,6 +138,8 @@ class RunState:
                 self.paused_since = None
             case Noted():
                 self.notes.append(event)
+            case StorySetAside(story=story, why=why):
+                self.reasons[story] = why
             case Recovered():
                 self.recovered = event
             case Proved():
@@ -162,6 +167,7 @@ class RunState:
             self.rescues.append(event.rescue)
         if event.completes:
             (self.proven if event.proven else self.unproven).add(event.story)
+        self.reasons[event.story] = event.question or event.headline
         known = self.stories.get(event.story)
         if known is not None and event.story_state is not None:
             self.stories[event.story] = msgspec.structs.replace(known, state=event.story_state)

@@ -1,0 +1,136 @@
+"""Show what a run did: the morning screen. Without RUN the run that is under way, or the last one.
+
+What is done, failed or blocked and why, questions for you, cost and time, each story's commits and diffstat, what to
+look at first, and rejected attempts that are kept. Computed from the journal and git."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+from ralph.app.active_runs import is_alive
+from ralph.app.at_work import find_watched
+from ralph.app.report import STATES, Report, StoryReport, make_report
+from ralph.app.run_choice import choice_of
+from ralph.app.workspace import root_of
+from ralph.cli.arguments import add_workspace
+from ralph.cli.output import emit_bytes, emit_json, note, paint, say_raw
+from ralph.cli.report_pages import as_html, as_markdown, facts, headline, story_facts
+from ralph.cli.show import MARKS, fit, line_width, mark, progress_bar
+from ralph.core.errors import UsageError
+from ralph.core.events import RunStarted
+from ralph.core.exit_codes import ExitCode
+from ralph.core.plan import State
+from ralph.core.text import one_line
+from ralph.host.files import write_bytes
+from ralph.journal.reading import read
+
+EXAMPLES = """
+ralph report                       the run that is under way, or the last one
+ralph report 20260115-0930         a run by its ID or a unique prefix of it
+ralph report --html report.html    one self-contained page, for a browser or for print
+ralph report --markdown -          to stdout, for a pull request
+"""
+_MOST_COMMITS = 8
+_MARKS = {"done": State.DONE, "unproven": State.DONE, "failed": State.FAILED, "blocked": State.BLOCKED}
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--html", metavar="FILE", help="write an HTML page; - is stdout")
+    form.add_argument("--markdown", metavar="FILE", help="write Markdown; - is stdout")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    add_workspace(parser)
+
+
+def run(args: Namespace) -> int:
+    target = find_watched(root_of(args, os.environ), choice_of(args), args.run, os.environ)
+    records = list(read(target.journal))
+    started = next((record.event for record in records if isinstance(record.event, RunStarted)), None)
+    report = make_report(records, is_alive=is_alive(started), env=os.environ)
+    if args.json:
+        emit_json(report)
+    elif args.html is not None:
+        _write(args.html, as_html(report))
+    elif args.markdown is not None:
+        _write(args.markdown, as_markdown(report))
+    else:
+        for line in screen(report, line_width()):
+            say_raw(line)
+    return ExitCode.COMPLETE
+
+
+def _write(name: str, text: str) -> None:
+    if name == "-":
+        emit_bytes(text.encode("utf-8", "replace"))
+        return
+    path = Path(name)
+    if not name.strip() or path.is_dir() or not path.parent.is_dir():
+        raise UsageError(
+            f"cannot write the report to {one_line(repr(name), 100)}",
+            hint="give the name of a file in a folder that exists",
+        )
+    try:
+        write_bytes(path, text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {one_line(name, 100)}: {error.strerror or error}", hint="give another file"
+        ) from None
+    note(f"wrote {one_line(name, 200)}")
+
+
+def screen(report: Report, room: int | None) -> Iterator[str]:
+    style = "green bold" if report.reason == "complete" else "yellow bold"
+    yield paint(headline(report), style)
+    yield f"{progress_bar(report.done, report.total)}  {fit(report.why, room and room - 32)}"
+    if report.detail:
+        yield fit(report.detail, room)
+    if report.look_first:
+        yield ""
+        yield paint("Look at first", "bold")
+        for line in report.look_first:
+            yield _line(f"- {line}", 2, room)
+    if report.questions:
+        yield ""
+        yield paint("Questions for you", "bold")
+        for question in report.questions:
+            yield _line(f"{question.story or '-'}  {question.text}", 2, room)
+            yield paint(f'      ralph answer {one_line(question.story, 40) or "-"} "…"', "dim")
+    for state in STATES:
+        if stories := [story for story in report.stories if story.state == state]:
+            yield ""
+            yield paint(f"{state.capitalize()} ({len(stories)})", "bold")
+            for story in stories:
+                yield from _story(story, room)
+    if report.rejected:
+        yield ""
+        yield paint("Rejected attempts, kept", "bold")
+        for one in report.rejected:
+            yield _line(f"{one.story} iteration {one.iteration}, {one.kind}: {one.reason}", 2, room)
+            gone = "dropped since" if one.is_missing else f"ralph rescue show {one_line(one.name, 80)}"
+            yield paint(f"      {gone}", "dim")
+    yield ""
+    for name, value in facts(report):
+        yield f"{name:<10} {one_line(value, 400)}"
+
+
+def _line(text: str, indent: int, room: int | None) -> str:
+    return " " * indent + fit(text, room and max(room - indent, 20))
+
+
+def _story(story: StoryReport, room: int | None) -> Iterator[str]:
+    sign = mark(_MARKS.get(story.state, State.TODO))
+    yield f"  {sign} {fit(f'{story.id} {story.title}', room and room - 4)}"
+    if told := story_facts(story):
+        yield paint(_line(told, 6, room), "dim")
+    if story.why and story.state in ("failed", "blocked"):
+        yield paint(_line(story.why, 6, room), MARKS[_MARKS[story.state]][1])
+    for commit in story.commits[-_MOST_COMMITS:]:
+        by = " (by the agent)" if commit.by_agent else ""
+        gone = " (no longer in the repository)" if commit.is_missing else ""
+        yield _line(f"{commit.id[:9]} {commit.subject}{by}{gone}", 6, room)
+    if len(story.commits) > _MOST_COMMITS:
+        yield f"      and {len(story.commits) - _MOST_COMMITS} earlier"

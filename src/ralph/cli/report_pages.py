@@ -1,0 +1,211 @@
+"""The report of a run as a page: HTML in one file, or Markdown. Everything that comes from a plan or git is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+
+from ralph.app.report import STATES, Report, StoryReport
+from ralph.cli.words import duration, moment, money, plural
+from ralph.core.text import one_line
+
+_MOST_FILES = 200
+_STYLE = """
+:root{color-scheme:light dark;--text:#1f2328;--dim:#59636e;--line:#d1d9e0;--page:#fff;--box:#f6f8fa;
+--good:#1a7f37;--bad:#d1242f;--warn:#9a6700}
+@media(prefers-color-scheme:dark){:root{--text:#e6edf3;--dim:#9198a1;--line:#3d444d;--page:#0d1117;--box:#151b23;
+--good:#3fb950;--bad:#f85149;--warn:#d29922}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:60rem;padding:2rem 1rem;background:var(--page);color:var(--text);
+font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+h1{font-size:1.4rem;margin:0}h2{font-size:1.05rem;margin:2rem 0 .5rem}h3{font-size:1rem;margin:0}
+p{margin:.4rem 0}code{font:.85em ui-monospace,monospace}ul{margin:.3rem 0;padding-left:1.2rem}
+.dim{color:var(--dim)}.good{color:var(--good)}.bad{color:var(--bad)}.warn{color:var(--warn)}
+.bar{height:.6rem;border-radius:.3rem;background:var(--line);margin:.8rem 0;overflow:hidden}
+.bar div{height:100%;background:var(--good)}
+.box{border:1px solid var(--line);border-radius:.5rem;padding:.7rem 1rem;margin:.6rem 0;background:var(--box)}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:1rem 0}dt{color:var(--dim)}dd{margin:0}
+table{border-collapse:collapse;width:100%}td{padding:.1rem .6rem .1rem 0;vertical-align:top}
+td.id{white-space:nowrap;width:1%}
+@media print{:root{--text:#000;--dim:#444;--line:#bbb;--page:#fff;--box:#fff;--good:#060;--bad:#900;--warn:#640}
+body{max-width:none;padding:0;font-size:11pt}.box{break-inside:avoid}.bar{print-color-adjust:exact}}
+"""
+_CLASSES = {"done": "good", "unproven": "warn", "failed": "bad", "blocked": "warn"}
+
+
+def headline(report: Report) -> str:
+    name = f" on {one_line(report.plan, 60)}" if report.plan else ""
+    how = report.reason.replace("-", " ") if report.reason else report.state
+    return f"Run {one_line(report.run, 60)}{name}: {how}"
+
+
+def facts(report: Report) -> Iterator[tuple[str, str]]:
+    ended = f" to {moment(report.last)}" if report.state in ("ended", "killed") else ""
+    yield "when", f"{moment(report.started)}{ended}"
+    yield "time", f"{duration(report.seconds)}, {duration(report.agent_seconds)} of it in the agent"
+    unknown = f" and {plural(report.unknown_costs, 'session')} of unknown cost" if report.unknown_costs else ""
+    yield "cost", f"{money(report.cost_usd)}{unknown if report.cost_usd is not None else ''}, {report.tokens:,} tokens"
+    verdicts = ", ".join(f"{count} {kind}" for kind, count in report.verdicts.items())
+    yield "iterations", f"{report.iterations}{f' ({verdicts})' if verdicts else ''}"
+    if report.branch:
+        own = sum(commit.by_agent for story in report.stories for commit in story.commits)
+        yield "branch", f"{report.branch}, {plural(report.commits, 'commit')}{f' ({own} by the agent)' if own else ''}"
+    if not report.has_git:
+        yield "git", "the repository was not found: commits have no subjects and no diffstat"
+    yield "next", report.next
+
+
+def story_facts(story: StoryReport) -> str:
+    parts = []
+    if story.sessions:
+        parts.append(plural(story.sessions, "session"))
+        parts.append(duration(story.seconds))
+        parts.append(money(story.cost_usd))
+    if story.files:
+        parts.append(f"+{story.added} −{story.removed} in {plural(len(story.files), 'file')}")
+    return ", ".join(parts)
+
+
+class _Html(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def _tag(name: str, *parts: str, cls: str = "") -> _Html:
+    inside = "".join(part if isinstance(part, _Html) else escape(_plain(part)) for part in parts)
+    return _Html(f"<{name}{f' class={cls}' if cls else ''}>{inside}</{name}>")
+
+
+def _plain(text: str) -> str:
+    return one_line(text, 2000)
+
+
+def as_html(report: Report) -> str:
+    percent = 100 * report.done // report.total if report.total else 0
+    head = _Html(
+        '<meta charset=utf-8><meta name=viewport content="width=device-width">'
+        "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+    )
+    bar = _Html(f'<div class=bar role=img aria-label="{percent}%"><div style="width:{percent}%"></div></div>')
+    cls = "good" if report.reason == "complete" else "warn"
+    body = [
+        _tag("h1", headline(report), cls=cls),
+        _tag("p", f"{report.done} of {plural(report.total, 'story')} done. {report.why}"),
+        *([_tag("p", report.detail, cls="dim")] if report.detail else []),
+        bar,
+        *_list("Look at first", report.look_first),
+        *_questions_html(report),
+        *_stories_html(report),
+        *_rejected_html(report),
+        _tag("h2", "The run"),
+        _tag(
+            "dl",
+            *(part for name, value in facts(report) for part in (_tag("dt", name), _tag("dd", *_with_code(value)))),
+        ),
+    ]
+    page = _tag(
+        "html", _tag("head", head, _tag("title", headline(report)), _tag("style", _Html(_STYLE))), _tag("body", *body)
+    )
+    return f"<!doctype html>\n{page}\n".replace("<html>", "<html lang=en>", 1)
+
+
+def _with_code(text: str) -> Iterator[str]:
+    """Commands are between backticks."""
+    for number, part in enumerate(text.split("`")):
+        lead, trail = part[: len(part) - len(part.lstrip())], part[len(part.rstrip()) :]
+        yield from (_tag("code", part),) if number % 2 else (_Html(lead), part, _Html(trail))
+
+
+def _list(title: str, items: tuple[str, ...]) -> Iterator[_Html]:
+    if items:
+        yield _tag("h2", title)
+        yield _tag("ul", *(_tag("li", item) for item in items))
+
+
+def _questions_html(report: Report) -> Iterator[_Html]:
+    if report.questions:
+        yield _tag("h2", "Questions for you")
+    for question in report.questions:
+        command = _tag("code", f'ralph answer {question.story or "-"} "…"')
+        yield _tag("div", _tag("h3", question.story or "The run"), _tag("p", question.text), command, cls="box")
+
+
+def _stories_html(report: Report) -> Iterator[_Html]:
+    for state in STATES:
+        stories = [story for story in report.stories if story.state == state]
+        if stories:
+            yield _tag("h2", f"{state.capitalize()} ({len(stories)})", cls=_CLASSES.get(state, "dim"))
+        for story in stories:
+            yield _tag("div", *_story_html(story), cls="box")
+
+
+def _story_html(story: StoryReport) -> Iterator[_Html]:
+    yield _tag("h3", f"{story.id} {story.title}")
+    if told := story_facts(story):
+        yield _tag("div", told, cls="dim")
+    if story.why and story.state in ("failed", "blocked"):
+        yield _tag("p", story.why, cls=_CLASSES[story.state])
+    for doubt in story.doubts:
+        yield _tag("p", f"Changed tests or checks: {doubt}", cls="warn")
+    rows = []
+    for commit in story.commits:
+        by = _Html(" " + _tag("span", "(by the agent)", cls="dim")) if commit.by_agent else _Html()
+        stat = "no longer in the repository" if commit.is_missing else f"+{commit.added} −{commit.removed}"
+        first = _tag("td", _tag("code", commit.id[:9]), cls="id")
+        rows.append(_tag("tr", first, _tag("td", commit.subject, by), _tag("td", stat, cls="id")))
+    if rows:
+        yield _tag("table", *rows)
+    if story.files:
+        shown = (_tag("li", _tag("code", path)) for path in story.files[:_MOST_FILES])
+        yield _tag("details", _tag("summary", plural(len(story.files), "file")), _tag("ul", *shown))
+
+
+def _rejected_html(report: Report) -> Iterator[_Html]:
+    if report.rejected:
+        yield _tag("h2", "Rejected attempts, kept")
+    for one in report.rejected:
+        what = "dropped since" if one.is_missing else f"ralph rescue show {one.name}"
+        told = _tag("p", f"{one.story} iteration {one.iteration}, {one.kind}: {one.reason}")
+        yield _tag("div", told, _tag("code", what), cls="box")
+
+
+def as_markdown(report: Report) -> str:
+    return "\n".join(_markdown(report)) + "\n"
+
+
+def _markdown(report: Report) -> Iterator[str]:
+    yield f"# {_md(headline(report))}"
+    yield ""
+    yield _md(f"{report.done} of {plural(report.total, 'story')} done. {report.why} {report.detail}")
+    if report.look_first:
+        yield "\n## Look at first\n"
+        yield from (f"- {_md(line)}" for line in report.look_first)
+    if report.questions:
+        yield "\n## Questions for you\n"
+        yield from (f"- **{_md(one.story or 'the run')}** {_md(one.text)}" for one in report.questions)
+    for state in STATES:
+        stories = [story for story in report.stories if story.state == state]
+        if stories:
+            yield f"\n## {state.capitalize()} ({len(stories)})\n"
+        for story in stories:
+            yield f"- **{_md(story.id)}** {_md(story.title)}" + (f" ({story_facts(story)})" if story.sessions else "")
+            if story.why and story.state in ("failed", "blocked"):
+                yield f"  - {_md(story.why)}"
+            for commit in story.commits:
+                by = " (by the agent)" if commit.by_agent else ""
+                yield f"  - `{commit.id[:9]}` {_md(commit.subject)}{by}"
+    if report.rejected:
+        yield "\n## Rejected attempts, kept\n"
+        for one in report.rejected:
+            kept = "dropped since" if one.is_missing else f"`ralph rescue show {one.name}`"
+            yield f"- {_md(f'{one.story} iteration {one.iteration}, {one.kind}: {one.reason}')} ({kept})"
+    yield "\n## The run\n"
+    # What to do next is Ralph's own text, with commands between backticks.
+    yield from (f"- {name}: {value if name == 'next' else _md(value)}" for name, value in facts(report))
+
+
+def _md(text: str) -> str:
+    """Neither Markdown nor HTML has a meaning in it."""
+    return re.sub(r"([\\`*_{}\[\]|#~!])", r"\\\1", escape(_plain(text), quote=False))
