@@ -59,7 +59,10 @@ def floor_calls(seed: int, stories: int) -> int:
     return calls
 
 
-def project(folder: Path, stories: int) -> Path:
+PLANS = {"feature": ".ralph/gauntlet/prd.json", "tasks.json": ".ralph/gauntlet/tasks.json"}
+
+
+def project(folder: Path, stories: int, layout: str = "feature") -> Path:
     root = folder / "project"
     for name in ("src", "tests", ".ralph/gauntlet"):
         (root / name).mkdir(parents=True)
@@ -72,8 +75,12 @@ def project(folder: Path, stories: int) -> Path:
         (root / f"tests/test_m{n}.py").write_text(story_tests(n))
         listed.append({"id": f"S-{n}", "title": f"Module {n}", "acceptanceCriteria": [f"f(x) is x * {n} + {n}"],
                        "priority": n, "passes": False, "notes": "", "verify": f"sh check.sh {n}"})  # fmt: skip
-    head = {"feature": "gauntlet", "branchName": "main", "description": "d", "createdAt": "2026-01-01"}
-    (root / ".ralph/gauntlet/prd.json").write_text(json.dumps(head | {"userStories": listed}, indent=1))
+        if layout == "tasks.json":
+            listed[-1] |= {"reviewStatus": None, "reviewCount": 0, "reviewFeedback": ""}
+    head = {"project": "gauntlet", "branchName": "main", "description": "d"}
+    if layout == "feature":
+        head = {"feature": "gauntlet", "branchName": "main", "description": "d", "createdAt": "2026-01-01"}
+    (root / PLANS[layout]).write_text(json.dumps(head | {"userStories": listed}, indent=1))
     (root / "check.sh").write_text(CHECK)
     (root / "tests/run.py").write_text(RUN)
     (root / ".gitignore").write_text("__pycache__/\n")
@@ -143,9 +150,19 @@ def _check(root: Path, env: dict[str, str]) -> bool:
     return subprocess.run(["sh", "check.sh"], cwd=root, env=env, capture_output=True, check=False).returncode == 0
 
 
-def ralph(seed: int, stories: int, folder: Path, *, tamper: str = "review", reviewer: str = "") -> Outcome:
-    """`ralph run` as it is, with bounds wide enough for an agent like this."""
-    root = project(folder, stories)
+def ralph(
+    seed: int,
+    stories: int,
+    folder: Path,
+    *,
+    tamper: str = "review",
+    reviewer: str = "",
+    is_bounded: bool = False,
+    layout: str = "feature",
+) -> Outcome:
+    """`ralph run`, with bounds wide enough for an agent like this or, `is_bounded`, with its default ones."""
+    root = project(folder, stories, layout)
+    plan_file = PLANS[layout]
     settings: dict[str, Any] = {
         "agent": {"name": "command", "command": [sys.executable, "-S", str(LIAR), str(seed), reviewer or "blind"],
                   "env": ["LIAR_MEMORY", "LIAR_PLAN"]},
@@ -153,16 +170,19 @@ def ralph(seed: int, stories: int, folder: Path, *, tamper: str = "review", revi
         "timeout": f"{PATIENCE}s",
         "tamper": tamper,
         "review": {"enabled": bool(reviewer), "cap": 100},
-        "max_loops_per_task": 0,
-        "max_iterations": 10_000,
-        "max_allowed_iterations": 10_000,
         "rate_limit_per_hour": 0,
-        "circuit_breaker": {"no_progress_threshold": 0, "same_error_threshold": 0},
         "branch": {"auto_create": False},
         "archive": {"on_complete": False},
     }  # fmt: skip
+    if not is_bounded:
+        settings |= {
+            "max_loops_per_task": 0,
+            "max_iterations": 10_000,
+            "max_allowed_iterations": 10_000,
+            "circuit_breaker": {"no_progress_threshold": 0, "same_error_threshold": 0},
+        }
     (root / ".ralph/config.yaml").write_text(json.dumps(settings))
-    env = environment(folder)
+    env = environment(folder) | {"LIAR_PLAN": str(root / plan_file)}
     for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "start"]):
         subprocess.run(["git", *command], cwd=root, env=env, check=True)
     command = [sys.executable, "-m", "ralph", "run", "--json"]
@@ -172,7 +192,7 @@ def ralph(seed: int, stories: int, folder: Path, *, tamper: str = "review", revi
         sys.exit(f"the run did not end well: {done.stderr.decode()}")
     begun = [event["mode"] for event in events if event["type"] == "IterationStarted"]
     calls = sum(event["type"] == "AgentStarted" for event in events)
-    plan = json.loads((root / ".ralph/gauntlet/prd.json").read_text())
+    plan = json.loads((root / plan_file).read_text())
     claimed = [int(story["id"][2:]) for story in plan["userStories"] if story["passes"]]
     return outcome(root, claimed, calls, begun.count("review"))
 
@@ -183,6 +203,8 @@ LOOPS: dict[str, tuple[str, Callable[..., Outcome], dict[str, Any]]] = {
     "ralph": ("Ralph, review off", ralph, {}),
     "ralph-review": ("Ralph, review on, blind reviewer", ralph, {"reviewer": "blind"}),
     "ralph-hostile": ("Ralph, review on, hostile one", ralph, {"reviewer": "hostile"}),
+    "ralph-default": ("Ralph, default bounds, tasks.json", ralph, {"is_bounded": True, "layout": "tasks.json"}),
+    "ralph-feature": ("Ralph, default bounds, feature", ralph, {"is_bounded": True}),
     "ralph-no-tamper": ("Ralph, tamper check off", ralph, {"tamper": "off"}),
 }
 

@@ -10,6 +10,7 @@ import pytest
 
 from ralph.cli.budget_line import budget_line, is_short
 from ralph.core.events import Foreseen
+from ralph.core.limits import Limits
 from support.cli import ralph
 from support.workspaces import workspace
 
@@ -27,13 +28,21 @@ def event(stories: int, half: float, most: float = 0, samples: int = 0) -> Fores
     ],
 )
 def test_what_is_to_be_done_against_the_cap(stories: int, half: float, cap: int, line: str) -> None:
-    assert budget_line(event(stories, half), cap) == line
+    assert budget_line(event(stories, half), cap, Limits(max_iterations=cap)) == line
 
 
-def test_a_cap_below_the_estimate_is_said_with_one_that_would_do() -> None:
-    told = budget_line(event(10, 31, 37), 20)
+def test_a_cap_that_follows_from_the_plan_shows_how() -> None:
+    limits = Limits(max_iterations=0, per_story=5)
+    assert budget_line(event(6, 10), limits.cap(6), limits).endswith("= about 10; cap 30 (6 stories × 5)")
+    assert budget_line(event(6, 10), 0, Limits(max_iterations=0)).endswith("= about 10; cap none")
+
+
+def test_a_cap_below_the_estimate_is_said_with_the_setting_that_makes_it() -> None:
+    told = budget_line(event(10, 31, 37), 20, Limits(max_iterations=20))
     assert told.startswith("10 stories × about 3.1 iterations = about 31; cap 20, which may be too low")
-    assert "-n 37" in told
+    assert told.endswith("without max_iterations (-n) it follows from the plan")
+    told = budget_line(event(10, 31, 37), 20, Limits(max_iterations=20, max_allowed=20))
+    assert told.endswith("raise max_allowed_iterations, or set it to 0"), "no number that the other setting cuts down"
     assert is_short(event(10, 31), 30)
     assert not is_short(event(10, 31), 31)
 

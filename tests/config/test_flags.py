@@ -51,8 +51,8 @@ def test_a_flag_can_stand_for_a_value() -> None:
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["-n", "many"], "expected a whole number of at least 1, found the text 'many'"),
-        (["-n", "0"], "of at least 1"),
+        (["-n", "many"], "expected a whole number of at least 0, found the text 'many'"),
+        (["-n=-1"], "of at least 0"),
         (["--max-time", "90"], "write 90s for seconds, 90m for minutes"),
         (["--idle-timeout", "5"], "write 5s for seconds, 5m for minutes"),
         (["-t", "soon"], "90s, 90m or 1h30m"),

@@ -66,7 +66,7 @@ def test_what_ralph_reads_an_editor_accepts(text: str) -> None:
     "text",
     [
         "max_iteration: 3",
-        "max_iterations: 0",
+        "max_iterations: -1",
         "max_iterations: '3'",
         "timeout: 20x",
         "timeout: ''",

@@ -113,7 +113,7 @@ def test_profiles_are_valid_settings(layout: str) -> None:
 
 def test_profiles_are_those_of_the_layouts_origins() -> None:
     assert settings_of(None, {}, layout="plan.md").config.timeout == 3600
-    assert settings_of(None, {}, layout="tasks.json").config.max_iterations == 15
+    assert settings_of(None, {}, layout="plan.md").config.max_allowed_iterations == 100
     assert settings_of(None, {}, layout="steps").config.agent.model == "sonnet"
     assert settings_of(None, {}, layout="feature").config.archive.on_complete is True
     assert [settings_of(None, {}, layout=name).config.review.enabled for name in PROFILES] == [
@@ -203,7 +203,7 @@ def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
 
 def test_the_variables_of_build_count_only_when_asked_for_and_yield_to_ralphs_own() -> None:
     env = {"MAX_ITERATIONS": "5", "TIMEOUT_AGENT": "60", "PRD_NUMBER": "3", "RALPH_PRD": "4"}
-    assert settings_of(None, env).config.max_iterations == 20
+    assert settings_of(None, env).config.max_iterations == 0
     config = settings_of(None, env, extra_env=BUILD_VARIABLES).config
     assert (config.max_iterations, config.timeout, config.prd) == (5, 60, 4)
     with pytest.raises(ConfigError, match="PRD_NUMBER"):
@@ -212,14 +212,15 @@ def test_the_variables_of_build_count_only_when_asked_for_and_yield_to_ralphs_ow
 
 def test_a_wrong_flag_is_wrong_usage() -> None:
     with pytest.raises(UsageError, match="--max-iterations"):
-        settings_of(None, {}, flags={"max_iterations": 0})
+        settings_of(None, {}, flags={"max_iterations": -1})
     with pytest.raises(UsageError, match="no key"):
         settings_of(None, {}, flags={"max_iteration": 1})
     assert settings_of(None, {}, flags={"prd": "7", "timeout": "2m"}).config.prd == 7
 
 
 def test_a_cap_above_the_hard_cap_is_said() -> None:
-    (warning,) = settings_of(None, {}, flags={"max_iterations": 500}).warnings
+    assert not settings_of(None, {}, flags={"max_iterations": 500}).warnings
+    (warning,) = settings_of(None, {}, layout="plan.md", flags={"max_iterations": 500}).warnings
     assert "500 is more than max_allowed_iterations, 100" in str(warning)
 
 
@@ -235,7 +236,7 @@ def test_a_named_config_is_found_with_and_without_its_suffix(tmp_path: Path, suf
     for name in ("fast", f"fast{suffix}"):
         loaded = settings_of(tmp_path, name=name)
         assert (loaded.config.max_iterations, loaded.origin("max_iterations").kind) == (2, Kind.NAMED)
-    assert settings_of(tmp_path).config.max_iterations == 20
+    assert settings_of(tmp_path).config.max_iterations == 0
 
 
 def test_a_named_config_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:

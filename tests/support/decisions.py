@@ -89,7 +89,7 @@ class Told:
         self.now = NOW
         self.history = History()
         self.told: list[tuple[AnyEvent, float]] = []
-        self.say(started(**started_with))
+        self.say(started(**{"limits": self.limits, **started_with}))
 
     def say(self, *events: AnyEvent, apart: float = 0.0) -> Told:
         for event in events:

@@ -23,6 +23,11 @@ ADVICE: dict[Reason, Advice] = {
         "look at the commits, then merge or push them yourself",
         Moment.DONE,
     ),
+    Reason.NAMED_STORIES: Advice(
+        "The stories that were named with --story are done. The rest of the plan was left alone.",
+        "`ralph run` continues with the other stories",
+        Moment.DONE,
+    ),
     Reason.FINAL_CHECKS: Advice(
         "Every story is marked done, but on the final tree not all checks pass: stories that were right by themselves "
         "are not right together, or a check that only runs at the end fails.",
@@ -30,18 +35,19 @@ ADVICE: dict[Reason, Advice] = {
         Moment.FAILED,
     ),
     Reason.ITERATION_CAP: Advice(
-        "The run has had as many iterations as it may have (max_iterations). Nothing is wrong with the work so far.",
-        "`ralph run -n N` goes on with more iterations",
+        "The run has had as many iterations as it may have. Nothing is wrong with the work so far.",
+        "`ralph run` continues; without max_iterations (-n) the cap follows from the plan",
         Moment.FAILED,
     ),
     Reason.NO_PROGRESS: Advice(
-        "Several iterations in a row have proven nothing new, and more of the same would only have cost money.",
-        "`ralph log` tells what each attempt ran into; change the story or the plan, then `ralph run`",
+        "Attempt after attempt failed in the same way or changed nothing; more of the same would only have cost money.",
+        "`ralph log` shows what each attempt ran into; change the story, the checks or the settings, or "
+        "`ralph retry --all`, then `ralph run`",
         Moment.FAILED,
     ),
     Reason.SAME_ERROR: Advice(
         "The same error came back again and again, whatever the agent tried.",
-        "`ralph log` shows the error that came back; fix its cause, then `ralph run`",
+        "`ralph log` shows the error that came back; fix its cause, then `ralph retry --all` and `ralph run`",
         Moment.FAILED,
     ),
     Reason.CRASH_LOOP: Advice(
@@ -55,9 +61,10 @@ ADVICE: dict[Reason, Advice] = {
         Moment.FAILED,
     ),
     Reason.FAILED_STORIES: Advice(
-        "What is left are stories that were given up, after their last attempt or because they got nowhere, and "
-        "stories that depend on these.",
-        "`ralph task show ID` tells why; `ralph task reopen ID` gives it another chance",
+        "What is left are stories that failed, after their last attempt or because they got nowhere, and stories that "
+        "depend on these.",
+        "`ralph task show ID` tells why; change the story, the checks or the settings, or `ralph retry ID`, "
+        "then `ralph run`",
         Moment.FAILED,
     ),
     Reason.NOTHING_READY: Advice(

@@ -59,10 +59,11 @@ class Launched(Struct, frozen=True, kw_only=True):
     worktree: bool = False
     reset: bool = False
     allow_broken_checks: bool = False
+    stories: tuple[str, ...] = ()
 
     @property
     def limits(self) -> Limits:
-        return limits_of(self.settings.config, once=self.once)
+        return limits_of(self.settings, once=self.once, stories=self.stories)
 
 
 def prepare_spec(args: Namespace, env: Mapping[str, str], extra_env: Mapping[str, str] | None) -> Launched:
@@ -141,6 +142,7 @@ def launch(
         once=prepared.once,
         reset=prepared.reset,
         allow_broken_checks=prepared.allow_broken_checks,
+        stories=prepared.stories,
     )
 
     def ready(found: Situation, recovered: str) -> str:

@@ -48,7 +48,7 @@ class Route(Struct, frozen=True, kw_only=True):
 
 def route(prepared: Launched, story: Story, env: Mapping[str, str]) -> Route:
     settings, config = prepared.settings, prepared.settings.config
-    limits = limits_of(config, once=False)
+    limits = limits_of(settings)
     now = time.time()
     bench = _history(prepared, env).bench
     mode = mode_of(story, review=config.review.enabled)

@@ -19,7 +19,7 @@ from ralph.app.control import Control
 from ralph.app.ignore_lines import is_only_added
 from ralph.app.recent import Recent, recent_of_all
 from ralph.app.resetting import open_again
-from ralph.app.wiring import RunSpec, limits_of, make_ground, run_folder
+from ralph.app.wiring import RunSpec, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
 from ralph.checks.choosing import choose
 from ralph.core.errors import BadData, SetupError
@@ -117,14 +117,14 @@ def _marked(state: Path) -> Iterator[None]:
 
 
 def _past(spec: RunSpec, env: Mapping[str, str], now: float) -> Recent:
-    limits = limits_of(spec.config, once=spec.once)
-    found = recent_of_all(spec.ref.root, env, spec.config.agent.name, limits, now)
+    found = recent_of_all(spec.ref.root, env, spec.config.agent.name, spec.limits, now)
     return msgspec.structs.replace(found, heard=()) if spec.reset else found
 
 
 def _started(spec: RunSpec, plan: Plan, branch: str, carried: History, past: Recent) -> RunStarted:
     config = spec.config
-    limits = limits_of(config, once=spec.once)
+    limits = spec.limits
+    wanted = [story for story in plan.stories if story.is_open and story.id in (spec.stories or (story.id,))]
     me = identify(os.getpid())
     return RunStarted(
         run=spec.run,
@@ -141,7 +141,7 @@ def _started(spec: RunSpec, plan: Plan, branch: str, carried: History, past: Rec
         branch=branch,
         total=len(plan.stories),
         done=plan.count(State.DONE),
-        max_iterations=limits.max_iterations,
+        max_iterations=limits.cap(len(wanted)),
         review_cap=config.review.cap,
         limits=limits,
         checks=tuple(one_line(check.name, 80) for check in choose(config, plan, None, "final")[:_MOST_CHECKS]),

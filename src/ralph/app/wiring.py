@@ -32,7 +32,7 @@ from ralph.app.who_works import who_works
 from ralph.app.workspace import plan_state, store_for
 from ralph.app.worktree import GitWorkTree
 from ralph.checks.choosing import choose
-from ralph.config.layers import Settings
+from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Config
 from ralph.core.control import Wish
 from ralph.core.environment import child_environment
@@ -94,15 +94,31 @@ class RunSpec(Struct, frozen=True, kw_only=True):
     """Forget what earlier runs gave up on, and what they were waiting for."""
     allow_broken_checks: bool = False
     """Start although a check cannot run, or fails before any work."""
+    stories: tuple[str, ...] = ()
+    """Only these; empty: all."""
 
     @property
     def config(self) -> Config:
         return self.settings.config
 
+    @property
+    def limits(self) -> Limits:
+        return limits_of(self.settings, once=self.once, stories=self.stories)
 
-def limits_of(config: Config, *, once: bool) -> Limits:
+
+def limits_of(settings: Settings, *, once: bool = False, stories: tuple[str, ...] = ()) -> Limits:
+    config = settings.config
+    attempts, reviews = config.max_loops_per_task, config.review.cap * max(len(config.review.reviewers), 1)
+    allowed = config.max_allowed_iterations
+    if not config.max_iterations and settings.origin("max_allowed_iterations").kind in (Kind.DEFAULT, Kind.PROFILE):
+        allowed = 0  # what a layout brings along bounds a number that somebody gave, not what the plan needs
     return Limits(
-        max_iterations=min(config.max_iterations, config.max_allowed_iterations),
+        max_iterations=min(config.max_iterations, allowed) if allowed else config.max_iterations,
+        max_allowed=allowed,
+        per_story=attempts + (reviews if config.review.enabled else 0) if attempts else 0,
+        stories=stories,
+        same_only=True,
+        retry_rounds=config.circuit_breaker.retry_rounds,
         max_attempts=config.max_loops_per_task,
         no_progress=config.circuit_breaker.no_progress_threshold,
         same_error=config.circuit_breaker.same_error_threshold,
@@ -292,7 +308,7 @@ def make_ground(
         wish=wish,
         ask=ask,
         clock=clock,
-        limits=limits_of(config, once=spec.once),
+        limits=spec.limits,
         guards=GUARDS,
         at_each_start=(rate.guard,),
         work_steps=pipeline(steps.work),
@@ -348,6 +364,7 @@ def session_for(
         attempt.story,
         attempt.mode,
         iteration=attempt.number,
+        most=attempt.most or spec.limits.cap(sum(story.is_open for story in attempt.reading.plan.stories)),
         attempt=attempt.attempt,
         feedback=feedback,
         guidance=guidance,

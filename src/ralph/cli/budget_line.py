@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from ralph.cli.words import plural
 from ralph.core.events import Foreseen
+from ralph.core.limits import Limits
 
 
-def budget_line(event: Foreseen, cap: int) -> str:
-    """`5 stories × about 3 iterations = about 15; cap 15`"""
+def budget_line(event: Foreseen, cap: int, limits: Limits) -> str:
+    """`5 stories × about 3 iterations = about 15; cap 50 (5 stories × 10)`"""
     total = round(event.iterations[0])
     each = f"{event.iterations[0] / event.stories:.1f}".removesuffix(".0") if event.stories else "0"
     word = "iteration" if each == "1" else "iterations"
-    line = f"{plural(event.stories, 'story')} × about {each} {word} = about {total}; cap {cap}"
+    line = f"{plural(event.stories, 'story')} × about {each} {word} = about {total}; cap {cap or 'none'}"
+    if limits.per_story and not limits.max_iterations and cap != limits.max_allowed:
+        line += f" ({plural(cap // limits.per_story, 'story')} × {limits.per_story})"
     if is_short(event, cap):
-        line += f", which may be too low: `ralph run -n {max(round(event.iterations[1]), total)}` is on the safe side"
+        line += f", which may be too low: {raise_cap(cap, limits)}"
     return line
+
+
+def raise_cap(cap: int, limits: Limits) -> str:
+    """What to do about a cap that is too low: the setting that makes it, and never a number that another one cuts."""
+    if cap == limits.max_allowed:
+        return "raise max_allowed_iterations, or set it to 0"
+    return "without max_iterations (-n) it follows from the plan"
 
 
 def is_short(event: Foreseen, cap: int) -> bool:
     """In half of all cases the cap ends the run before the plan is finished."""
-    return cap < round(event.iterations[0])
+    return 0 < cap < round(event.iterations[0])

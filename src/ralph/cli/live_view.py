@@ -26,6 +26,7 @@ from ralph.core.plan import Mode, State
 from ralph.core.spending import figure, rooms
 from ralph.core.streak import Streak
 from ralph.core.text import one_line
+from ralph.engine.decide import cap
 from ralph.journal.run_state import RunState
 
 _STORIES = 6
@@ -197,8 +198,8 @@ class LiveView:
         state, history = self._state, self._history
         assert state.started is not None
         limits = state.started.limits
-        if limits.max_iterations:
-            yield plural(max(limits.max_iterations - history.iterations, 0), "iteration")
+        if most := cap(history, limits):
+            yield plural(max(most - history.iterations, 0), "iteration")
         if limits.max_time:
             yield duration(max(history.started + limits.max_time - now, 0))
         for space in rooms(limits.budget, history.purse.run, history.purse.elsewhere):

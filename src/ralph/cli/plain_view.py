@@ -45,6 +45,7 @@ from ralph.core.events import (
     RunEnded,
     RunStarted,
     StepEnded,
+    StoriesRetried,
     StorySetAside,
     WaitStarted,
 )
@@ -109,6 +110,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
         case LimitAnswered(answer=answer):
             then = {"wait": "it waits", "exit": "it exits"}.get(answer, "nobody answered, so it waits")
             return paint(f"⏸ asked whether to wait for the usage limit: {then}", "yellow")
+        case StoriesRetried(stories=stories):
+            return paint(f"↻ nothing else is left: trying {', '.join(map(one_line, stories[:8]))} again", "yellow")
         case StorySetAside(story=story, why=why):
             return paint(f"⊘ {one_line(story)} is set aside: {one_line(why, 200)}", "red")
         case Asked(verb=verb, by=by):
@@ -142,7 +145,7 @@ def _denied(event: HookAnswered) -> str:
 
 def position(event: IterationStarted, state: RunState) -> str:
     """`2/9`. One that did not count, such as after a usage limit, leaves room for one more."""
-    most = state.started.max_iterations if state.started else 0
+    most = event.most or (state.started.max_iterations if state.started else 0)
     return f"{event.iteration}/{most + state.free}" if most else str(event.iteration)
 
 
@@ -171,7 +174,7 @@ def _budget(event: Foreseen, state: RunState) -> str:
     if started is None or started.limits.once:
         return ""
     cap = started.max_iterations
-    return paint(budget_line(event, cap), "yellow" if is_short(event, cap) else "dim") + "\n"
+    return paint(budget_line(event, cap, started.limits), "yellow" if is_short(event, cap) else "dim") + "\n"
 
 
 def _said(said: object, verbose: bool) -> str:

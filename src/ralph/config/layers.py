@@ -160,10 +160,10 @@ def _contradictions(settings: Settings) -> list[Problem]:
     names = [check.name for check in all_checks(config)]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError.of([_at(settings, "checks", "duplicate-check", f"two checks are called {twice!r}")])
-    if config.max_iterations > config.max_allowed_iterations:
+    if 0 < config.max_allowed_iterations < config.max_iterations:
         most = config.max_allowed_iterations
         message = f"{config.max_iterations} is more than max_allowed_iterations, {most}: the run ends after {most}"
-        hint = "raise max_allowed_iterations if it shall not"
+        hint = "raise max_allowed_iterations to allow more"
         return [_at(settings, "max_iterations", "over-the-cap", message, hint, Severity.WARNING)]
     return []
 

@@ -6,12 +6,12 @@ from typing import Any
 
 PROFILES: dict[str, dict[str, Any]] = {
     "plan.md": {
+        "max_allowed_iterations": 100,
         "timeout": 3600,
         "review.enabled": False,
         "push": "never",
     },
     "tasks.json": {
-        "max_iterations": 15,
         "review.enabled": True,
         "review.cap": 5,
     },
@@ -22,13 +22,12 @@ PROFILES: dict[str, dict[str, Any]] = {
         "review.enabled": False,
         "circuit_breaker.no_progress_threshold": 0,
         "circuit_breaker.same_error_threshold": 0,
+        "circuit_breaker.retry_rounds": 0,
     },
     "feature": {
-        "max_iterations": 20,
         "timeout": "15m",
         "rate_limit_per_hour": 100,
         "on_limit": "ask-exit",
-        "circuit_breaker.on_stuck": "stop",
         "review.enabled": False,
         "branch.auto_create": True,
         "archive.on_complete": True,

@@ -73,12 +73,17 @@ class Agent(Section, frozen=True):
 
 
 class CircuitBreaker(Section, frozen=True):
-    no_progress_threshold: Annotated[int, key("Trip after so many iterations without progress; 0: never.", ge=0)] = 3
+    no_progress_threshold: Annotated[
+        int, key("Trip after so many attempts in a row that fail alike or change no file; 0: never.", ge=0)
+    ] = 3
     same_error_threshold: Annotated[int, key("Trip after the same error so many times in a row; 0: never.", ge=0)] = 5
     on_stuck: Annotated[
         Literal["next", "stop"],
-        key("When a story trips: set it aside and go on with the next, or stop the run.", "--on-stuck", metavar="WHAT"),
+        key("When a story trips: set it aside and take the next, or stop the run.", "--on-stuck", metavar="WHAT"),
     ] = "next"
+    retry_rounds: Annotated[
+        int, key("How often stories that were given up are tried again at the end of the run; 0: never.", ge=0)
+    ] = 2
     crash_loop_threshold: Annotated[
         int, key("Stop when so many agents in a row die within a second; 0: never.", ge=0)
     ] = 3
@@ -250,13 +255,23 @@ class Config(Section, frozen=True):
     prd: Annotated[Positive | None, key("The PRD number, for .ralph/PRD-N/.", "--prd", metavar="N")] = None
     repo: Annotated[str, key("The git repository, when it is a folder inside the workspace.")] = ""
     prompt: Annotated[str, key("The prompt template to use.", "-p", "--prompt", metavar="FILE")] = ""
-    max_iterations: Annotated[int, key("Most iterations of one run.", "-n", "--max-iterations", metavar="N", ge=1)] = 20
+    max_iterations: Annotated[
+        int,
+        key(
+            "Most iterations of one run; 0: as many as the attempts and reviews of the open stories can take.",
+            "-n",
+            "--max-iterations",
+            metavar="N",
+            ge=0,
+        ),
+    ] = 0
     max_allowed_iterations: Annotated[
-        int, key("What max_iterations is cut down to.", "--max-allowed-iterations", metavar="N", ge=1)
-    ] = 100
+        int,
+        key("The most that max_iterations may be; 0: no limit.", "--max-allowed-iterations", metavar="N", ge=0),
+    ] = 0
     max_loops_per_task: Annotated[
         int,
-        key("Most attempts at one story, then it is failed; 0: no limit.", "--max-loops-per-task", metavar="N", ge=0),
+        key("Most attempts at one story before it fails; 0: no limit.", "--max-loops-per-task", metavar="N", ge=0),
     ] = 5
     timeout: Annotated[
         Duration,

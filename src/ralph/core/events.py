@@ -99,6 +99,8 @@ class IterationStarted(Event, frozen=True, kw_only=True):
     plan_digest: str = ""
     choice: str = ""
     """The model or agent that does it instead of the first choice."""
+    most: int = 0
+    """The cap on iterations as it is now; 0: none, or as it was at the start."""
 
 
 class AgentStarted(Event, frozen=True, kw_only=True):
@@ -327,6 +329,12 @@ class StorySetAside(Event, frozen=True):
     why: str
 
 
+class StoriesRetried(Event, frozen=True):
+    """Nothing else is left to do, so what this run gave up is tried again."""
+
+    stories: tuple[str, ...]
+
+
 class Proved(Event, frozen=True, kw_only=True):
     """The last act: every check on the final tree."""
 
@@ -379,6 +387,7 @@ AnyEvent = (
     | WaitEnded
     | LimitAnswered
     | StorySetAside
+    | StoriesRetried
     | Asked
     | Paused
     | Resumed

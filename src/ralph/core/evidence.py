@@ -118,3 +118,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     claim_is_implied: bool = False
     """A good ending with a change counts as a claim (seed 000: the loop marks)."""
     interrupted: bool = False
+
+    @property
+    def is_tampered(self) -> bool:
+        """Tests or checks were weakened, so that what they say proves nothing."""
+        return self.tamper is not Tamper.OFF and any(doubt.is_grave for doubt in self.suspicions)

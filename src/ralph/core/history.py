@@ -24,6 +24,7 @@ from ralph.core.events import (
     Resumed,
     RunStarted,
     SeenStory,
+    StoriesRetried,
     StorySetAside,
 )
 from ralph.core.evidence import Ended, How
@@ -77,7 +78,19 @@ class History(Struct, frozen=True):
     aside: dict[str, str] = {}
     """Stories this run has set aside, and why."""
     stuck: int = 0
-    """Stories in a row that were given up, without progress in between."""
+    """Stories in a row that were given up, without progress in between; by the newer rule, over the same failure."""
+    stuck_error: str = ""
+    """The failure over which the last of them was given up."""
+    given_up: frozenset[str] = frozenset()
+    """Stories that this run gave up, by their breaker or after their last attempt."""
+    parked: dict[str, Streak] = {}
+    """How the streaks of stories stood when they were set aside."""
+    rounds: int = 0
+    """How often stories that were given up have been taken up again."""
+    same_only: bool = False
+    """The rule by which this run counts: see `Limits.same_only`."""
+    wanted: frozenset[str] = frozenset()
+    """Every story that was open at some time in this run."""
     crashes: int = 0
     """Agents in a row that died at once."""
     crash: str = ""
@@ -124,8 +137,10 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
     match event:
         case RunStarted():
             return _begun(history, event, t)
-        case PlanSeen(whole=False, stories=changed):
-            return _reopened(history, [story for story in changed if story.state in _OPEN])
+        case PlanSeen(whole=whole, stories=changed):
+            seen = [story for story in changed if story.state in _OPEN]
+            history = change(history, wanted=history.wanted | {story.id for story in seen})
+            return history if whole else _reopened(history, seen)
         case Baseline(results=results):
             return change(history, passing=frozenset(check.name for check in results if check.passed))
         case IterationStarted():
@@ -138,15 +153,22 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
             recent = tuple(use for use in history.used if use[0] > t - _HOUR)
             used = (*recent, (t, outcome.tokens.total)) if outcome.tokens.total else recent
             return change(history, used=used, crash="" if outcome.tools or outcome.text else _crash(ended))
-        case Judged(evidence=evidence) if evidence.changed:
+        case Judged(evidence=evidence, verdict=verdict) if evidence.changed:
             passed = frozenset(check.name for check in evidence.checks if check.passed)
+            if history.same_only and verdict.kind is not Kind.ACCEPTED and evidence.is_tampered:
+                passed = frozenset()  # what weakened tests say is no progress
             failed = frozenset(check.name for check in evidence.checks if not check.passed)
             return change(history, passed=passed, failed=failed)
         case IterationEnded():
             return _after(history, event, t)
         case StorySetAside(story=story, why=why):
+            last = history.stories.get(story, Streak())
+            history = change(history, **_given_up(history, story, last.error, idle=last.idle))
             stories = {name: streak for name, streak in history.stories.items() if name != story}
-            return change(history, aside=history.aside | {story: why}, stuck=history.stuck + 1, stories=stories)
+            parked = history.parked | {story: last}
+            return change(history, aside=history.aside | {story: why}, stories=stories, parked=parked)
+        case StoriesRetried(stories=names):
+            return _retried(history, names)
         case LimitAnswered(answer=answer):
             return change(history, answer=answer)
         case Resumed(seconds=seconds):  # the run's time stands still while it is paused
@@ -163,16 +185,44 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
 def _reopened(history: History, seen: list[SeenStory]) -> History:
     """A person has opened a story again while the run is at work: it gets its chance, and a clean slate."""
     again = {story.id for story in seen if story.id in history.aside or story.id in history.asked}
-    again |= {story.id for story in seen if story.attempts == 0 and story.id in history.stories}
-    if not again:
-        return history
+    again |= {story.id for story in seen if _is_fresh(story, history)}
+    return _clean(history, frozenset(again)) if again else history
+
+
+def _is_fresh(story: SeenStory, history: History) -> bool:
+    """Its attempts were set to zero by a person, and not because it was set aside and came back."""
+    return story.attempts == 0 and story.id in history.stories and story.id not in history.parked
+
+
+def _clean(history: History, again: frozenset[str]) -> History:
+    """With nothing against these stories."""
     return msgspec.structs.replace(
         history,
         aside={name: why for name, why in history.aside.items() if name not in again},
         asked={name: question for name, question in history.asked.items() if name not in again},
         stories={name: streak for name, streak in history.stories.items() if name not in again},
         gained={name: count for name, count in history.gained.items() if name not in again},
+        given_up=history.given_up - again,
     )
+
+
+def _retried(history: History, names: tuple[str, ...]) -> History:
+    """A story that fails once more in the way for which it was set aside is set aside at once; in any other way it
+    has all its attempts again."""
+    known = history.stories | history.parked
+    last = {name: known[name].once_less() for name in names if name in known}
+    history = _clean(history, frozenset(names))
+    return msgspec.structs.replace(history, stories=history.stories | last, rounds=history.rounds + 1, stuck=0)
+
+
+def _given_up(history: History, story: str, error: str, *, idle: bool) -> dict[str, Any]:
+    """Stories that fail for different reasons are each their own trouble, not the run's."""
+    counts_on = not history.same_only or idle or bool(error and error == history.stuck_error)
+    return {
+        "stuck": history.stuck + 1 if counts_on else 1,
+        "stuck_error": error,
+        "given_up": history.given_up | {story},
+    }
 
 
 def _at(history: History, t: float) -> History:
@@ -202,6 +252,7 @@ def _begun(history: History, event: RunStarted, t: float) -> History:
         calls=tuple(min(call, t) for call in event.calls),
         used=tuple((min(when, t), count) for when, count in event.used),
         windows={limit.kind: Heard(limit, t) for limit in event.heard},
+        same_only=event.limits.same_only,
     )
 
 
@@ -273,12 +324,16 @@ def _progress(history: History, event: IterationEnded) -> dict[str, Any]:
     progress = more > gained.get(event.story, 0)
     gained[event.story] = 0 if kept else max(more, gained.get(event.story, 0))
     before, error = stories.get(event.story, Streak()), event.fingerprint
-    stories[event.story] = before.after_failure(error, event.headline, progress=progress)
+    idle = not event.files and event.mode is not Mode.REVIEW
+    rule = {"progress": progress, "idle": idle, "same_only": history.same_only}
+    stories[event.story] = before.after_failure(error, event.headline, **rule)
     same = bool(error) and error == history.streak.error
+    given_up = _given_up(history, event.story, error, idle=idle) if event.story_state is State.FAILED else {}
     return {
-        "streak": history.streak.after_failure(error, event.headline, progress=progress),
+        **given_up,
+        "streak": history.streak.after_failure(error, event.headline, **rule),
         "error_from": (history.error_from if same else frozenset()) | {event.story},
-        "stuck": 0 if progress else history.stuck + (event.story_state is State.FAILED),
+        "stuck": 0 if progress else given_up.get("stuck", history.stuck),
         "stories": stories,
         "gained": gained,
         "passing": passing,

@@ -28,11 +28,16 @@ class OnStuck(StrEnum):
 
     STOP = "stop"
     NEXT = "next"
-    """The story is set aside, and the others go on."""
+    """The story is set aside, and the others continue."""
 
 
 class Limits(Struct, frozen=True):
     max_iterations: int = 20
+    """0: follows from the plan, see `cap`."""
+    max_allowed: int = 0
+    """Most iterations where they follow from the plan; 0: no limit."""
+    per_story: int = 0
+    """Iterations that one story may take: its attempts and its reviews; 0: no limit."""
     max_attempts: int = 5
     """Per story; 0: no limit."""
     no_progress: int = 3
@@ -47,6 +52,12 @@ class Limits(Struct, frozen=True):
     max_time: float = 0
     """Of the whole run, in seconds; 0: no limit."""
     once: bool = False
+    stories: tuple[str, ...] = ()
+    """Only these are worked on; empty: all."""
+    same_only: bool = False
+    """The breakers trip on the same failure again or on no activity, not on failures of different kinds."""
+    retry_rounds: int = 0
+    """How often stories that this run gave up are tried again when nothing else is left."""
     on_limit: OnLimit = OnLimit.WAIT
     limit_share: float = 1
     """No new work once this share of a usage window is used up; 1: only when it is all used up."""
@@ -63,3 +74,10 @@ class Limits(Struct, frozen=True):
     """Failures of one story in a row before somebody else tries."""
     fallback_cooldown: float = 1800.0
     """Seconds before somebody who could not is tried again."""
+
+    def cap(self, stories: int) -> int:
+        """Most iterations of a run that has seen so many open stories; 0: no limit."""
+        if self.max_iterations:
+            return self.max_iterations
+        from_plan = self.per_story * stories
+        return min(from_plan, self.max_allowed) if from_plan and self.max_allowed else from_plan or self.max_allowed

@@ -1,4 +1,4 @@
-"""What `decide` can answer: work on a story, wait, set one aside, prove the whole, or stop for one stated reason."""
+"""What `decide` can answer: work on a story, wait, set one aside, retry some, prove the whole, or stop for a reason."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ class Reason(StrEnum):
     """Why a run ends. Each has one exit code."""
 
     COMPLETE = "complete"
+    NAMED_STORIES = "named-stories"
+    """Those that were named on the command line are done."""
     FINAL_CHECKS = "final-checks"
     ITERATION_CAP = "iteration-cap"
     NO_PROGRESS = "no-progress"
@@ -50,6 +52,7 @@ class Reason(StrEnum):
 
 _EXIT_CODES = {
     Reason.COMPLETE: ExitCode.COMPLETE,
+    Reason.NAMED_STORIES: ExitCode.COMPLETE,
     Reason.ONCE: ExitCode.COMPLETE,
     Reason.ONCE_TIMED_OUT: ExitCode.TIMED_OUT,
     Reason.USAGE_LIMIT: ExitCode.USAGE_LIMIT,
@@ -92,6 +95,12 @@ class SetAside(Struct, frozen=True, tag="set-aside"):
     why: str
 
 
+class Retry(Struct, frozen=True, tag="retry"):
+    """Take up again what this run gave up."""
+
+    stories: tuple[str, ...]
+
+
 class Prove(Struct, frozen=True, tag="prove"):
     """Run every check once on the final tree."""
 
@@ -101,4 +110,4 @@ class Stop(Struct, frozen=True, tag="stop"):
     detail: str = ""
 
 
-Move = Work | Wait | SetAside | Prove | Stop
+Move = Work | Wait | SetAside | Retry | Prove | Stop

@@ -63,13 +63,15 @@ def next_story(plan: Plan, skip: Container[str] = ()) -> Story | None:
     return best
 
 
-def why_nothing_is_ready(plan: Plan, skip: Container[str] = ()) -> str:
-    """One sentence per story that is neither done nor ready: what it waits for."""
+def why_nothing_is_ready(plan: Plan, skip: Container[str] = (), unless: Container[str] = ()) -> str:
+    """One sentence per story that is neither done nor ready: what it waits for. `unless`: not about these."""
     done = {s.id for s in plan.stories if s.state is State.DONE}
     if len(done) == len(plan.stories):
         return "every story is done"
     reasons = []
     for story in plan.stories:
+        if story.id in unless:
+            continue
         missing = [d for d in story.depends_on if d not in done]
         if story.state in (State.FAILED, State.BLOCKED):
             reasons.append(f"{story.id} is {story.state.value}")

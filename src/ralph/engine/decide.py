@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ralph.core.guard import Guard
 from ralph.core.history import History
-from ralph.core.limits import Limits
+from ralph.core.limits import Limits, OnStuck
 from ralph.core.lineup import choose
-from ralph.core.moves import Move, Prove, Reason, SetAside, Stop, Wait, Work
+from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, State
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.spending import Room, figure, overspent
@@ -30,6 +30,9 @@ def decide(
         return Stop(Reason.MISCONFIGURED, history.misconfigured)
     if plan.is_finished:
         return _when_finished(history)
+    named = tuple(story for story in plan.stories if story.id in limits.stories)
+    if named and all(story.is_done for story in named):
+        return Stop(Reason.NAMED_STORIES, "the stories you named are done")
     for guard in guards:
         if move := guard(history, limits, now):
             return within_time(move, history, limits)
@@ -40,12 +43,53 @@ def decide(
             return Stop(Reason.NO_PROGRESS, f"setting up: {why}")
         return Work("", Mode.SETUP, choose(history.bench, limits, "", now))
     too_dear = overspent(limits.budget, history.purse.stories)
-    if work := next_work(plan, review=review, skip={*history.asked, *history.aside, *too_dear}):
+    others = {story.id for story in plan.stories if story.id not in limits.stories} if limits.stories else set()
+    if work := next_work(plan, review=review, skip={*history.asked, *history.aside, *too_dear, *others}):
         story = work[0].id
         if why := _why_stuck(story, history, limits):
             return SetAside(story, why)
+        if is_at_cap(history, limits):
+            return Stop(Reason.ITERATION_CAP, _at_cap(history, limits))
         return Work(story, work[1], choose(history.bench, limits, story, now))
-    return _when_nothing_is_ready(plan, history, too_dear)
+    if again := _given_up(plan, history, limits, too_dear):
+        return Retry(again)
+    return _when_nothing_is_ready(plan, history, too_dear, others)
+
+
+def cap(history: History, limits: Limits) -> int:
+    """Most iterations of the run; 0: no limit. Stories that are added while it runs raise a cap that follows from
+    the plan, and so does setting up."""
+    if limits.max_iterations:
+        return limits.max_iterations
+    wanted = history.wanted.intersection(limits.stories) if limits.stories else history.wanted
+    most = limits.cap(len(wanted))
+    return most + history.setup_failures + history.setup_done if most else 0
+
+
+def is_at_cap(history: History, limits: Limits) -> bool:
+    return 0 < cap(history, limits) <= history.iterations
+
+
+def _at_cap(history: History, limits: Limits) -> str:
+    count, most = history.iterations, cap(history, limits)
+    key = "max_allowed_iterations" if most == limits.max_allowed else "attempts and reviews of the stories"
+    return f"{count} iteration{'' if count == 1 else 's'}, and the cap is {most} ({key})"
+
+
+def _given_up(plan: Plan, history: History, limits: Limits, too_dear: dict[str, Room]) -> tuple[str, ...]:
+    """What this run gave up and may take up again: bad luck on the first round is no reason to leave it."""
+    if limits.on_stuck is not OnStuck.NEXT or history.rounds >= limits.retry_rounds or is_at_cap(history, limits):
+        return ()
+    done = {story.id for story in plan.stories if story.is_done}
+    return tuple(
+        story.id
+        for story in plan.stories
+        if story.id in history.given_up
+        and story.state is State.FAILED
+        and story.id not in too_dear
+        and (not limits.stories or story.id in limits.stories)
+        and done.issuperset(story.depends_on)
+    )
 
 
 def within_time(move: Stop | Wait, history: History, limits: Limits) -> Stop | Wait:
@@ -69,15 +113,18 @@ def _when_finished(history: History) -> Move:
     return Stop(Reason.FINAL_CHECKS, "every story is done, but the checks fail on the final tree")
 
 
-def _when_nothing_is_ready(plan: Plan, history: History, too_dear: dict[str, Room]) -> Stop:
+def _when_nothing_is_ready(plan: Plan, history: History, too_dear: dict[str, Room], others: set[str]) -> Stop:
+    """`others`: stories that this run is not about."""
+    reasons = why_nothing_is_ready(plan, unless=others)
+    stories = [story for story in plan.stories if story.id not in others]
     questions = [f"{story}: {question}" for story, question in history.asked.items()]
-    if questions or plan.count(State.BLOCKED):
-        return Stop(Reason.WAITING, "; ".join(questions) or why_nothing_is_ready(plan))
-    if dear := [story.id for story in plan.stories if story.id in too_dear and story.is_open]:
+    if questions or any(story.state is State.BLOCKED for story in stories):
+        return Stop(Reason.WAITING, "; ".join(questions) or reasons)
+    if dear := [story.id for story in stories if story.id in too_dear and story.is_open]:
         rooms = [too_dear[story] for story in dear]
         told = [f"{story} {figure(room, room.spent)}" for story, room in zip(dear, rooms, strict=True)][:_SHOWN]
         most = f"its budget of {figure(rooms[0], rooms[0].limit)} ({rooms[0].key})"
         return Stop(Reason.BUDGET, f"each open story has spent {most}: {', '.join(told)}; a higher one lets it go on")
-    if plan.count(State.FAILED):
-        return Stop(Reason.FAILED_STORIES, why_nothing_is_ready(plan))
-    return Stop(Reason.NOTHING_READY, why_nothing_is_ready(plan))
+    if any(story.state is State.FAILED for story in stories):
+        return Stop(Reason.FAILED_STORIES, reasons)
+    return Stop(Reason.NOTHING_READY, reasons)

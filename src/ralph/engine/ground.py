@@ -165,6 +165,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     begun: float
     reviewer: str = ""
     """Who reviews, where there are several."""
+    most: int = 0
+    """The cap on iterations as it is now; 0: no limit, or not known."""
 
     @property
     def mode(self) -> Mode:

@@ -17,14 +17,15 @@ from ralph.core.events import (
     Record,
     Resumed,
     RunEnded,
+    StoriesRetried,
     StorySetAside,
 )
 from ralph.core.history import History, fold, to_be_told
-from ralph.core.moves import Move, Prove, Reason, SetAside, Stop, Wait, Work
+from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, State
 from ralph.core.ports import Reading
 from ralph.engine.act import act
-from ralph.engine.decide import decide, within_time
+from ralph.engine.decide import cap, decide, within_time
 from ralph.engine.ground import Ground
 from ralph.engine.judge import judge
 from ralph.engine.prepare import prepare
@@ -75,6 +76,8 @@ class Loop:
                     self._wait(move)
                 case SetAside():
                     self._set_aside(move, reading)
+                case Retry():
+                    self._retry(move, reading)
                 case Prove():
                     self._prove(reading)
                 case Work():
@@ -111,7 +114,8 @@ class Loop:
     def _iterate(self, work: Work, reading: Reading) -> None:
         ground = self._ground
         self._before = reading
-        attempt = prepare(ground, work, reading, self._history.number + 1, self._history.free.get(work.story, 0))
+        free, most = self._history.free.get(work.story, 0), cap(self._history, ground.limits)
+        attempt = prepare(ground, work, reading, self._history.number + 1, free, most)
         feedback = to_be_told(self._history.feedback, work.story)
         evidence, inspection, wants_commit = act(ground, attempt, feedback, self._admit)
         verdict = judge(evidence)
@@ -172,6 +176,12 @@ class Loop:
         failed = [SetFields(move.story, {"state": State.FAILED})]
         self._ground.book.write(self._ground.book.planned(reading, failed, {move.story: move.why}))
         self._ground.journal.write(StorySetAside(move.story, story.title if story else "", move.why))
+
+    def _retry(self, move: Retry, reading: Reading) -> None:
+        """Open again, with all attempts, what was given up; what the last attempt ran into is still told."""
+        opened = [SetFields(story, {"state": State.TODO, "attempts": 0}) for story in move.stories]
+        self._ground.book.write(self._ground.book.planned(reading, opened, dict.fromkeys(move.stories, "")))
+        self._ground.journal.write(StoriesRetried(move.stories))
 
     def _prove(self, reading: Reading) -> None:
         """The last act: every check once more, on the tree as it is."""

@@ -15,7 +15,8 @@ BEFORE = "plan.before"
 AFTER = "plan.after"
 
 
-def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int) -> Attempt:
+def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int, most: int = 0) -> Attempt:
+    """`most`: the cap on iterations as it is now."""
     story = reading.plan.story(work.story) if work.story else None
     write_bytes(ground.folder / BEFORE, ground.book.dump(reading), mode=0o600)
     if ground.desk.says_complete():
@@ -33,6 +34,7 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
         checkpoint=checkpoint,
         begun=ground.clock(),
         reviewer=next_reviewer(ground.reviewers, story) if work.mode is Mode.REVIEW else "",
+        most=most,
     )
     ground.journal.write(
         IterationStarted(
@@ -44,6 +46,7 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
             checkpoint=checkpoint,
             plan_digest=reading.digest,
             choice=work.choice,
+            most=most,
         )
     )
     return attempt

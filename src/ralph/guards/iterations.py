@@ -1,4 +1,7 @@
-"""The cap on iterations, and the single one of `--once`."""
+"""The cap on iterations that the settings name, and the single one of `--once`.
+
+The cap that follows from the plan is looked at where a story is about to be taken: see `decide`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ def guard(history: History, limits: Limits, now: float) -> Stop | None:
         if history.last_kind is Kind.ACCEPTED:
             return Stop(Reason.ONCE, "the single iteration of --once was accepted")
         return Stop(Reason.ITERATION_CAP, f"the single iteration of --once was {history.last_kind.value}")
-    if history.iterations >= limits.max_iterations:
+    if limits.max_iterations and history.iterations >= limits.max_iterations:
         many = "" if history.iterations == 1 else "s"
         had = f"{history.iterations} iteration{many}"
         return Stop(Reason.ITERATION_CAP, f"{had}, and the cap is {limits.max_iterations}")
