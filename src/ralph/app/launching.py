@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
 from ralph.app.checking import AskBaseline
+from ralph.app.editing import find_story
 from ralph.app.finishing import Pusher, finish_run
 from ralph.app.guidance import carry_over
 from ralph.app.ignore_lines import keep_out_of_commits
@@ -76,12 +77,27 @@ def prepare_spec(args: Namespace, env: Mapping[str, str], extra_env: Mapping[str
         ref=ref,
         settings=settings,
         plan=plan,
+        stories=_named(plan, getattr(args, "stories", ())),
         once=args.once,
         stash=args.stash,
         worktree=args.worktree,
         reset=args.reset_circuit,
         allow_broken_checks=getattr(args, "allow_broken_checks", False),
     )
+
+
+def _named(plan: Plan, stories: Sequence[str]) -> tuple[str, ...]:
+    """The stories of `--story`. One that has to wait for a story that is not among them could never be taken."""
+    named = {story.id: story for story in (find_story(plan, name) for name in stories)}
+    for story in named.values():
+        waits = [name for name in story.depends_on if (other := plan.story(name)) and not other.is_done]
+        if not story.is_done and (missing := [name for name in waits if name not in named]):
+            more = " ".join(f"--story {name}" for name in missing[:5])
+            raise UsageError(
+                f"story {one_line(story.id, 60)} depends on {', '.join(missing[:5])}, not done yet",
+                hint=f"name them as well ({more}), or finish them first",
+            )
+    return tuple(named)
 
 
 def find_repo(ref: PlanRef, settings: Settings, env: Mapping[str, str]) -> Repo:

@@ -61,10 +61,7 @@ class News:
             yield self._message(Moment.BLOCKED, "a story waits for an answer", "; ".join(asked), at)
         if given_up := self._given_up:
             self._given_up = []
-            text = (
-                "; ".join(given_up)
-                + "\nThe run goes on with the others. Next: `ralph task reopen ID`, when it can go better"
-            )
+            text = "; ".join(given_up) + "\nThe run goes on with the others. Next: `ralph retry ID`"
             yield self._message(Moment.FAILED, "a story has failed", text, at)
 
     def _ended(self, reason: Reason, detail: str, at: float) -> Message:

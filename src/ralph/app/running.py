@@ -18,13 +18,15 @@ from ralph.app.context_size import warning
 from ralph.app.control import Control
 from ralph.app.ignore_lines import is_only_added
 from ralph.app.recent import Recent, recent_of_all
-from ralph.app.resetting import open_again
+from ralph.app.retry import CHANGED, failed_stories, listed, open_stories, renew, settings_key
+from ralph.app.tills import ledger_of, plan_name
 from ralph.app.wiring import RunSpec, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
 from ralph.checks.choosing import choose
 from ralph.core.errors import BadData, SetupError
 from ralph.core.events import AnyEvent, Noted, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
+from ralph.core.ledger import Anew
 from ralph.core.moves import Stop
 from ralph.core.plan import Plan, State
 from ralph.core.ports import PlanRef
@@ -50,6 +52,7 @@ _GRACE = 5.0
 _MARK = "_RALPH_STATE"
 """In the environment of every git that a run starts."""
 _MOST_CHECKS = 20
+_MOST_NOTICES = 20
 
 
 def execute(
@@ -79,8 +82,8 @@ def execute(
         recovered, history = _recover_last(spec, state, env, stop, sinks_for(), clock)
         clear_stale_locks(spec.repo)
         branch = ready(situation(spec.repo), recovered.what if recovered else "")
-        store = store_for(spec.ref, env)
-        plan, notices = open_again(store) if spec.reset else (store.load().plan, [])
+        plan, notices, renewed = _open_again(spec, env)
+        history = History(feedback={story: text for story, text in history.feedback.items() if story not in renewed})
         past = _past(spec, env, clock())
         write_text(state / _LAST, spec.run + "\n")
         journal = Journal(journal_path(workspace_state(spec.ref.root, env), spec.run), clock)
@@ -91,8 +94,8 @@ def execute(
                 journal.listen(listener)
             started = journal.write(_started(spec, plan, branch, history, past))
             history = fold(History(), started.event, started.t)
-            for told in notices:
-                journal.write(told)
+            for notice in notices:
+                journal.write(Noted(notice))
             if recovered is not None:
                 journal.write(recovered)
             if heavy := warning(spec.ref, spec.settings, plan, env):
@@ -104,6 +107,24 @@ def execute(
             journal.close()
         after(ended)
         return ended
+
+
+def _open_again(spec: RunSpec, env: Mapping[str, str]) -> tuple[Plan, list[str], set[str]]:
+    """The plan as the run starts with it: stories that were changed since they were tried are clean, failed ones get
+    their chance where that was asked for. What there is to say, and which stories start clean."""
+    store = store_for(spec.ref, env, settings_key(spec.settings))
+    why = renew(store)
+    notices = [f"{one_line(story, 40)} starts again: {reason}" for story, reason in list(why.items())[:_MOST_NOTICES]]
+    failed = failed_stories(store.load().plan)
+    wanted = [story for story in failed if spec.reset or story in spec.stories]
+    if opened := open_stories(store, wanted):
+        notices.append(f"trying again what had failed: {listed(opened)}")
+    elif spec.reset:
+        notices.append("no story has failed: there is nothing to reset")
+    changed = {story for story, reason in why.items() if reason == CHANGED}
+    for story in changed:
+        ledger_of(spec.ref.root, spec.repo, env).append(Anew(time.time(), plan_name(spec.ref), story), durable=True)
+    return store.load().plan, notices, changed
 
 
 @contextlib.contextmanager

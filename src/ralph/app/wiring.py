@@ -25,6 +25,8 @@ from ralph.app.memory import take_in as take_in_learnings
 from ralph.app.memory_watch import MemoryWatch
 from ralph.app.protecting import protection
 from ralph.app.read_only import ReadOnlyPages
+from ralph.app.retry import settings_key
+from ralph.app.retry import take_in as take_in_retries
 from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
 from ralph.app.tills import budget_of, open_till
@@ -170,7 +172,7 @@ def make_ground(
 ) -> Ground:
     config, ref = spec.config, spec.ref
     folder = run_folder(ref, spec.run, env)
-    store = store_for(ref, env)
+    store = store_for(ref, env, settings_key(spec.settings))
     where = store.layout.locations(ref)
     books = bookkeeping(ref, where, spec.repo.root, config)
     desk = WorkspaceDesk(ref.root, ref.folder)
@@ -241,7 +243,7 @@ def make_ground(
     journal.listen(reviewing.listen)
 
     def additions() -> Sequence[str]:
-        told = [*pages.by_people(), *take_in_learnings(ref, memory)]
+        told = [*pages.by_people(), *take_in_learnings(ref, memory), *take_in_retries(plan_state(ref, env), store)]
         remembered.look()
         told += rules.news()
         if (plan_state(ref, env) / "additions").is_dir():

@@ -159,8 +159,9 @@ def plan_state(ref: PlanRef, env: Mapping[str, str]) -> Path:
     return workspace_state(ref.root, env) / "plans" / f"{slug}-{hashlib.sha256(os.fsencode(relative)).hexdigest()[:8]}"
 
 
-def store_for(ref: PlanRef, env: Mapping[str, str]) -> PlanStore:
-    return PlanStore(ref, LAYOUTS.get(ref.layout), plan_state(ref, env) / "beside.json")
+def store_for(ref: PlanRef, env: Mapping[str, str], settings: str = "") -> PlanStore:
+    """`settings`: the identity of a run's settings, for a store that a run writes to."""
+    return PlanStore(ref, LAYOUTS.get(ref.layout), plan_state(ref, env) / "beside.json", settings)
 
 
 def open_settings(args: Namespace, env: Mapping[str, str] | None = None) -> tuple[Path | None, str, Settings]:

@@ -1,7 +1,7 @@
 """Show the circuit breakers of a run: of the run itself, of its stories and of its steps, and why one has tripped.
 
 State belongs to a run: the next one starts with every circuit closed. Stories that were set aside stay failed until
-they are opened again, by `ralph task reopen` or by `ralph run --reset-circuit`."""
+`ralph retry` opens them, or until the story, the checks or the settings are changed."""
 
 from __future__ import annotations
 

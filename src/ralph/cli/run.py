@@ -35,6 +35,7 @@ from ralph.journal.writing import Listener
 EXAMPLES = """
 ralph run                          until everything is done
 ralph run -n 5 --model sonnet      at most five iterations, with this model
+ralph run --story US-003           only this story; repeat --story for several
 ralph run --once --verbose         one iteration, showing what the agent does
 ralph run --dry-run                story, prompt, command line and checks; nothing is touched
 """
@@ -84,6 +85,9 @@ _SETTINGS = {
 def configure(parser: ArgumentParser) -> None:
     """The common options come first, without a heading; everything else has one."""
     parser.add_argument("--dry-run", action="store_true", help="show story, prompt, command and checks; change nothing")
+    parser.add_argument(
+        "--story", dest="stories", action="append", default=[], metavar="ID", help="only this story; repeat for several"
+    )
     parser.add_argument("--once", action="store_true", help="run one iteration")
     add_options(parser, _COMMON)
     parser.add_argument("--detach", action="store_true", help="run in the background, without a terminal")

@@ -236,7 +236,7 @@ def _print_next(plan: Plan, following: tuple[Story, Mode] | None) -> None:
     else:
         say(f"Nothing is ready: {why_nothing_is_ready(plan)}", "yellow")
         if failed := next((story.id for story in plan.stories if story.state is State.FAILED), None):
-            say(f"`ralph task reopen {one_line(failed)}` gives a failed story another chance", "dim")
+            say(f"`ralph retry {one_line(failed)}` gives a failed story another chance", "dim")
 
 
 def _in_words(last: LastRun) -> str:

@@ -62,6 +62,8 @@ def _headline(state: RunState) -> str:
         return paint(told, "green bold")
     if reason is Reason.COMPLETE:
         return paint("every story is done, but no check proves it", "yellow")
+    if reason is Reason.NAMED_STORIES:
+        return paint(detail, "green")
     stopped = paint(f"stopped: {reason.value.replace('-', ' ')}", "yellow bold")
     return f"{stopped} — {one_line(detail, 300)}" if detail else stopped
 

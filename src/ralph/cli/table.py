@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
         "pause": Entry("ralph.cli.pause", "pause a run after the current iteration"),
         "resume": Entry("ralph.cli.resume", "resume a paused run"),
         "stop": Entry("ralph.cli.stop", "stop a run after the current iteration, or now"),
+        "retry": Entry("ralph.cli.retry", "give failed stories another chance"),
         "answer": Entry("ralph.cli.answer", "list open questions, or answer one"),
         "note": Entry("ralph.cli.note", "leave a note for the next session"),
     },

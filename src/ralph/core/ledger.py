@@ -81,9 +81,11 @@ class Finished(Struct, frozen=True, tag="finished", kw_only=True):
 
 
 class Anew(Struct, frozen=True, tag="anew"):
-    """From here on the budgets of the workspace and of its stories count from zero."""
+    """From here on the budgets of the workspace and of its stories count from zero; or that of one story does."""
 
     t: float
+    plan: str = ""
+    story: str = ""
 
 
 Line = Reserve | Settle | Iterated | Foretold | Finished | Anew
@@ -155,6 +157,8 @@ class Book:
                 foretold = self._foretold.pop(line.run, None)
                 if foretold is not None:
                     self.held.append(Held(foretold, line))
+            case Anew(plan=plan, story=story) if story:
+                self.stories.pop((plan, story), None)
             case Anew():
                 self.ever, self.stories = NOTHING, {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
@@ -80,6 +81,13 @@ class Story(Struct, frozen=True, kw_only=True):
     @property
     def is_open(self) -> bool:
         return self.state in (State.TODO, State.IN_PROGRESS)
+
+    @property
+    def content_key(self) -> str:
+        """The identity of what the story asks for, whatever its id, state, notes and priority are."""
+        parts = (self.title, self.description, *self.criteria, "", *self.verify)
+        text = "\0".join(" ".join(part.split()) for part in parts)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class Plan(Struct, frozen=True, kw_only=True):

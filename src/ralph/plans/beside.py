@@ -28,6 +28,13 @@ class Beside(Struct, frozen=True, omit_defaults=True):
     priority: float | None = None
     why: str | None = None
     """Why the story failed or is blocked, in one sentence."""
+    key: str | None = None
+    """The content of the story when the loop wrote this: it is about that, and not about whatever has the id."""
+    settings: str | None = None
+    """The checks and settings that it was tried with."""
+
+
+NOT_OF_STORY = frozenset({"why", "key", "settings"})
 
 
 class Sidecar(Struct, frozen=True):
@@ -61,8 +68,8 @@ def merge(plan: Plan, sidecar: Sidecar) -> Plan:
 def _merge_one(story: Story, beside: Beside | None) -> Story:
     if beside is None:
         return story
-    fields = {name: value for name, value in msgspec.structs.asdict(beside).items() if value is not None}
-    fields.pop("why", None)
+    values = msgspec.structs.asdict(beside)
+    fields = {name: value for name, value in values.items() if value is not None and name not in NOT_OF_STORY}
     if story.is_done:
         fields.pop("state", None)
     return msgspec.structs.replace(story, **fields)

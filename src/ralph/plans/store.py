@@ -18,7 +18,9 @@ from ralph.core.plan import NO_REVIEW, Plan, State, Story
 from ralph.core.ports import Layout, PlanRef
 from ralph.host.files import make_folder, read_bytes, write_bytes
 from ralph.plans import beside
-from ralph.plans.beside import Beside, Sidecar
+from ralph.plans.beside import NOT_OF_STORY, Beside, Sidecar
+
+_KEPT_BY_LOOP = frozenset({"state", "attempts", "review", "ledger"})
 
 
 class Loaded(Struct, frozen=True):
@@ -38,8 +40,10 @@ class Loaded(Struct, frozen=True):
 
 
 class PlanStore:
-    def __init__(self, ref: PlanRef, layout: Layout, sidecar_path: Path) -> None:
+    def __init__(self, ref: PlanRef, layout: Layout, sidecar_path: Path, settings: str = "") -> None:
+        """`settings`: the identity of a run's settings; what the run writes about a story is stamped with it."""
         self.ref = ref
+        self._settings = settings
         self.layout = layout
         self._sidecar_path = sidecar_path
 
@@ -92,7 +96,24 @@ class PlanStore:
         source = self.layout.edit(reading.source, in_file) if in_file else reading.source
         after = self._parse(source) if in_file else reading.in_file
         self._must_mean(apply(reading.in_file, in_file), after)
-        return Loaded(beside.merge(after, sidecar), after, source, sidecar, home=reading.home)
+        plan = beside.merge(after, sidecar)
+        return Loaded(plan, after, source, self._stamped(sidecar, plan, changes), home=reading.home)
+
+    def stamp(self, plan: Plan) -> str:
+        """The identity of what decides about a story of the plan besides the story itself."""
+        text = "\0".join((self._settings, *plan.verify))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def _stamped(self, sidecar: Sidecar, plan: Plan, changes: Sequence[Change]) -> Sidecar:
+        """With the content of the stories about which the run that writes this keeps something."""
+        touched = {c.story for c in changes if isinstance(c, SetFields) and not _KEPT_BY_LOOP.isdisjoint(c.fields)}
+        for story in plan.stories if touched else ():
+            if story.id in touched:
+                has_state = story.attempts or story.review != NO_REVIEW or not story.is_open
+                is_kept = bool(self._settings and has_state and not story.is_done)
+                stamps = {"key": story.content_key, "settings": self.stamp(plan)} if is_kept else {}
+                sidecar = sidecar.with_fields(story.id, {"key": None, "settings": None} | stamps)
+        return sidecar
 
     def misplaced(self, reading: Loaded) -> str:
         """What stands in the place of the plan's folder since it was read, as a sentence; nothing when all is well."""
@@ -218,7 +239,7 @@ def _split_fields(fields: dict[str, Any], layout: Layout) -> tuple[dict[str, Any
 
 
 def _split_story(story: Story, layout: Layout) -> tuple[Story, dict[str, Any]]:
-    names = [f for f in Beside.__struct_fields__ if f != "why"]
+    names = [f for f in Beside.__struct_fields__ if f not in NOT_OF_STORY]
     said, aside = _split_fields({name: getattr(story, name) for name in names}, layout)
     bare = Story(id=story.id, title=story.title, extra=story.extra, ref=story.ref)
     aside = {name: value for name, value in aside.items() if value is not None}
