@@ -18,7 +18,7 @@ def test_a_run_that_went_wrong_is_explained_with_its_evidence(tmp_path: Path) ->
     assert "This check failed last: sh check.sh" in done.out
     assert "Counters: iterations 1 of 1; without progress, in a row 1 of 3;" in done.out
     assert "`ralph rescue show " in done.out
-    assert "What to do: `ralph run -n N` goes on with more iterations" in done.out
+    assert "What to do: `ralph run` continues; without max_iterations (-n) the cap follows from the plan" in done.out
     shown = next(line for line in done.out.splitlines() if "ralph rescue show" in line).strip().strip("`").split()[1:]
     assert ralph_here(*shown, cwd=project.root, env=project.env).code == 0, "the hint can be used as it is"
     found = ralph_here("explain", "--json", cwd=project.root, env=project.env).json

@@ -203,7 +203,7 @@ def test_lines_are_written_when_they_happen_also_into_a_file(tmp_path: Path) -> 
         deadline = time.monotonic() + 30
         while "▶ iteration 1/" not in log.read_text() and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert "▶ iteration 1/20: implement US-001 Say one" in log.read_text()
+        assert "▶ iteration 1/5: implement US-001 Say one" in log.read_text()
     finally:
         running.send_signal(signal.SIGTERM)
         assert running.wait(30) == 143

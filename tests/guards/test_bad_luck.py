@@ -145,6 +145,17 @@ def test_nothing_comes_back_without_iterations_left() -> None:
     assert stop.reason is Reason.FAILED_STORIES, "not the cap: nothing was left to do"
 
 
+def test_a_story_that_came_back_is_failed_again_when_the_iterations_run_out() -> None:
+    run = told().say(seen(State.TODO), *failing("a", "a", "a"), StorySetAside("S0", "", "stuck"))
+    run.say(StoriesRetried(("S0",)), *failing("b", "c"))
+    move = run.decide(plan(State.TODO))
+    assert is_set_aside(move)
+    run.say(StorySetAside("S0", "", "no iterations left"))
+    stop = run.decide(plan(State.FAILED))
+    assert isinstance(stop, Stop)
+    assert stop.reason is Reason.FAILED_STORIES
+
+
 # The cap that follows from the plan
 
 

@@ -85,6 +85,8 @@ class History(Struct, frozen=True):
     """Stories that this run gave up, by their breaker or after their last attempt."""
     parked: dict[str, Streak] = {}
     """How the streaks of stories stood when they were set aside."""
+    retried: frozenset[str] = frozenset()
+    """Stories that this run gave up and took up again."""
     rounds: int = 0
     """How often stories that were given up have been taken up again."""
     same_only: bool = False
@@ -212,7 +214,13 @@ def _retried(history: History, names: tuple[str, ...]) -> History:
     known = history.stories | history.parked
     last = {name: known[name].once_less() for name in names if name in known}
     history = _clean(history, frozenset(names))
-    return msgspec.structs.replace(history, stories=history.stories | last, rounds=history.rounds + 1, stuck=0)
+    return msgspec.structs.replace(
+        history,
+        stories=history.stories | last,
+        retried=history.retried.union(names),
+        rounds=history.rounds + 1,
+        stuck=0,
+    )
 
 
 def _given_up(history: History, story: str, error: str, *, idle: bool) -> dict[str, Any]:

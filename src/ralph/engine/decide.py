@@ -49,6 +49,9 @@ def decide(
         if why := _why_stuck(story, history, limits):
             return SetAside(story, why)
         if is_at_cap(history, limits):
+            if story in history.retried:  # it had failed, and is not left behind as if it had not
+                said = history.stories[story].said if story in history.stories else ""
+                return SetAside(story, f"no iterations are left{f', the last time: {said}' if said else ''}")
             return Stop(Reason.ITERATION_CAP, _at_cap(history, limits))
         return Work(story, work[1], choose(history.bench, limits, story, now))
     if again := _given_up(plan, history, limits, too_dear):
