@@ -18,12 +18,13 @@ from ralph.app.editing import find_story
 from ralph.app.finishing import Pusher, finish_run
 from ralph.app.guidance import carry_over
 from ralph.app.ignore_lines import keep_out_of_commits
+from ralph.app.limits import limits_of
 from ralph.app.reviewing import refuse_unknown_reviewers
 from ralph.app.running import execute, in_the_way, ours, refuse_unless_ready
 from ralph.app.sinks import make_sinks
 from ralph.app.steps import plan_steps
 from ralph.app.trusting import ensure_trusted, gather
-from ralph.app.wiring import RunSpec, limits_of
+from ralph.app.wiring import RunSpec
 from ralph.app.workspace import open_ref, plan_state, store_for
 from ralph.app.worktrees import open_worktree
 from ralph.config.layers import Settings

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from ralph.app.last_run import Standing, last_run
 from ralph.app.launching import Launched
+from ralph.app.limits import limits_of
 from ralph.app.steps import plan_steps
 from ralph.app.who_works import Who, known_agents, routed, who_works
-from ralph.app.wiring import limits_of
 from ralph.core.complexity import Complexity, complexity
 from ralph.core.errors import BadData
 from ralph.core.history import History, fold

@@ -20,6 +20,7 @@ from ralph.app.desk import WorkspaceDesk
 from ralph.app.guidance import Guidance
 from ralph.app.hooking import prepare_hooks
 from ralph.app.lasting_rules import LastingRules
+from ralph.app.limits import limits_of
 from ralph.app.memory import Touched, memory_of
 from ralph.app.memory import take_in as take_in_learnings
 from ralph.app.memory_watch import MemoryWatch
@@ -29,19 +30,19 @@ from ralph.app.retry import settings_key
 from ralph.app.retry import take_in as take_in_retries
 from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
-from ralph.app.tills import budget_of, open_till
+from ralph.app.tills import open_till
 from ralph.app.who_works import who_works
 from ralph.app.workspace import plan_state, store_for
 from ralph.app.worktree import GitWorkTree
 from ralph.checks.choosing import choose
-from ralph.config.layers import Kind, Settings
+from ralph.config.layers import Settings
 from ralph.config.schema import Config
 from ralph.core.control import Wish
 from ralph.core.environment import child_environment
 from ralph.core.events import Record, Resumed
 from ralph.core.evidence import CheckResult
 from ralph.core.guard import Guard
-from ralph.core.limits import Limits, OnLimit, OnStuck
+from ralph.core.limits import Limits
 from ralph.core.plan import Mode
 from ralph.core.ports import PlanRef, Session
 from ralph.core.reviews import OnCap
@@ -73,9 +74,6 @@ GUARDS: tuple[Guard, ...] = (
 )
 """In the order they are asked."""
 
-_JITTER = 30.0
-"""Seconds that a wait for a reset may take longer."""
-
 IMPLIED_CLAIMS = frozenset({"plan.md"})
 """Layouts whose agents do not mark: a good ending with a change is the claim."""
 
@@ -106,39 +104,6 @@ class RunSpec(Struct, frozen=True, kw_only=True):
     @property
     def limits(self) -> Limits:
         return limits_of(self.settings, once=self.once, stories=self.stories)
-
-
-def limits_of(settings: Settings, *, once: bool = False, stories: tuple[str, ...] = ()) -> Limits:
-    config = settings.config
-    attempts, reviews = config.max_loops_per_task, config.review.cap * max(len(config.review.reviewers), 1)
-    allowed = config.max_allowed_iterations
-    if not config.max_iterations and settings.origin("max_allowed_iterations").kind in (Kind.DEFAULT, Kind.PROFILE):
-        allowed = 0  # what a layout brings along bounds a number that somebody gave, not what the plan needs
-    return Limits(
-        max_iterations=min(config.max_iterations, allowed) if allowed else config.max_iterations,
-        max_allowed=allowed,
-        per_story=attempts + (reviews if config.review.enabled else 0) if attempts else 0,
-        stories=stories,
-        same_only=True,
-        retry_rounds=config.circuit_breaker.retry_rounds,
-        max_attempts=config.max_loops_per_task,
-        no_progress=config.circuit_breaker.no_progress_threshold,
-        same_error=config.circuit_breaker.same_error_threshold,
-        on_stuck=OnStuck(config.circuit_breaker.on_stuck),
-        crash_loop=config.circuit_breaker.crash_loop_threshold,
-        rate_per_hour=config.rate_limit_per_hour,
-        tokens_per_hour=config.token_limit_per_hour,
-        max_transport=config.transport_retries,
-        max_time=config.max_run_time,
-        on_limit=OnLimit(config.on_limit),
-        limit_share=config.limit_share,
-        jitter=_JITTER,
-        once=once,
-        budget=budget_of(config),
-        fallback=config.fallback,
-        fallback_after=config.fallback_after,
-        fallback_cooldown=config.fallback_cooldown,
-    )
 
 
 class _TimeLeft:

@@ -256,18 +256,10 @@ class Config(Section, frozen=True):
     repo: Annotated[str, key("The git repository, when it is a folder inside the workspace.")] = ""
     prompt: Annotated[str, key("The prompt template to use.", "-p", "--prompt", metavar="FILE")] = ""
     max_iterations: Annotated[
-        int,
-        key(
-            "Most iterations of one run; 0: as many as the attempts and reviews of the open stories can take.",
-            "-n",
-            "--max-iterations",
-            metavar="N",
-            ge=0,
-        ),
+        int, key("Most iterations of one run; 0: follows from the plan.", "-n", "--max-iterations", metavar="N", ge=0)
     ] = 0
     max_allowed_iterations: Annotated[
-        int,
-        key("The most that max_iterations may be; 0: no limit.", "--max-allowed-iterations", metavar="N", ge=0),
+        int, key("The most that max_iterations may be; 0: no limit.", "--max-allowed-iterations", metavar="N", ge=0)
     ] = 0
     max_loops_per_task: Annotated[
         int,

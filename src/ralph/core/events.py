@@ -99,8 +99,7 @@ class IterationStarted(Event, frozen=True, kw_only=True):
     plan_digest: str = ""
     choice: str = ""
     """The model or agent that does it instead of the first choice."""
-    most: int = 0
-    """The cap on iterations as it is now; 0: none, or as it was at the start."""
+    most: int = 0  # the cap on iterations as it is now
 
 
 class AgentStarted(Event, frozen=True, kw_only=True):
@@ -110,8 +109,7 @@ class AgentStarted(Event, frozen=True, kw_only=True):
     start: str
     agent: str = ""  # whose adapter reads the raw log; empty in old journals: the run's
     argv: tuple[str, ...] = ()
-    prompt: int = 0
-    """Its length in characters; the text itself is in no record."""
+    prompt: int = 0  # its length in characters; the text itself is in no record
 
 
 class AgentSaid(Event, frozen=True):
@@ -161,8 +159,7 @@ class SpendingSeen(Event, frozen=True, kw_only=True):
 class Foreseen(Event, frozen=True, kw_only=True):
     """What it will probably take to finish: figures that hold in half and in nine of ten cases."""
 
-    stories: int
-    """That are still open."""
+    stories: int  # that are still open
     samples: int
     """Stories of this workspace it is drawn from; 0: it is a guess."""
     iterations: tuple[float, float]
@@ -295,8 +292,7 @@ class Asked(Event, frozen=True):
     """A person asks something of the run while it is under way."""
 
     verb: Verb
-    by: str = ""
-    """The command, or the key."""
+    by: str = ""  # the command, or the key
 
 
 class Paused(Event, frozen=True):
@@ -330,9 +326,7 @@ class StorySetAside(Event, frozen=True):
 
 
 class StoriesRetried(Event, frozen=True):
-    """Nothing else is left to do, so what this run gave up is tried again."""
-
-    stories: tuple[str, ...]
+    stories: tuple[str, ...]  # which this run gave up; nothing else is left to do
 
 
 class Proved(Event, frozen=True, kw_only=True):

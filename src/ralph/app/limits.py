@@ -1,0 +1,43 @@
+"""The bounds of a run, from the settings."""
+
+from __future__ import annotations
+
+from ralph.app.tills import budget_of
+from ralph.config.layers import Kind, Settings
+from ralph.core.limits import Limits, OnLimit, OnStuck
+
+_JITTER = 30.0
+"""Seconds that a wait for a reset may take longer."""
+
+
+def limits_of(settings: Settings, *, once: bool = False, stories: tuple[str, ...] = ()) -> Limits:
+    config = settings.config
+    attempts, reviews = config.max_loops_per_task, config.review.cap * max(len(config.review.reviewers), 1)
+    allowed = config.max_allowed_iterations
+    if not config.max_iterations and settings.origin("max_allowed_iterations").kind in (Kind.DEFAULT, Kind.PROFILE):
+        allowed = 0  # what a layout brings along bounds a number that somebody gave, not what the plan needs
+    return Limits(
+        max_iterations=min(config.max_iterations, allowed) if allowed else config.max_iterations,
+        max_allowed=allowed,
+        per_story=attempts + (reviews if config.review.enabled else 0) if attempts else 0,
+        stories=stories,
+        same_only=True,
+        retry_rounds=config.circuit_breaker.retry_rounds,
+        max_attempts=config.max_loops_per_task,
+        no_progress=config.circuit_breaker.no_progress_threshold,
+        same_error=config.circuit_breaker.same_error_threshold,
+        on_stuck=OnStuck(config.circuit_breaker.on_stuck),
+        crash_loop=config.circuit_breaker.crash_loop_threshold,
+        rate_per_hour=config.rate_limit_per_hour,
+        tokens_per_hour=config.token_limit_per_hour,
+        max_transport=config.transport_retries,
+        max_time=config.max_run_time,
+        on_limit=OnLimit(config.on_limit),
+        limit_share=config.limit_share,
+        jitter=_JITTER,
+        once=once,
+        budget=budget_of(config),
+        fallback=config.fallback,
+        fallback_after=config.fallback_after,
+        fallback_cooldown=config.fallback_cooldown,
+    )
