@@ -44,12 +44,9 @@ class RunStarted(Event, frozen=True, kw_only=True):
     review_cap: int = 0
     checks: tuple[str, ...] = ()
     limits: Limits = Limits()
-    feedback: dict[str, str] = {}
-    """What attempts of earlier runs ran into, by story."""
-    calls: tuple[float, ...] = ()
-    """When earlier runs started agents, within the last hour."""
-    used: tuple[tuple[float, int], ...] = ()
-    """How many tokens they used when, within the last hour."""
+    feedback: dict[str, str] = {}  # what attempts of earlier runs ran into, by story
+    calls: tuple[float, ...] = ()  # when earlier runs started agents, within the last hour
+    used: tuple[tuple[float, int], ...] = ()  # how many tokens they used when, within the last hour
     heard: tuple[Limit, ...] = ()
     """What they last heard about usage windows that have not been reset since."""
 
@@ -73,8 +70,7 @@ class PlanSeen(Event, frozen=True, kw_only=True):
     whole: bool
     stories: tuple[SeenStory, ...] = ()
     removed: tuple[str, ...] = ()
-    ids: tuple[str, ...] | None = None
-    """The order of the stories, when it changed."""
+    ids: tuple[str, ...] | None = None  # the order of the stories, when it changed
     order: Order = Order.PRIORITY
 
 
@@ -97,8 +93,7 @@ class IterationStarted(Event, frozen=True, kw_only=True):
     attempt: int
     checkpoint: dict[str, Any] = {}
     plan_digest: str = ""
-    choice: str = ""
-    """The model or agent that does it instead of the first choice."""
+    choice: str = ""  # the model or agent that does it instead of the first choice
     most: int = 0  # the cap on iterations as it is now
 
 
@@ -131,8 +126,7 @@ class Reserved(Event, frozen=True, kw_only=True):
 
     iteration: int
     id: str
-    usd: float | None = None
-    """None: only tokens are bounded."""
+    usd: float | None = None  # none: only tokens are bounded
     tokens: int = 0
 
 
