@@ -37,10 +37,10 @@ def test_a_plan_is_put_away_and_committed(project: Path) -> None:
 
     assert done.code == 0, done.err
     archive = only_archive(project)
-    assert "0 of 1 stories done" in done.out
+    assert "0 of 1 story done" in done.out
     assert git(project, "status", "--porcelain") == ""
     assert git(project, "log", "-1", "--format=%s%n%an").splitlines() == [
-        f"chore: archive {archive.name} (0 of 1 stories done)",
+        f"chore: archive {archive.name} (0 of 1 story done)",
         "Ada Tester",
     ]
     started = git(project, "log", "--format=%cI", "-1", "HEAD~1").strip()

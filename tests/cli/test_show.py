@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ralph.cli.plain_signs import register
 from ralph.cli.show import cells, fit, id_width, pad, progress_bar, story_card, story_line, story_lines
 from ralph.core.plan import Order, Plan, Review, ReviewStatus, State, Story
 
@@ -99,9 +100,13 @@ def test_a_card_has_what_there_is_to_know_and_no_more() -> None:
 
 
 def test_a_terminal_without_these_characters_gets_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    written = io.BytesIO()
+    stream = io.TextIOWrapper(written, encoding="ascii", errors=register())
     monkeypatch.setattr(sys, "stdout", stream)
-    assert progress_bar(1, 2) == "[##########----------] 1/2"
-    assert story_line(STORY, None, 6).startswith("! US-001 ")
-    assert fit("abcdefgh", 6) == "abc..."
-    assert (progress_bar(1, 2) + story_line(STORY, 30, 6)).isascii()
+    for line in (progress_bar(1, 2), story_line(STORY, None, 6), fit("abcdefgh", 6), "日 ✓"):
+        stream.write(f"{line}\n")
+    stream.flush()
+    bar, story, cut, other = written.getvalue().decode().splitlines()
+    assert bar == "[##########----------] 1/2"
+    assert story.startswith("! US-001 ")
+    assert (cut, other) == ("abc...", "\\u65e5 +")

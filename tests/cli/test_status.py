@@ -195,6 +195,18 @@ def test_any_encoding_will_do(arguments: list[str], encoding: str, tmp_path: Pat
     assert "Traceback" not in done.err
 
 
+def test_a_plain_locale_gets_signs_that_it_can_show(tmp_path: Path) -> None:
+    ref = workspace(tmp_path / "w", "tasks.json")
+    plain = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = ralph("status", cwd=ref.root, env=plain)
+    assert done.code == 0
+    assert "\\u" not in done.out
+    marks = {line[:2].strip() for line in done.out.splitlines() if "US-0" in line and line[1:2] == " "}
+    assert "+" in marks, "done"
+    assert "x" not in marks
+    assert "[##########----------] 3/6" in done.out
+
+
 def test_a_workspace_whose_name_is_not_utf8_can_be_looked_at(tmp_path: Path) -> None:
     root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
     try:

@@ -20,7 +20,7 @@ from ralph.app.restoring import restore
 from ralph.app.workspace import Choice, OpenPlan, find_plans, open_plan, root_of
 from ralph.cli.arguments import Parser, add_json, add_project, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 
 EXAMPLES = """
 ralph archive                          the plan of this workspace
@@ -88,12 +88,12 @@ def _paths(opened: OpenPlan, done: Archived) -> list[Path]:
 
 def _message(done: Archived) -> str:
     manifest = done.manifest
-    return f"chore: archive {done.path.name} ({manifest.done} of {manifest.total} stories done)"
+    return f"chore: archive {done.path.name} ({manifest.done} of {plural(manifest.total, 'story')} done)"
 
 
 def _show(opened: OpenPlan, done: Archived, committed: archive_commit.Committed) -> None:
     manifest = done.manifest
-    say(f"{done.path.relative_to(opened.root)}: {manifest.done} of {manifest.total} stories done", "bold")
+    say(f"{done.path.relative_to(opened.root)}: {manifest.done} of {plural(manifest.total, 'story')} done", "bold")
     if manifest.done < manifest.total:
         note(f"not all stories were done; `ralph archive restore {done.path.name}` brings them back")
     for path in done.fresh:
@@ -128,7 +128,7 @@ def _restore(args: Namespace) -> int:
     if args.json:
         emit_json({"archive": chosen.path, "plan": done.ref.path, "files": done.files, "kept": done.kept})
         return 0
-    say(f"{done.ref.path.relative_to(root)} is back, with {len(done.files)} files; the archive stays", "bold")
+    say(f"{done.ref.path.relative_to(root)} is back, with {plural(len(done.files), 'file')}; the archive stays", "bold")
     for path in done.kept:
         note(f"{path.relative_to(root)} is not the archived one: it had stayed here, and was kept")
     return 0

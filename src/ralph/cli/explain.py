@@ -17,7 +17,7 @@ from ralph.cli.output import emit_json, paint, say, say_raw
 from ralph.cli.words import STYLES, duration
 from ralph.core.events import RunStarted
 from ralph.core.exit_codes import ExitCode
-from ralph.core.text import clean, one_line
+from ralph.core.text import clean, one_line, plural
 from ralph.journal.reading import read
 
 EXAMPLES = """
@@ -57,7 +57,7 @@ def _print(found: Explanation) -> None:
     say(found.why)
     if found.detail:
         say(f"It said: {one_line(found.detail, 600)}")
-    say(f"{found.done} of {found.total} stories are done after {duration(found.seconds)}.")
+    say(f"{found.done} of {plural(found.total, 'story')} done after {duration(found.seconds)}.")
     _print_evidence(found)
     say()
     say_raw(f"{paint('What to do:', 'bold')} {found.next}")

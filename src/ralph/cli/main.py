@@ -11,7 +11,7 @@ from ralph.cli.table import DAILY, entries
 
 TYPE_CHECKING = False  # the name is all that a type checker needs; importing typing takes 4 ms
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TextIO
 
     from ralph.cli.arguments import Parser
     from ralph.core.errors import RalphError
@@ -25,7 +25,8 @@ def entry() -> None:
         if getattr(sys, name) is None:  # the caller closed it
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - pathlib is too dear here
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors=_on_missing_characters(stream))  # type: ignore[union-attr]
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()
@@ -37,6 +38,14 @@ def entry() -> None:
         code = 78
         _forget_stdout()
     sys.exit(code)
+
+
+def _on_missing_characters(stream: "TextIO") -> str:
+    if stream.encoding.lower() == "utf-8":
+        return "backslashreplace"
+    from ralph.cli.plain_signs import register
+
+    return register()
 
 
 def _forget_stdout() -> None:

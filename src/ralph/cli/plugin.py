@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ralph.cli.arguments import Parser, add_json
 from ralph.cli.output import emit_json, note, say
+from ralph.core.text import plural
 
 EXAMPLES = """
 ralph plugin write ~/ralph-plugin
@@ -43,7 +44,10 @@ def run(args: Namespace) -> int:
         return 0
     for name in done.files:
         say(f"  {name}")
-    say(f"{folder}: " + (f"{len(done.files)} files written" if done.files else "nothing to do, it is up to date"))
+    say(
+        f"{folder}: "
+        + (f"{plural(len(done.files), 'file')} written" if done.files else "nothing to do, it is up to date")
+    )
     note(f"try it: claude --plugin-dir {folder}")
     note(f"install it: claude plugin marketplace add {folder} && claude plugin install {NAME}@{NAME}")
     return 0

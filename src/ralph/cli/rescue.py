@@ -12,7 +12,7 @@ from ralph.app.workspace import find_root
 from ralph.cli.arguments import Parser, add_json, add_project
 from ralph.cli.output import emit_json, paint, say, say_raw
 from ralph.cli.words import moment
-from ralph.core.text import clean, one_line
+from ralph.core.text import clean, one_line, plural
 from ralph.host.places import home, workspace_state
 from ralph.host.repo import Repo, find_repository, identify
 from ralph.host.rescue import drop, list_refs, reapply, show
@@ -92,7 +92,7 @@ def _restore(args: Namespace, repo: Repo, state: Path) -> int:
         return 0
     for path in paths:
         say(f"  {one_line(path)}")
-    say(f"{len(paths)} files are as attempt {args.name} had left them, uncommitted")
+    say(f"restored {plural(len(paths), 'file')} of attempt {args.name}, uncommitted")
     return 0
 
 

@@ -11,7 +11,7 @@ from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, paint, say, say_raw, warn
 from ralph.cli.words import duration, money
 from ralph.core.errors import BadData
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.journal.reading import read
 from ralph.journal.run_state import RunState
 
@@ -45,7 +45,8 @@ def run(args: Namespace) -> int:
     for row in rows:
         end = str(row["reason"] or "not ended")
         style = "green" if end == "complete" else "yellow"
-        facts = f"{row['done']}/{row['total']} stories, {row['iterations']} iterations, {row['took']}, {row['cost']}"
+        iterations = plural(int(str(row["iterations"])), "iteration")
+        facts = f"{row['done']}/{row['total']} stories, {iterations}, {row['took']}, {row['cost']}"
         say_raw(f"{row['run']}  {paint(f'{end:<14}', style)} {facts}  {one_line(str(row['name']), 40)}")
     return 0
 

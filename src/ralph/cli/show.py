@@ -22,7 +22,6 @@ MARKS = {
     State.FAILED: ("✗", "red"),
     State.BLOCKED: ("?", "yellow"),
 }
-_PLAIN_MARKS = {State.TODO: ".", State.IN_PROGRESS: ">", State.DONE: "x", State.FAILED: "!", State.BLOCKED: "?"}
 BAR = 20
 _WIDEST_ID = 16
 
@@ -73,13 +72,12 @@ def progress_bar(done: int, total: int, width: int = BAR) -> str:
     filled = width * done // total if total else 0
     if done > 0 and filled == 0:
         filled = 1
-    full, empty = ("█", "░") if can_say("█░") else ("#", "-")
-    return f"[{full * filled}{empty * (width - filled)}] {done}/{total}"
+    return f"[{'█' * filled}{'░' * (width - filled)}] {done}/{total}"
 
 
 def mark(state: State) -> str:
     sign, style = MARKS[state]
-    return paint(sign if can_say(sign) else _PLAIN_MARKS[state], style)
+    return paint(sign, style)
 
 
 def story_lines(story: Story, width: int | None, id_width: int, why: str = "") -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ralph.core.agent import Tokens
 from ralph.core.evidence import CheckResult
+from ralph.core.text import plural as plural
 from ralph.core.verdict import Kind
 
 TERMINAL_CLOSED = "the last run ended because its terminal was closed; `ralph run --detach` keeps going"
@@ -59,12 +60,6 @@ def until_when(t: float, now: float) -> str:
     """`18:05:00, in 12 m 05 s`; with its day when that is not today."""
     is_today = time.localtime(t)[:3] == time.localtime(now)[:3]
     return f"{clock(t) if is_today else moment(t)}, in {duration(max(t - now, 0) + 0.999)}"
-
-
-def plural(count: int, word: str) -> str:
-    if count == 1:
-        return f"1 {word}"
-    return f"{count} {word[:-1]}ies" if word.endswith("y") else f"{count} {word}s"
 
 
 def checks_passed(results: Iterable[CheckResult]) -> str:

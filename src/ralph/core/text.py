@@ -31,3 +31,9 @@ def one_line(text: str, width: int | None = None) -> str:
 def estimate_tokens(text: str) -> int:
     """A stated estimate, four characters a token, for text no model has counted."""
     return (len(text) + 3) // 4
+
+
+def plural(count: int, word: str) -> str:
+    if count == 1:
+        return f"1 {word}"
+    return f"{count} {word[:-1]}ies" if word.endswith("y") else f"{count} {word}s"

@@ -18,7 +18,7 @@ from ralph.core.events import Committed, IterationEnded, Judged, Noted, RescueSa
 from ralph.core.evidence import CheckResult, Evidence
 from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
 from ralph.core.ports import Reading
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.ground import Attempt, Commit, Ground, Inspection, RolledBack
 from ralph.engine.judge import judge
@@ -84,7 +84,7 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
             why[story.id] = f"asks: {verdict.question}"
         elif _gives_up(ground, attempt, verdict):
             fields["state"] = State.FAILED
-            why[story.id] = f"{attempt.attempt} attempts, the last one: {one_line(verdict.headline, 200)}"
+            why[story.id] = f"{plural(attempt.attempt, 'attempt')}, the last one: {one_line(verdict.headline, 200)}"
         elif verdict.completes:
             why[story.id] = ""
             fields["attempts"] = 0
