@@ -47,3 +47,18 @@ def test_a_review_that_ignores_the_schema_may_answer_in_its_file(tmp_path: Path)
     approved = write(project, ".ralph/work/request.json", '{"review": {"verdict": "approved"}}')
     ran = project.run([write(project, "s1.txt"), claim(project), say(), approved, say(), say("Really.")])
     assert (ran.code, ran.done()) == (0, [True]), ran.out
+
+
+def test_a_review_without_a_verdict_is_asked_for_the_exact_form_once(tmp_path: Path) -> None:
+    """The client itself reminds of its schema once; only then the session ends, and the loop asks."""
+    project = Project(tmp_path, review={"enabled": True})
+    turns = [
+        *(write(project, "s1.txt"), claim(project), say()),
+        *(say("Looks good to me."), say("Still good.")),
+        use("StructuredOutput", review={"verdict": "approved"}),
+    ]
+    ran = project.run(turns)
+    assert (ran.code, ran.done()) == (0, [True]), ran.out
+    assert [event["step"] for event in ran.of("AgentStarted")] == ["agent", "agent", "verdict"]
+    assert "The verdict of your review is missing" in ran.told()
+    assert ran.leftovers() == []

@@ -71,4 +71,4 @@ def reader() -> Reader:
 
 def _read(line: bytes) -> list[AgentEvent]:
     text = line.decode("utf-8", "replace").rstrip()
-    return [Text(text)] if text else []
+    return [Text(text, more=True)] if text else []

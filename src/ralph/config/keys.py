@@ -70,6 +70,7 @@ RESERVED_VARIABLES = frozenset(
     {
         "RALPH_STATE_HOME",
         "RALPH_TRUST",
+        "RALPH_VERDICT_ONLY",
         "RALPH_LOOP",
         "RALPH_RUN",
         "RALPH_STORY",

@@ -54,8 +54,10 @@ class Init(Struct, frozen=True, tag="init"):
     """Something about this version that is worth knowing."""
 
 
-class Text(Struct, frozen=True, tag="text"):
+class Text(Struct, frozen=True, tag="text", omit_defaults=True):
     text: str
+    more: bool = False
+    """A further line of what was said before: of an agent that speaks in lines."""
 
 
 class ToolUse(Struct, frozen=True, tag="tool_use"):
@@ -155,8 +157,9 @@ def add(outcome: Outcome, event: AgentEvent, promise: str) -> Outcome:
     match event:
         case Init(model=model, note=note):
             return change(outcome, model=model or outcome.model, note=note or outcome.note)
-        case Text(text):
-            return change(outcome, text=text[-_KEPT:], promised=outcome.promised or _has(text, promise))
+        case Text(text, more=more):
+            said = f"{outcome.text}\n{text}" if more and outcome.text else text
+            return change(outcome, text=said[-_KEPT:], promised=outcome.promised or _has(text, promise))
         case ToolUse():
             return change(outcome, tools=outcome.tools + 1)
         case Usage(tokens=tokens) if tokens.total:

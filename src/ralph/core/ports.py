@@ -150,6 +150,8 @@ class Session(Struct, frozen=True, kw_only=True):
     """Where the agent may leave a request: a claim, a question."""
     is_root: bool = False
     """The loop runs as root."""
+    verdict_only: bool = False
+    """A second session of a review that gave no verdict."""
     hooks: HookFiles | None = None
     """For clients that have hooks."""
 

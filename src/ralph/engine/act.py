@@ -14,7 +14,7 @@ from ralph.core.errors import BadData, PlanError, RalphError, UsageError
 from ralph.core.events import Noted
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, ReviewStatus
-from ralph.core.ports import StepContext
+from ralph.core.ports import Session, StepContext
 from ralph.core.requests import Request, answer_at_the_end, read_request
 from ralph.core.suspicion import Suspicion
 from ralph.core.text import one_line
@@ -22,11 +22,16 @@ from ralph.engine.agent_run import Patience
 from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.pipeline import Passed
 from ralph.engine.protect import protect, protect_again
+from ralph.prompts.verdict_form import verdict_prompt
+
+_VERDICT_TIME = 300.0
+"""Seconds for a session that only has to write down what it has found."""
 
 
 def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str]) -> tuple[Evidence, Inspection, bool]:
     """The evidence, the tree, and whether the steps ask for a commit. `admit`: why no further agent may start."""
     ran: list[tuple[Ended, Outcome]] = []
+    sessions: list[Session] = []
 
     def run_agent(config: dict[str, Any], deadline: float | None) -> tuple[Ended, Outcome]:
         if ran and (why := admit()):  # the first one was just decided; what it has done is judged without the next
@@ -36,6 +41,7 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
         longest = own if isinstance(own, int | float) else ground.patience.total
         total = min((t for t in (longest, deadline) if t), default=None)
         patience = Patience(total, ground.patience.idle, ground.patience.grace, ground.patience.linger)
+        sessions.append(session)
         ran.append(ground.run_agent(session, str(config.get("name") or "agent"), patience))
         return ran[-1]
 
@@ -57,6 +63,12 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
     except (BadData, UsageError) as error:  # the iteration is closed like any other, so that a person can mend it
         passed, unusable = Passed((_unusable(error),)), error
     ended, outcome = ran[-1] if ran else (Ended(How.NOT_RUN, code=0), Outcome())
+    request = _request(ground, attempt, outcome) if attempt.mode is Mode.REVIEW else None
+    if request and sessions and unusable is None and _lacks_verdict(ground, attempt, ended, outcome, request):
+        if why := admit():
+            ground.journal.write(Noted(f"the reviewer gave no verdict, and is not asked for it: {why}", warning=True))
+        else:
+            ended, outcome, request = _ask_for_verdict(ground, attempt, sessions[-1], outcome, request)
     if unusable is not None:
         outcome = msgspec.structs.replace(outcome, trouble=Trouble.SETTINGS, detail=_told(unusable))
     page = ground.put_page_back(attempt.number)
@@ -65,7 +77,8 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
     notices += (page.told,) if page.told else ()
     for name in ground.changed_settings():
         ground.journal.write(Noted(f"{name} was changed; this run keeps the settings it started with", warning=True))
-    evidence = _evidence(ground, attempt, ended, outcome, inspection, passed.checks)
+    request = request or _request(ground, attempt, outcome)
+    evidence = _evidence(ground, attempt, ended, outcome, inspection, request, passed.checks)
     if left := page.left or ground.put_page_back(attempt.number).left:  # checks run the agent's code
         evidence = msgspec.structs.replace(evidence, objections=(*evidence.objections, left))
     told = msgspec.structs.replace(evidence, notices=(*notices, *evidence.notices))
@@ -88,12 +101,12 @@ def _evidence(
     ended: Ended,
     outcome: Outcome,
     inspection: Inspection,
+    request: Request,
     step_checks: tuple[CheckResult, ...],
 ) -> Evidence:
     trouble = list(() if inspection.sound else inspection.notices)
     if misplaced := ground.book.misplaced(attempt.reading):
         trouble.append(misplaced)
-    request = _request(ground, attempt, outcome)
     edits, problem = _plan_edits(ground, attempt)
     changed = tuple(path for path in inspection.changed if not ground.is_bookkeeping(path))
     claim = _claim(request, edits, attempt)
@@ -152,6 +165,36 @@ def _evidence(
         claim_is_implied=ground.claim_is_implied,
         interrupted=interrupted,
     )
+
+
+def _lacks_verdict(ground: Ground, attempt: Attempt, ended: Ended, outcome: Outcome, request: Request) -> bool:
+    """A review that ended well, asks nothing, and says neither approved nor changes requested anywhere."""
+    if not ended.well or outcome.trouble or ground.stop.requested or attempt.story is None:
+        return False
+    if request.review or request.ask or request.waiting:
+        return False
+    edits, _ = _plan_edits(ground, attempt)
+    edited = edits.of(attempt.story.id) if edits else None
+    return edited is None or edited.new.review.status in (None, ReviewStatus.NEEDS_REVIEW)
+
+
+def _ask_for_verdict(
+    ground: Ground, attempt: Attempt, session: Session, first: Outcome, left: Request
+) -> tuple[Ended, Outcome, Request]:
+    """One short session more, with the exact form. What both cost is what the iteration cost."""
+    assert attempt.story is not None
+    ground.journal.write(Noted("the reviewer gave no verdict; asked once more, with the exact form"))
+    prompt = verdict_prompt(session.prompt, attempt.story, first.text, session.request)
+    again = msgspec.structs.replace(session, prompt=prompt, verdict_only=True)
+    total = min(ground.patience.total or _VERDICT_TIME, _VERDICT_TIME)
+    patience = msgspec.structs.replace(ground.patience, total=total if first.text.strip() else ground.patience.total)
+    ended, outcome = ground.run_agent(again, "verdict", patience)
+    request = _request(ground, attempt, outcome)
+    known = [cost for cost in (first.cost_usd, outcome.cost_usd) if cost is not None]
+    outcome = msgspec.structs.replace(
+        outcome, tokens=first.tokens + outcome.tokens, cost_usd=sum(known) if known else None
+    )
+    return ended, outcome, msgspec.structs.replace(request, learned=request.learned or left.learned)
 
 
 def _stamps(repo: Path, paths: Iterable[str]) -> dict[str, tuple[int, ...]]:

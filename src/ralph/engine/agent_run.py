@@ -175,6 +175,8 @@ class AgentRunner:
         }
         if session.reviewer:
             added["RALPH_REVIEWER"] = session.reviewer
+        if session.verdict_only:
+            added["RALPH_VERDICT_ONLY"] = "1"
         if session.request:
             added["RALPH_REQUEST_FILE"] = str(session.request)
         wanted = (*agent.ENV, *self._wanted_env)

@@ -259,7 +259,7 @@ def judge_review(evidence: Evidence) -> Verdict:
     given = review_given(evidence, story)
     notices = [*evidence.notices, *_promised_too_soon(evidence), *put_right_of_review(evidence, story)]
     if given is None:
-        return _by_cause(evidence, [*meddling(evidence, story), "the review came to no verdict"], [], notices)
+        return _by_cause(evidence, [*meddling(evidence, story), "the reviewer gave no verdict"], [], notices)
     failing = [_describe(check) for check in _failing(evidence)]
     if wrong := list(objections(evidence, story, given, failing)):
         return _refused(Kind.REJECTED, wrong, evidence, notices)
