@@ -18,13 +18,14 @@ SEEN = Foreseen(stories=3, samples=9, iterations=(4, 7), seconds=(600, 1300), us
 
 
 def test_both_figures_are_told_and_what_they_stand_on() -> None:
-    told = "4 iterations, 10 m 00 s, $1.20; in nine of ten cases at most 7 iterations, 21 m 40 s, $3.45"
-    assert foreseen(SEEN) == told
-    assert ground_for(SEEN) == "from 9 stories of this workspace"
-    few = Foreseen(stories=1, samples=2, iterations=(1, 1), seconds=(5, 5))
-    assert foreseen(few) == "1 iteration, 5 s"
-    assert ground_for(few) == "from 2 stories of this workspace, and otherwise a guess"
-    assert "a guess" in ground_for(Foreseen(stories=1, samples=0, iterations=(1, 1), seconds=(5, 5)))
+    assert foreseen(SEEN) == "4–7 iterations, 10 m 00 s–21 m 40 s, $1.20–$3.45"
+    assert ground_for(SEEN) == "90%: up to $3.45; from 9 stories of this workspace"
+    same = Foreseen(stories=1, samples=3, iterations=(1, 1), seconds=(5, 5))
+    assert foreseen(same) == "1 iteration, 5 s"
+    assert ground_for(same) == "90%: up to 5 s; from 3 stories of this workspace"
+    few = Foreseen(stories=1, samples=2, iterations=(1, 2), seconds=(5, 9), usd=(1, 2))
+    assert foreseen(few) == "no data yet"
+    assert ground_for(few) == "2 of 3 stories finished in this workspace"
 
 
 def test_the_first_forecast_is_a_line_and_later_ones_are_not(tmp_path: Path) -> None:
@@ -32,9 +33,19 @@ def test_the_first_forecast_is_a_line_and_later_ones_are_not(tmp_path: Path) -> 
     told = ToldRun(tmp_path / "events.jsonl", state.add, lambda record: lines.append(describe(record, state)))
     told.start(seen())
     told.say(SEEN, Foreseen(stories=2, samples=9, iterations=(2, 3), seconds=(1, 2)))
-    assert len([line for line in lines if "forecast" in line or "in nine of ten" in line]) == 1
+    assert len([line for line in lines if "forecast" in line]) == 1
     assert state.forecast is not None
     assert state.forecast.stories == 2
+    assert any(line.endswith("; no budget set (--max-cost USD)") for line in lines)
+
+
+def test_a_run_with_a_budget_does_not_say_that_it_has_none(tmp_path: Path) -> None:
+    state, lines = RunState(), []
+    told = ToldRun(tmp_path / "events.jsonl", state.add, lambda record: lines.append(describe(record, state)))
+    told.start(seen(), limits=Limits(budget=Budget(run_usd=5)))
+    told.say(SEEN)
+    assert "forecast: 4–7 iterations" in lines[-1]
+    assert "no budget" not in lines[-1]
 
 
 def test_the_live_view_shows_what_is_to_come_and_what_is_left(tmp_path: Path) -> None:
@@ -43,7 +54,7 @@ def test_the_live_view_shows_what_is_to_come_and_what_is_left(tmp_path: Path) ->
     told.start(seen(), limits=Limits(budget=Budget(run_usd=5)))
     told.say(SEEN, Charged(iteration=1, story="US-001", id="x", basis=Basis.REPORTED, usd=1.5))
     shown = "\n".join(line for line, _ in view.panel(150, 40))
-    assert "remaining: 4 iterations, 10 m 00 s, $1.20" in shown
+    assert "remaining: 4–7 iterations, 10 m 00 s–21 m 40 s, $1.20–$3.45" in shown
     assert "$3.50 of the run" in shown
 
 

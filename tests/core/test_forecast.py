@@ -7,7 +7,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralph.core.forecast import ENOUGH, chance, forecast, kept, prior
+from ralph.core.forecast import ENOUGH, ENOUGH_TO_STOP, chance, forecast, kept, prior
 from ralph.core.ledger import Finished, Foretold, Held, Sample
 
 samples = st.lists(
@@ -16,7 +16,7 @@ samples = st.lists(
     ),
     max_size=12,
 )
-SAME = [Sample(2, 100, 500_000, 1000)] * ENOUGH
+SAME = [Sample(2, 100, 500_000, 1000)] * ENOUGH_TO_STOP
 
 
 @settings(max_examples=40)
@@ -65,6 +65,9 @@ def test_stories_that_were_all_alike_leave_nothing_open() -> None:
 def test_without_a_history_it_is_a_guess_and_stops_nothing() -> None:
     seen = forecast([], 4)
     assert seen.samples == 0
+    assert (seen.usd, seen.tokens) == (None, None), "nothing is known about money"
+    assert forecast(SAME[: ENOUGH - 1], 4).usd is None
+    assert forecast(SAME[:ENOUGH], 4).usd is not None
     assert seen.iterations[0] >= 4
     assert forecast([], 4, review=True).iterations[0] >= 8
     assert len(prior(False)) == len(prior(True))
@@ -73,7 +76,7 @@ def test_without_a_history_it_is_a_guess_and_stops_nothing() -> None:
 
 
 def test_an_agent_that_tells_no_costs_has_no_forecast_of_them() -> None:
-    silent = [Sample(2, 100, None, 0)] * ENOUGH
+    silent = [Sample(2, 100, None, 0)] * ENOUGH_TO_STOP
     assert forecast(silent, 3).usd is None
     assert forecast(silent, 3).tokens is None
     assert chance(silent, 3, 10**9, None) is None

@@ -209,7 +209,7 @@ def _forecast(args: Namespace) -> int:
 
 def _say_forecast(told: Prospect) -> None:
     if told.forecast is None:
-        say("No story is open: nothing is left to foresee.")
+        say("No story is open.")
         return
     say(f"{plural(told.forecast.stories, 'open story')}: {foreseen(told.forecast)}")
     say(f"  {ground_for(told.forecast)}")
@@ -217,4 +217,4 @@ def _say_forecast(told: Prospect) -> None:
         say(f"  {told.forecast.chance:.0%} to finish within what is left of the budgets")
     if told.kept.runs:
         half, most, runs = told.kept.within_half, told.kept.within_most, plural(told.kept.runs, "finished run")
-        say(f"  of {runs} {half} stayed within the first figure, {most} within the second")
+        say(f"  of {runs}, {half} stayed within the lower figure and {most} within the upper one")

@@ -8,22 +8,20 @@ from ralph.core.forecast import ENOUGH
 
 
 def foreseen(event: Foreseen) -> str:
-    """What it will take in half of all cases, and in nine of ten."""
-    half, most = (_figures(event, at) for at in (0, 1))
-    return f"{half}; in nine of ten cases at most {most}" if half != most else half
+    """Each figure as a range, from the median to the 90th percentile; without a history nothing is guessed."""
+    if event.samples < ENOUGH:
+        return "no data yet"
+    low, high = (_figures(event, at) for at in (0, 1))
+    return ", ".join(a if a == b else f"{a.removesuffix(' iterations')}–{b}" for a, b in zip(low, high, strict=True))
 
 
 def ground_for(event: Foreseen) -> str:
-    """What the forecast stands on."""
-    if not event.samples:
-        return "a guess: no story has been finished here yet"
-    more = ", and otherwise a guess" if event.samples < ENOUGH else ""
-    return f"from {plural(event.samples, 'story')} of this workspace{more}"
+    """What the forecast is based on."""
+    if event.samples < ENOUGH:
+        return f"{event.samples} of {ENOUGH} stories finished in this workspace"
+    return f"90%: up to {_figures(event, 1)[-1]}; from {plural(event.samples, 'story')} of this workspace"
 
 
-def _figures(event: Foreseen, at: int) -> str:
-    count = round(event.iterations[at])
-    parts = [plural(count, "iteration"), duration(event.seconds[at])]
-    if event.usd is not None:
-        parts.append(f"${event.usd[at]:,.2f}")
-    return ", ".join(parts)
+def _figures(event: Foreseen, at: int) -> list[str]:
+    figures = [plural(round(event.iterations[at]), "iteration"), duration(event.seconds[at])]
+    return [*figures, f"${event.usd[at]:,.2f}"] if event.usd is not None else figures

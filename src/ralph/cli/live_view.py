@@ -20,6 +20,7 @@ from ralph.cli.screen import Row, Screen, row
 from ralph.cli.show import MARKS, progress_bar
 from ralph.cli.words import duration, money, plural, seconds, tokens
 from ralph.core.events import AgentStarted, IterationStarted, Record, RunEnded
+from ralph.core.forecast import ENOUGH
 from ralph.core.history import History, fold
 from ralph.core.limits import OnStuck
 from ralph.core.plan import Mode, State
@@ -104,7 +105,7 @@ class LiveView:
         elif state.current:
             head += self._iteration(room, now)
         tail = [row(room, (f"  left: {' · '.join(self._left(now))}", "dim"))]
-        if state.forecast and state.forecast.samples:
+        if state.forecast and state.forecast.samples >= ENOUGH:
             tail.append(row(room, (f"  remaining: {foreseen(state.forecast)}", "dim")))
         left = max(most - len(head) - len(tail), 2)
         stories = self._stories(room, min(_STORIES, max(left // 2, 1)))

@@ -104,7 +104,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
         case IterationEnded():
             return _ended(event, state)
         case Foreseen() if event is state.first_forecast:
-            return f"{_budget(event, state)}{paint(f'forecast: {foreseen(event)} ({ground_for(event)})', 'dim')}"
+            forecast = f"forecast: {foreseen(event)} ({ground_for(event)}){_no_budget(state)}"
+            return f"{_budget(event, state)}{paint(forecast, 'dim')}"
         case WaitStarted(until=until, why=why):
             return paint(f"⏸ {one_line(why)}: waiting until {until_when(until, record.t)}", "yellow")
         case LimitAnswered(answer=answer):
@@ -175,6 +176,11 @@ def _budget(event: Foreseen, state: RunState) -> str:
         return ""
     cap = started.max_iterations
     return paint(budget_line(event, cap, started.limits), "yellow" if is_short(event, cap) else "dim") + "\n"
+
+
+def _no_budget(state: RunState) -> str:
+    limits = state.started.limits if state.started else None
+    return "; no budget set (--max-cost USD)" if limits and not limits.budget.is_set else ""
 
 
 def _said(said: object, verbose: bool) -> str:

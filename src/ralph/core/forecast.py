@@ -12,15 +12,16 @@ from msgspec import Struct
 
 from ralph.core.ledger import Held, Sample
 
-ENOUGH = 5
-"""Stories from which on a workspace's own history is trusted alone."""
+ENOUGH = 3
+"""Finished stories of a workspace from which on its own history is used, and alone. Before that nothing is said about
+money or tokens; iterations are guessed, to set them against the cap."""
+ENOUGH_TO_STOP = 5
+"""Finished stories from which on a run may be stopped because it would hardly finish within its budget."""
 _TRIALS = 240
 _DRAWN = 32
 """Open stories that are drawn one by one; what more would come to is in proportion."""
 _PRIOR = (1, 1, 1, 2, 2, 3, 5)
 _PRIOR_SECONDS = 240.0
-_PRIOR_MICROS = 600_000
-_PRIOR_TOKENS = 1_000_000
 
 Range = tuple[float, float]
 
@@ -54,12 +55,12 @@ class Kept(Struct, frozen=True):
 
 
 def prior(review: bool) -> tuple[Sample, ...]:
-    """A guess, for a workspace without a history: most stories take one or two attempts, some take five.
+    """Iterations guessed for a workspace without a history: most stories take one or two attempts, some take five.
 
     Only what was accepted is reviewed, so a review does not double them.
     """
     each = [count + review for count in _PRIOR]
-    return tuple(Sample(n, n * _PRIOR_SECONDS, n * _PRIOR_MICROS, n * _PRIOR_TOKENS) for n in each)
+    return tuple(Sample(n, n * _PRIOR_SECONDS, None, 0) for n in each)
 
 
 def forecast(samples: Sequence[Sample], stories: int, *, review: bool = False) -> Forecast:
@@ -82,7 +83,7 @@ def forecast(samples: Sequence[Sample], stories: int, *, review: bool = False) -
 
 def chance(samples: Sequence[Sample], stories: int, micros: int | None, tokens: int | None) -> float | None:
     """Of finishing with what is left. None: nothing is bounded, or too little is known to say so."""
-    if len(samples) < ENOUGH or (micros is None and tokens is None):
+    if len(samples) < ENOUGH_TO_STOP or (micros is None and tokens is None):
         return None
     found, knows = _trials(samples, stories, False)
     if not found:
@@ -101,10 +102,11 @@ class _Known(Struct, frozen=True):
 def _trials(samples: Sequence[Sample], stories: int, review: bool) -> tuple[list[Totals], _Known]:
     if stories <= 0:
         return [], _Known(False, False)
-    pool = [*samples, *(prior(review)[: ENOUGH - len(samples) + 2] if len(samples) < ENOUGH else ())]
+    pool = [*samples, *(prior(review) if len(samples) < ENOUGH else ())]
     priced = [sample for sample in pool if sample.micros is not None]
     own_priced = sum(sample.micros is not None for sample in samples)
-    knows = _Known(not samples or own_priced * 2 >= len(samples), not samples or any(s.tokens for s in samples))
+    has_history = len(samples) >= ENOUGH
+    knows = _Known(has_history and own_priced * 2 >= len(samples), has_history and any(s.tokens for s in samples))
     drawn, scale = min(stories, _DRAWN), max(stories / _DRAWN, 1.0)
     found: list[Totals] = []
     for trial in range(_TRIALS):
