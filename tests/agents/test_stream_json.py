@@ -313,6 +313,27 @@ def test_a_tool_that_was_not_permitted_is_trouble_only_when_nothing_could_be_cha
     assert outcome_of([denied, result()]).ok, "it could still write"
 
 
+def test_what_was_refused_is_known_with_what_refused_it() -> None:
+    [asked] = outcome_of(SAMPLES["permission_denied"]).denials
+    assert (asked.tool, asked.subject, asked.why) == ("Bash", "echo hi > a.txt", "")
+    entry = {"tool_name": "Write", "tool_use_id": "t", "tool_input": {"file_path": "/p/.npmrc"}}
+    event = {"type": "system", "subtype": "permission_denied", "tool_name": "Write", "tool_use_id": "t"}
+    whys = {
+        kind: outcome_of([line(**event, decision_reason_type=kind), result(permission_denials=[entry])]).denials[0].why
+        for kind in ("safetyCheck", "rule", "workingDir")
+    }
+    assert whys == {"safetyCheck": "protected", "rule": "rule", "workingDir": ""}
+    assert outcome_of([result(permission_denials=[entry])]).denials[0].why == "rule", "nobody was asked"
+    hostile: tuple[object, ...] = (None, "x", [1, None], [{}])
+    for broken in hostile:
+        assert outcome_of([result(permission_denials=broken)]).ok
+
+
+def test_a_file_that_the_client_protects_is_no_lack_of_permission() -> None:
+    event = {"type": "system", "subtype": "permission_denied", "tool_name": "Write", "tool_use_id": "t"}
+    assert outcome_of([line(**event, decision_reason_type="safetyCheck"), result()]).trouble is None
+
+
 def test_what_the_client_says_itself_is_no_word_of_the_agent() -> None:
     assert not [e for e in read(SAMPLES["fail_nokey"]) if isinstance(e, Text)]
     fake = [

@@ -53,6 +53,13 @@ def test_all_that_is_wrong_is_told_at_once(workspace: Path) -> None:
     assert (workspace / "dirty.txt").read_text() == "mine"
 
 
+def test_what_the_agent_may_do_is_told(workspace: Path) -> None:
+    settle(workspace, "web: deny\nallow_paths: [~/data]\n")
+    [line] = [line for line in ralph("preflight", cwd=workspace).out.splitlines() if " may: " in line]
+    assert "read all, edit inside the project and in ~/data, run commands the guard passes; may not: push" in line
+    assert line.endswith("use the web tools")
+
+
 def test_a_workspace_that_is_ready_has_nothing_to_fix(workspace: Path) -> None:
     (workspace / "script.yaml").write_text("stories: {'*': [[{claim: done}]]}\n")
     settle(workspace, 'agent: {name: scripted, script: script.yaml}\nchecks: [{name: yes, command: "true"}]\n')

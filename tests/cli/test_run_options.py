@@ -106,6 +106,7 @@ def test_a_dry_run_shows_everything_and_touches_nothing(tmp_path: Path, layout: 
     made = project(tmp_path, 1, layout=layout)
     before = everything(made.folder)
     done = here(made, "run", "--dry-run")
+    assert "\nagent      may: whatever the agent `scripted` permits itself" in done.out
     assert done.code == 0, done.err
     for words in (
         "story      .* Say 1",

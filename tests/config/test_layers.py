@@ -154,6 +154,13 @@ def test_the_variable_of_the_old_switch_still_counts() -> None:
     assert settings_of(None, old | {"RALPH_PERMISSIONS": "client"}).config.permissions == "client"
 
 
+@pytest.mark.parametrize("path", ["/", "//", "/tmp/.."])
+def test_the_whole_file_system_is_no_path_to_allow(tmp_path: Path, path: str) -> None:
+    write(tmp_path / ".ralph" / "config.yaml", f"allow_paths: [{path}]\n")
+    with pytest.raises(ConfigError, match="whole file system"):
+        settings_of(tmp_path)
+
+
 def test_every_alias_stands_for_a_key() -> None:
     assert {alias.key for alias in ALIASES.values()} <= set(options())
     assert set(BUILD_VARIABLES.values()) <= set(options())

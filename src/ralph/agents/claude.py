@@ -101,6 +101,8 @@ def launch(session: Session, program: str) -> Launch:
         argv += ["--fallback-model", argument(session.fallback_model)]
     if session.budget_usd:
         argv += ["--max-budget-usd", f"{session.budget_usd:.4f}".rstrip("0").rstrip(".")]
+    # Without it the client refuses a path that leads there through a link, whatever a hook permits.
+    argv += [f"--add-dir={argument(folder)}" for folder in session.folders if Path(folder).is_dir()]
     if session.permissions == "skip":
         argv.append("--dangerously-skip-permissions")
     return Launch(tuple(argv), session.prompt.encode("utf-8", "replace"), _environment(session))

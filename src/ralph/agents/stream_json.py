@@ -19,6 +19,7 @@ from ralph.agents.untyped import count, decode, items, members, number, text
 from ralph.core.agent import (
     AgentEvent,
     Compacting,
+    Denial,
     Init,
     Limit,
     Result,
@@ -33,6 +34,9 @@ from ralph.core.agent import (
 from ralph.core.text import one_line
 
 _CHANGING = frozenset({"Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"})
+_SAFETY = "safetyCheck"
+"""The client protects the file itself, whatever anybody permits: one story fails by it, not the run."""
+_MOST_DENIALS = 200
 _MOST_OPEN = 256
 _DETAIL = 300
 _RETURNED = 4000
@@ -76,6 +80,8 @@ class StreamJson:
         """When each call without a result began, by the client's clock."""
         self._denied: list[str] = []
         """Changing tools that the client did not permit."""
+        self._asked: dict[str, str] = {}
+        """Calls that would have needed somebody to say yes: id → the client's kind of reason."""
         self._changed = False
         self._cost = 0.0
         self._tokens = Tokens()
@@ -115,8 +121,9 @@ class StreamJson:
                 self._overridden = True
             case "permission_denied":
                 # Only what needs somebody to say yes; a hook that denies a call does not come this way.
-                name = text(event.get("tool_name"))
-                if name in _CHANGING and name not in self._denied:
+                name, reason = text(event.get("tool_name")), text(event.get("decision_reason_type"))
+                self._asked[text(event.get("tool_use_id"))] = reason
+                if name in _CHANGING and name not in self._denied and reason != _SAFETY:
                     self._denied.append(name)
         return []
 
@@ -206,8 +213,16 @@ class StreamJson:
             models=_by_cost(members(event.get("modelUsage"))),
             window=_window(members(event.get("modelUsage"))),
             structured=_structured(event.get("structured_output")),
+            denials=tuple(self._denial(entry) for entry in items(event.get("permission_denials"))[:_MOST_DENIALS]),
             note="the client overrode the Stop hook, which kept saying no" if self._overridden else "",
         )
+
+    def _denial(self, entry: dict[str, Any]) -> Denial:
+        tool, call = text(entry.get("tool_name")), text(entry.get("tool_use_id"))
+        subject = summarise(tool, members(entry.get("tool_input")), self._cwd).removeprefix(tool).strip()
+        # A rule of the project that denies a call is never asked about.
+        reason = self._asked.get(call, "rule")
+        return Denial(tool, subject, call, {_SAFETY: "protected", "rule": "rule"}.get(reason, ""))
 
     def _trouble(self, event: dict[str, Any], said: str) -> Trouble | None:
         subtype, is_error = text(event.get("subtype")), event.get("is_error")

@@ -12,6 +12,7 @@ from ralph.agents.registry import agent as find_agent
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.guidance import notes_for
+from ralph.app.hooking import rights_of
 from ralph.app.last_run import feedback
 from ralph.app.launching import Launched, find_repo
 from ralph.app.prospects import allowance, purse_of
@@ -23,6 +24,7 @@ from ralph.checks.choosing import choose
 from ralph.core.errors import SetupError
 from ralph.core.history import History, to_be_told
 from ralph.core.moves import Move, Stop, Wait, Work
+from ralph.core.permissions import may_line
 from ralph.core.plan import Mode
 from ralph.core.ports import Session
 from ralph.core.purse import Purse
@@ -50,6 +52,7 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     yield f"story      {move.story or '(set up)'} {story.title if story else ''}".rstrip()
     yield f"mode       {move.mode.value}"
     yield f"steps      {', '.join(step.name for step in planned)}"
+    yield f"agent      {may_line(rights_of(config))}"
     yield f"command    {_command(session, config.agent.name, env)}"
     checks = choose(config, prepared.plan, story, "review" if move.mode is Mode.REVIEW else "story")
     yield f"checks     {'; '.join(check.command for check in checks) or 'none: done would be unproven'}"

@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
+from ralph.agents.registry import agent as find_agent
 from ralph.app.desk import WorkspaceDesk
 from ralph.checks.tamper.globs import spellings
 from ralph.config.schema import Config
-from ralph.core.errors import ConfigError
+from ralph.core.permissions import Rights
 from ralph.core.ports import HookFiles, Locations, PlanRef
 from ralph.engine.ground import Attempt
 from ralph.host.files import make_folder, write_bytes
@@ -130,16 +131,15 @@ def _literal(text: str) -> str:
 def writable_places(env: Mapping[str, str], config: Config | None = None, root: Path | None = None) -> list[str]:
     """Folders outside of the workspace where an agent may leave files, each as it is written and as it is on disk."""
     folders = {env.get("TMPDIR") or "/tmp", "/tmp", "/var/tmp", "/dev/null"}
-    for path in config.allow_paths if config else ():
-        expanded = home(env) / path[2:] if path.startswith("~/") else home(env) if path == "~" else Path(path)
-        folder = os.path.normpath((root or Path.cwd()) / expanded)
-        if folder == "/":
-            raise ConfigError(
-                "allow_paths: / is the whole file system",
-                hint="name single folders, or run Ralph in a container with `permissions: skip`",
-            )
-        folders.add(folder)
+    folders |= set(allowed_folders(config, root or Path.cwd(), env) if config else ())
     return sorted(folders | {os.path.realpath(folder) for folder in folders})
+
+
+def allowed_folders(config: Config, root: Path, env: Mapping[str, str]) -> list[str]:
+    """`allow_paths` as full paths, seen from the workspace. The root of the file system is never one of them."""
+    own = str(home(env))
+    expanded = [own + path[1:] if path == "~" or path.startswith("~/") else path for path in config.allow_paths]
+    return [folder for path in expanded if (folder := os.path.normpath(root / path)) != "/"]
 
 
 def protected_places(ref: PlanRef, where: Locations, config: Config) -> list[str]:
@@ -156,6 +156,18 @@ def guard_section(config: Config) -> dict[str, Any]:
         "allow": [msgspec.to_builtins(rule) for rule in guard.allow],
         "deny": [msgspec.to_builtins(rule) for rule in guard.deny],
     }
+
+
+def rights_of(config: Config) -> Rights:
+    return Rights(
+        mode=config.permissions,
+        agent=config.agent.name,
+        has_hooks=find_agent(config.agent.name).HOOKS,
+        web=config.web == "allow",
+        allow_paths=config.allow_paths,
+        guards_commands=config.guard.enabled,
+        allowed_tools=config.agent.allowed_tools,
+    )
 
 
 def stop_command() -> list[str]:

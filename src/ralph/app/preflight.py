@@ -15,6 +15,7 @@ from ralph.agents.registry import agent as find_agent
 from ralph.app import probes
 from ralph.app.agent_state import client, login
 from ralph.app.doctor import Finding, Level, Line, Patient, fail, ok, warn
+from ralph.app.hooking import rights_of
 from ralph.app.launching import Launched, find_repo, probe
 from ralph.app.linting import lint_plan
 from ralph.app.named_variants import unknown_names
@@ -33,6 +34,7 @@ from ralph.config.trust import Status, check_trust
 from ralph.core.environment import child_environment, secret_names
 from ralph.core.errors import NotTrusted, RalphError
 from ralph.core.lineup import parts
+from ralph.core.permissions import may_line
 from ralph.core.problems import Severity
 from ralph.core.text import one_line
 from ralph.host.signals import StopSignal
@@ -48,6 +50,7 @@ def preflight(prepared: Launched, env: Mapping[str, str], *, checks: bool = Fals
         "settings": _settings,
         "trust": _trust,
         "agent": _agents,
+        "rights": _rights,
         "login": _login,
         "environment": _environment,
         "prompts": _prompts,
@@ -144,6 +147,10 @@ def _agents(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
         name, _ = parts(choice, known_agents(config))
         if name and name != config.agent.name:
             yield _stand_in(prepared, name, path)
+
+
+def _rights(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    yield ok(f"the agent {may_line(rights_of(prepared.settings.config))}")
 
 
 def _stand_in(prepared: Launched, name: str, path: str) -> Finding:

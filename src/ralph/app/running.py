@@ -16,6 +16,7 @@ from ralph.app.bookkeeping import Bookkeeping, bookkeeping
 from ralph.app.checking import AskBaseline, made_by_checks
 from ralph.app.context_size import warning
 from ralph.app.control import Control
+from ralph.app.hooking import rights_of
 from ralph.app.ignore_lines import is_only_added
 from ralph.app.recent import Recent, recent_of_all
 from ralph.app.retry import CHANGED, failed_stories, listed, open_stories, renew, settings_key
@@ -28,6 +29,7 @@ from ralph.core.events import AnyEvent, Noted, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
 from ralph.core.ledger import Anew
 from ralph.core.moves import Stop
+from ralph.core.permissions import may_line
 from ralph.core.plan import Plan, State
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
@@ -165,6 +167,7 @@ def _started(spec: RunSpec, plan: Plan, branch: str, carried: History, past: Rec
         max_iterations=limits.cap(len(wanted)),
         review_cap=config.review.cap,
         limits=limits,
+        may=may_line(rights_of(config)),
         checks=tuple(one_line(check.name, 80) for check in choose(config, plan, None, "final")[:_MOST_CHECKS]),
         feedback=carried.feedback,
         calls=past.calls,

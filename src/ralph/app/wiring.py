@@ -18,7 +18,7 @@ from ralph.app.checking import BASELINE, AskBaseline, Checks
 from ralph.app.config_watch import ConfigWatch
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.guidance import Guidance
-from ralph.app.hooking import prepare_hooks
+from ralph.app.hooking import allowed_folders, prepare_hooks
 from ralph.app.lasting_rules import LastingRules
 from ralph.app.limits import limits_of
 from ralph.app.memory import Touched, memory_of
@@ -357,6 +357,7 @@ def session_for(
         budget_usd=config.agent.budget_usd,
         keep=config.agent.keep_sessions,
         permissions=config.permissions,
+        folders=tuple(allowed_folders(config, ref.root, env)),
         command=who.command,
         script=ref.root / config.agent.script if config.agent.script else None,
         story=attempt.work.story,

@@ -20,9 +20,10 @@ from ralph.cli.words import (
     tokens,
     until_when,
 )
-from ralph.core.agent import Limit, Retry, Text, ToolUse
+from ralph.core.agent import Denial, Limit, Retry, Text, ToolUse
 from ralph.core.control import Verb
 from ralph.core.events import (
+    AgentEnded,
     AgentSaid,
     Asked,
     Baseline,
@@ -75,7 +76,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
     match event:
         case RunStarted(run=run, agent=agent, checks=checks):
             proof = f"checks: {', '.join(one_line(c, 40) for c in checks[:4])}" if checks else "no checks: unproven"
-            return f"run {run}: {event.done} of {plural(event.total, 'story')} done, agent {agent}, {proof}"
+            head = f"run {run}: {event.done} of {plural(event.total, 'story')} done, agent {agent}, {proof}"
+            return head + (paint(f"\n  the agent {one_line(event.may, 400)}", "dim") if event.may else "")
         case Recovered(run=run, what=what):
             return paint(f"recovered run {run}: {one_line(what)}", "yellow")
         case IterationStarted():
@@ -88,6 +90,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
             return _said(said, verbose)
         case HookAnswered(answer="deny" | "block"):
             return paint(f"  {_denied(event)}", "yellow")
+        case AgentEnded(outcome=outcome) if outcome.denials:
+            return paint("\n".join(f"  {refused(denial)}" for denial in outcome.denials), "yellow")
         case StepEnded(ok=False) if event.kind != "agent":  # an agent is waited for, and what came of it is told
             return f"  step {one_line(event.step, 60)}: {one_line(event.skipped or event.detail or 'failed', 200)}"
         case CheckEnded(result=result) if verbose or not result.passed:
@@ -142,6 +146,10 @@ def _denied(event: HookAnswered) -> str:
     if event.answer == "block":
         return f"not allowed to stop: {reason}"
     return f"denied {one_line(event.tool, 40)} {one_line(event.subject, 80)}".rstrip() + f": {reason}"
+
+
+def refused(denial: Denial) -> str:
+    return f"the client refused {denial.tool} {one_line(denial.subject, 80)}".rstrip() + f": {denial.remedy}"
 
 
 def position(event: IterationStarted, state: RunState) -> str:

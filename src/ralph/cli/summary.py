@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ralph.app.advice import ADVICE
 from ralph.cli.figures import review_lines
 from ralph.cli.output import paint, say_raw
+from ralph.cli.plain_view import refused
 from ralph.cli.show import progress_bar
 from ralph.cli.words import duration, exceptions, money, plural, tokens
 from ralph.core.moves import Reason
@@ -46,6 +47,8 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
         yield f"  {'branch':<10} {one_line(state.started.branch)}, {plural(len(state.commits), 'commit')}"
     if state.rescues:
         yield f"  {'rescued':<10} {plural(len(state.rescues), 'attempt')}: `ralph rescue list`"
+    for title, denial in zip(("refused", *[""] * 4), state.denials.values(), strict=False):
+        yield f"  {title:<10} {paint(refused(denial), 'yellow')}"
     if state.count:
         yield f"  {'report':<10} `ralph report` shows commits, diffs and what to look at first"
     if state.ended:

@@ -5,6 +5,7 @@ built-in < profile of the layout < ~/.ralph/config.yaml < .ralph/config.yaml < .
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import reduce
@@ -160,6 +161,10 @@ def _contradictions(settings: Settings) -> list[Problem]:
     names = [check.name for check in all_checks(config)]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError.of([_at(settings, "checks", "duplicate-check", f"two checks are called {twice!r}")])
+    if any(os.path.normpath(path).strip("/") == "" for path in config.allow_paths):
+        message = "/ is the whole file system"
+        hint = "name single folders, or run Ralph in a container with `permissions: skip`"
+        raise ConfigError.of([_at(settings, "allow_paths", "too-much", message, hint)])
     if 0 < config.max_allowed_iterations < config.max_iterations:
         most = config.max_allowed_iterations
         message = f"{config.max_iterations} is more than max_allowed_iterations, {most}: the run ends after {most}"

@@ -104,6 +104,18 @@ class Retry(Struct, frozen=True, tag="retry"):
     error: str = ""
 
 
+class Denial(Struct, frozen=True):
+    """A tool call that was refused."""
+
+    tool: str
+    subject: str = ""
+    id: str = ""
+    why: str = ""
+    """`protected`: the client protects the file itself; `rule`: a rule of the project; else nobody granted it."""
+    remedy: str = ""
+    """What to do to allow it."""
+
+
 class Result(Struct, frozen=True, tag="result"):
     ok: bool
     text: str = ""
@@ -119,6 +131,8 @@ class Result(Struct, frozen=True, tag="result"):
     """Something about the way it ended that is worth knowing."""
     structured: str = ""
     """The answer by the schema it was held to, as JSON."""
+    denials: tuple[Denial, ...] = ()
+    """The calls that were refused, whoever refused them."""
 
 
 AgentEvent = Init | Text | ToolUse | ToolResult | Usage | Limit | Compacting | Retry | Result
@@ -145,6 +159,8 @@ class Outcome(Struct, frozen=True):
     window: int = 0
     note: str = ""
     structured: str = ""
+    denials: tuple[Denial, ...] = ()
+    """The calls that the client refused, without those that Ralph's hook denied."""
     heard: Tokens = Tokens()
     """Read by the model since the last result: of a session that was ended, all that is known."""
 
@@ -192,6 +208,7 @@ def _finish(outcome: Outcome, event: Result, promise: str) -> Outcome:
         note=event.note or outcome.note,
         heard=Tokens(),
         structured=event.structured or outcome.structured,
+        denials=(*outcome.denials, *event.denials),
     )
 
 

@@ -43,6 +43,7 @@ class RunStarted(Event, frozen=True, kw_only=True):
     max_iterations: int = 0
     review_cap: int = 0
     checks: tuple[str, ...] = ()
+    may: str = ""  # what the agent may do and may not do, in one line
     limits: Limits = Limits()
     feedback: dict[str, str] = {}  # what attempts of earlier runs ran into, by story
     calls: tuple[float, ...] = ()  # when earlier runs started agents, within the last hour

@@ -128,6 +128,8 @@ class Session(Struct, frozen=True, kw_only=True):
     """The client may keep a transcript of the session."""
     permissions: str = "client"
     """Who permits its tool calls: `guard` (Ralph's hook), `skip` (nobody is asked), `client` (its own rules)."""
+    folders: tuple[str, ...] = ()
+    """Folders outside of the workspace that it may write to."""
     tools: str = ""
     """The only tools there are, for clients that can leave the others out; empty: all of them."""
     schema: str = ""

@@ -14,6 +14,7 @@ from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
 from ralph.core.events import AgentEnded, AgentSaid, AgentStarted
 from ralph.core.evidence import Ended, How
+from ralph.core.permissions import with_remedies
 from ralph.core.ports import Agent, Reader, Session
 from ralph.core.text import clean, one_line
 from ralph.engine.hook_watch import HookWatch, TestsFailed, Unguarded
@@ -145,6 +146,9 @@ class AgentRunner:
                 listener.outcome = msgspec.structs.replace(listener.outcome, trouble=trouble, detail=str(error))
         for answered in watch.answers(session.iteration) if watch else ():
             self._journal.write(answered)
+        if denials := listener.outcome.denials:
+            theirs = with_remedies(denials, watch.decisions() if watch else {}, session.allowed_tools)
+            listener.outcome = msgspec.structs.replace(listener.outcome, denials=theirs)
         self._window = listener.outcome.window or self._window
         ended = _ended(ending)
         listener.outcome = _understood(listener.outcome, ended, agent.NAME)

@@ -76,17 +76,28 @@ class HookWatch:
         with contextlib.suppress(OSError):
             (self._files.state / "context-tokens").write_text(str(tokens))
 
-    def answers(self, iteration: int) -> Iterator[HookAnswered]:
-        """What hooks said to the agent, and their errors, in order."""
+    def decisions(self) -> dict[str, str]:
+        """What was answered to each tool call before it was made, by its id."""
+        records = map(_decode, self._lines())
+        return {
+            str(record.get("id")): str(record.get("answer") or "")
+            for record in records
+            if record.get("event") == "PreToolUse" and record.get("id")
+        }
+
+    def _lines(self) -> list[bytes]:
         try:
             with self._files.records.open("rb") as stream:
-                lines = stream.read(_LIMIT).splitlines()
+                return stream.read(_LIMIT).splitlines()
         except OSError:
-            lines = []
+            return []
+
+    def answers(self, iteration: int) -> Iterator[HookAnswered]:
+        """What hooks said to the agent, and their errors, in order."""
         told = 0
         if self.is_silent:
             yield HookAnswered(iteration=iteration, hook="canary", error="no hook was called when the session began")
-        for record in map(_decode, lines):
+        for record in map(_decode, self._lines()):
             is_news = record.get("answer") not in (None, "", "allow")
             if told < _MOST and (is_news or record.get("error") or record.get("event") == "rollback"):
                 told += 1

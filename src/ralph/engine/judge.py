@@ -39,7 +39,7 @@ _FIXES = {
     Trouble.MODEL: "choose another model with --model",
     Trouble.UNGUARDED: "see that the client runs hooks: no --bare, no disableAllHooks; or set canary to warn or off",
     Trouble.SETTINGS: "correct it, then run again",
-    Trouble.PERMISSION: "allow the tools it needs (agent.allowed_tools), or skip permissions in a sandbox",
+    Trouble.PERMISSION: "set `permissions: guard`, or allow the tools it needs (agent.allowed_tools)",
 }
 
 
@@ -164,7 +164,8 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
         return Verdict(Kind.BLOCKED, (f"asks: {evidence.question}",), question=evidence.question)
     if outcome.trouble in _FIXES:
         why = outcome.detail or outcome.text or outcome.trouble.value
-        return Verdict(Kind.MISCONFIGURED, (f"{why.strip()[:300]} — {_FIXES[outcome.trouble]}",))
+        fix = next((denial.remedy for denial in outcome.denials if not denial.why), "") or _FIXES[outcome.trouble]
+        return Verdict(Kind.MISCONFIGURED, (f"{why.strip()[:300]} — {fix}",))
     if outcome.trouble is Trouble.LIMIT:
         return Verdict(Kind.LIMIT, ("the usage limit is reached",), resets_at=outcome.resets_at)
     if outcome.trouble in (Trouble.TRANSPORT, Trouble.EMPTY) and not evidence.changed:

@@ -6,7 +6,7 @@ from collections import deque
 
 import msgspec
 
-from ralph.core.agent import Limit, Tokens
+from ralph.core.agent import Denial, Limit, Tokens
 from ralph.core.control import Wish
 from ralph.core.events import (
     AgentEnded,
@@ -71,6 +71,8 @@ class RunState:
         self.agent_seconds = 0.0
         self.commits: list[str] = []
         self.rescues: list[str] = []
+        self.denials: dict[str, Denial] = {}
+        """What the client refused, one for each way to allow it."""
         self.notes: deque[Noted] = deque(maxlen=20)
         self.recovered: Recovered | None = None
         self.limit: Limit | None = None
@@ -110,6 +112,8 @@ class RunState:
                 self.agent = None
                 self.agent_seconds += ended.seconds
                 self.tokens += outcome.tokens
+                for denial in outcome.denials:
+                    self.denials.setdefault(f"{denial.remedy} {denial.subject if denial.why else ''}", denial)
                 if known := micros(outcome.cost_usd) is not None:
                     self.cost_usd = (self.cost_usd or 0) + (outcome.cost_usd or 0)
                 self._reported = outcome.cost_usd or 0 if known else 0

@@ -1,0 +1,73 @@
+"""What an agent may do, in one line, and what to type when its client refuses something. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.agent import Denial
+
+_MOST = 20
+_NEVER = ("push", "leave the project", "touch protected files")
+
+
+class Rights(Struct, frozen=True, kw_only=True):
+    """The settings that decide what an agent may do."""
+
+    mode: str = "guard"
+    agent: str = "claude"
+    has_hooks: bool = True
+    web: bool = True
+    allow_paths: tuple[str, ...] = ()
+    guards_commands: bool = True
+    allowed_tools: tuple[str, ...] = ()
+
+
+def may_line(rights: Rights) -> str:
+    """What the agent may do and may not do, for a person who is about to leave it alone."""
+    if not rights.has_hooks:
+        return (
+            f"may: whatever the agent `{rights.agent}` permits itself; it has no hooks, so Ralph cannot deny a call "
+            "(`permissions` has no effect) and checks the results only"
+        )
+    places = "edit inside the project" + (f" and in {', '.join(rights.allow_paths)}" if rights.allow_paths else "")
+    commands = "run commands the guard passes" if rights.guards_commands else "run any command"
+    never = [*(_NEVER if rights.guards_commands else _NEVER[1:])]
+    if not rights.web:
+        never.append("use the web tools")
+    denied = f"may not: {', '.join(never)}"
+    if rights.mode == "skip":
+        return f"may: everything, without being asked (permissions: skip), except what Ralph's hooks deny; {denied}"
+    if rights.mode == "client":
+        tools = ", ".join(rights.allowed_tools) or "none"
+        return f"may: what the client's own rules allow (permissions: client; agent.allowed_tools: {tools}); {denied}"
+    return f"may: read all, {places}, {commands}{', use the web' if rights.web else ''}; {denied}"
+
+
+def with_remedies(denials: Iterable[Denial], answers: Mapping[str, str], allowed_tools: str) -> tuple[Denial, ...]:
+    """The refusals that Ralph's hook did not cause, each with what allows the call.
+
+    `answers`: what the hook answered, by the id of the call. `allowed_tools`: what the client's rules allow by now.
+    """
+    once = {(denial.id, denial.tool, denial.subject): denial for denial in denials}.values()
+    refused = [denial for denial in once if answers.get(denial.id) != "deny"][:_MOST]
+    lacking = [denial.tool for denial in refused if not denial.why and answers.get(denial.id) != "allow"]
+    wanted = ",".join(dict.fromkeys([*filter(None, allowed_tools.split(",")), *lacking]))
+    return tuple(
+        msgspec.structs.replace(denial, remedy=_remedy(denial, answers.get(denial.id) == "allow", wanted))
+        for denial in refused
+    )
+
+
+def _remedy(denial: Denial, is_permitted: bool, wanted: str) -> str:
+    if denial.why == "protected":
+        return (
+            "the client protects this file; change it yourself, or switch the protection off for one run with "
+            "`ralph run --permissions skip`"
+        )
+    if denial.why == "rule" or is_permitted:
+        return "a permission rule in .claude/settings.json refuses it; remove it from `deny` or `ask` there"
+    return f"allow it with `ralph config set agent.allowed_tools {shlex.quote(wanted)}`"
