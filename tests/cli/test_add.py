@@ -48,8 +48,8 @@ def new(*stories: dict[str, Any]) -> dict[str, Any]:
     return {"answer": {"stories": list(stories)}}
 
 
-def add(project: Project, *arguments: str, **env: str) -> Completed:
-    return ralph_here("add", *arguments, cwd=project.root, env={**project.env, **env})
+def add(project: Project, *arguments: str, stdin: str = "", **env: str) -> Completed:
+    return ralph_here("add", *arguments, cwd=project.root, env={**project.env, **env}, stdin=stdin)
 
 
 def ids(project: Project) -> list[str]:
@@ -111,11 +111,41 @@ def test_a_draft_goes_on_as_it_was_and_into_the_plan_it_was_for(project: Project
     elsewhere = add(project, "-f", "other", "--resume-draft", "--no-input")
     assert (elsewhere.code, "the draft is for .ralph/prd.json" in elsewhere.err) == (64, True), elsewhere.err
     words = add(project, "something else", "--layout", "steps", "--resume-draft", "--no-input")
-    assert (words.code, "goes on with 'more of it'" in words.err) == (64, True), words.err
+    assert (words.code, "--resume-draft resumes 'more of it'" in words.err) == (64, True), words.err
     assert project.sessions() == 1
     project.plays(new(story("x")), kind="add")
     assert add(project, "--layout", "steps", "--resume-draft", "--no-input").code == 0
     assert "task-4" in ids(project)
+
+
+@pytest.mark.parametrize("name", ["stories.json", "-"])
+def test_stories_that_were_written_elsewhere_are_added_without_an_agent(project: Project, name: str) -> None:
+    text = json.dumps({"stories": [story("x"), story("y", dependsOn=["x"])]})
+    (project.root / "stories.json").write_text(text)
+    done = add(project, "--answer", name, stdin=text if name == "-" else "")
+    assert done.code == 0, done.err
+    assert ids(project)[-2:] == ["task-4", "task-5"]
+
+
+def test_stories_that_were_written_elsewhere_obey_the_same_rules(project: Project) -> None:
+    before = project.files()
+    vague = json.dumps({"stories": [story("x", acceptanceCriteria=["works correctly"])]})
+    for arguments, text, message in (
+        (["--answer", "-"], vague, "cannot be checked"),
+        (["--answer", "nowhere.json"], "", "there is no file nowhere.json"),
+        (["more", "--answer", "-"], vague, "--answer already has the stories"),
+        (["--answer", "-"], "", "stdin is empty"),
+    ):
+        done = add(project, *arguments, stdin=text)
+        assert done.code in (64, 65)
+        assert message in done.err
+    assert project.files() == before
+
+
+def test_the_work_can_be_read_from_stdin(project: Project) -> None:
+    project.plays(new(story("x")), kind="add")
+    assert add(project, "-", "--no-input", stdin="Export the list as CSV.\n").code == 0
+    assert "Export the list as CSV." in project.prompt(1)
 
 
 def test_the_work_can_be_a_file(project: Project) -> None:
@@ -154,7 +184,7 @@ def test_what_was_trusted_stays_trusted_but_new_commands_are_not(project: Projec
     project.plays(new(story("y", verify=["test -f y"])), kind="add")
     done = add(project, "and more", "--no-input")
     assert done.code == 0
-    assert "nobody has agreed" in done.err
+    assert "are not trusted yet" in done.err
     assert not trusted()
     assert add(project, "and more", "--no-input", "--trust").code == 0
 
@@ -183,6 +213,7 @@ def test_a_run_that_is_at_work_takes_new_stories_in_between_iterations(project: 
     stories = {
         "task-3": [{"implement": first}, {"implement": second}],
         "task-4": [{"implement": [{"write": {"path": "x.txt", "text": "x\n"}}, "claim"]}],
+        "task-5": [{"implement": [{"write": {"path": "y.txt", "text": "y\n"}}, "claim"]}],
     }
     project.plays(new(story("x", verify=["test -f x.txt"])), kind="add", **stories)
     run = subprocess.Popen(
@@ -200,7 +231,12 @@ def test_a_run_that_is_at_work_takes_new_stories_in_between_iterations(project: 
         assert refused.code == 78, "its commands were seen by nobody"
         done = add(project, "more of it", "--no-input", "--trust")
         assert done.code == 0, done.err
-        assert "a run is at work: it takes them in before its next iteration" in done.err
+        assert "a run is in progress and takes them in before its next iteration" in done.err
+        assert "added     task-4" in done.out
+        again = add(project, "--answer", "-", stdin=json.dumps({"stories": [story("y", verify=["test -f t1.txt"])]}))
+        assert again.code == 78, "its commands were seen by nobody"
+        again = add(project, "--answer", "-", "--trust", stdin=json.dumps({"stories": [story("y", verify=[])]}))
+        assert "added     task-5" in again.out, "the first call has task-4"
         assert "task-4" not in ids(project), "not before"
     finally:
         go.write_text("")
@@ -208,7 +244,7 @@ def test_a_run_that_is_at_work_takes_new_stories_in_between_iterations(project: 
     assert run.returncode == 0, out
     assert "taken in, added by a person: task-4; task-1 went into the archive" in out
     left = {t["id"]: t["status"] for t in project.tasks(".ralph/prd.json")["tasks"]}
-    assert left == {"task-2": "done", "task-3": "done", "task-4": "done"}
+    assert left == {"task-2": "done", "task-3": "done", "task-4": "done", "task-5": "done"}
     assert (project.root / "x.txt").exists()
     assert [t["id"] for t in archived(project)] == ["task-1"]
 

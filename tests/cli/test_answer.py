@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,27 @@ def test_the_waiting_file_goes_with_the_answer_to_its_question(tmp_path: Path, e
     assert answers(ref, env, story_id(ref.layout, 5)) == ("By the way",)
     assert ralph_here("answer", first, "Red", cwd=ref.root).code == 0
     assert not waiting.exists()
+
+
+def test_without_arguments_the_open_questions_are_listed(tmp_path: Path, env: dict[str, str]) -> None:
+    ref = workspace(tmp_path / "work", "tasks.json")
+    assert ralph_here("answer", cwd=ref.root).out == "No open questions.\n"
+    story = block(ref, env, 3, "Which colour?\nRed or blue?")
+    (ref.root / ".ralph" / "WAITING").write_text("Is the design fine?\n")
+    done = ralph_here("answer", cwd=ref.root)
+    assert (done.code, done.out) == (0, f"{story}: Which colour?\n    Red or blue?\n-: Is the design fine?\n")
+    assert f'`ralph answer {story} "…"`' in done.err
+    listed = json.loads(ralph_here("answer", "--json", cwd=ref.root).out)
+    assert listed[0] == {"story": story, "question": "Which colour?\nRed or blue?"}
+
+
+def test_an_answer_can_come_from_stdin_but_not_from_nowhere(tmp_path: Path, env: dict[str, str]) -> None:
+    ref = workspace(tmp_path / "work", "tasks.json")
+    story = block(ref, env, 3, "Which colour?")
+    missing = ralph_here("answer", story, cwd=ref.root)
+    assert (missing.code, "the answer is missing" in missing.err) == (64, True)
+    assert ralph_here("answer", story, "-", cwd=ref.root, stdin="Blue,\nplease\n").code == 0
+    assert answers(ref, env, story) == ("“Which colour?” — Blue,\nplease",)
 
 
 def test_an_answer_for_everybody_takes_the_waiting_file_away(tmp_path: Path, env: dict[str, str]) -> None:

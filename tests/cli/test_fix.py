@@ -51,6 +51,14 @@ def test_the_story_comes_first_and_its_check_fails_now(project: Project) -> None
     assert json.loads(ralph_here("task", "next", "--json", cwd=project.root, env=project.env).out)["id"] == "US-003"
 
 
+def test_a_story_that_was_written_elsewhere_needs_a_check_that_fails_now(project: Project) -> None:
+    for command, code in (("grep -q hello src/app.py", 65), ("grep -q goodbye src/app.py", 0)):
+        answer = json.dumps(fault(command)["answer"])
+        done = ralph_here("fix", "--answer", "-", "--trust", cwd=project.root, env=project.env, stdin=answer)
+        assert done.code == code, done.err
+    assert titles(project)[0] == ("US-003", "Say goodbye")
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -63,7 +71,7 @@ def test_the_story_comes_first_and_its_check_fails_now(project: Project) -> None
 def test_a_check_that_shows_nothing_is_fed_back_once_and_then_refused(
     project: Project, command: str, said: str
 ) -> None:
-    (project.root / ".ralph/config.yaml").write_text("time_ceiling: 1\n" if "sleep" in command else "{}\n")
+    (project.root / ".ralph/config.yaml").write_text("time_ceiling: 1s\n" if "sleep" in command else "{}\n")
     before = project.files()
     project.plays(fault(command), fault(command), fault("false"), kind="fix")
     done = fix(project, "--no-input", "--trust")

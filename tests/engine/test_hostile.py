@@ -679,7 +679,7 @@ def test_a_removed_lock_file_does_not_let_two_runs_meet(den: Den) -> None:
     wait_for((den.root / "gone").exists, 20)
     second = den.run()
     assert second.code == 73
-    assert "it is alive" in second.err
+    assert "lock held since " in second.err
     assert den.finish(started).code == 0
     den.check()
 

@@ -9,13 +9,13 @@ import os
 import time
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.planning.calls import add_work
+from ralph.app.planning.calls import Caller, add_answer, add_work
 from ralph.app.planning.draft import Draft, Drafts
 from ralph.app.planning.target import Target, plan_target
 from ralph.app.trusting import refuse_inside_loop
 from ralph.app.workspace import open_ref
 from ralph.cli.arguments import add_json, add_workspace
-from ralph.cli.planning import add_planning_options, caller, draft_for, held, print_added, words
+from ralph.cli.planning import add_planning_options, answer_text, caller, draft_for, held, print_added, words
 
 EXAMPLES = """
 ralph add "orders can be exported as CSV"
@@ -35,9 +35,18 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     refuse_inside_loop(os.environ, "plan its own work")
+    if args.answer is not None:
+        text, who, target = prepare_answer(args)
+        return held(lambda: add_answer(target, text, who, archive=not args.keep_done), args, print_added)
     who = caller(args)
     target, drafts, draft = prepare(args, "add", "What is to be added?")
     return held(lambda: add_work(target, draft, drafts, who, archive=not args.keep_done), args, print_added)
+
+
+def prepare_answer(args: Namespace) -> tuple[str, Caller, Target]:
+    """Stories that were written elsewhere, and the plan they go into."""
+    text, who = answer_text(args), caller(args)
+    return text, who, plan_target(*open_ref(args), time.time(), os.environ)
 
 
 def prepare(args: Namespace, kind: str, question: str) -> tuple[Target, Drafts, Draft]:

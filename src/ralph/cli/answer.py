@@ -1,10 +1,12 @@
-"""Answer an agent's question. The story is open again, and the answer is in the next prompt.
+"""Answer a question of the agent, or list the open questions.
 
-Without a story the answer is for whoever works next: it also takes the file .ralph/WAITING away."""
+The story that asked is open again, and the answer is in the prompts of its next sessions. `-` instead of a story
+answers for all stories and removes .ralph/WAITING; `-` instead of the answer reads it from stdin."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from argparse import ArgumentParser, Namespace
 
@@ -16,46 +18,81 @@ from ralph.app.last_run import is_at_work
 from ralph.app.trusting import refuse_inside_loop
 from ralph.app.turns import turn
 from ralph.app.workspace import open_ref, plan_state, store_for
-from ralph.cli.arguments import add_workspace
-from ralph.cli.output import say, warn
+from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.output import ask_line, emit_json, is_interactive, note, say, say_raw
 from ralph.core.changes import SetFields
 from ralph.core.errors import UsageError
 from ralph.core.plan import State
 from ralph.core.ports import PlanRef
-from ralph.plans.beside import Beside
+from ralph.core.text import clean
 from ralph.plans.store import Loaded
 
 EXAMPLES = """
+ralph answer                                    list the open questions
 ralph answer US-003 "Use PostgreSQL; the password is in the vault"
-ralph answer - "The design is fine, go on"
+ralph answer US-003 - < decision.md             read the answer from stdin
+ralph answer - "The design is fine, continue"   for all stories
 """
 _ASKS = "asks: "
-"""How a run begins the sentence that it keeps beside a story with a question."""
+"""How a run starts the reason that it keeps beside a story with a question."""
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("story", metavar="STORY", help="the story that asked, or - for all of them")
-    parser.add_argument("answer", metavar="ANSWER", help="what the agent is to know")
+    parser.add_argument("story", nargs="?", metavar="STORY", help="the story that asked, or - for all stories")
+    parser.add_argument("answer", nargs="?", metavar="ANSWER", help="the answer, or - to read it from stdin")
+    add_json(parser)
     add_workspace(parser)
 
 
 def run(args: Namespace) -> int:
+    ref, _ = open_ref(args)
+    if args.story is None:
+        return _list(ref, as_json=args.json)
     refuse_inside_loop(os.environ, "answer its own questions")
-    text = given.prose("the answer", args.answer).strip()
+    story_id = "" if args.story == "-" else args.story
+    text = given.prose("the answer", _text(args, ref, story_id)).strip()
     if not text:
         raise UsageError("the answer is empty", hint='`ralph answer US-003 "…"`')
-    ref, _ = open_ref(args)
-    if is_at_work(plan_state(ref, os.environ)):
-        warn("a run is at work on this plan: the answer is in the prompts after this iteration")
-    story_id = "" if args.story == "-" else args.story
     with turn(ref, os.environ):
-        _answer(ref, story_id, text)
-    say(f"{story_id or 'every story'}: the answer is in the next prompt; `ralph run` goes on")
+        question = _answer(ref, story_id, text)
+    if args.json:
+        emit_json({"story": story_id, "question": question, "answer": text})
+        return 0
+    running = is_at_work(plan_state(ref, os.environ))
+    then = "the run reads it before its next iteration" if running else "`ralph run` continues"
+    say(f"answered for {story_id or 'all stories'}; {then}")
     return 0
 
 
-def _answer(ref: PlanRef, story_id: str, text: str) -> None:
-    """The answer is kept first: a story that is open again without it would ask once more."""
+def _list(ref: PlanRef, *, as_json: bool) -> int:
+    questions = _open_questions(store_for(ref, os.environ).load(), WorkspaceDesk(ref.root, ref.folder).waiting())
+    if as_json:
+        emit_json([{"story": story, "question": question} for story, question in questions.items()])
+        return 0
+    for story, question in questions.items():
+        first, *rest = clean(question).splitlines() or [""]
+        say_raw("\n".join([f"{story or '-'}: {first}", *(f"    {line}" for line in rest)]))
+    if questions:
+        note(f'answer with `ralph answer {next(iter(questions)) or "-"} "…"`')
+    else:
+        say("No open questions.")
+    return 0
+
+
+def _text(args: Namespace, ref: PlanRef, story_id: str) -> str:
+    if args.answer == "-":
+        return sys.stdin.read()
+    if args.answer is not None:
+        return str(args.answer)
+    if not is_interactive():
+        raise UsageError("the answer is missing", hint=f'`ralph answer {args.story} "…"`, or - to read it from stdin')
+    loaded = store_for(ref, os.environ).load()
+    question = _question(loaded, story_id, WorkspaceDesk(ref.root, ref.folder).waiting())
+    return ask_line(f"{clean(question) or 'Answer'}\n> ")
+
+
+def _answer(ref: PlanRef, story_id: str, text: str) -> str:
+    """Stores the answer first: a story that is open again without it would ask once more. Returns the question."""
     store = store_for(ref, os.environ)
     loaded = store.load()
     story = find_story(loaded.plan, story_id) if story_id else None
@@ -68,14 +105,21 @@ def _answer(ref: PlanRef, story_id: str, text: str) -> None:
         store.save(loaded, changes, reasons(changes, ""))
     if question == desk.waiting():
         desk.answered()
+    return question
+
+
+def _open_questions(loaded: Loaded, waiting: str) -> dict[str, str]:
+    """Story → its question. The empty name stands for the file WAITING, when no story asks the same."""
+    asked = {
+        key: (one.why or "").removeprefix(_ASKS)
+        for key, one in loaded.sidecar.stories.items()
+        if one.state is State.BLOCKED and (one.why or "").startswith(_ASKS)
+    }
+    return asked | ({"": waiting} if waiting and waiting not in asked.values() else {})
 
 
 def _question(loaded: Loaded, story_id: str, waiting: str) -> str:
     """What is answered: what the story asked, else what the file WAITING asks, unless that is another story's."""
-    asked = {key: (one.why or "").removeprefix(_ASKS) for key, one in loaded.sidecar.stories.items() if _asks(one)}
+    asked = _open_questions(loaded, "")
     own = asked.pop(story_id, "")
     return own or ("" if story_id and waiting in asked.values() else waiting)
-
-
-def _asks(beside: Beside) -> bool:
-    return beside.state is State.BLOCKED and (beside.why or "").startswith(_ASKS)

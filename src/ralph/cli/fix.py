@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.planning.calls import fix_fault
+from ralph.app.planning.calls import fix_answer, fix_fault
 from ralph.app.trusting import refuse_inside_loop
-from ralph.cli.add import prepare
+from ralph.cli.add import prepare, prepare_answer
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.planning import add_planning_options, caller, held, print_added
 
@@ -30,6 +30,9 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     refuse_inside_loop(os.environ, "write its own stories")
+    if args.answer is not None:
+        text, who, target = prepare_answer(args)
+        return held(lambda: fix_answer(target, text, who), args, print_added)
     who = caller(args)
     target, drafts, draft = prepare(args, "fix", "What is wrong?")
     return held(lambda: fix_fault(target, draft, drafts, who), args, print_added)

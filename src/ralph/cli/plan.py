@@ -19,11 +19,10 @@ from ralph.app.scaffold import DEFAULT_LAYOUT, Request, choose_root
 from ralph.app.trusting import refuse_inside_loop
 from ralph.cli.arguments import add_json, add_new_plan, layout_and_name
 from ralph.cli.output import ask, emit_json, say, warn
-from ralph.cli.planning import add_planning_options, caller, draft_for, held, print_added, words
+from ralph.cli.planning import add_planning_options, answer_text, caller, draft_for, held, print_added, words
 from ralph.cli.words import plural
 from ralph.config.flags import flags_of
 from ralph.core.errors import UsageError
-from ralph.core.text import one_line
 
 EXAMPLES = """
 ralph plan "a command line to-do list"       questions, requirements, stories
@@ -36,7 +35,6 @@ ralph plan --answer plan.json                a plan that was made elsewhere, che
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", metavar="IDEA|FILE", help="an idea in words, or a file with requirements")
-    parser.add_argument("--answer", metavar="FILE", help="take a plan in the form of --schema from a file; no agent")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of a planner's answer")
     add_json(parser)
     add_planning_options(parser)
@@ -49,8 +47,7 @@ def run(args: Namespace) -> int:
         emit_json(schema_for(Form(may_ask=False, requirements=True)))
         return 0
     refuse_inside_loop(os.environ, "plan its own work")
-    if args.answer is not None:
-        args.no_input = True
+    answer = None if args.answer is None else answer_text(args)
     who = caller(args)
     idea, source, requirements = words(args.what)
     root = choose_root(args.project_dir, Path.cwd(), os.environ)
@@ -64,16 +61,11 @@ def run(args: Namespace) -> int:
         source=source,
         requirements=requirements,
     )
-    if args.answer is not None:
-        if idea:
-            raise UsageError("--answer is a plan already, and needs no idea", hint="leave out one of them")
-        if not os.path.lexists(args.answer):
-            raise UsageError(f"there is no file {one_line(args.answer, 80)}", hint="`ralph plan --schema` has its form")
-        _, _, text = words(args.answer)
+    if answer is not None:
         target = _target(root, given, args)
         if target.has_stories:
             _confirm(target, args)
-        return held(lambda: take_answer(target, given, text, who), args, _print)
+        return held(lambda: take_answer(target, given, answer, who), args, _print)
     has_page = bool(given.source or given.idea) or bool(_target(root, given, args).written)
     draft = draft_for(args, drafts, given, "" if has_page else "What is to be built?")
     target = _target(root, draft, args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -45,16 +46,19 @@ def add_planning_options(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="the agent that plans [planning.agent]",
     )
-    parser.add_argument("--no-input", action="store_true", help="ask nothing; what has findings is not written")
-    parser.add_argument("--resume-draft", action="store_true", help="go on with the call before, which was stopped")
-    parser.add_argument("--trust", action="store_true", help="agree to the commands of the workspace and of the plan")
+    parser.add_argument("--no-input", action="store_true", help="ask nothing; write nothing if there are findings")
+    parser.add_argument(
+        "--answer", metavar="FILE", help="take stories from FILE, as `ralph plan --schema` describes them; no agent"
+    )
+    parser.add_argument("--resume-draft", action="store_true", help="resume the interrupted draft")
+    parser.add_argument("--trust", action="store_true", help="trust the commands of the workspace and of the plan")
 
 
 def caller(args: Namespace) -> Caller:
     """The person at this terminal, or nobody."""
     if not args.no_input and not is_interactive():
         raise UsageError(
-            "nobody can be asked here: this is no terminal", hint="--no-input plans without questions, e.g. in CI"
+            "stdin is not a terminal, so no questions can be asked", hint="pass --no-input to plan without questions"
         )
     require_process_control()
     terminal = Terminal()
@@ -80,28 +84,51 @@ def _agree(verdict: Verdict) -> bool:
     return ask("The workspace names these. Do you agree?")
 
 
+def answer_text(args: Namespace) -> str:
+    """What `--answer` names. It is a finished plan: nothing is asked, and no words go with it."""
+    if args.what is not None:
+        raise UsageError("--answer already has the stories", hint="leave out either the text or --answer")
+    args.no_input = True
+    if args.answer != "-" and not os.path.lexists(args.answer):
+        raise UsageError(
+            f"--answer: there is no file {one_line(args.answer, 80)}", hint="`ralph plan --schema` describes its form"
+        )
+    return words(args.answer)[2]
+
+
 def words(given: str | None) -> tuple[str, str, str]:
-    """What was given: an idea, or the name of a file and what is in it."""
+    """An idea, or the name of a file and its content. `-` is stdin."""
     if given is None:
         return "", "", ""
     if not given.strip():
-        raise UsageError("there is nothing in it", hint="say in a sentence what is wanted")
+        raise UsageError("the text is empty", hint="say in a sentence what you want")
+    if given == "-":
+        text = _decoded(sys.stdin.buffer.read(_LARGEST + 1), "stdin")
+        if len(text) > _LARGEST:
+            raise UsageError(f"stdin has more than {_LARGEST:,} bytes", hint="write it into a file of the project")
+        return "", "stdin", text
     path = Path(given)
     if len(given) < 1000 and "\n" not in given and os.path.lexists(path):
         if path.is_dir():
-            raise UsageError(f"{one_line(given, 80)} is a folder", hint="give a file, or say it in words")
+            raise UsageError(f"{one_line(given, 80)} is a folder", hint="name a file, or describe it in words")
         if not path.is_file():
-            raise UsageError(f"{one_line(given, 80)} is not a regular file", hint="give a file, or say it in words")
-        try:
-            text = read_bytes(path, limit=_LARGEST).decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise BadData(f"{given} is not UTF-8", hint="save it as UTF-8") from None
-        if not text.strip():
-            raise BadData(f"{given} is empty", hint="write into it what is wanted")
-        return "", given, clean(text)
+            raise UsageError(
+                f"{one_line(given, 80)} is not a regular file", hint="name a file, or describe it in words"
+            )
+        return "", given, _decoded(read_bytes(path, limit=_LARGEST), given)
     if path.suffix.lower() in _PAGES and len(given.split()) == 1:
-        raise UsageError(f"there is no file {one_line(given, 80)}", hint="give one that exists, or an idea in words")
+        raise UsageError(f"there is no file {one_line(given, 80)}", hint="name a file, or describe it in words")
     return prose("the idea", given), "", ""
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadData(f"{name} is not UTF-8", hint="save it as UTF-8") from None
+    if not text.strip():
+        raise BadData(f"{name} is empty", hint="describe in it what you want")
+    return clean(text)
 
 
 def draft_for(args: Namespace, drafts: Drafts, given: Draft, question: str) -> Draft:
@@ -110,24 +137,24 @@ def draft_for(args: Namespace, drafts: Drafts, given: Draft, question: str) -> D
     is_empty = not (given.idea or given.source)
     if args.resume_draft:
         if kept is None:
-            raise UsageError("there is no draft to go on with", hint="leave out --resume-draft")
+            raise UsageError("there is no draft to resume", hint="leave out --resume-draft")
         if kept.plan != given.plan:
             raise UsageError(f"the draft is for {kept.plan}", hint="name that plan, or leave out --resume-draft")
         if not is_empty or given.layout or given.name or given.ralph_dir:
             hint = "leave out everything else, or --resume-draft"
-            raise UsageError(f"--resume-draft goes on with {kept.about()}, as it was", hint=hint)
+            raise UsageError(f"--resume-draft resumes {kept.about()} as it was", hint=hint)
         return kept
     is_offered = kept is not None and kept.plan == given.plan and not args.no_input
     if kept is not None and is_offered and (kept.dialogue or kept.answer or is_empty):
-        note(f"A call before was stopped: {kept.about()}.")
-        if ask("Go on with it?"):
+        note(f"There is an interrupted draft: {kept.about()}.")
+        if ask("Resume it?"):
             return kept
     if is_empty and question:
         if args.no_input:
-            raise UsageError("there is nothing to plan", hint="give an idea in quotes, or a file")
+            raise UsageError("there is nothing to plan", hint="pass an idea in quotes, a file, or - for stdin")
         idea = clean(ask_line(f"{question}\n> "))
         if not idea:
-            raise UsageError("there is nothing to plan", hint="give an idea in quotes, or a file")
+            raise UsageError("there is nothing to plan", hint="pass an idea in quotes, a file, or - for stdin")
         return msgspec.structs.replace(given, idea=idea)
     return given
 
@@ -138,7 +165,7 @@ def held(work: Callable[[], Planned | None], args: Namespace, print_result: Call
         planned = work()
     except KeyboardInterrupt:
         note("")
-        note(f"stopped; nothing was changed. `ralph {args.command} --resume-draft` goes on with what was said")
+        note(f"interrupted; nothing was changed. `ralph {args.command} --resume-draft` resumes the draft")
         return ExitCode.INTERRUPTED
     if planned is None:
         note("dropped; nothing was changed")
@@ -186,8 +213,8 @@ def print_added(planned: Planned) -> None:
             for command in story.verify:
                 say(f"            $ {one_line(command)}")
     if added.waits:
-        note("a run is at work: it takes them in before its next iteration, or the next run does; ids may then differ")
+        note("a run is in progress and takes them in before its next iteration; their IDs may still change")
     elif not added.trusted:
-        warn("nobody has agreed to the commands of this plan yet: `ralph trust` shows them")
+        warn("the commands of this plan are not trusted yet: `ralph trust` shows them")
     else:
         note(f"in {ref.path.relative_to(ref.root)}; `ralph run` works on them")

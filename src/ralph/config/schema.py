@@ -97,7 +97,7 @@ class Completion(Section, frozen=True):
 
 class Review(Section, frozen=True):
     enabled: Annotated[
-        bool, key("Have each story reviewed in a fresh session.", "--review", off=("--skip-review",))
+        bool, key("Have each story reviewed in a fresh session.", "--review", off=("--skip-review", "--no-review"))
     ] = True
     cap: Annotated[int, key("Most reviews of one story.", "--review-cap", metavar="N", ge=1)] = 5
     on_cap: Annotated[

@@ -172,19 +172,18 @@ class Lock:
         owner = self.owner()
         if owner is None:
             return LockHeld(
-                f"another process holds {self.path}, and has not written who it is",
-                hint="wait until it has ended; the lock goes with it",
+                f"{self.path} is locked by another process, which has not written its name",
+                hint="wait until it ends: that releases the lock",
             )
         run, host = one_line(owner.run, 80), one_line(owner.host, 80)
-        who = f"run {run}, process {owner.pid} on {host}, has it since {one_line(owner.since, 40)}"
+        where = "" if owner.host == _host() else f" on {host}"
+        who = f"lock held since {one_line(owner.since, 40)} by run {run} (pid {owner.pid}{where})"
         if owner.is_alive is False:
             return LockHeld(
-                f"{who}; that process has ended, but another one still holds its lock",
-                hint=f"`fuser {self.path}` names that one; the lock goes with it",
+                f"{who}; that process has ended, but one that it started still holds the lock",
+                hint=f"`fuser {self.path}` shows which; ending it releases the lock",
             )
-        state = "it is alive" if owner.is_alive else "whether it is alive cannot be seen from here"
-        where = "" if owner.host == _host() else f" on {host}"
-        return LockHeld(f"{who}; {state}", hint=f"wait until it ends, or stop it with `kill {owner.pid}`{where}")
+        return LockHeld(who, hint=f"wait until it ends, or stop it with `ralph stop`{where}")
 
 
 def _is_same_file(descriptor: int, path: Path) -> bool:

@@ -6,6 +6,7 @@ adds then waits in the state folder, where no agent comes, until the run takes i
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,9 +73,20 @@ def add(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
         added = _write(ref, addition, env)
         mine.unlink(missing_ok=True)
         return added
-    plan = store_for(ref, env).load().plan
+    plan = _with_waiting(ref, folder, name, env)
     composed = compose(plan, addition.stories, taken=archived_ids(ref), first=addition.first)
     return Added(composed, apply(plan, composed.changes), waits=True)
+
+
+def _with_waiting(ref: PlanRef, folder: Path, name: str, env: Mapping[str, str]) -> Plan:
+    """The plan as it will be when the run has taken in what was added before: it gives the IDs in that order."""
+    plan = store_for(ref, env).load().plan
+    for path in sorted(path for path in folder.glob("*.json") if path.name < name):
+        with contextlib.suppress(msgspec.DecodeError, RalphError):
+            earlier = msgspec.json.decode(read_bytes(path), type=Addition)
+            changes = compose(plan, earlier.stories, taken=archived_ids(ref), first=earlier.first).changes
+            plan = apply(plan, changes)
+    return plan
 
 
 def refuse_busy_tree(ref: PlanRef, env: Mapping[str, str]) -> None:

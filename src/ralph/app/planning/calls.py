@@ -79,10 +79,23 @@ def make_plan(target: Target, draft: Draft, drafts: Drafts, caller: Caller) -> P
 
 def take_answer(target: Target, draft: Draft, text: str, caller: Caller) -> Planned:
     """A plan that was made elsewhere, in the form of a planner's answer. The same rules, and no agent."""
-    answer = read_answer(text, Form(may_ask=False, known=known_ids(target)))
-    proposal = propose(target, answer, caller.env, taken=archived_ids(target.ref))
+    return _written(target, _from_answer(target, text, caller), draft, caller)
+
+
+def add_answer(target: Target, text: str, caller: Caller, *, archive: bool) -> Planned:
+    return _add(target, caller, _from_answer(target, text, caller), archive=archive)
+
+
+def fix_answer(target: Target, text: str, caller: Caller) -> Planned:
+    return _add(target, caller, _from_answer(target, text, caller, fixes=True), first=True)
+
+
+def _from_answer(target: Target, text: str, caller: Caller, *, fixes: bool = False) -> Proposal:
+    answer = read_answer(text, Form(may_ask=False, known=known_ids(target), only_one=fixes))
+    examine: Examine = FaultCheck(caller.person, caller.env) if fixes else lambda _: []
+    proposal = propose(target, answer, caller.env, taken=archived_ids(target.ref), first=fixes, examine=examine)
     refuse_findings(proposal)
-    return _written(target, proposal, draft, caller)
+    return proposal
 
 
 def _written(target: Target, proposal: Proposal, draft: Draft, caller: Caller) -> Planned:
@@ -97,7 +110,8 @@ def _written(target: Target, proposal: Proposal, draft: Draft, caller: Caller) -
 def add_work(target: Target, draft: Draft, drafts: Drafts, caller: Caller, *, archive: bool) -> Planned | None:
     briefing = _briefing(target, "add", draft, target.written)
     proposal = _hold(target, draft, drafts, caller, briefing, _form(target, caller), "add")
-    planned = _add(target, drafts, caller, proposal, archive=archive)
+    planned = _add(target, caller, proposal, archive=archive) if proposal else None
+    drafts.drop()
     if planned is not None:
         compact_when_large(target.ref, target.settings, caller.env, caller.person.tell, caller.listeners)
     return planned
@@ -108,27 +122,16 @@ def fix_fault(target: Target, draft: Draft, drafts: Drafts, caller: Caller) -> P
     form = _form(target, caller, only_one=True)
     examine = FaultCheck(caller.person, caller.env)
     proposal = _hold(target, draft, drafts, caller, briefing, form, "fix", first=True, examine=examine)
-    return _add(target, drafts, caller, proposal, first=True)
+    planned = _add(target, caller, proposal, first=True) if proposal else None
+    drafts.drop()
+    return planned
 
 
-def _add(
-    target: Target,
-    drafts: Drafts,
-    caller: Caller,
-    proposal: Proposal | None,
-    *,
-    archive: bool = False,
-    first: bool = False,
-) -> Planned | None:
-    if proposal is None:
-        drafts.drop()
-        return None
+def _add(target: Target, caller: Caller, proposal: Proposal, *, archive: bool = False, first: bool = False) -> Planned:
     refuse_busy_tree(target.ref, caller.env)
     stories = tuple(in_order(proposal.answer.stories))
     done = tuple(story.id for story in target.plan.stories if story.is_done) if archive else ()
-    added = add(target.ref, Addition(stories, done, first, caller.agrees), caller.env)
-    drafts.drop()
-    return Planned(proposal, added=added)
+    return Planned(proposal, added=add(target.ref, Addition(stories, done, first, caller.agrees), caller.env))
 
 
 def _form(target: Target, caller: Caller, *, requirements: bool = False, only_one: bool = False) -> Form:

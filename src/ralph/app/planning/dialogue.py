@@ -68,8 +68,9 @@ class Dialogue:
             proposal = self._propose(answer)
             if not was_told and (found := _for_the_agent(proposal)):
                 was_told, problems = True, tuple(map(told_in_words, found))
-                count = "one finding" if len(problems) == 1 else f"{len(problems)} findings"
-                self._person.tell(f"{count} in the plan: the agent is asked to put this right")
+                for problem in problems:
+                    self._person.tell(f"  {one_line(problem, 300)}")
+                self._person.tell("the agent is asked to fix this")
                 continue
             if not self._person.can_be_asked:
                 refuse_findings(proposal)
