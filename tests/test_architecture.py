@@ -28,7 +28,7 @@ EXTERNAL = {
     "host": {"msgspec"},  # for its values only; `core` has imported it anyway
     "hooks": {"tree_sitter", "tree_sitter_bash"},
 }
-DEPENDENCIES = {"minijinja", "msgspec", "yaml", "rich", "tree_sitter", "tree_sitter_bash"}
+DEPENDENCIES = {"minijinja", "msgspec", "yaml", "tree_sitter", "tree_sitter_bash"}
 EXTERNAL["notify"] = {"msgspec", "apprise"}  # an extra, and only in a process of its own
 
 # What reaches out of the process. `core` decides and never does.

@@ -56,7 +56,6 @@ LATER = {
     "importlib.resources",
     "inspect",
     "multiprocessing",
-    "rich",
     "secrets",
     "shutil",
     "socket",

@@ -29,11 +29,10 @@ from typing import Any
 
 import minijinja
 import msgspec
-import rich.live
 import yaml
 
 LOADED = (concurrent.futures, glob, importlib.metadata, importlib.resources, platform, selectors, shutil, socket,
-          subprocess, tempfile, threading, zoneinfo, minijinja, msgspec, rich.live, yaml)  # fmt: skip
+          subprocess, tempfile, threading, zoneinfo, minijinja, msgspec, yaml)  # fmt: skip
 MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
 OF_OS = """
 O_CLOEXEC O_DIRECTORY O_NOCTTY O_NOFOLLOW O_NONBLOCK chown fchmod fchown forkpty getegid geteuid getgid getloadavg
