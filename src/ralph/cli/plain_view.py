@@ -75,7 +75,7 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
     event = record.event
     match event:
         case RunStarted(run=run, agent=agent, checks=checks):
-            proof = f"checks: {', '.join(one_line(c, 40) for c in checks[:4])}" if checks else "no checks: unproven"
+            proof = plural(len(checks), "check") if checks else "no checks, so done is not proven"
             head = f"run {run}: {event.done} of {plural(event.total, 'story')} done, agent {agent}, {proof}"
             return head + (paint(f"\n  the agent {one_line(event.may, 400)}", "dim") if event.may else "")
         case Recovered(run=run, what=what):
@@ -101,9 +101,9 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
         case Baseline(results=results):
             failing = sum(not result.passed for result in results)
             return paint(f"  baseline: {len(results) - failing} of {plural(len(results), 'check')} passed", "dim")
-        case RescueSaved(ref=ref):
+        case RescueSaved(ref=ref) if verbose:
             return paint(f"  work saved as {one_line(ref, 200)}", "dim")
-        case Committed(commit=commit, message=message):
+        case Committed(commit=commit, message=message, by_agent=by_agent) if verbose or by_agent:
             return f"  commit {commit[:9]} {one_line(message, 80)}"
         case IterationEnded():
             return _ended(event, state)
@@ -197,7 +197,7 @@ def _said(said: object, verbose: bool) -> str:
             return f"  {one_line(text, 200)}"
         case ToolUse(name, summary) if verbose:
             return paint(f"  {one_line(summary or name, 100)}", "dim")
-        case Limit(rejected=True):
+        case Limit(rejected=True) if verbose:
             return paint("  usage limit reached", "yellow")
         case Retry(attempt=attempt, status=status) if verbose:
             return paint(f"  the client retries ({attempt}, status {status})", "dim")
@@ -216,6 +216,10 @@ def _ended(event: IterationEnded, state: RunState) -> str:
         facts.append(tokens(event.tokens))
     if event.cost_usd is not None:
         facts.append(money(event.cost_usd))
+    if event.commit:
+        facts.append(f"commit {event.commit[:9]}")
+    if event.rescue:
+        facts.append("work saved: `ralph rescue list`")
     word, headline = event.kind.value, event.headline
     if event.mode is Mode.REVIEW and headline.startswith(_CHANGES):  # the review is accepted, the story is not
         mark, style, word, headline = "◐", "yellow", "review asks for changes", headline.removeprefix(_CHANGES)
