@@ -65,6 +65,8 @@ def bookkeeping(ref: PlanRef, where: Locations, repo: Path, config: Config) -> B
     files += [ref.root / str(marker) for step in config.steps if (marker := step.config.get("marker_file"))]
     folders = [folder / name for folder in {dot_ralph, ref.folder} for name in _FOLDERS]
     pages = (where.prompt, where.readme, where.requirements)
+    if ref.layout == "spec.md":
+        folders.append(ref.root / ".beads")  # the steps' own tracker
     return Bookkeeping(
         frozenset(filter(None, (_inside(path, repo) for path in files if path))),
         tuple(f"{name}/" for name in (_inside(folder, repo) for folder in folders) if name),

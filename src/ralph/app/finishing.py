@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from ralph.app import archive_commit
 from ralph.app.desk import WorkspaceDesk
+from ralph.app.tracking import Tracking
 from ralph.app.verifying import pin
 from ralph.app.wiring import RunSpec
 from ralph.app.workspace import OpenPlan, plan_state, store_for
@@ -66,6 +67,7 @@ def _record(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
     """Commit what the last iteration's bookkeeping has written, so that a run leaves a clean tree behind."""
     where = store_for(spec.ref, env).layout.locations(spec.ref)
     paths = [path for path in (where.plan, where.progress, where.learnings) if path and path.is_file()]
+    paths += Tracking(spec.ref, spec.config, env).files(spec.repo)
     inside = [path for path in paths if path.is_relative_to(spec.repo.root)]
     steps = spec.config.steps  # a pipeline says itself whether anything is committed
     if inside and (not steps or any(step.enabled and step.type == "git-commit" for step in steps)):

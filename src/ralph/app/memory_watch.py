@@ -17,6 +17,11 @@ from ralph.host.files import make_folder, write_bytes
 from ralph.journal.sinks.door import Door
 
 
+def _added(before: str, now: str) -> str:
+    known = set(before.splitlines())
+    return "\n".join(line for line in now.splitlines() if line.strip() and line not in known)
+
+
 class MemoryWatch:
     """`aside` is a folder of the run's own."""
 
@@ -31,8 +36,9 @@ class MemoryWatch:
 
     def put_back(self, iteration: int) -> PageBack:
         before, now = self._before, self._read()
+        logged = _added(before, now) if self._memory.is_log else ""
         if now == before or not before.strip():
-            return PageBack()
+            return PageBack(logged=logged)
         told = []
         if self._memory.is_log and (not now.strip() or entries_of(before) not in now):
             self._keep(iteration, now, "changed")
@@ -43,7 +49,7 @@ class MemoryWatch:
             listed = "; ".join(one.text[:80] for one in gone[:3])
             told.append(f"{len(gone)} of what was learned is gone from {self._memory.name} ({listed}); it was: {kept}")
         self._before = self._read()
-        return PageBack("; ".join(told))
+        return PageBack("; ".join(told), logged=logged)
 
     def _write(self, text: str) -> bool:
         door = Door(self._memory.root)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from msgspec import Struct
 
 from ralph.config.schema import Config
 from ralph.core.errors import RalphError
+from ralph.core.events import Noted
+from ralph.core.evidence import CheckResult
 from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
-from ralph.plans.beads import Bead, Beads, find
+from ralph.host.git import git
+from ralph.host.repo import Repo
+from ralph.plans.beads import EXPORT, FOLDER, Bead, Beads, find
+from ralph.plans.sync import compare
 
+_CHECK = "verify-sync"
 _STATUS = {
     State.TODO: "open",
     State.IN_PROGRESS: "in_progress",
@@ -31,9 +38,47 @@ class Tracking:
     """Without a tool, or in another layout, a spec stands alone; that is said for steps that name a bead."""
 
     def __init__(self, ref: PlanRef, config: Config, env: Mapping[str, str]) -> None:
+        self._root = ref.root
         self.applies = ref.layout == "spec.md" and config.beads != "off"
         self._tool = "" if config.beads in ("auto", "off") else config.beads
         self._beads: Beads | None = find(env, ref.root, self._tool) if self.applies else None
+
+    @property
+    def is_in_use(self) -> bool:
+        """A tool is there, and this workspace has beads or names the tool."""
+        return self._beads is not None and (bool(self._tool) or (self._root / FOLDER).is_dir())
+
+    def settle(self, story: Story) -> Noted | None:
+        """After an iteration: an accepted step's bead is closed, one that an agent closed too soon is open again."""
+        if not story.ref or self._beads is None or not self.is_in_use:
+            return None
+        try:
+            is_closed = self._beads.show(story.ref).status == "closed"
+        except RalphError as error:
+            return Noted(f"bead {story.ref} could not be read: {error}", warning=True)
+        if is_closed == story.is_done and story.state is not State.BLOCKED:
+            return None
+        told = self._move(self._beads, story)
+        return Noted(told.text, warning=told.is_warning)
+
+    def files(self, repo: Repo) -> tuple[Path, ...]:
+        """What git knows of the beads: it belongs to the commit of the step."""
+        path = self._root / EXPORT
+        if not self.is_in_use or not path.is_relative_to(repo.root):
+            return ()
+        return (path,) if git(repo, "ls-files", "-z", "--", str(path)) else ()
+
+    def agreement(self, plan: Plan) -> tuple[CheckResult, ...]:
+        """`ralph verify-sync` as a check of the final pass. Nothing where no beads are used."""
+        if self._beads is None or not self.is_in_use or not any(story.ref for story in plan.stories):
+            return ()
+        try:
+            statuses = self._beads.statuses(story.ref for story in plan.stories if story.ref)
+            wrong = [str(found) for found in compare(plan, statuses) if found.is_contradiction]
+        except RalphError as error:
+            wrong = [str(error)]
+        code = 1 if wrong else 0
+        return (CheckResult(_CHECK, f"ralph {_CHECK}", passed=not wrong, code=code, tail="\n".join(wrong)),)
 
     def bead(self, story: Story) -> tuple[Bead | None, Told | None]:
         """The bead of a step, and why it cannot be shown when it cannot."""

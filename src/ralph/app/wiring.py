@@ -31,6 +31,7 @@ from ralph.app.retry import take_in as take_in_retries
 from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
 from ralph.app.tills import open_till
+from ralph.app.tracking import Tracking
 from ralph.app.who_works import who_works
 from ralph.app.workspace import plan_state, store_for
 from ralph.app.worktree import GitWorkTree
@@ -227,6 +228,7 @@ def make_ground(
         hooks = prepare_hooks(ref, where, config, attempt, spec.run, folder, env)
         return msgspec.structs.replace(session, hooks=hooks)
 
+    tracking = Tracking(ref, config, env)
     work_tree = GitWorkTree(spec.repo, plan_state(ref, env) / "index", hook_env, stop)
 
     def suspect(attempt: Attempt, inspection: Inspection) -> tuple[Suspicion, ...]:
@@ -289,6 +291,8 @@ def make_ground(
         patience=Patience(total=config.timeout or None, idle=config.idle_timeout or None),
         check=checks,
         run_command=checks.run_command,
+        track=tracking.settle,
+        agreement=tracking.agreement,
         suspect=suspect,
         vacuous=vacuous,
         tamper=Tamper(config.tamper),
@@ -304,7 +308,7 @@ def make_ground(
         is_protected=protection(config.protected, ref.root, spec.repo.root, books),
         put_page_back=lambda number: pages.put_back(number) + remembered.put_back(number),
         is_bookkeeping=books.covers,
-        bookkeeping=(where.plan,),
+        bookkeeping=(where.plan, *tracking.files(spec.repo)),
     )
 
 

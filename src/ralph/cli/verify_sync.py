@@ -68,19 +68,7 @@ def _print(found: list[Difference], steps: int, wrong: int) -> None:
     for difference in found:
         step = one_line(difference.step)
         style = "yellow" if difference.kind is Kind.UNTRACKED else "red"
-        say_raw(f"{paint(f'{step:<{wide}}', style)}  {_sentence(difference)}")
+        say_raw(f"{paint(f'{step:<{wide}}', style)}  {difference.sentence}")
     untracked = len(found) - wrong
     rest = f", {untracked} without a bead" if untracked else ""
     note(f"{steps} steps, {wrong} of them disagree with their beads{rest}")
-
-
-def _sentence(difference: Difference) -> str:
-    ref, status = one_line(difference.ref), one_line(difference.beads, 20)
-    match difference.kind:
-        case Kind.UNTRACKED:
-            return f"{difference.spec} in the spec, names no bead"
-        case Kind.UNKNOWN:
-            gone = "was deleted" if status else "does not exist"
-            return f"{difference.spec} in the spec, but the bead {ref} {gone}"
-        case _:
-            return f"{difference.spec} in the spec, but the bead {ref} is {status}"

@@ -104,6 +104,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """What a fix says about each finding."""
     learned: tuple[str, ...] = ()
     """What it says that later sessions should know. Nothing is judged by it."""
+    logged: str = ""
+    """What it added to the progress log: the evidence for a step that only looks at the work of others."""
     review: bool = False
     """Acceptance means: on to review."""
     has_review_fields: bool = False

@@ -31,10 +31,15 @@ def _fresh_id(plan: Plan, neighbour: Story | None) -> str:
     """Reviews have ids of their own kind, so a story behind one is called like the story before it."""
     like = ""
     for story in plan.stories:
-        like = like if story.is_review_step else story.id
+        like = like if has_review_id(story) else story.id
         if story is neighbour:
             break
-    return next_id([s.id for s in plan.stories if not s.is_review_step], like=like)
+    return next_id([s.id for s in plan.stories if not has_review_id(s)], like=like)
+
+
+def has_review_id(story: Story) -> bool:
+    """`1.R` of a spec. Any other step may be a review by its title or its mode, with an ordinary id."""
+    return story.is_review_step and ".R" in story.id
 
 
 def _last_before_review(plan: Plan) -> Story | None:
@@ -56,7 +61,7 @@ def split(plan: Plan, story_id: str, titles: Sequence[str]) -> list[Change]:
     if len(titles) < 2:
         raise IllegalChange("a split needs at least two titles", hint=f"`ralph task split {story_id} 'first' 'second'`")
     changes: list[Change] = [SetFields(story_id, {"title": titles[0]})]
-    taken = [s.id for s in plan.stories if not s.is_review_step]
+    taken = [s.id for s in plan.stories if not has_review_id(s)]
     last = story_id
     for title in titles[1:]:
         part = msgspec.structs.replace(

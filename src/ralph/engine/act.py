@@ -17,7 +17,7 @@ from ralph.core.plan import Mode, ReviewStatus
 from ralph.core.ports import Session, StepContext
 from ralph.core.requests import Request, answer_at_the_end, read_request
 from ralph.core.suspicion import Suspicion
-from ralph.core.text import one_line
+from ralph.core.text import clean, one_line
 from ralph.engine.agent_run import Patience
 from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.pipeline import Passed
@@ -26,6 +26,8 @@ from ralph.prompts.verdict_form import verdict_prompt
 
 _VERDICT_TIME = 300.0
 """Seconds for a session that only has to write down what it has found."""
+
+_MOST_LOGGED = 2000
 
 
 def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str]) -> tuple[Evidence, Inspection, bool]:
@@ -78,7 +80,7 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
     for name in ground.changed_settings():
         ground.journal.write(Noted(f"{name} was changed; this run keeps the settings it started with", warning=True))
     request = request or _request(ground, attempt, outcome)
-    evidence = _evidence(ground, attempt, ended, outcome, inspection, request, passed.checks)
+    evidence = _evidence(ground, attempt, ended, outcome, inspection, request, passed.checks, page.logged)
     if left := page.left or ground.put_page_back(attempt.number).left:  # checks run the agent's code
         evidence = msgspec.structs.replace(evidence, objections=(*evidence.objections, left))
     told = msgspec.structs.replace(evidence, notices=(*notices, *evidence.notices))
@@ -103,6 +105,7 @@ def _evidence(
     inspection: Inspection,
     request: Request,
     step_checks: tuple[CheckResult, ...],
+    logged: str,
 ) -> Evidence:
     trouble = list(() if inspection.sound else inspection.notices)
     if misplaced := ground.book.misplaced(attempt.reading):
@@ -112,7 +115,8 @@ def _evidence(
     claim = _claim(request, edits, attempt)
     interrupted = ground.stop.requested
     checks = step_checks
-    if not interrupted and (changed or claim is Claim.ALREADY or attempt.mode is Mode.REVIEW or request.replies):
+    looks = attempt.mode is Mode.REVIEW or (attempt.story is not None and attempt.story.is_review_step)
+    if not interrupted and (changed or claim is Claim.ALREADY or looks or request.replies):
         when = "review" if attempt.mode is Mode.REVIEW else "story"
         plan = attempt.reading.plan  # as it was before: an agent does not choose its own checks
         before = _stamps(ground.repo, changed)
@@ -155,6 +159,7 @@ def _evidence(
         reviewers=ground.reviewers,
         replies=request.replies if attempt.mode is Mode.FIX else (),
         learned=request.learned,
+        logged=clean(logged)[:_MOST_LOGGED],
         has_review_fields=attempt.reading.plan.reviewed,
         review_cap=ground.review_cap,
         on_cap=ground.on_cap,

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ralph.core.agent import Outcome
 from ralph.core.control import Wish
-from ralph.core.events import AnyEvent
+from ralph.core.events import AnyEvent, Noted
 from ralph.core.evidence import CheckResult, Ended
 from ralph.core.guard import Guard
 from ralph.core.limits import Limits
@@ -78,9 +78,12 @@ class PageBack(Struct, frozen=True):
     told: str = ""
     left: str = ""
     """Why it is not as it was."""
+    logged: str = ""
+    """What the agent added to the progress log."""
 
     def __add__(self, other: PageBack) -> PageBack:
-        return PageBack("; ".join(filter(None, (self.told, other.told))), self.left or other.left)
+        told = "; ".join(filter(None, (self.told, other.told)))
+        return PageBack(told, self.left or other.left, self.logged + other.logged)
 
 
 class WorkTree(Protocol):
@@ -225,6 +228,10 @@ class Ground(Struct, frozen=True, kw_only=True):
     patience: Patience
     check: Checker
     run_command: Callable[..., CheckResult]
+    track: Callable[[Story], Noted | None] = lambda _: None
+    """Make an external tracker say what the plan says about a story now."""
+    agreement: Callable[[Plan], tuple[CheckResult, ...]] = lambda _: ()
+    """Whether the tracker agrees with the finished plan, as checks of the final pass."""
     suspect: Callable[[Attempt, Inspection], tuple[Suspicion, ...]]
     """What makes the word of passing checks doubtful."""
     vacuous: Callable[[Attempt, Inspection], tuple[str, ...]]

@@ -74,7 +74,10 @@ def _what_is_missing(evidence: Evidence) -> Iterator[str]:
     if not _claimed(evidence):
         yield "the agent did not say that the story is done"
     if not evidence.changed and evidence.mode is not Mode.SETUP and not _turns_all_down(evidence):
-        if evidence.claim is not Claim.ALREADY:
+        if evidence.story is not None and evidence.story.is_review_step and evidence.claim is not Claim.ALREADY:
+            if not evidence.logged.strip():
+                yield "a review step needs evidence: add to the progress log what was checked and what was seen"
+        elif evidence.claim is not Claim.ALREADY:
             yield "nothing was changed, so nothing can have been done"
         elif not evidence.checks or not evidence.passed_before:  # one that may fail shows nothing
             yield "it is said to be satisfied already, but no check shows that"

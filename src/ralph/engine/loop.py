@@ -188,10 +188,14 @@ class Loop:
         ground = self._ground
         tree = ground.tree.tree()
         results = ground.check(reading.plan, None, "final", self._history.number, tree)
+        agreed = ground.agreement(reading.plan)
+        for line in (line for result in agreed for line in result.tail.splitlines()):
+            ground.journal.write(Noted(line, warning=True))
         if ground.stop.requested:  # not all of them have run, so nothing is proven
             return
         if not results:
             ground.journal.write(Noted("no check is configured: done is not proven", warning=True))
+        results += agreed
         passed = all(result.passed for result in results if result.required)
         ground.journal.write(Proved(tree=tree, passed=passed, results=results))
 

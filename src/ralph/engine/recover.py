@@ -33,7 +33,16 @@ from ralph.core.verdict import Kind, Verdict
 from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER, BEFORE
-from ralph.engine.settle import finish, journal_agent_commits, keep, mark_setup, settle_refused, trailers_for, undo
+from ralph.engine.settle import (
+    finish,
+    journal_agent_commits,
+    keep,
+    mark_setup,
+    settle_refused,
+    track,
+    trailers_for,
+    undo,
+)
 from ralph.host.kept import CopyLost
 from ralph.host.repo import RepositoryReplaced
 from ralph.host.tree import ProcessId, end_left_behind
@@ -172,6 +181,7 @@ def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, name: 
     evidence = found.judged.evidence
     inspection = Inspection(found.settling.tree)
     ground.book.write(target)
+    track(ground, attempt, target)
     settling = found.settling
     made = keep(ground, attempt, inspection, settling.message, settling.proof) if settling.commit else None
     if made is not None and made.refused is not None:

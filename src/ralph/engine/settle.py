@@ -34,11 +34,13 @@ def settle(
     if not verdict.kind.keeps_work:
         _announce(ground, attempt, target, keep=False)
         undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
+        track(ground, attempt, target)
         return finish(ground, attempt, evidence, verdict, inspection, target, rescue=undone.ref)
     message = message_for(attempt, verdict)
     proof = proof_trailers.written(evidence, verdict, inspection.tree, _plan_name(ground), inspection.commits)
     _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit, proof=proof)
     ground.book.write(target)
+    track(ground, attempt, target)
     made = keep(ground, attempt, inspection, message, proof) if commit else None
     if made is not None and made.refused is not None:
         return settle_refused(ground, attempt, evidence, made.refused, inspection)
@@ -60,6 +62,13 @@ def settle_refused(
     verdict = judge(evidence)
     ground.journal.write(Judged(attempt.number, evidence, verdict))
     return settle(ground, attempt, evidence, verdict, inspection, commit=False)
+
+
+def track(ground: Ground, attempt: Attempt, target: Reading) -> None:
+    """Before the commit, which takes the tracker's own file along."""
+    story = target.plan.story(attempt.work.story) if attempt.work.story else None
+    if story is not None and (noted := ground.track(story)):
+        ground.journal.write(noted)
 
 
 def mark_setup(ground: Ground, attempt: Attempt) -> None:

@@ -17,6 +17,9 @@ from ralph.host import proc
 from ralph.host.programs import which
 
 TOOLS = ("br", "bd")
+FOLDER = ".beads"
+EXPORT = ".beads/issues.jsonl"
+"""What git sees of the beads; the database beside it is ignored."""
 STATUSES = ("open", "in_progress", "blocked", "deferred", "closed")
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+(?:\.[0-9]+)*")
 _AT_ONCE = 50

@@ -14,6 +14,10 @@ from ralph.plans.markdown import TEXT, with_plain_line_ends
 from ralph.plans.story_text import LABEL, LABELS, code_spans, unescape
 
 NEVER = "(?!)"
+_REVIEW_TITLE = re.compile(r"(?:review|evidence)[ \t]*:", re.IGNORECASE)
+_REVIEW_MODE = re.compile(
+    r"^[*_]{0,2}mode[*_]{0,2}[ \t]*:[*_]{0,2}[ \t]*(?:review|evidence)\b", re.IGNORECASE | re.MULTILINE
+)
 _BOX = r"\[[ xX]\](?=[ ])"
 _LIKE_A_LABEL = r"(?i:[*_]{0,2}(?:acceptance|criteria|verif|depend|note|description))"
 _LINES = re.compile(rf"([ ]*-[ ](?:{_BOX}[ \t]*)?)?(?:(?=[*_acdnvACDNV]){LABEL})?([^\n]*)\n")
@@ -38,6 +42,11 @@ class Shape(NamedTuple):
     items: re.Pattern[str]
     item: str
     """The start of one item; `ID` stands for the id."""
+
+
+def reviews(step: str, title: str, lines: Iterable[str]) -> bool:
+    """Whether a step of a spec looks at the work of others: `1.R`, `Review: …`, or a line `Mode: review` below it."""
+    return ".R" in step or bool(_REVIEW_TITLE.match(title)) or any(map(_REVIEW_MODE.search, lines))
 
 
 def shape(story_id: str, item: str, like_an_item: str, heading: str = NEVER, like_a_heading: str = NEVER) -> Shape:
@@ -159,7 +168,7 @@ def _stories(
                 notes=fields[4],
                 verify=fields[2],
                 ref=ref,
-                is_review_step=".R" in story_id,
+                is_review_step=split_title is not None and reviews(story_id, title, (fields[0], *fields[1])),
                 line=line,
             )
         )

@@ -2,7 +2,7 @@
 
     - [ ] **1.1** Title [TASK-abc]     state TODO, tracked as bead TASK-abc
     - [x] **1.2** Title                state DONE
-    - [ ] **1.R** Review: …            a step that reviews the ones before it
+    - [ ] **1.R** Review: …            a step that reviews the ones before it; so does one with `Mode: review` below it
 
 The other states, attempts and reviews cannot be said and are kept beside the file. Every session reads prompt, readme
 and spec, so they have a budget of tokens.
@@ -143,7 +143,7 @@ def _place(text: str, blocks: list[Block], index: int, end: int, head: re.Match[
         notes=fields.notes,
         verify=fields.verify,
         ref=ref,
-        is_review_step=".R" in head["id"],
+        is_review_step=plain_plan.reviews(head["id"], title, (fields.description, *fields.criteria)),
         line=block.line,
     )
     start = head.start("title")

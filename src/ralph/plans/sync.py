@@ -8,6 +8,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from ralph.core.plan import Plan
+from ralph.core.text import one_line
 
 
 class Kind(StrEnum):
@@ -29,6 +30,20 @@ class Difference(Struct, frozen=True):
     @property
     def is_contradiction(self) -> bool:
         return self.kind is not Kind.UNTRACKED
+
+    def __str__(self) -> str:
+        return f"{one_line(self.step)}: {self.sentence}"
+
+    @property
+    def sentence(self) -> str:
+        ref, status = one_line(self.ref), one_line(self.beads, 20)
+        match self.kind:
+            case Kind.UNTRACKED:
+                return f"{self.spec} in the spec, names no bead"
+            case Kind.UNKNOWN:
+                return f"{self.spec} in the spec, but the bead {ref} {'was deleted' if status else 'does not exist'}"
+            case _:
+                return f"{self.spec} in the spec, but the bead {ref} is {status}"
 
 
 def compare(plan: Plan, beads: Mapping[str, str]) -> list[Difference]:

@@ -12,7 +12,7 @@ from ralph.app.planning.answer import DraftStory
 from ralph.core.changes import Change, RemoveStory, SetFields, apply
 from ralph.core.ids import next_id
 from ralph.core.plan import Order, Plan, Story
-from ralph.core.surgery import insert, move_first
+from ralph.core.surgery import has_review_id, insert, move_first
 from ralph.plans.lint import is_example
 
 
@@ -81,5 +81,5 @@ def _prose(text: str) -> str:
 
 
 def _fresh_id(plan: Plan, taken: Sequence[str]) -> str:
-    own = [story.id for story in plan.stories if not story.is_review_step]
+    own = [story.id for story in plan.stories if not has_review_id(story)]
     return next_id([*taken, *own], like=own[-1] if own else "")
