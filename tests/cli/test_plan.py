@@ -307,3 +307,34 @@ def test_stopping_it_while_the_agent_works_leaves_nothing_behind(
     assert draft is not None
     assert draft.idea == "a to-do list"
     assert marked("RALPH_STORY", "plan") == []
+
+
+@pytest.mark.parametrize("layout", ["tasks.json", "steps", "feature", "plan.md", "spec.md"])
+def test_after_init_the_planners_commands_and_description_are_kept(project: Project, layout: str) -> None:
+    """Seed 001: tasks.json has a `description` and `verifyCommands` of the planner's, also where init was first."""
+    (project.root / "Makefile").unlink()
+    project.commit()
+    made = ralph(project, "init", "--layout", layout, "--json").json
+    assert made["checks"] == []
+    project.plays(plan(story("a"), verifyCommands=["test -d src", "true"], description="A to-do list."))
+    done = ralph(project, "plan", "a to-do list", "--no-input", "--trust")
+    assert done.code == 0, done.err
+    assert "US-001" in done.out or "1 story" in done.out
+    commands = ralph(project, "trust", "--show").out
+    assert "test -d src" in commands
+    if made["plan"].endswith(".json"):
+        document = json.loads(Path(made["plan"]).read_text())
+        assert document["description"] == "A to-do list."
+        if layout == "tasks.json":
+            assert document["verifyCommands"] == ["test -d src", "true"]
+    assert ralph(project, "run", "--dry-run").code == 0
+
+
+def test_what_a_person_wrote_into_the_new_plan_is_kept(project: Project) -> None:
+    path = Path(ralph(project, "init", "todo", "--json").json["plan"])
+    document = json.loads(path.read_text()) | {"description": "Mine."}
+    path.write_text(json.dumps(document))
+    project.plays(plan(story("a"), verifyCommands=["true"], description="Theirs."))
+    assert ralph(project, "plan", "a to-do list", "--no-input").code == 0
+    after = json.loads(path.read_text())
+    assert (after["description"], after["verifyCommands"]) == ("Mine.", ["make test"])

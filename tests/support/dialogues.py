@@ -32,7 +32,7 @@ def converse(
     )
     os.close(theirs)
     screen, asked_until, waiting = "", 0, list(answers)
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 50
     try:
         while time.monotonic() < deadline:
             if waiting and (at := screen.find(waiting[0][0], asked_until)) >= 0:

@@ -41,7 +41,8 @@ def write_examples(root: Path, now: float, *, force: bool = False) -> Placed:
     for layout in all_layouts():
         ref = layout.refer(root, "1" if layout.NAME == "plan.md" else "user-login")
         plan = layout.scaffold(ref, facts)[ref.path.relative_to(root).as_posix()]
-        texts[f"{layout.NAME}/{ref.path.name}.example"] = plan
+        # A file called tasks.json or prd.json in a folder of .ralph/ would be a plan.
+        texts[f"{'steps-' if layout.NAME == 'steps' else ''}{ref.path.name}.example"] = plan
     existing = Existing.BACK_UP if force else Existing.KEEP
     files = [NewFile(f"{FOLDER}/{path}", text.encode(), existing) for path, text in texts.items()]
     return place(root, files, now)

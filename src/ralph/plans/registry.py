@@ -35,7 +35,7 @@ def all_layouts() -> list[Layout]:
 _SIGNS = {
     "plan.md": (".ralph/PRD-*/plan.md",),
     "tasks.json": ("ralph/tasks.json", ".ralph/*/tasks.json"),
-    "steps": (".ralph/prd.json",),
+    "steps": (".ralph/prd.json", ".ralph/configs/default.json"),
     "feature": (".ralph/*/prd.json",),
     "spec.md": (".ralph/spec.md",),
 }
