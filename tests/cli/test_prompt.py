@@ -47,6 +47,33 @@ def test_it_prints_what_the_first_and_the_second_attempt_are_told(tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("layout", PLANS)
+def test_the_next_prompt_has_the_failing_output_of_the_checks(tmp_path: Path, layout: str) -> None:
+    made = project(tmp_path, layout)
+    made.write("check.sh", "grep -rl BROKEN src && echo 'expected FINE, got BROKEN' >&2 && exit 7\nexit 0\n")
+    made.git("commit", "-qm", "a check that says why", "check.sh")
+    _, told = printed_and_told(made)
+    assert "expected FINE" not in told
+    second, _ = printed_and_told(made)
+    assert "exit code 7" in second
+    assert "src/x.txt" in second
+    assert "expected FINE, got BROKEN" in second
+    assert second.index("expected FINE, got BROKEN") < second.index("## Checks")
+
+
+@pytest.mark.slow
+def test_a_prompt_of_ones_own_says_first_that_this_is_a_review(tmp_path: Path) -> None:
+    config = CONFIG.replace("{enabled: false}", "{enabled: true}") + "max_iterations: 7\n"
+    made = project(tmp_path, "tasks.json", config)
+    own = "# Iteration $RALPH_ITERATION of $RALPH_MAX_ITERATIONS\n\nImplement {{STORY_ID}} and set passes.\n"
+    made.write(".ralph/words/prompt.md", own)
+    asked = run_ralph(made, "prompt", "--json", "--story", "US-001", "--mode", "review").json["prompt"]
+    assert asked.startswith("Review US-001. This session is a review: ")
+    assert "# Iteration 1 of 7\n\nImplement US-001 and set passes." in asked
+    assert run_ralph(made, "prompt", "--json").json["prompt"].startswith("# Iteration 1 of 7\n")
+
+
+@pytest.mark.slow
 def test_it_prints_what_the_next_mode_is_told(tmp_path: Path) -> None:
     made = project(tmp_path, "tasks.json", CONFIG.replace("{enabled: false}", "{enabled: true}"))
     modes = []

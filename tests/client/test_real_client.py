@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -314,3 +317,19 @@ def test_many_sessions_leave_no_file_outside_their_places(tmp_path: Path) -> Non
     assert ran.code == 0, ran.out
     assert strays() == before
     assert not list((project.home / ".claude").glob("projects/**/*.jsonl")), "sessions are not kept"
+
+
+def test_a_claim_is_made_in_the_file_that_the_prompt_names(tmp_path: Path) -> None:
+    """At default settings: nothing is set but which program the client is."""
+    project = Project(tmp_path, stories=2, agent={"command": [str(CLIENT)]})
+    command = [sys.executable, "-m", "ralph", "prompt"]
+    printed = subprocess.run(command, cwd=project.root, env=project.environment(), capture_output=True, check=True)
+    [place] = re.findall(r"write one JSON object to `([^`]+)` \(`\$RALPH_REQUEST_FILE`\)", printed.stdout.decode())
+    told = [write(project, place, '{"claim": "done", "learn": ["story files live at the top"]}'), say()]
+    ran = project.run([write(project, "s1.txt"), *told, write(project, "s2.txt"), *told])
+    sound(ran)
+    assert ran.code == 0, ran.out
+    assert ran.done() == [True, True]
+    assert f"write one JSON object to `{place}`" in ran.told()
+    assert "story files live at the top" in (project.root / ".ralph/work/progress.txt").read_text()
+    assert not (project.root / place).exists()
