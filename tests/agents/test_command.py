@@ -86,3 +86,9 @@ def test_the_prompt_comes_in_by_stdin_and_every_line_out_is_said(tmp_path: Path)
 def test_bytes_that_are_no_text_are_read(tmp_path: Path) -> None:
     assert list(command.reader()(b"caf\xff\r")) == [Text("caf�")]
     assert list(command.reader()(b"  \r")) == []
+
+
+def test_what_is_meant_for_the_system_prompt_comes_first(tmp_path: Path) -> None:
+    """In the layout `steps` that is the task."""
+    launch = command.launch(session(tmp_path, "agent", system="Current task: T-1"), "/bin/agent")
+    assert launch.stdin == b"Current task: T-1\n\nDo it."

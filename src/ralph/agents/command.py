@@ -38,7 +38,9 @@ def find(session: Session, path: str) -> str:
 
 
 def launch(session: Session, program: str) -> Launch:
-    return Launch((program, *_fill(session)), session.prompt.encode("utf-8", "replace"))
+    # There is no system prompt to append to: what the layout `steps` puts there comes first.
+    text = f"{session.system}\n\n{session.prompt}" if session.system else session.prompt
+    return Launch((program, *_fill(session)), text.encode("utf-8", "replace"))
 
 
 def _fill(session: Session) -> list[str]:
