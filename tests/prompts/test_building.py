@@ -198,7 +198,7 @@ def test_there_is_one_way_to_claim_and_one_way_to_ask(layout: str, mode: Mode) -
     told = full(layout, mode)
     assert told.count("RALPH_REQUEST_FILE") == 1
     assert told.count("JSON object") == 1
-    for other in ('"passes": true', '"reviewStatus":', "<promise>", "COMPLETE", "- [x]"):
+    for other in ('"passes": true', '"reviewStatus":', "<promise>", "COMPLETE"):
         assert other not in told
     own, foreign = ASK if layout != "spec.md" else reversed(ASK)
     assert told.count(own) == 1
@@ -229,6 +229,11 @@ def test_a_story_too_long_for_the_system_prompt_is_whole_in_the_prompt() -> None
     assert "word word" not in prompt.system
     assert "word " * 1999 in prompt.text
     assert "POST /login" in prompt.text
+
+
+def test_a_step_names_its_bead() -> None:
+    step = msgspec.structs.replace(STORY, ref="TASK-abc")
+    assert "Bead: TASK-abc\n" in build(briefing("spec.md", story=step)).text
 
 
 def test_setup_has_its_own_template_and_no_story() -> None:

@@ -199,7 +199,7 @@ def _story_text(briefing: Briefing, story: Story) -> str:
     if block := briefing.story_block.strip():
         first, _, rest = block.partition("\n")
         return rest.strip() if first.startswith("#") and story.id in first else block
-    parts = [story.description.strip()]
+    parts = [story.description.strip(), f"Bead: {story.ref}" if story.ref and briefing.layout == "spec.md" else ""]
     if story.criteria:
         parts.append("Acceptance criteria:\n\n" + _bullets(story.criteria))
     if own := [f"`{command}`" for command in story.verify if command not in briefing.checks]:
