@@ -12,6 +12,8 @@ import pytest
 BENCH = Path(__file__).parent.parent / "bench"
 SEED = 2907
 """Its first three stories have a lie, a swallowed failure, an edited check and a broken earlier story."""
+UNLUCKY = 144
+"""Its third story is done in the fifth session, after four failures of different kinds."""
 
 
 @pytest.fixture
@@ -73,6 +75,15 @@ def test_what_ralph_calls_done_is_done_at_the_cost_of_an_ideal_loop_and_a_review
     assert (found.true, found.false) == (stories, ())
     assert found.calls - found.reviews == gauntlet.floor_calls(SEED, stories)
     assert found.reviews == stories
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", ["ralph-default", "ralph-feature"])
+def test_default_bounds_give_up_nothing_that_an_ideal_loop_would_finish(gauntlet: ModuleType, variant: str) -> None:
+    seed, stories = UNLUCKY, 4
+    found = gauntlet.run(variant, seed, stories)
+    assert (found.true, found.false) == (stories, ())
+    assert found.calls == gauntlet.floor_calls(seed, stories)
 
 
 def test_who_believes_the_agent_is_taken_in(gauntlet: ModuleType) -> None:

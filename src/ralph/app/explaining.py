@@ -14,6 +14,7 @@ from ralph.core.history import History, fold
 from ralph.core.limits import Limits
 from ralph.core.plan import State
 from ralph.core.verdict import Kind
+from ralph.engine.decide import cap
 from ralph.journal.run_state import RunState
 
 _LAST = 5
@@ -126,7 +127,7 @@ def _past(event: IterationEnded) -> Past:
 
 
 def _counters(history: History, limits: Limits) -> Iterator[Counter]:
-    yield Counter("iterations", history.iterations, limits.max_iterations)
+    yield Counter("iterations", history.iterations, cap(history, limits))
     yield Counter("without progress, in a row", history.streak.no_progress, limits.no_progress)
     yield Counter("same error, in a row", history.streak.same_error, limits.same_error)
     yield Counter("transport failures, in a row", history.transport, limits.max_transport)

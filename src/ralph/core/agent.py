@@ -161,6 +161,8 @@ class Outcome(Struct, frozen=True):
     structured: str = ""
     denials: tuple[Denial, ...] = ()
     """The calls that the client refused, without those that Ralph's hook denied."""
+    tests_failed: str = ""
+    """The command of its last test run, if that failed. Only a client with hooks tells."""
     heard: Tokens = Tokens()
     """Read by the model since the last result: of a session that was ended, all that is known."""
 

@@ -89,6 +89,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     checks: tuple[CheckResult, ...] = ()
     check_set: str = ""
     """The identity of the set they belong to."""
+    unchecked: bool = False
+    """Files were changed, and there is no check that could have run on them."""
     suspicions: tuple[Suspicion, ...] = ()
     """What makes the checks' word doubtful: weakened tests, edited checks."""
     tamper: Tamper = Tamper.REVIEW

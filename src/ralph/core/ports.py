@@ -280,6 +280,10 @@ class PlanBook(Protocol[R]):
         """What `reading` becomes with these changes. Writes nothing. `why`: a sentence per failed or blocked story."""
         ...
 
+    def in_progress(self, reading: R, story: str) -> R:
+        """The same with the story marked as being worked on, where the plan's format can say so. Writes nothing."""
+        ...
+
     def misplaced(self, reading: R) -> str:
         """What stands in the place of the plan's folder since it was read; nothing when all is well."""
         ...

@@ -164,6 +164,7 @@ def _evidence(
         review_cap=ground.review_cap,
         on_cap=ground.on_cap,
         on_stalemate=ground.on_stalemate,
+        unchecked=bool(changed) and not checks and not interrupted,
         review=ground.review and attempt.mode is not Mode.SETUP,
         open_after=_open_besides(attempt),
         promises_all=ground.promises_all,
@@ -216,10 +217,11 @@ def _stamps(repo: Path, paths: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 def _plan_edits(ground: Ground, attempt: Attempt) -> tuple[Delta | None, str]:
     try:
-        after, problem = ground.book.understood(attempt.reading)
+        before = attempt.shown or attempt.reading
+        after, problem = ground.book.understood(before)
     except PlanError as error:
         return None, str(error)
-    return delta(attempt.reading.plan, after.plan), problem
+    return delta(before.plan, after.plan), problem
 
 
 def _open_besides(attempt: Attempt) -> int:

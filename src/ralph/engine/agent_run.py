@@ -152,6 +152,8 @@ class AgentRunner:
         self._window = listener.outcome.window or self._window
         ended = _ended(ending)
         listener.outcome = _understood(listener.outcome, ended, agent.NAME)
+        if watch is not None and (command := watch.tests_failed()):
+            listener.outcome = msgspec.structs.replace(listener.outcome, tests_failed=command)
         self._journal.write(
             AgentEnded(
                 iteration=session.iteration,

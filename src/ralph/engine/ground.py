@@ -164,6 +164,9 @@ class Attempt(Struct, frozen=True, kw_only=True):
     attempt: int
     free: int = 0
     reading: Reading
+    """The plan as it was before; what becomes of it starts from this."""
+    shown: Reading | None = None
+    """The plan as the agent found it, with its story in progress; None: the same."""
     checkpoint: dict[str, Any]
     begun: float
     reviewer: str = ""

@@ -85,6 +85,14 @@ class HookWatch:
             if record.get("event") == "PreToolUse" and record.get("id")
         }
 
+    def tests_failed(self) -> str:
+        """The command of the last test run that was recognised, if it failed."""
+        last: dict[str, Any] = {}
+        for record in map(_decode, self._lines()):
+            if record.get("event") == "tests":
+                last = record
+        return clean(str(last.get("command") or "tests"))[:200] if last.get("failed") else ""
+
     def _lines(self) -> list[bytes]:
         try:
             with self._files.records.open("rb") as stream:

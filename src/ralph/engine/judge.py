@@ -71,6 +71,8 @@ def _what_is_missing(evidence: Evidence) -> Iterator[str]:
     for check in _failing(evidence):
         yield _describe(check)
     yield from evidence.objections
+    if evidence.unchecked and evidence.outcome.tests_failed and evidence.mode is not Mode.SETUP:
+        yield f"the last test run of the session failed: {evidence.outcome.tests_failed}"
     if not _claimed(evidence):
         yield "the agent did not say that the story is done"
     if not evidence.changed and evidence.mode is not Mode.SETUP and not _turns_all_down(evidence):
@@ -188,7 +190,16 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
     if is_sound and not _claimed(evidence) and evidence.mode is not Mode.REVIEW:
         reasons = (*spent, "the work is sound but not said to be done")
         return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices))
+    if _is_kept_unchecked(evidence):
+        reasons = (*spent, *missing, "no check is configured, so the work is kept and the story goes on")
+        return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices))
     return _refused(Kind.REJECTED, [*spent, *missing], evidence, notices)
+
+
+def _is_kept_unchecked(evidence: Evidence) -> bool:
+    """Without a check there is nothing that speaks against work in progress; undone, it would only be done again."""
+    is_work = evidence.mode in (Mode.IMPLEMENT, Mode.FIX) and evidence.unchecked
+    return is_work and not evidence.objections and not evidence.repository_trouble
 
 
 def _refused(kind: Kind, reasons: list[str], evidence: Evidence, notices: list[str]) -> Verdict:

@@ -23,6 +23,9 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
         told = ".ralph/COMPLETE says that all work is done, but there are open stories: the file is removed"
         ground.journal.write(Noted(told, warning=True))
     ground.desk.clear()
+    shown = ground.book.in_progress(reading, work.story)
+    if shown is not reading:  # after a kill the copy above puts it right
+        ground.book.write(shown)
     checkpoint = ground.tree.checkpoint()
     attempt = Attempt(
         number=number,
@@ -31,6 +34,7 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
         attempt=attempt_number(story, work.mode, ground.reviewers),
         free=free,
         reading=reading,
+        shown=shown,
         checkpoint=checkpoint,
         begun=ground.clock(),
         reviewer=next_reviewer(ground.reviewers, story) if work.mode is Mode.REVIEW else "",

@@ -99,6 +99,16 @@ class PlanStore:
         plan = beside.merge(after, sidecar)
         return Loaded(plan, after, source, self._stamped(sidecar, plan, changes), home=reading.home)
 
+    def in_progress(self, reading: Loaded, story: str) -> Loaded:
+        """The same with the story marked as being worked on, where the format can say so. Nothing is written."""
+        found = reading.plan.story(story)
+        if found is None or found.state is not State.TODO or State.IN_PROGRESS not in self.layout.STATES:
+            return reading
+        try:
+            return self.planned(reading, [SetFields(story, {"state": State.IN_PROGRESS})], {})
+        except IllegalChange:  # a file that cannot be marked can still be worked through
+            return reading
+
     def stamp(self, plan: Plan) -> str:
         """The identity of what decides about a story of the plan besides the story itself."""
         text = "\0".join((self._settings, *plan.verify))
