@@ -28,6 +28,7 @@ def test_text_calls_and_cost_are_seen_while_it_works_and_in_the_transcript(tmp_p
     go = project.root / "old.txt"
     turns = [
         {"blocks": [say("I will look around first."), use("Bash", command="cat old.txt")]},
+        use("Bash", command="git push origin main"),
         use("Bash", command="cat no-such-file"),
         use("Bash", command="for i in $(seq 300); do grep -q GO old.txt && break; sleep 0.1; done; echo released"),
         write(project, "s1.txt"),
@@ -54,6 +55,13 @@ def test_text_calls_and_cost_are_seen_while_it_works_and_in_the_transcript(tmp_p
         running.communicate()
     assert "The story is finished." in terminal.plain
     transcript = ralph(project, "log", "--agent", "1")
-    for words in ("I will look around first.", "⚙ Bash cat old.txt", "    released", "(failed, ", "result: ok, "):
+    for words in (
+        "I will look around first.",
+        "⚙ Bash cat old.txt",
+        "    released",
+        "    denied: This sends",
+        "(failed, ",
+        "result: ok, ",
+    ):
         assert words in transcript
     assert "turns" in transcript.rpartition("result: ok")[2]

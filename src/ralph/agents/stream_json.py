@@ -6,6 +6,7 @@ totals of the whole process, and why it failed is said by an earlier event.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
@@ -39,6 +40,7 @@ _SAFETY = "safetyCheck"
 _MOST_DENIALS = 200
 _MOST_OPEN = 256
 _DETAIL = 300
+_HOOK_ERROR = re.compile(r"^PreToolUse:\w+ hook error: ")
 _RETURNED = 4000
 """Characters that are kept of what a tool returned."""
 _LARGEST_ANSWER = 200_000
@@ -280,7 +282,7 @@ def _time(event: dict[str, Any]) -> float | None:
 def _returned(content: object) -> str:
     """What a tool returned, as far as it is text."""
     if isinstance(content, str):
-        return content[:_RETURNED]
+        return _HOOK_ERROR.sub("denied: ", content[:_RETURNED])
     return "\n".join(text(block.get("text"))[:_RETURNED] for block in items(content) if block.get("text"))[:_RETURNED]
 
 
