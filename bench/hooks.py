@@ -94,6 +94,7 @@ def environment(folder: Path) -> dict[str, str]:
     state.mkdir()
     policy = {"nonce": "n", "pid": os.getpid(), "workspace": str(folder / "work"), "state": str(state)}
     policy |= {"records": str(state / "records.jsonl"), "protected": [".ralph/config.yaml", ".ralph/configs"]}
+    policy |= {"permissions": "guard"}
     (folder / "policy.json").write_text(json.dumps(policy))
     (folder / "session.log").write_text("")
     ours = {"RALPH_POLICY": str(folder / "policy.json"), "RALPH_NONCE": "n", "SESSION_LOG": str(folder / "session.log")}

@@ -160,7 +160,7 @@ class Terminal:
             **env,
         }
         inside = [sys.executable, str(INSIDE), str(folder / "script.json"), str(folder / "requests.jsonl")]
-        self.command = [*inside, str(CLIENT), "say a word", "--dangerously-skip-permissions"]
+        self.command = [*inside, str(CLIENT), "say a word"]
 
     def watch(self, word: str, patience: float) -> tuple[bool, str]:
         """Whether the client ended by itself soon after this word was on the screen, and all that was on it."""

@@ -83,9 +83,9 @@ def invoke(shell: Shell, argv: list[str], stdin: str, env: dict[str, str], is_pr
         module = _by_shape(call)
     if _asks_for_help(call, module):
         return UNKNOWN
-    judge_folder(shell, base, argv)
     judge = _load(module).JUDGES.get(base) or _load(module).JUDGES["*"]  # type: ignore[attr-defined]
     out = judge(call)
+    judge_folder(shell, base, argv)  # last: what the program itself is denied for says more
     return call.output() if out is None else str(out)
 
 

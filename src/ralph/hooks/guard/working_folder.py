@@ -1,4 +1,4 @@
-"""Programs that change the folder they are run in: not one outside of the workspace."""
+"""Programs that change the folder they are run in, or the one an option names: not one outside of the workspace."""
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard import places as at
@@ -22,12 +22,28 @@ _CREATES = {"clone": 1, "init": 0, "worktree": 1}
 """Commands of git that make a folder, and the place of its name among their words."""
 
 
+_OUTPUTS = {
+    **dict.fromkeys(one_of("sort gcc g++ cc c++ clang clang++ ld rustc go pandoc"), ("-o", "--output")),
+    "curl": ("--output-dir",),
+    **dict.fromkeys(one_of("pip pip3"), ("--target", "-t", "--prefix", "--root")),
+    **dict.fromkeys(one_of("tsc babel"), ("--outDir", "--out-dir", "--outFile")),
+}
+"""Programs, and the options by which they are told what to write."""
+
+
 def judge_folder(shell: Shell, name: str, argv: list[str]) -> None:
+    for option in _OUTPUTS.get(name, ()):
+        for word, following in zip(argv, [*argv[1:], ""], strict=True):
+            path = following if word == option else word.partition("=")[2] if word.startswith(f"{option}=") else ""
+            if path:
+                acts.write(shell, path, argv, appends=True)
     if name not in _BUILD and name != "git":
         return
     folder, words = ".", [*argv[1:]]
     while words and words[0] in _FOLDER_OPTIONS:
         folder, words = words[1] if len(words) > 1 else ".", words[2:]
+    if name == "git" and words[:1] == ["config"] and _changes_global(words[1:]):
+        shell.deny("outside", "This changes the settings that git has for every repository", argv)
     if name == "git" and (not words or words[0] not in _GIT):
         _judge_created(shell, words, argv)
         return
@@ -44,3 +60,12 @@ def _judge_created(shell: Shell, words: list[str], argv: list[str]) -> None:
         return
     if words[0] != "worktree" or plain[0] == "add":
         acts.make_folder(shell, plain[at_word], argv)
+
+
+def _changes_global(words: list[str]) -> bool:
+    if not {"--global", "--system"} & set(words):
+        return False
+    plain = [word for word in words if not word.startswith("-")]
+    if {"--get", "--get-all", "--get-regexp", "--list", "-l"} & set(words) or plain[:1] in (["get"], ["list"]):
+        return False
+    return len(plain) > 1 or any(word.startswith(("--unset", "--edit", "-e", "--re")) for word in words)
