@@ -194,6 +194,45 @@ def test_a_file_that_the_client_protects_is_reported_and_ends_nothing(tmp_path: 
     assert all(FLAG in words for words in started_with(ran))
 
 
+MCP_SERVER = """
+import json, sys
+for line in sys.stdin:
+    call = json.loads(line)
+    if "id" not in call:
+        continue
+    info = {"capabilities": {"tools": {}}, "serverInfo": {"name": "t", "version": "1"}}
+    schema = {"type": "object", "properties": {}}
+    answers = {
+        "initialize": {"protocolVersion": "2024-11-05", **info},
+        "tools/list": {"tools": [{"name": "greet", "description": "d", "inputSchema": schema}]},
+        "tools/call": {"content": [{"type": "text", "text": "hello from the server"}]},
+    }
+    print(json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": answers.get(call["method"], {})}), flush=True)
+"""
+
+
+def test_a_tool_that_ralph_does_not_know_needs_a_rule_of_the_client(tmp_path: Path) -> None:
+    server, servers = tmp_path / "server.py", tmp_path / "servers.json"
+    server.write_text(MCP_SERVER)
+    servers.write_text(json.dumps({"mcpServers": {"t": {"command": sys.executable, "args": [str(server)]}}}))
+    project = Project(tmp_path / "one", agent={"command": [str(CLIENT), "--mcp-config", str(servers)]})
+    turns = [use("mcp__t__greet"), write(project, "s1.txt"), claim(project), say()]
+    ran = project.run(turns)
+    assert (ran.code, ran.done()) == (0, [True]), ran.out
+    assert "hello from the server" not in ran.told()
+    line = "ralph config set agent.allowed_tools mcp__t__greet"
+    assert f"the client refused mcp__t__greet: allow it with `{line}`" in ran.out
+    (project.root / ".ralph/work/prd.json").write_text(
+        (project.root / ".ralph/work/prd.json").read_text().replace('"passes": true', '"passes": false')
+    )
+    command = [sys.executable, "-m", *shlex.split(line)]
+    subprocess.run(command, cwd=project.root, env=project.environment(), check=True, capture_output=True)
+    (project.root / "s1.txt").unlink()
+    project.commit()
+    ran = project.run(turns)
+    assert "hello from the server" in ran.told(), ran.out
+
+
 def test_a_rule_of_the_project_stays_in_force(tmp_path: Path) -> None:
     project = Project(tmp_path)
     (project.root / ".claude").mkdir()
