@@ -9,7 +9,7 @@ import pytest
 from ralph.cli.main import load
 from ralph.cli.table import entries
 
-STOPS = ("|", ">", "&&", "||", ";")
+STOPS = ("|", ">", "<", "&&", "||", ";")
 
 
 def command_lines(examples: str) -> list[list[str]]:

@@ -81,7 +81,7 @@ def test_a_number_of_a_prd_leads_nowhere_else(tmp_path: Path, number: str) -> No
 def test_a_sandbox_that_is_not_there_is_no_reason_to_go_without(tmp_path: Path) -> None:
     done = here(project(tmp_path, 1), "run", "--sandbox")
     assert done.code == 78
-    assert "there is no sandbox" in done.err
+    assert "no sandbox of its own" in done.err
 
 
 @pytest.mark.parametrize("flag", ["--quiet", "--verbose"])

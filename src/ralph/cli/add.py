@@ -1,7 +1,7 @@
-"""Add work to a plan: an agent reads the code and turns what you say into stories with fresh ids.
+"""Turn a request into new stories: an agent reads the code and proposes them.
 
-In the layout `steps`, tasks that are done go into .ralph/prd_archive.json first; in the others they stay in the plan
-until `ralph archive` puts it away. While a run is at work, it takes the new stories in before its next iteration."""
+During a run, the stories are taken in before the next iteration. In the layout
+`steps`, finished tasks move to .ralph/prd_archive.json first."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.planning import add_planning_options, answer_text, caller, draft_for, held, print_added, words
 
 EXAMPLES = """
-ralph add "orders can be exported as CSV"
+ralph add "export orders as CSV"
 ralph add work.md --no-input              in CI: no questions
+ralph add - < request.md                  from stdin
 ralph add "dark mode" -f user-settings    to the plan of this feature
+ralph add --answer stories.json           stories written elsewhere, no agent
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("what", nargs="?", metavar="TEXT|FILE", help="the work in words, or a file that describes it")
-    parser.add_argument("--keep-done", action="store_true", help="leave tasks that are done in the plan")
+    parser.add_argument("what", nargs="?", metavar="TEXT|FILE", help="the request in words, a file, or - for stdin")
+    parser.add_argument("--keep-done", action="store_true", help="keep finished tasks in the plan")
     add_json(parser)
     add_planning_options(parser)
     add_workspace(parser)

@@ -1,8 +1,9 @@
-"""Put a plan away, list what was put away, bring one back.
+"""Archive a plan, list archives, or restore one.
 
-Archiving moves the plan, its requirements, progress log and specs into a folder with the date and time, writes a
-summary.md, and commits that. The folder of a feature or a PRD is gone then, unless --keep starts it afresh; ralph/,
-prd.json and spec.md always start afresh. An archive is never overwritten, and restoring overwrites nothing either."""
+Moves the plan, its requirements, progress log and specs to a dated folder,
+writes summary.md, and commits. The folder of a feature or PRD is removed unless
+--keep is given; ralph/, prd.json and spec.md are replaced by fresh files. Nothing
+is ever overwritten."""
 
 from __future__ import annotations
 
@@ -31,15 +32,15 @@ ralph archive restore 2026-01-31-153000-user-login
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--label", default="", metavar="NAME", help="what to call it (default: the feature)")
-    parser.add_argument("--keep", action="store_true", help="start the feature's folder afresh instead of removing it")
-    parser.add_argument("--no-commit", action="store_true", help="leave committing to you")
+    parser.add_argument("--label", default="", metavar="NAME", help="the name of the archive (default: the feature)")
+    parser.add_argument("--keep", action="store_true", help="replace the folder of the feature by a fresh one")
+    parser.add_argument("--no-commit", action="store_true", help="do not commit")
     add_json(parser)
     add_workspace(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
-    _action(actions, "list", "the archives, oldest first", "ralph archive list --json")
-    one = _action(actions, "restore", "bring one back to its working place", "ralph archive restore user-login")
-    one.add_argument("name", metavar="NAME", help="the archive's name, or its end when that is clear")
+    _action(actions, "list", "list the archives, oldest first", "ralph archive list --json")
+    one = _action(actions, "restore", "restore an archived plan", "ralph archive restore user-login")
+    one.add_argument("name", metavar="NAME", help="the name of the archive, or its end if that is unique")
 
 
 def _action(actions: Any, name: str, summary: str, example: str) -> ArgumentParser:

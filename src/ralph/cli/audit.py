@@ -1,6 +1,8 @@
-"""Derive every `done` of the plan anew, from proofs and commits, and say which still hold on the tree as it is.
+"""Re-verify every finished story from its proof and its commit, and list which of
+them still hold for the current tree.
 
-Exit code 0 when all of them hold, 1 otherwise. `ralph verify --final` proves the tree again."""
+Exit code 0 if all of them hold, 1 otherwise. `ralph verify --final` runs the
+checks again."""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.text import one_line
 
 EXAMPLES = """
-ralph audit              every story that counts as done
+ralph audit              every finished story
 ralph audit --json       for scripts and CI
 """
 _STYLES = {

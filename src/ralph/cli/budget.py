@@ -1,6 +1,8 @@
-"""Show what every session begins with, in tokens: prompt, plan, log, readme, memory; and what to cut from it.
+"""Show how many tokens every session starts with (prompt, plan, log, readme,
+memory), and what to cut.
 
-The exit code is 1 when it is more than `context.budget_tokens`. What a run may cost is another matter: `ralph cost`."""
+Exit code 1 if it is more than `context.budget_tokens`. For money, see
+`ralph cost`."""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from ralph.core.gauge import Gauge
 from ralph.core.text import one_line
 
 EXAMPLES = """
-ralph budget           the parts of what a session begins with
-ralph budget --json    for a script: fails when it is too much
+ralph budget           the parts and their sizes
+ralph budget --json    for scripts: exit code 1 if it is too much
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--config", metavar="NAME", help="use .ralph/configs/NAME as well")
+    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
     add_json(parser)
     add_workspace(parser)
 

@@ -1,8 +1,9 @@
-"""Lint a plan before any money is spent: everything that would stop a run, and what would waste one.
+"""Check that the plan is ready to run.
 
-Errors are what the loop would refuse: a file that cannot be read strictly, ids, dependencies, review fields, settings.
-Warnings are what costs iterations: vague criteria, stories too large, no check that could prove anything.
-Without a PATH that names one plan, every plan of the workspace is looked at."""
+Errors stop a run: an invalid file, duplicate IDs, unknown dependencies, wrong
+review fields or settings. Warnings waste iterations: vague criteria, stories
+that are too large, nothing that could prove a story. Without PATH, every plan of
+the workspace is checked."""
 
 from __future__ import annotations
 
@@ -21,15 +22,15 @@ from ralph.core.text import one_line
 
 EXAMPLES = """
 ralph check                                   every plan of this workspace
-ralph check path/to/project                   those of another one
-ralph check .ralph/user-login/tasks.json      just this one
-ralph check --strict                          warnings count as errors
+ralph check path/to/project                   the plans of another project
+ralph check .ralph/user-login/tasks.json      one plan
+ralph check --strict                          treat warnings as errors
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("path", nargs="?", metavar="PATH", help="a workspace, a plan's folder, or a plan")
-    parser.add_argument("--strict", action="store_true", help="exit 65 on warnings too")
+    parser.add_argument("path", nargs="?", metavar="PATH", help="a workspace, the folder of a plan, or a plan")
+    parser.add_argument("--strict", action="store_true", help="treat warnings as errors (exit code 65)")
     add_json(parser)
     add_workspace(parser)
 

@@ -1,7 +1,8 @@
-"""Show the circuit breakers of a run: of the run itself, of its stories and of its steps, and why one has tripped.
+"""Show the circuit breakers of a run, of its stories and of its steps, and why one
+tripped.
 
-State belongs to a run: the next one starts with every circuit closed. Stories that were set aside stay failed until
-`ralph retry` opens them, or until the story, the checks or the settings are changed."""
+The next run starts with every breaker closed. `ralph run --reset-circuit` or
+`ralph task reopen ID` retries stories that were set aside."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from ralph.core.text import one_line
 from ralph.journal.reading import read
 
 EXAMPLES = """
-ralph circuit                 of the last run, or the one that is at work
-ralph circuit 20260115-0930   of one that begins so
-ralph circuit --json          for programs
+ralph circuit                 the current run, or the last one
+ralph circuit 20260115-0930   a run by a unique prefix of its ID
+ralph circuit --json          for scripts
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's id or the beginning of it")
+    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
     add_workspace(parser)
     add_json(parser)
 

@@ -1,7 +1,8 @@
-"""Have an agent summarise what was learned, when it has grown large. The original is kept beside it, with the date.
+"""Summarise the learnings with an agent when they have grown large. The original is
+kept beside the summary.
 
-The agent may look at everything and change nothing; every learning is in its summary, or is named with the reason why
-not. Of a progress log the old entries go into the archive, and what was learned becomes its curated section."""
+The agent can read everything and change nothing. It must keep each learning or
+give a reason for dropping it. Old entries of a progress log are archived."""
 
 from __future__ import annotations
 
@@ -17,21 +18,21 @@ from ralph.cli.words import plural
 from ralph.host.ptable import require_process_control
 
 EXAMPLES = """
-ralph compact                 when it takes more than memory.compact_tokens
-ralph compact --force         however small it is
-ralph compact --no-agent      take away only what stands there twice, word for word
+ralph compact                 if it exceeds memory.compact_tokens
+ralph compact --force         in any case
+ralph compact --no-agent      only remove exact duplicates
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--force", action="store_true", help="also when it is not large")
-    parser.add_argument("--no-agent", action="store_true", help="only take away exact duplicates")
-    parser.add_argument("--trust", action="store_true", help="agree to the commands the workspace names")
-    group = parser.add_argument_group("who summarises")
+    parser.add_argument("--force", action="store_true", help="even if it is small")
+    parser.add_argument("--no-agent", action="store_true", help="only remove exact duplicates")
+    parser.add_argument("--trust", action="store_true", help="trust the commands this workspace defines")
+    group = parser.add_argument_group("agent")
     for flags, name, metavar in ((("-m", "--model"), "model", "MODEL"), (("--agent",), "agent", "NAME")):
         key = f"planning.{name}"
         group.add_argument(
-            *flags, dest=f"setting:{key}", default=SUPPRESS, metavar=metavar, help=f"the {name} that does it [{key}]"
+            *flags, dest=f"setting:{key}", default=SUPPRESS, metavar=metavar, help=f"the {name} that summarises [{key}]"
         )
     add_json(parser)
     add_workspace(parser)

@@ -1,4 +1,4 @@
-"""Print a script that completes commands, options, values and the ids of stories in your shell."""
+"""Print a script that completes commands, options, values and story IDs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHELLS = Registry(
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS.names(), help="the shell that is to complete")
+    parser.add_argument("shell", choices=SHELLS.names(), help="your shell")
 
 
 def run(args: Namespace) -> int:

@@ -1,7 +1,8 @@
-"""Show, read and change settings. Every value knows where it was set.
+"""Show and change settings.
 
-Settings come from the built-in defaults, the profile of the plan's layout, ~/.ralph/config.yaml,
-.ralph/config.yaml, .ralph/configs/NAME (--config NAME), RALPH_* variables and flags; the later source wins."""
+Sources, later ones win: built-in defaults, the profile of the layout,
+~/.ralph/config.yaml, .ralph/config.yaml, .ralph/configs/NAME (--config NAME),
+RALPH_* variables, flags."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from ralph.core.text import one_line
 EXAMPLES = """
 ralph config show --origin            every setting and where it was set
 ralph config get max_iterations
-ralph config set timeout 20m          in .ralph/config.yaml, comments and order kept
+ralph config set timeout 20m          in .ralph/config.yaml; keeps comments
 ralph config set --user agent.model sonnet
 ralph config unset timeout
 ralph config schema > ralph.schema.json
@@ -30,17 +31,17 @@ def configure(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     show = actions.add_parser("show", help="print every setting", examples=_SHOW)
-    show.add_argument("--origin", action="store_true", help="say where each value was set")
+    show.add_argument("--origin", action="store_true", help="show where each value was set")
     show.set_defaults(act=_show)
 
     get = actions.add_parser("get", help="print one setting", examples=_GET)
     get.add_argument("key", metavar="KEY")
-    get.add_argument("--origin", action="store_true", help="also print every place that sets it, the winner first")
+    get.add_argument("--origin", action="store_true", help="also print every source that sets it, the winner first")
     get.set_defaults(act=_get)
 
     set_ = actions.add_parser("set", help="set a key in a config file", examples=_SET)
     set_.add_argument("key", metavar="KEY")
-    set_.add_argument("value", metavar="VALUE", help="as you would write it in YAML; a text needs no quotes")
+    set_.add_argument("value", metavar="VALUE", help="as in YAML; text needs no quotes")
     set_.set_defaults(act=_change)
 
     unset = actions.add_parser("unset", help="remove a key from a config file", examples=_UNSET)
@@ -51,7 +52,7 @@ def configure(parser: ArgumentParser) -> None:
     schema.set_defaults(act=_schema)
 
     for reads in (show, get):
-        reads.add_argument("--config", metavar="NAME", help="with .ralph/configs/NAME")
+        reads.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
         add_json(reads)
         add_workspace(reads)
     for writes in (set_, unset):

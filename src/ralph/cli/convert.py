@@ -1,7 +1,7 @@
-"""Put the plan of this workspace into another of the five layouts. The old plan goes into the archive, whole.
+"""Convert the plan of this workspace to another layout. The old plan is archived.
 
-What the new layout has no place for (reviews, attempts, a failed state) is kept in the state folder, as with any
-plan; what is lost or changed is said exactly."""
+Fields without a place in the new layout (reviews, attempts, a failed state) are
+kept in the state folder. Lists everything that is lost or changed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ralph.cli.output import emit_json, note, say, warn
 from ralph.plans.registry import LAYOUTS
 
 EXAMPLES = """
-ralph convert --layout tasks.json --dry-run       only say what would be lost
-ralph convert --layout plan.md                    .ralph/PRD-1/, or the next free number
-ralph convert --layout feature --name checkout    under this name
+ralph convert --layout tasks.json --dry-run       show what would be lost
+ralph convert --layout plan.md                    .ralph/PRD-1/ or the next number
+ralph convert --layout feature --name checkout    under another name
 """
 
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--layout", dest="target", required=True, metavar="LAYOUT", help=", ".join(LAYOUTS.built_in()))
-    parser.add_argument("--name", default="", metavar="NAME", help="what to call it (default: as before)")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be lost, and write nothing")
+    parser.add_argument("--name", default="", metavar="NAME", help="the name of the new plan (default: the old name)")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be lost; write nothing")
     add_json(parser)
     add_workspace(parser, layout="--from")
 

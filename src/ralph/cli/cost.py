@@ -1,7 +1,9 @@
-"""Show what the runs of this workspace have cost, in money and tokens, and what it may take to finish.
+"""Show what the runs of this workspace cost in money and tokens, and what the rest
+of the plan may take.
 
-Everything is read from the journals. A cost that nobody knows is told apart from one that is nothing; `~` marks what
-was estimated from list prices, `≤` what was set aside for a session whose end nobody saw."""
+`~` marks a cost that was estimated from list prices, `≤` an upper limit reserved
+for a session that never reported its cost. An unknown cost is shown as unknown,
+not as zero."""
 
 from __future__ import annotations
 
@@ -29,11 +31,11 @@ from ralph.host.repo import Repo
 from ralph.journal.ledger import local_day
 
 EXAMPLES = """
-ralph cost                       all runs together, today, and what is left of the budgets
-ralph cost --by story            what each story has cost
-ralph cost --receipts            every iteration: tokens by class, cost, outcome
-ralph cost --run 20260115-0930   the receipts of one run
-ralph cost --forecast            what the rest of the plan will probably take
+ralph cost                       totals, today, and what is left of the budgets
+ralph cost --by story            per story
+ralph cost --receipts            per iteration: tokens, cost, outcome
+ralph cost --run 20260115-0930   the iterations of one run
+ralph cost --forecast            what the rest of the plan may take
 """
 
 _BY: dict[str, Callable[[Receipt], str]] = {
@@ -47,13 +49,13 @@ _MARKS = {Basis.REPORTED: "", Basis.ESTIMATED: "~", Basis.RESERVED: "≤", Basis
 
 def configure(parser: ArgumentParser) -> None:
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--by", choices=tuple(_BY), help="sums for each of these")
-    shown.add_argument("--receipts", action="store_true", help="one line for each iteration")
-    shown.add_argument("--forecast", action="store_true", help="what the rest of the plan will probably take")
-    shown.add_argument(
-        "--start-anew", action="store_true", help="let the budgets of the workspace and its stories count from zero"
+    shown.add_argument("--by", choices=tuple(_BY), help="group by")
+    shown.add_argument("--receipts", action="store_true", help="one line per iteration")
+    shown.add_argument("--forecast", action="store_true", help="forecast the rest of the plan")
+    shown.add_argument("--start-anew", action="store_true", help="reset the budgets of the workspace and its stories")
+    parser.add_argument(
+        "--run", metavar="RUN", default="", help="only this run (shows its receipts unless --by is given)"
     )
-    parser.add_argument("--run", metavar="RUN", default="", help="only this run; without --by its receipts")
     add_json(parser)
     add_workspace(parser)
 

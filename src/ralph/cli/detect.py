@@ -1,7 +1,7 @@
-"""Recognise test results and usage limits in text, as the hooks and the loop do.
+"""Detect test results and usage limits in text, as the hooks and the loop do.
 
-Useful to see why a session was told that its tests failed, or why a run waits. With `--jsonl`, one JSON object a line
-is read from stdin, and one is printed for each, in the same order."""
+Shows why a session was told that its tests failed, or why a run waits. With
+--jsonl, reads one JSON object per line from stdin and prints one for each."""
 
 from __future__ import annotations
 
@@ -38,26 +38,24 @@ def configure(parser: ArgumentParser) -> None:
     what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
     tests = what.add_parser(
         "tests",
-        help="did tests run, and did they fail?",
-        description="Did tests run, and did they fail?",
+        help="detect whether tests ran and failed",
+        description="Detect whether tests ran and failed.",
         examples=_TESTS,
     )
-    tests.add_argument("--command", metavar="TEXT", default="", help="the command that printed the output")
-    tests.add_argument("--exit-code", metavar="N", type=int, help="its exit code, if it is known")
+    tests.add_argument("--command", metavar="TEXT", default="", help="the command that printed it")
+    tests.add_argument("--exit-code", metavar="N", type=int, help="its exit code, if known")
     limit = what.add_parser(
         "limit",
-        help="is an error a usage limit, and when does it end?",
-        description="Is the final error of a client a usage limit, and when does it end?",
+        help="detect a usage limit and when it ends",
+        description="Detect whether the final error of a client is a usage limit, and when it ends.",
         examples=_LIMIT,
     )
-    limit.add_argument("--agent", metavar="NAME", default="", help="the client whose error it is")
+    limit.add_argument("--agent", metavar="NAME", default="", help="the client that printed it")
     limit.add_argument("--now", metavar="TIME", help="epoch or ISO 8601 (default: the clock)")
-    limit.add_argument(
-        "--tz", metavar="ZONE", default="", help="the time zone where the text names none (default: UTC)"
-    )
+    limit.add_argument("--tz", metavar="ZONE", default="", help="the time zone, if the text has none (default: UTC)")
     for one in (tests, limit):
-        one.add_argument("file", metavar="FILE", nargs="?", help="the text; - is stdin")
-        one.add_argument("--jsonl", action="store_true", help="read and write one JSON object a line")
+        one.add_argument("file", metavar="FILE", nargs="?", help="the text; - for stdin")
+        one.add_argument("--jsonl", action="store_true", help="read and write one JSON object per line")
         add_json(one)
 
 

@@ -1,7 +1,7 @@
-"""Check this machine and this workspace, and say for each thing that is wrong how to put it right.
+"""Check this machine and this workspace, and show how to fix what is wrong.
 
-Agent clients are only asked for their version, in an empty home and with no way to the network. Exit code 78 when
-something would stop a run."""
+Agent clients are only asked for their version, in an empty home and without
+network access. Exit code 78 if something would stop a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ralph.cli.output import emit_json, note, paint, say_raw
 from ralph.core.exit_codes import ExitCode
 
 EXAMPLES = """
-ralph doctor             every line that is not ok says what to do
+ralph doctor             every problem, with its fix
 ralph doctor --json      for scripts
 """
 

@@ -1,6 +1,7 @@
-"""Tell in plain words why a run ended and what to do, with the evidence. Without a run the last one.
+"""Explain why a run ended and what to do next. Without RUN: the last run.
 
-`ralph explain transitions` prints which changes of a story are legal, for people and for each mode of an iteration."""
+`ralph explain transitions` prints which state changes of a story are allowed,
+for people and for each kind of session."""
 
 from __future__ import annotations
 
@@ -22,15 +23,15 @@ from ralph.journal.reading import read
 
 EXAMPLES = """
 ralph explain                  the last run
-ralph explain 20260115-0930    one that begins so
-ralph explain transitions      what a story may become, and who may make it so
+ralph explain 20260115-0930    a run by a unique prefix of its ID
+ralph explain transitions      the allowed state changes
 """
 _TRANSITIONS = "transitions"
 
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "what", nargs="?", default="", metavar="RUN", help="a run's id or the beginning of it, or `transitions`"
+        "what", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it, or `transitions`"
     )
     add_workspace(parser)
     add_json(parser)

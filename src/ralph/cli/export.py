@@ -1,6 +1,7 @@
-"""Write the plan in another of the five layouts, to stdout or into a new workspace. Nothing here is changed.
+"""Write the plan in another layout, to stdout or to a new workspace. This workspace
+is not changed.
 
-It says exactly what the other layout cannot say: which field of which story is lost or changed."""
+Lists every field that the other layout cannot hold."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ from ralph.core.text import one_line
 from ralph.plans.registry import LAYOUTS
 
 EXAMPLES = """
-ralph export --layout plan.md                     the plan as Markdown, to stdout
-ralph export --layout feature --to ../other       a new workspace with it
-ralph export --json                               a plain list of the stories
+ralph export --layout plan.md                     as Markdown, to stdout
+ralph export --layout feature --to ../other       to a new workspace
+ralph export --json                               a list of the stories
 ralph export --markdown > stories.md              a table
 """
 
@@ -31,11 +32,9 @@ ralph export --markdown > stories.md              a table
 def configure(parser: ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--layout", dest="target", metavar="LAYOUT", help=", ".join(LAYOUTS.built_in()))
-    what.add_argument("--json", action="store_true", help="the stories as a JSON list")
-    what.add_argument("--markdown", action="store_true", help="the stories as a Markdown table")
-    parser.add_argument(
-        "--to", default="-", metavar="DIR", help="a folder to start a workspace in (default: - for stdout)"
-    )
+    what.add_argument("--json", action="store_true", help="a JSON list of the stories")
+    what.add_argument("--markdown", action="store_true", help="a Markdown table of the stories")
+    parser.add_argument("--to", default="-", metavar="DIR", help="the folder of a new workspace (default: -, stdout)")
     add_workspace(parser, layout="--from")
 
 

@@ -1,7 +1,8 @@
-"""Turn a bug report into one story, with a check that fails now.
+"""Turn a bug report into one story with a check that fails now.
 
-An agent looks for the cause and proposes the story and a command that shows the fault. The command is run at once: one
-that passes already proves nothing, and the story is not written. The story comes before all others."""
+An agent looks for the cause and proposes a story and a command that shows the
+bug. The command is run at once: if it passes, it proves nothing and the story is
+rejected. The story becomes the first of the plan."""
 
 from __future__ import annotations
 
@@ -16,12 +17,13 @@ from ralph.cli.planning import add_planning_options, caller, held, print_added
 
 EXAMPLES = """
 ralph fix "the total is wrong when the cart is empty"
-ralph fix report.md --no-input --trust    in CI: the command may be run unseen
+ralph fix report.md --no-input --trust    in CI: run the command unseen
+ralph fix --answer story.json             a story written elsewhere, no agent
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("what", nargs="?", metavar="TEXT|FILE", help="what is wrong, in words or in a file")
+    parser.add_argument("what", nargs="?", metavar="TEXT|FILE", help="the bug report in words, a file, or - for stdin")
     add_json(parser)
     add_planning_options(parser)
     add_workspace(parser)

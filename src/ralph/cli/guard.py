@@ -1,6 +1,7 @@
-"""Say whether an agent in this workspace could run a command, and why not. Nothing is run.
+"""Show whether an agent may run a command in this workspace, and why not. Nothing
+is run.
 
-The exit code is 0 when the command would be allowed and 1 when it would be denied."""
+Exit code 0 if the command is allowed, 1 if it is denied."""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ from ralph.hooks.guard.decide import Decision, judge_command
 
 EXAMPLES = """
 ralph guard 'rm -rf build'            allowed: exit code 0
-ralph guard 'git push --force'        denied, and why: exit code 1
+ralph guard 'git push --force'        denied, with the reason: exit code 1
 ralph guard --cwd /srv/app 'rm -rf ../other'
-ralph guard --categories              what it speaks against
-ralph guard --jsonl <commands.jsonl   one {"command": …, "cwd": …?} a line, one answer a line
+ralph guard --categories              list what is denied
+ralph guard --jsonl < commands.jsonl  one {"command": …, "cwd": …} per line
 """
 
 _LONGEST_LINE = 4_000_000
@@ -36,9 +37,9 @@ _LONGEST_LINE = 4_000_000
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("command", metavar="COMMAND", nargs="?", help="a shell command, as one argument")
     parser.add_argument("--cwd", metavar="DIR", help="the folder it would run in (default: the current folder)")
-    parser.add_argument("--jsonl", action="store_true", help="read commands from stdin, one JSON object a line")
-    parser.add_argument("--categories", action="store_true", help="list the categories")
-    parser.add_argument("--defaults", action="store_true", help="without the rules of this workspace's settings")
+    parser.add_argument("--jsonl", action="store_true", help="read commands from stdin, one JSON object per line")
+    parser.add_argument("--categories", action="store_true", help="list the categories of denied commands")
+    parser.add_argument("--defaults", action="store_true", help="ignore the settings of this workspace")
     add_project(parser)
     add_json(parser)
 

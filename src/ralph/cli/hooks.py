@@ -1,8 +1,9 @@
-"""Ralph's hooks in a Claude Code client: where they are installed, and what they would do.
+"""Install and inspect Ralph's hooks for Claude Code.
 
-A run gives the hooks to its own client process and to nothing else: nothing has to be installed for `ralph run`.
-Installed hooks are silent in every other client, with one exception: in an interactive client that was started with
-RALPH_LOOP=1, the Stop hook ends the client, so that the shell loop around it starts a fresh one."""
+`ralph run` passes its hooks to the client it starts, so nothing needs to be
+installed. Installed hooks do nothing in other clients, except with RALPH_LOOP=1:
+then the Stop hook ends an interactive client so that the shell loop around it
+starts a fresh one."""
 
 from __future__ import annotations
 
@@ -16,30 +17,31 @@ from ralph.cli.output import emit_json, emit_line, note, paint, say, say_raw, wa
 from ralph.core.text import one_line
 
 EXAMPLES = """
-ralph hooks status               where they are installed, and whether they would act
-ralph hooks install              into .claude/settings.local.json of this workspace
-ralph hooks install --user       into ~/.claude/settings.json
-ralph hooks uninstall            the file is what it was before
+ralph hooks status               where the hooks are installed
+ralph hooks install              in .claude/settings.local.json of this project
+ralph hooks install --user       in ~/.claude/settings.json
+ralph hooks uninstall            restore the file as it was
 """
 
 _SUMMARIES = {
-    "install": "put the hooks into a settings file, and leave everything else in it alone",
-    "uninstall": "take the hooks out of a settings file again",
-    "status": "where the hooks are installed, and whether they would act",
+    "install": "add the hooks to a settings file",
+    "uninstall": "remove the hooks from a settings file",
+    "status": "show where the hooks are installed and whether they would act",
 }
 _MORE = {
     "install": """
 
-A run does not need this: `ralph run` gives its client the hooks by itself. It is for interactive clients in a shell
-loop (RALPH_LOOP=1). A copy of the file as it was is kept beside it.""",
+Only needed for interactive clients in a shell loop (RALPH_LOOP=1); `ralph run`
+brings its own hooks. Everything else in the file stays as it is, and a backup is
+kept beside it.""",
     "uninstall": """
 
-A file that nobody has changed since comes back byte for byte. In one that was changed, only Ralph's entries are
-removed.""",
+Restores the file byte for byte if it has not changed since; otherwise removes
+only Ralph's entries.""",
     "status": """
 
-Hooks act only in a client that a live run has started, or, the Stop hook, with RALPH_LOOP=1; everywhere else they are
-silent.""",
+Hooks act only in a client started by a run, and the Stop hook also with
+RALPH_LOOP=1.""",
 }
 
 
@@ -57,8 +59,8 @@ def configure(parser: ArgumentParser) -> None:
     _command(
         commands,
         "at-stop",
-        "what keeps an agent from stopping; asked by the Stop hook",
-        "Print a JSON list of what stands in the way. Empty: the agent may stop.",
+        "used by the Stop hook: what keeps the agent from stopping",
+        "Print a JSON list of what keeps the agent from stopping. Used by the Stop hook.",
     )
 
 

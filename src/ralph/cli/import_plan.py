@@ -1,8 +1,8 @@
-"""Make stories of work that was written down for other tools: GitHub issues, a Markdown checklist, beads, fix_plan.md,
+"""Import stories from GitHub issues, a Markdown checklist, beads, fix_plan.md,
 docs/plans/*.md, or a plan in any of Ralph's layouts.
 
-A plan that is there gets them at its end; else a new one is started. What was imported before is not imported again.
-Work that its source says is done stays done, but unproven: nothing here has checked it."""
+They are added to the end of an existing plan, or start a new one. What was
+imported before is skipped. Finished items stay finished, but unproven."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ralph.plans.importing.kinds import TITLES, names
 from ralph.plans.importing.storying import Done
 
 EXAMPLES = """
-ralph import TODO.md --dry-run                    show what would become of it
-ralph import -                                    what `gh issue list --json number,title,body,labels,state,url` prints
+ralph import TODO.md --dry-run                    show what would be imported
+gh issue list --json number,title,body,labels,state,url | ralph import -
 ralph import .beads/issues.jsonl --layout spec.md
-ralph import docs/plans --into checkout           every plan in the folder, into the feature checkout
-ralph import @fix_plan.md --done skip             without what is done
+ralph import docs/plans --into checkout           every plan in the folder
+ralph import @fix_plan.md --done skip             without finished items
 """
 
 _SHOWN = 20
@@ -37,7 +37,7 @@ _SHOWN = 20
 
 def configure(parser: ArgumentParser) -> None:
     kinds = "\n".join(f"  {name:<10} {title}" for name, title in TITLES.items())
-    parser.description = f"{parser.description}\n\nkinds:\n{kinds}\n  or a layout of Ralph's own"
+    parser.description = f"{parser.description}\n\nkinds:\n{kinds}\n  or any layout of Ralph"
     parser.add_argument("source", metavar="FILE|FOLDER|-", help="what to import; - reads stdin")
     parser.add_argument(
         "--from",
@@ -45,14 +45,17 @@ def configure(parser: ArgumentParser) -> None:
         default="",
         choices=names(),
         metavar="KIND",
-        help="its kind (default: told from its content)",
+        help="the kind of source (default: detected)",
     )
-    parser.add_argument("--append", action="store_true", help="only to a plan that is there: never start a new one")
+    parser.add_argument("--append", action="store_true", help="only add to an existing plan")
     parser.add_argument(
-        "--done", default="keep", choices=[one.value for one in Done], help="what to do with done work (default: keep)"
+        "--done",
+        default="keep",
+        choices=[one.value for one in Done],
+        help="what to do with finished items (default: keep)",
     )
-    parser.add_argument("--again", action="store_true", help="also what was imported before and has been removed since")
-    parser.add_argument("--dry-run", action="store_true", help="show the stories and the problems, and write nothing")
+    parser.add_argument("--again", action="store_true", help="also import what was imported and removed before")
+    parser.add_argument("--dry-run", action="store_true", help="show stories and problems; write nothing")
     add_json(parser)
     add_new_plan(parser)
     parser.add_argument("--into", dest="feature", metavar="NAME", help="the same as --feature")

@@ -1,7 +1,9 @@
-"""Keep something that later sessions should know: dated, with story and commit, and never twice.
+"""Record something for later sessions, with date, story and commit. Duplicates are
+skipped.
 
-It goes into the plan's learnings.md, or into its progress log. With --repo it goes into CLAUDE.md or AGENTS.md instead,
-which every session of every plan reads. Inside a session it becomes part of the agent's request to the loop."""
+It goes to the plan's learnings.md or progress log; with --repo to CLAUDE.md or
+AGENTS.md, which every session reads. Inside a session it becomes part of the
+agent's request file."""
 
 from __future__ import annotations
 
@@ -29,9 +31,9 @@ ralph learn --repo "This project uses bun, not npm"
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("text", nargs="+", metavar="TEXT", help="one sentence; several are several learnings")
-    parser.add_argument("--story", metavar="ID", default="", help="the story it was learned in")
-    parser.add_argument("--repo", action="store_true", help="for the whole repository, in CLAUDE.md or AGENTS.md")
+    parser.add_argument("text", nargs="+", metavar="TEXT", help="one learning per argument")
+    parser.add_argument("--story", metavar="ID", default="", help="the story it belongs to")
+    parser.add_argument("--repo", action="store_true", help="write to CLAUDE.md or AGENTS.md, for every plan")
     add_workspace(parser)
 
 

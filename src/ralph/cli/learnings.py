@@ -1,4 +1,4 @@
-"""List what earlier sessions and people have learned, the most relevant first when words are searched for."""
+"""List what was learned so far. A search sorts by relevance."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ralph.core.text import one_line
 
 EXAMPLES = """
 ralph learnings                        all of them
-ralph learnings --search "login form"  those with these words, the most relevant first
-ralph learnings --story US-003 --json  of one story, for a script
+ralph learnings --search "login form"  most relevant first
+ralph learnings --story US-003 --json  of one story, for scripts
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--search", metavar="WORDS", default="", help="only those with at least one of these words")
-    parser.add_argument("--story", metavar="ID", default="", help="only those of this story")
+    parser.add_argument("--search", metavar="WORDS", default="", help="only learnings with one of these words")
+    parser.add_argument("--story", metavar="ID", default="", help="only learnings of this story")
     add_json(parser)
     add_workspace(parser)
 

@@ -1,6 +1,6 @@
-"""Tell the next agent something. A note is in the prompt of one iteration, and is kept until one has worked with it.
+"""Leave a note for the next session. It appears in the prompt of one iteration.
 
-`ralph answer` says something to every later attempt as well."""
+Use `ralph answer` for something that every later attempt must know."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from ralph.core.errors import UsageError
 from ralph.core.text import one_line
 
 EXAMPLES = """
-ralph note "Use the date library that is there already"
+ralph note "Use the date library that is already there"
 ralph note --story US-003 "The fixture is in tests/data"
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("text", metavar="TEXT", help="what the agent is to know")
+    parser.add_argument("text", metavar="TEXT", help="the note")
     parser.add_argument("--story", metavar="ID", default="", help="for the next iteration on this story")
-    parser.add_argument("--run", metavar="RUN", default="", help="for this run, when several are at work")
+    parser.add_argument("--run", metavar="RUN", default="", help="for this run, if several are in progress")
     add_workspace(parser)
 
 

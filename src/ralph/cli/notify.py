@@ -1,6 +1,6 @@
-"""Try the notifications that are configured under `notify:`. One message goes out by each way.
+"""Test the notifications configured under `notify:`.
 
-Exit code 0 when all of them went out, 1 otherwise."""
+Exit code 0 if every message was sent, 1 otherwise."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ralph.host.signals import StopSignal
 from ralph.notify.message import Message, Moment, NotSent
 
 EXAMPLES = """
-ralph notify test            one message by each way
-ralph notify test --json     what came of it, for scripts
+ralph notify test            send one message through each channel
+ralph notify test --json     the results, for scripts
 """
 _TEST = """
 ralph notify test
@@ -31,9 +31,9 @@ ralph notify test
 
 def configure(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    test = actions.add_parser("test", help="send one message by each way", examples=_TEST)
-    test.add_argument("--config", metavar="NAME", help="with .ralph/configs/NAME")
-    test.add_argument("--trust", action="store_true", help="agree to the commands the workspace names")
+    test = actions.add_parser("test", help="send one message through each channel", examples=_TEST)
+    test.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
+    test.add_argument("--trust", action="store_true", help="trust the commands this workspace defines")
     add_json(test)
     add_workspace(test)
 

@@ -1,4 +1,5 @@
-"""Print every location Ralph uses: for the user, in the workspace, in the state folder, for the plan."""
+"""Print the files and folders Ralph uses: for the user, the workspace, its state and
+the plan."""
 
 from __future__ import annotations
 

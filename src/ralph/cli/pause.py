@@ -1,7 +1,7 @@
-"""Pause a run that is at work in another terminal, or in a worktree.
+"""Pause a run after the current iteration.
 
-It rests between iterations and within waits: an agent that is at work finishes its iteration first. The plan may be
-edited meanwhile. Ctrl-\\ in the run's own terminal does the same, and a second time lets it go on."""
+The run keeps waiting; edit the plan meanwhile if you like. `ralph resume`
+continues it. Ctrl-\\ in the terminal of the run does the same."""
 
 from __future__ import annotations
 

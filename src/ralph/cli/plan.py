@@ -1,8 +1,10 @@
-"""Make a plan: an agent reads the code, asks until nothing is open, and proposes requirements and stories.
+"""Plan with an agent: it reads the code, asks questions, and proposes requirements
+and stories.
 
-Without requirements it asks as much as it needs; with a page that is written, or a file that is given, it derives the
-stories and asks only where that is ambiguous. It cannot change anything: what it would change is put back. You accept
-the plan, edit it, have it revised, or drop it; until then nothing is written but a draft in the state folder."""
+From an idea it asks as much as it needs. From requirements (a file, stdin, or
+the page in this workspace) it derives the stories and asks only where they are
+ambiguous. It cannot change files. You accept the plan, edit it, have it revised,
+or drop it; until then only a draft is stored."""
 
 from __future__ import annotations
 
@@ -25,17 +27,17 @@ from ralph.config.flags import flags_of
 from ralph.core.errors import UsageError
 
 EXAMPLES = """
-ralph plan "a command line to-do list"       questions, requirements, stories
-ralph plan requirements.md --layout steps    stories from a page that is written
-ralph plan                                   from the requirements of this workspace
-ralph plan requirements.md --no-input        in CI: no questions, exit 65 with the findings
-ralph plan --answer plan.json                a plan that was made elsewhere, checked like any other
+ralph plan "a command line to-do list"       from an idea
+ralph plan requirements.md --layout steps    from written requirements
+ralph plan                                   from the requirements here
+ralph plan requirements.md --no-input        in CI: exit code 65 on findings
+ralph plan --answer plan.json                a plan written elsewhere
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("what", nargs="?", metavar="IDEA|FILE", help="an idea in words, or a file with requirements")
-    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of a planner's answer")
+    parser.add_argument("what", nargs="?", metavar="IDEA|FILE", help="an idea in words, a file with requirements, or -")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema for --answer")
     add_json(parser)
     add_planning_options(parser)
     add_new_plan(parser)

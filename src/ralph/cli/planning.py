@@ -30,7 +30,7 @@ _PAGES = (".md", ".txt", ".markdown", ".rst", ".adoc")
 
 
 def add_planning_options(parser: ArgumentParser) -> None:
-    group = parser.add_argument_group("who plans")
+    group = parser.add_argument_group("planner")
     group.add_argument(
         "-m",
         "--model",

@@ -1,7 +1,7 @@
-"""Write a Claude Code plugin with Ralph's hooks, and with commands for planning and looking: /ralph-plan, /ralph-setup,
-/ralph-status, /ralph-review. It is also a marketplace that it can be installed from.
+"""Write a Claude Code plugin with Ralph's hooks and the commands /ralph-plan,
+/ralph-setup, /ralph-status and /ralph-review. Its folder is also a marketplace.
 
-A run does not need it: `ralph run` gives its client the hooks by itself, and to nothing else."""
+`ralph run` does not need it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ralph.core.text import plural
 
 EXAMPLES = """
 ralph plugin write ~/ralph-plugin
-ralph plugin write ~/ralph-plugin --force    also replace files that were edited since
+ralph plugin write ~/ralph-plugin --force    also replace edited files
 """
 
 
@@ -23,12 +23,12 @@ def configure(parser: ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
     write = commands.add_parser(
         "write",
-        help="write the plugin into a folder",
-        description="Write the plugin into a folder. Files there that Ralph did not write are never replaced.",
+        help="write the plugin to a folder",
+        description="Write the plugin to a folder. Files that Ralph did not write are never replaced.",
         examples="ralph plugin write ~/ralph-plugin",
     )
-    write.add_argument("folder", metavar="DIR", type=Path, help="the folder; made when it is not there")
-    write.add_argument("--force", action="store_true", help="replace files that were edited since Ralph wrote them")
+    write.add_argument("folder", metavar="DIR", type=Path, help="the folder; created if needed")
+    write.add_argument("--force", action="store_true", help="also replace files that were edited")
     add_json(write)
 
 

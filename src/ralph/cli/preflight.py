@@ -1,8 +1,8 @@
-"""Look at everything a run needs before it starts: plan, settings, trust, agent, login, prompts, repository, disk.
+"""Check everything a run needs: plan, settings, trust, agent, login, prompts,
+repository, disk. Nothing is started, and no model is called.
 
-All that is wrong is told at once, each with its fix. Nothing is started and nothing is asked of a model; `--checks`
-runs the checks on the tree as it is. Exit code 78 when something would stop a run. `ralph doctor` looks at the machine.
-"""
+Every problem is listed with its fix. Exit code 78 if one of them stops a run.
+`--checks` also runs the checks. `ralph doctor` checks the machine."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 
 EXAMPLES = """
-ralph preflight             every line that is not ok says what to do
+ralph preflight             every problem, with its fix
 ralph preflight --checks    also run the checks once
 ralph preflight --json      for scripts
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--checks", action="store_true", help="run the checks on the tree as it is")
-    parser.add_argument("--config", metavar="NAME", help="use .ralph/configs/NAME as well")
+    parser.add_argument("--checks", action="store_true", help="also run the checks once")
+    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
     add_json(parser)
     add_workspace(parser)
 

@@ -1,4 +1,5 @@
-"""Print exactly what an agent would be told in the next iteration, with an estimate of its tokens."""
+"""Print the prompt of the next session exactly as the agent would get it, with an
+estimate of its tokens."""
 
 from __future__ import annotations
 
@@ -20,17 +21,17 @@ from ralph.core.select import mode_of, next_story
 from ralph.core.text import estimate_tokens
 
 EXAMPLES = """
-ralph prompt                           for the story a run would take next
-ralph prompt --story US-003            for this one
-ralph prompt --mode review --json      for a reviewer, with the system prompt apart
+ralph prompt                           for the next story
+ralph prompt --story US-003            for this story
+ralph prompt --mode review --json      for a reviewer, with the system prompt
 """
 
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--story", metavar="ID", help="the story (default: the next one)")
     modes = [mode.value for mode in Mode]
-    parser.add_argument("--mode", choices=modes, help="what the session is for (default: what the story needs next)")
-    parser.add_argument("--config", metavar="NAME", help="use .ralph/configs/NAME as well")
+    parser.add_argument("--mode", choices=modes, help="the kind of session (default: what the story needs next)")
+    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
     add_options(parser, ["prompt"])
     add_json(parser)
     add_workspace(parser)

@@ -1,4 +1,5 @@
-"""Show why a story counts as done: the checks that passed, on which tree, in which run, and the commit."""
+"""Show why a story counts as done: the checks that passed, on which tree, in which
+run, and the commit."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ ralph proof US-003 --json    with digests, for an archive
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("story", metavar="STORY", help="the story's id")
+    parser.add_argument("story", metavar="STORY", help="the ID of the story")
     add_json(parser)
     add_workspace(parser)
 

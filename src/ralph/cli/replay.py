@@ -1,6 +1,6 @@
-"""Run `decide` and `judge` again over what a run recorded, and report every decision that comes out differently.
+"""Replay the decisions of a recorded run and list those that would differ today.
 
-The same journal gives the same decisions; a difference means that Ralph decides otherwise now than it did then."""
+The same journal gives the same decisions, unless Ralph itself has changed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ralph.journal.reading import read
 
 EXAMPLES = """
 ralph replay                 the last run
-ralph replay 20260115-0930   one that begins so
+ralph replay 20260115-0930   a run by a unique prefix of its ID
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's id or the beginning of it")
+    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
     add_workspace(parser)
     add_json(parser)
 

@@ -1,4 +1,4 @@
-"""Work that was not accepted is never lost: list it, look at it, bring it back, or drop it."""
+"""List, show, restore or drop work that was not accepted. Nothing is ever lost."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ralph rescue restore 20260115-093012-a1b2/3
 
 def configure(parser: ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
-    _command(commands, "list", "what is there, the newest first", "ralph rescue list --json")
+    _command(commands, "list", "list rejected attempts, newest first", "ralph rescue list --json")
     for name, summary in (
-        ("show", "what an attempt had changed"),
-        ("restore", "bring an attempt's files back into the working tree, uncommitted"),
-        ("drop", "forget an attempt for good"),
+        ("show", "show what an attempt changed"),
+        ("restore", "restore the files of an attempt to the working tree, uncommitted"),
+        ("drop", "delete an attempt for good"),
     ):
         one = _command(commands, name, summary, f"ralph rescue {name} 20260115-093012-a1b2/3")
-        one.add_argument("name", metavar="NAME", help="RUN/ITERATION, as `ralph rescue list` shows it")
+        one.add_argument("name", metavar="NAME", help="RUN/ITERATION, from `ralph rescue list`")
 
 
 def _command(commands: Any, name: str, summary: str, example: str) -> ArgumentParser:

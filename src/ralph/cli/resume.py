@@ -1,4 +1,4 @@
-"""Let a paused run go on. It reads the plan anew. A pause that has not begun yet is taken back."""
+"""Resume a paused run. It reads the plan again before it continues."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Explain which agent and model would work on a story, and who would step in for them.
+"""Show which agent and model would work on a story, and the fallbacks.
 
-With routing on, the model is chosen by how hard the story looks: its words, its criteria, what attempts came to. A
-model given for one run (`-m`) or by a step goes before. `fallback:` names who works when the first choice is at a usage
-limit, has spent its budget or keeps failing."""
+With routing on, the model depends on how hard the story looks: its text, its
+criteria, its failed attempts. `-m`, or a model set for a step, overrides that.
+`fallback:` lists what to use when the first choice hits a usage limit, has
+spent its budget or keeps failing."""
 
 from __future__ import annotations
 
@@ -21,15 +22,15 @@ from ralph.core.select import next_story
 from ralph.core.text import one_line
 
 EXAMPLES = """
-ralph route                   for the story that is next
-ralph route US-003            for this one
-ralph route US-003 --routing  as it would be with routing on
+ralph route                   for the next story
+ralph route US-003            for this story
+ralph route US-003 --routing  with routing switched on
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("story", nargs="?", metavar="STORY", help="a story's id (default: the next one)")
-    parser.add_argument("--config", metavar="NAME", help="use .ralph/configs/NAME as well")
+    parser.add_argument("story", nargs="?", metavar="STORY", help="the ID of the story (default: the next one)")
+    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
     add_options(parser, ["agent.name", "agent.model", "routing.enabled", "fallback"])
     add_json(parser)
     add_workspace(parser)

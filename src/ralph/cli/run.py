@@ -1,7 +1,9 @@
-"""Work through the plan: one agent process per iteration, judged by checks the loop runs itself.
+"""Work through the plan: one agent session per iteration, judged by checks that
+Ralph runs itself.
 
-Accepted work is committed, everything else is saved under refs/ralph/rescue/ and rolled back. The run ends when every
-story is done and the checks pass on the final tree, or says exactly why it stopped."""
+Accepted work is committed. Everything else is saved under refs/ralph/rescue/
+and rolled back. The run ends when every story is done and the checks pass on
+the final tree, or tells you why it stopped."""
 
 from __future__ import annotations
 
@@ -33,11 +35,11 @@ from ralph.journal.statistics import Tally
 from ralph.journal.writing import Listener
 
 EXAMPLES = """
-ralph run                          until everything is done
+ralph run                          until every story is done
 ralph run -n 5 --model sonnet      at most five iterations, with this model
-ralph run --story US-003           only this story; repeat --story for several
-ralph run --once --verbose         one iteration, showing what the agent does
-ralph run --dry-run                story, prompt, command line and checks; nothing is touched
+ralph run --once --verbose         one iteration, and show what the agent does
+ralph run --max-cost 10            stop before it costs more than $10
+ralph run --dry-run                show story, prompt, command and checks only
 """
 
 _COMMON = ("max_iterations", "agent.model", "budget.run_usd", "max_run_time", "review.enabled")
@@ -86,13 +88,12 @@ def configure(parser: ArgumentParser) -> None:
     """The common options come first, without a heading; everything else has one."""
     parser.add_argument("--dry-run", action="store_true", help="show story, prompt, command and checks; change nothing")
     parser.add_argument(
-        "--story", dest="stories", action="append", default=[], metavar="ID", help="only this story; repeat for several"
+        "--story", dest="stories", action="append", default=[], metavar="ID", help="only this story; repeatable"
     )
     parser.add_argument("--once", action="store_true", help="run one iteration")
     add_options(parser, _COMMON)
     parser.add_argument("--detach", action="store_true", help="run in the background, without a terminal")
     parser.add_argument("--worktree", action="store_true", help="work in a separate git worktree, on its own branch")
-    parser.add_argument("-v", "--verbose", action="store_true", help="also show what the agent does")
     add_workspace(parser)
     groups = {title: parser.add_argument_group(title) for title in ("before the run", *_SETTINGS, "output")}
     for title, keys in _SETTINGS.items():
@@ -109,6 +110,7 @@ def configure(parser: ArgumentParser) -> None:
     where.add_argument("--sandbox", action="store_true", help="run the agent in a sandbox, or refuse to run")
     where.add_argument("--no-sandbox", action="store_true", help="run the agent without a sandbox (default)")
     shown = groups["output"]
+    shown.add_argument("-v", "--verbose", action="store_true", help="also show what the agent does")
     shown.add_argument("-q", "--quiet", action="store_true", help="print only the summary")
     shown.add_argument("--plain", action="store_true", help="print lines instead of the live view, and ask nothing")
     shown.add_argument("--json", action="store_true", help="print events, one JSON object per line")
@@ -116,10 +118,10 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
     if sum((args.quiet, args.json, args.verbose)) > 1:
-        raise UsageError("--quiet, --verbose and --json exclude each other", hint="give one of them")
+        raise UsageError("--quiet, --verbose and --json exclude each other", hint="use one of them")
     if args.sandbox:
         raise SetupError(
-            "there is no sandbox that Ralph could use", hint="run Ralph itself in a container, and leave out --sandbox"
+            "Ralph has no sandbox of its own yet", hint="run Ralph itself in a container, without --sandbox"
         )
     prepared = prepare_spec(args, os.environ, extra_env)
     refuse_unknown_names(prepared.settings)

@@ -1,4 +1,4 @@
-"""List the runs of this workspace, the newest first, and how each of them ended."""
+"""List the runs of this workspace, newest first, and how each of them ended."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from ralph.journal.reading import read
 from ralph.journal.run_state import RunState
 
 EXAMPLES = """
-ralph runs               the last twenty
-ralph runs -n 5 --json   for scripts
+ralph runs                     the last 20
+ralph runs -f user-login -n 5  the last five of one plan
+ralph runs --json              for scripts
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("-n", "--number", type=int, default=20, metavar="N", help="how many (default: 20)")
+    parser.add_argument("-n", "--number", type=int, default=20, metavar="N", help="how many runs (default: 20)")
     add_workspace(parser)
     add_json(parser)
 

@@ -1,6 +1,7 @@
-"""Show what stories took in this workspace: attempts, verdicts, reviews and what they found, and what reviewing costs.
+"""Show statistics of this workspace: attempts, verdicts, reviews, review findings
+and the cost of reviews.
 
-Everything is read from the journals. A story that is worked on in several runs counts once."""
+A story that took several runs counts once."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from ralph.journal.statistics import Tally
 
 EXAMPLES = """
 ralph stats                          all runs of this workspace
-ralph stats --run 20260115-0930      one that begins so
-ralph stats --json                   for scripts, with every figure
+ralph stats --run 20260115-0930      one run, by a unique prefix of its ID
+ralph stats --json                   for scripts
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--run", default="", metavar="RUN", help="a run's id or the beginning of it (default: all)")
+    parser.add_argument("--run", default="", metavar="RUN", help="a run's ID or a unique prefix of it (default: all)")
     add_workspace(parser)
     add_json(parser)
 

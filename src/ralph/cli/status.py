@@ -1,4 +1,4 @@
-"""Show the stories of a plan, their states, a progress bar and the last run."""
+"""Show the stories of a plan, their states, the progress and the last run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ralph.journal.runs import journal_path
 
 EXAMPLES = """
 ralph status                 the plan of this workspace
-ralph status -f user-login   one of several
+ralph status -f user-login   one of several plans
 ralph status --json          for scripts
 """
 _MOST = 40
@@ -41,7 +41,9 @@ _DONE_BEFORE = 3
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("-a", "--all", action="store_true", help=f"every story, also when there are more than {_MOST}")
+    parser.add_argument(
+        "-a", "--all", action="store_true", help=f"list every story, even if there are more than {_MOST}"
+    )
     add_json(parser)
     add_workspace(parser)
 

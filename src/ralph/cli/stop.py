@@ -1,7 +1,8 @@
-"""Stop a run that is at work in another terminal, or in a worktree: when its iteration is over, or now.
+"""Stop a run after the current iteration, or now.
 
-With --now the agent is ended as by Ctrl-C: what it has done is saved under refs/ralph/rescue/ and rolled back, and no
-attempt is used up. A second time does not wait for the agent to end well."""
+With --now the agent is interrupted as by Ctrl-C: its work is saved under
+refs/ralph/rescue/ and rolled back, and the attempt does not count. Repeat it to
+kill an agent that does not react."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from ralph.cli.orders import configure_orders, give
 from ralph.core.control import Verb
 
 EXAMPLES = """
-ralph stop                   when the iteration is over
+ralph stop                   after the current iteration
 ralph stop --now             at once
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--now", action="store_true", help="do not wait for the end of the iteration")
+    parser.add_argument("--now", action="store_true", help="interrupt the current iteration")
     configure_orders(parser)
 
 

@@ -1,7 +1,8 @@
-"""List, show, add and change the stories of a plan, in any layout. Only legal changes are made, and a change
-touches only the bytes that say it.
+"""List, show, add and edit stories, in any layout. Only the bytes that change are
+written.
 
-Called by an agent inside a run, `done` is a claim: in a plan with review it submits the story for review."""
+Inside a run, an agent that calls `ralph task done` makes a claim; with review
+on, it submits the story for review."""
 
 from __future__ import annotations
 
@@ -56,27 +57,27 @@ def configure(parser: ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
     states = [state.value for state in State]
 
-    one = _command(commands, "list", "the stories, one a line", "ralph task list --state failed")
-    one.add_argument("--state", choices=states, help="only the stories in this state")
-    one.add_argument("--ids", action="store_true", help="only the ids")
+    one = _command(commands, "list", "list the stories", "ralph task list --state failed")
+    one.add_argument("--state", choices=states, help="only stories in this state")
+    one.add_argument("--ids", action="store_true", help="print only the IDs")
 
-    one = _command(commands, "show", "everything about one story", "ralph task show US-001")
+    one = _command(commands, "show", "show one story", "ralph task show US-001")
     one.add_argument("id", metavar="ID")
 
-    _command(commands, "next", "the story a run would take next", "ralph task next --json")
+    _command(commands, "next", "show the story a run would take next", "ralph task next --json")
 
-    one = _command(commands, "add", "a new story with a fresh id", 'ralph task add "Log in" --criterion "GET / is 200"')
+    one = _command(commands, "add", "add a story", 'ralph task add "Log in" --criterion "GET / is 200"')
     one.add_argument("title", metavar="TITLE")
-    one.add_argument("--id", dest="new_id", metavar="ID", help="the id (default: the next free one)")
-    one.add_argument("--after", metavar="ID", help="put it after this story (default: at the end)")
+    one.add_argument("--id", dest="new_id", metavar="ID", help="its ID (default: the next free one)")
+    one.add_argument("--after", metavar="ID", help="insert it after this story (default: at the end)")
     _fields(one)
 
-    one = _command(commands, "set", "change fields of a story", "ralph task set US-001 --priority 1 --state blocked")
+    one = _command(commands, "set", "edit a story", "ralph task set US-001 --priority 1 --state blocked")
     one.add_argument("id", metavar="ID")
-    one.add_argument("--title", metavar="TEXT")
-    one.add_argument("--state", choices=states)
-    one.add_argument("--why", metavar="TEXT", help="the reason, for the states failed and blocked")
-    one.add_argument("--notes", metavar="TEXT", help="what is known about it; replaces the notes it has")
+    one.add_argument("--title", metavar="TEXT", help="a new title")
+    one.add_argument("--state", choices=states, help="a new state")
+    one.add_argument("--why", metavar="TEXT", help="the reason for the states failed and blocked")
+    one.add_argument("--notes", metavar="TEXT", help="replace its notes")
     one.add_argument("--force", action="store_true", help="even if it depends on open stories")
     _fields(one)
 
@@ -85,20 +86,20 @@ def configure(parser: ArgumentParser) -> None:
     one.add_argument("--note", metavar="TEXT", default="", help="what was done, added to the story's notes")
     one.add_argument("--force", action="store_true", help="even if it depends on open stories")
 
-    one = _command(commands, "reopen", "start a story over: done, failed or blocked", "ralph task reopen US-001")
+    one = _command(commands, "reopen", "reopen a story that is done, failed or blocked", "ralph task reopen US-001")
     one.add_argument("id", metavar="ID")
 
-    one = _command(commands, "split", "cut a story into parts", 'ralph task split US-003 "The API" "The page"')
+    one = _command(commands, "split", "split a story into parts", 'ralph task split US-003 "The API" "The page"')
     one.add_argument("id", metavar="ID")
-    one.add_argument("titles", nargs="+", metavar="TITLE", help="one title for each part, two or more")
+    one.add_argument("titles", nargs="+", metavar="TITLE", help="the title of each part, at least two")
 
-    one = _command(commands, "move", "change the order", "ralph task move US-005 --before US-002")
+    one = _command(commands, "move", "move a story", "ralph task move US-005 --before US-002")
     one.add_argument("id", metavar="ID")
     where = one.add_mutually_exclusive_group(required=True)
-    where.add_argument("--before", metavar="ID")
-    where.add_argument("--after", metavar="ID")
-    where.add_argument("--first", action="store_true")
-    where.add_argument("--last", action="store_true")
+    where.add_argument("--before", metavar="ID", help="before this story")
+    where.add_argument("--after", metavar="ID", help="after this story")
+    where.add_argument("--first", action="store_true", help="to the start")
+    where.add_argument("--last", action="store_true", help="to the end")
 
 
 def _command(commands: Any, name: str, summary: str, example: str) -> ArgumentParser:
@@ -109,14 +110,20 @@ def _command(commands: Any, name: str, summary: str, example: str) -> ArgumentPa
 
 
 def _fields(parser: ArgumentParser) -> None:
-    parser.add_argument("--description", metavar="TEXT")
+    parser.add_argument("--description", metavar="TEXT", help="what and why")
     parser.add_argument(
-        "--criterion", dest="criteria", action="append", metavar="TEXT", help="repeat for several, '' for none"
+        "--criterion",
+        dest="criteria",
+        action="append",
+        metavar="TEXT",
+        help="an acceptance criterion; repeatable, '' for none",
     )
     parser.add_argument("--priority", type=float, metavar="N", help="1 is the highest")
-    parser.add_argument("--depends-on", action="append", metavar="ID", help="repeat for several, '' for none")
     parser.add_argument(
-        "--verify", action="append", metavar="COMMAND", help="a command that proves the story; repeat, or '' for none"
+        "--depends-on", action="append", metavar="ID", help="a story that must be done first; repeatable, '' for none"
+    )
+    parser.add_argument(
+        "--verify", action="append", metavar="COMMAND", help="a command that proves the story; repeatable, '' for none"
     )
 
 

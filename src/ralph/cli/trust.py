@@ -1,8 +1,9 @@
-"""Allow the commands that a workspace names: checks, steps, the agent's command line, the plan's verify commands.
+"""Review and trust the commands of a workspace: checks, steps, the agent's command
+line, the verify commands of the plan.
 
-They come with the workspace, perhaps from somebody else, so they run only after a person has seen them once. The
-agreement is kept outside of the workspace, by content: when a command changes, Ralph asks again and shows what
-changed."""
+They may come from somebody else, so Ralph runs them only after you have seen
+them. Trust is stored outside the workspace, by content: when a command changes,
+Ralph asks again and shows the difference."""
 
 from __future__ import annotations
 
@@ -23,19 +24,19 @@ from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 
 EXAMPLES = """
-ralph trust              show the commands, ask, remember the answer
+ralph trust              show the commands and ask
 ralph trust --show       only show them
-ralph trust -y           agree without being asked
-ralph trust --revoke     forget every agreement for this workspace
+ralph trust -y           trust them without being asked
+ralph trust --revoke     forget what was trusted in this workspace
 """
 
 
 def configure(parser: ArgumentParser) -> None:
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--show", action="store_true", help="show the commands and whether they are trusted")
-    action.add_argument("--revoke", action="store_true", help="forget every agreement for this workspace")
-    action.add_argument("-y", "--yes", action="store_true", help="agree without being asked")
-    parser.add_argument("--config", metavar="NAME", help="with the commands of .ralph/configs/NAME")
+    action.add_argument("--revoke", action="store_true", help="forget what was trusted in this workspace")
+    action.add_argument("-y", "--yes", action="store_true", help="trust them without being asked")
+    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
     add_json(parser)
     add_workspace(parser)
 

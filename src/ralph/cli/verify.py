@@ -1,6 +1,7 @@
-"""Run the checks by hand, as the loop would: those of the next story, of one story, or all of them.
+"""Run the checks now, as the loop would: for the next story, for one story, or
+all of them.
 
-A full pass (--final) is remembered: `ralph audit` compares it with the tree."""
+A full pass (--final) is recorded; `ralph audit` compares it with the tree."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ from ralph.core.select import next_story
 from ralph.core.text import one_line
 
 EXAMPLES = """
-ralph verify                  the checks for the story a run would take next
-ralph verify --story US-003   for this one
-ralph verify --final          every check of every story, on the tree as it is
+ralph verify                  the checks for the next story
+ralph verify --story US-003   for this story
+ralph verify --final          every check of every story
 """
 _MOST_LINES = 20
 
@@ -34,8 +35,8 @@ _MOST_LINES = 20
 def configure(parser: ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--story", metavar="ID", help="the checks of this story")
-    which.add_argument("--final", action="store_true", help="all checks of all stories")
-    parser.add_argument("--trust", action="store_true", help="agree to the commands the workspace names")
+    which.add_argument("--final", action="store_true", help="every check of every story")
+    parser.add_argument("--trust", action="store_true", help="trust the commands this workspace defines")
     add_json(parser)
     add_workspace(parser)
 

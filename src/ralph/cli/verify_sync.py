@@ -1,7 +1,7 @@
-"""Compare a spec with its beads: a step is ticked if and only if the bead it names is closed.
+"""Compare a spec with its beads: a step is ticked if and only if its bead is closed.
 
-Beads are read with `br` or `bd`, whichever is on PATH. Exits with 0 when the two agree, with 1 when they do not. A
-step that names no bead is listed, and is no disagreement."""
+Beads are read with `br` or `bd`, whichever is on PATH. Exit code 0 if the two
+agree, 1 if not. A step without a bead is listed, but is not an error."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ralph.plans.beads import TOOLS, find
 from ralph.plans.sync import Difference, Kind, compare
 
 EXAMPLES = """
-ralph verify-sync            which steps and beads disagree
+ralph verify-sync            list steps and beads that disagree
 ralph verify-sync --json     for scripts
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--tool", choices=TOOLS, help="the program that reads the beads (default: the first there is)")
+    parser.add_argument("--tool", choices=TOOLS, help="the program that reads the beads (default: the first on PATH)")
     add_json(parser)
     add_workspace(parser)
 

@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup, keys:
             if declared.flags:
                 parser.add_argument(*declared.flags, action="store_const", const=True, help=help_text, **common)
             if declared.off:
-                negated = f"the opposite of {declared.flags[0]}" if declared.flags else f"switch off {key}"
+                negated = f"switch off {key}"
                 parser.add_argument(*declared.off, action="store_const", const=False, help=negated, **common)
         elif declared.flags:
             metavar = declared.metavar or None
