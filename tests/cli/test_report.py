@@ -69,7 +69,7 @@ def test_the_screen_says_what_happened_and_what_to_do(made: Proven) -> None:
     kept = section(told.out, "Rejected attempts, kept")
     run = re.search(r"Run (\S+) on", told.out)
     assert run
-    assert kept.count("rejected: check 'tests' failed with exit code 1") == 2
+    assert kept.count("rejected: check 'tests' failed with exit code 1") >= 2
     assert f"ralph rescue show {run[1]}/2" in kept
     assert made.ask("rescue", "show", f"{run[1]}/2").code == 0
     assert "branch     main, 2 commits (1 by the agent)" in told.out

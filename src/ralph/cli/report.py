@@ -34,6 +34,7 @@ ralph report --html report.html    one self-contained page, for a browser or for
 ralph report --markdown -          to stdout, for a pull request
 """
 _MOST_COMMITS = 8
+_MOST_REJECTED = 10
 _MARKS = {"done": State.DONE, "unproven": State.DONE, "failed": State.FAILED, "blocked": State.BLOCKED}
 
 
@@ -108,10 +109,12 @@ def screen(report: Report, room: int | None) -> Iterator[str]:
     if report.rejected:
         yield ""
         yield paint("Rejected attempts, kept", "bold")
-        for one in report.rejected:
+        for one in report.rejected[-_MOST_REJECTED:]:
             yield _line(f"{one.story} iteration {one.iteration}, {one.kind}: {one.reason}", 2, room)
             gone = "dropped since" if one.is_missing else f"ralph rescue show {one_line(one.name, 80)}"
             yield paint(f"      {gone}", "dim")
+        if len(report.rejected) > _MOST_REJECTED:
+            yield f"  and {len(report.rejected) - _MOST_REJECTED} earlier: `ralph rescue list`"
     yield ""
     for name, value in facts(report):
         yield f"{name:<10} {one_line(value, 400)}"
