@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from ralph.checks.choosing import choose, set_id
-from ralph.config.schema import Check, Config
+from ralph.checks.choosing import choose, set_id, weak_proof
+from ralph.config.schema import Check, Config, Review
 from ralph.core.plan import Plan, State, Story
 
 DONE = Story(id="A", title="", state=State.DONE, verify=("test -f a",))
@@ -43,3 +43,16 @@ def test_the_identity_of_a_set_changes_with_what_is_run_and_not_with_its_names()
     assert set_id(one) == set_id(choose(renamed, PLAN, OPEN, "story"))
     assert set_id(one) != set_id(choose(Config(), PLAN, OPEN, "story"))
     assert set_id(one) != set_id(choose(CONFIG, PLAN, LATER, "story"))
+
+
+def test_stories_that_only_the_general_checks_judge_are_counted() -> None:
+    bare = Story(id="D", title="")
+    alone = Config(review=Review(enabled=False))
+    assert weak_proof(alone, PLAN) == ""
+    assert weak_proof(alone, Plan(name="p", stories=(DONE, OPEN, bare))) == (
+        "1 of 2 open stories has no check of its own and no review: only the general checks judge it"
+    )
+    assert weak_proof(alone, Plan(name="p", stories=(bare, bare))).startswith(
+        "2 of 2 open stories have no check of their"
+    )
+    assert weak_proof(Config(review=Review(enabled=True)), Plan(name="p", stories=(bare,))) == ""

@@ -64,7 +64,8 @@ def test_a_good_plan_is_fine(ref: PlanRef) -> None:
 
 def test_the_answer_for_programs(ref: PlanRef) -> None:
     told = check(ref, "--json").json
-    budget = told["plans"][0].pop("budget")
+    budget, remark = (told["plans"][0].pop(key) for key in ("budget", "remark"))
+    assert bool(remark) == ("no check of" in check(ref).err)
     assert [line["name"] for line in budget] == (
         ["prompt", "readme", "spec", "total"] if ref.layout == "spec.md" else []
     )
@@ -75,6 +76,16 @@ def test_the_answer_for_programs(ref: PlanRef) -> None:
         "plans": [{"plan": str(ref.path), "layout": ref.layout, "errors": 0, "warnings": 0}],
         "problems": [],
     }
+
+
+def test_stories_that_only_the_general_checks_can_judge_are_counted(tasks: PlanRef) -> None:
+    configure(tasks, f"review: {{enabled: false}}\n{CHECKS}")
+    done = check(tasks, "--strict")
+    assert done.code == 0, "nothing is wrong with it"
+    assert " no check of " in done.err
+    assert "only the general checks judge" in done.err
+    configure(tasks, f"review: {{enabled: true}}\n{CHECKS}")
+    assert " no check of " not in check(tasks).err
 
 
 def test_warnings_count_only_when_asked(ref: PlanRef) -> None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from ralph.app.named_variants import unknown_names
 from ralph.app.step_misfits import step_misfits
 from ralph.app.workspace import Choice, choose_plan, find_plans, find_root, root_of, store_for
+from ralph.checks.choosing import weak_proof
 from ralph.config.flags import flags_of
 from ralph.config.layers import Settings, load
 from ralph.config.schema import Config, all_checks
@@ -36,6 +37,8 @@ class Checked(Struct, frozen=True):
     problems: tuple[Problem, ...]
     budget: tuple[BudgetLine, ...] = ()
     """What every session reads, for a layout that has to keep it small."""
+    remark: str = ""
+    """Worth knowing, and nothing that is wrong."""
 
 
 class Report(Struct, frozen=True):
@@ -140,11 +143,12 @@ def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | 
         message = f"feature is {one_line(loaded.in_file.name, 60)!r}, but its folder is called {one_line(ref.name, 60)}"
         place = Places(loaded.in_file, loaded.source, str(ref.path)).whole("feature")
         found.append(Problem("feature-name", message, place, "give both the same name", Severity.WARNING))
+    remark = weak_proof(config, loaded.plan) if settings and (has_checks(config) or loaded.plan.verify) else ""
     if ref.layout != "spec.md":
-        return Checked(ref, tuple(found))
+        return Checked(ref, tuple(found), remark=remark)
     where = store.layout.locations(ref)
     budget = token_budget(_text(where.prompt, ref.root), _text(where.readme, ref.root), loaded.source.decode())
-    return Checked(ref, (*found, *_over_budget(budget, where)), budget)
+    return Checked(ref, (*found, *_over_budget(budget, where)), budget, remark)
 
 
 def _unnamed_boxes(layout: Layout, source: bytes, file: str) -> list[Problem]:

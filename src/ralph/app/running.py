@@ -23,7 +23,7 @@ from ralph.app.retry import CHANGED, failed_stories, listed, open_stories, renew
 from ralph.app.tills import ledger_of, plan_name
 from ralph.app.wiring import RunSpec, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
-from ralph.checks.choosing import choose
+from ralph.checks.choosing import choose, weak_proof
 from ralph.core.errors import BadData, SetupError
 from ralph.core.events import AnyEvent, Noted, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
@@ -102,6 +102,8 @@ def execute(
                 journal.write(recovered)
             if heavy := warning(spec.ref, spec.settings, plan, env):
                 journal.write(Noted(heavy, warning=True))
+            if choose(spec.config, plan, None, "story") and (remark := weak_proof(spec.config, plan)):
+                journal.write(Noted(remark))
             with Control(state, spec.run, stop, journal.write) as wish:
                 ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask, ask_baseline), history).run()
         finally:

@@ -56,6 +56,27 @@ def _of_story(check: ChosenCheck, story: Story | None) -> ChosenCheck:
     return msgspec.structs.replace(check, story=story.id)
 
 
+def without_own_proof(config: Config, plan: Plan) -> tuple[str, ...]:
+    """Open stories that only the general checks can judge: no check of their own, and no review."""
+    if config.review.enabled:
+        return ()
+    return tuple(story.id for story in plan.stories if not story.is_done and not story.verify)
+
+
+def weak_proof(config: Config, plan: Plan) -> str:
+    """One line about those stories; empty: every open one has a check of its own or a review."""
+    ids = without_own_proof(config, plan)
+    if not ids:
+        return ""
+    still = sum(not story.is_done for story in plan.stories)
+    verb, own, them = ("has", "its", "it") if len(ids) == 1 else ("have", "their", "them")
+    stories = "story" if still == 1 else "stories"
+    return (
+        f"{len(ids)} of {still} open {stories} {verb} no check of {own} own and no review: "
+        f"only the general checks judge {them}"
+    )
+
+
 def _command_steps(config: Config) -> list[ChosenCheck]:
     chosen = []
     for step in config.steps:

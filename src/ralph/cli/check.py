@@ -57,7 +57,9 @@ def _document(report: Report) -> dict[str, object]:
     for plan in report.plans:
         own = _count(plan.problems)
         counts = {"errors": own[0], "warnings": own[1]}
-        plans.append({"plan": plan.ref.path, "layout": plan.ref.layout, **counts, "budget": plan.budget})
+        plans.append(
+            {"plan": plan.ref.path, "layout": plan.ref.layout, **counts, "budget": plan.budget, "remark": plan.remark}
+        )
     return {
         "workspace": report.root,
         "errors": errors,
@@ -79,6 +81,8 @@ def _print(report: Report) -> None:
         note(f"settings: {_tally(report.settings)}")
     for plan in report.plans:
         note(f"{_near(str(plan.ref.path))}: {_tally(plan.problems) if plan.problems else 'fine'}")
+        if plan.remark:
+            note(f"  {plan.remark}")
         if plan.budget:
             *parts, total = (f"{line.name} {line.tokens:,} of {line.budget:,}" for line in plan.budget)
             note(f"  tokens that every session reads, about: {', '.join(parts)}; {total}")
