@@ -79,12 +79,12 @@ def test_the_prompt_comes_in_by_stdin_and_every_line_out_is_said(tmp_path: Path)
     events = [event for line in done.stdout.splitlines() for event in read(line)]
     for event in events:
         outcome = add(outcome, event, "<promise>X</promise>")
-    assert events == [Text("one"), Text("two"), Text("<promise>X</promise>")]
+    assert events == [Text(line, more=True) for line in ("one", "two", "<promise>X</promise>")]
     assert (outcome.promised, outcome.finished) == (True, False)
 
 
 def test_bytes_that_are_no_text_are_read(tmp_path: Path) -> None:
-    assert list(command.reader()(b"caf\xff\r")) == [Text("caf�")]
+    assert list(command.reader()(b"caf\xff\r")) == [Text("caf�", more=True)]
     assert list(command.reader()(b"  \r")) == []
 
 

@@ -31,6 +31,7 @@ from ralph.checks.choosing import choose
 from ralph.checks.running import run_check
 from ralph.config.schema import Config
 from ralph.config.trust import Status, check_trust
+from ralph.core.check_trouble import why_not_runnable
 from ralph.core.environment import child_environment, secret_names
 from ralph.core.errors import NotTrusted, RalphError
 from ralph.core.lineup import parts
@@ -239,10 +240,13 @@ def _checks(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
                 stop=stop,
             )
             told = f"{check.name}: {check.command}"
-            if result.passed:
+            trouble = why_not_runnable(check.command, result.code, result.tail)
+            if trouble and check.required:
+                yield fail(f"{told} cannot run: {trouble.reason}", trouble.fix)
+            elif result.passed:
                 yield ok(f"{told} passes, {result.seconds:.1f} s")
             elif config.baseline == "no-worse" or not check.required:
                 yield warn(f"{told} fails", "stories are not rejected for it")
             else:
                 last = one_line(result.tail.strip().rpartition("\n")[2], 120)
-                yield fail(f"{told} fails{f': {last}' if last else ''}", "mend it, or set `baseline: no-worse`")
+                yield fail(f"{told} fails{f': {last}' if last else ''}", "fix it, or set `baseline: no-worse`")

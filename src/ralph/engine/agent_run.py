@@ -250,8 +250,7 @@ def _understood(outcome: Outcome, ended: Ended, agent: str) -> Outcome:
         return outcome
     from ralph.core.limit_text import detect_limit  # much to import, for agents that failed
 
-    lines = [line for line in ended.detail.splitlines() if line.strip()]
-    for words in filter(None, ("\n".join(lines[-3:]), outcome.text)):
+    for words in filter(None, (_last_lines(ended.detail), _last_lines(outcome.text))):
         found = detect_limit(words, agent=agent, now=time.time())
         if found.limit:
             # Money that is not there does not come back by waiting.
@@ -259,6 +258,10 @@ def _understood(outcome: Outcome, ended: Ended, agent: str) -> Outcome:
             detail = one_line(words, 200)
             return msgspec.structs.replace(outcome, trouble=trouble, resets_at=found.resets_at, detail=detail)
     return outcome
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join([line for line in text.splitlines() if line.strip()][-3:])
 
 
 def _shown(event: AgentEvent) -> AgentEvent | None:
