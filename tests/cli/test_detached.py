@@ -117,6 +117,18 @@ def test_the_launcher_speaks_json(made: LoopProject) -> None:
     wait_for(lambda: events(made, RunEnded))
 
 
+def test_a_detached_run_in_a_worktree_is_found_from_the_workspace(made: LoopProject) -> None:
+    started = run_ralph(made, "run", "--detach", "--worktree")
+    assert started.code == 0, started.err
+    run = started.out.split()[1]
+    assert f"run {run} works in a worktree: `ralph watch {run}` shows it" in run_ralph(made, "status").err
+    assert run_ralph(made, "stop", "--now").code == 0
+    watched = run_ralph(made, "watch")
+    assert watched.code == 0
+    assert run in watched.out
+    assert "stopped: interrupted" in watched.out
+
+
 def test_a_detached_run_that_is_killed_is_said_to_be_dead(made: LoopProject) -> None:
     assert run_ralph(made, "run", "--detach").code == 0
     (run,) = events(made, RunStarted)

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import msgspec
 
 from ralph.app.agent_stream import running_session
+from ralph.app.at_work import runs_at_work
 from ralph.app.last_run import LastRun, Standing, last_run
 from ralph.app.planning.waiting import waiting
-from ralph.app.workspace import OpenPlan, open_plan
+from ralph.app.workspace import Choice, OpenPlan, open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.cli.plain_view import position
@@ -60,6 +61,9 @@ def run(args: Namespace) -> int:
         emit_json(_document(opened, last, now))
     else:
         _print(opened, last, now, everything=args.all)
+    for each in runs_at_work(opened.root, Choice(), os.environ):
+        if each.worktree:
+            note(f"run {each.run} works in a worktree: `ralph watch {each.run}` shows it, `ralph stop` stops it")
     if added := waiting(opened.ref, os.environ):
         note(f"{plural(added, 'call')} of `ralph add` or `ralph fix`: the stories are taken in when a run goes on")
     return 0
