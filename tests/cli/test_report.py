@@ -218,6 +218,18 @@ def test_without_the_repository_the_journal_is_enough(tmp_path: Path) -> None:
     assert "US-001" in told.out
 
 
+def test_a_damaged_journal_is_reported_up_to_its_damage(tmp_path: Path) -> None:
+    made = Proven(tmp_path, stories=[{}])
+    made.run(US_001=[ONE])
+    [journal] = made.state.glob("runs/*/events.jsonl")
+    *lines, last = journal.read_text().splitlines()
+    journal.write_text("\n".join([*lines, "{damaged", last]) + "\n")
+    told = made.ask("report")
+    assert told.code == 0
+    assert "warning: " in told.err
+    assert "Done (1)" in told.out
+
+
 def report(done: Completed) -> dict[str, Any]:
     assert done.code == 0, done.err
     found: dict[str, Any] = json.loads(done.out)

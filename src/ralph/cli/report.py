@@ -16,11 +16,11 @@ from ralph.app.report import STATES, Report, StoryReport, make_report
 from ralph.app.run_choice import choice_of
 from ralph.app.workspace import root_of
 from ralph.cli.arguments import add_workspace
-from ralph.cli.output import emit_bytes, emit_json, note, paint, say_raw
+from ralph.cli.output import emit_bytes, emit_json, note, paint, say_raw, warn
 from ralph.cli.report_pages import as_html, as_markdown, facts, headline, story_facts
 from ralph.cli.show import MARKS, fit, line_width, mark, progress_bar
-from ralph.core.errors import UsageError
-from ralph.core.events import RunStarted
+from ralph.core.errors import BadData, UsageError
+from ralph.core.events import Record, RunStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import State
 from ralph.core.text import one_line
@@ -49,7 +49,12 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     target = find_watched(root_of(args, os.environ), choice_of(args), args.run, os.environ)
-    records = list(read(target.journal))
+    records: list[Record] = []
+    try:
+        for record in read(target.journal):
+            records.append(record)
+    except BadData as error:  # what stands before the damage is still worth reading
+        warn(str(error))
     started = next((record.event for record in records if isinstance(record.event, RunStarted)), None)
     report = make_report(records, is_alive=is_alive(started), env=os.environ)
     if args.json:
