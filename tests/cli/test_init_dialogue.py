@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,9 +89,9 @@ def test_answers_become_the_plan_and_its_settings(shop: Path) -> None:
     assert plan["verifyCommands"] == ["make test", "make lint", "make typecheck"]
     stories = plan["userStories"]
     assert isinstance(stories, list)
-    assert [(s["title"], s["acceptanceCriteria"]) for s in stories] == [
-        ("Make the types check pass", ["`make typecheck` exits with 0"]),
-        ("Log in by e-mail", ["POST /login answers 200"]),
+    assert [(s["id"], s["title"], s["acceptanceCriteria"]) for s in stories] == [
+        ("US-001", "Make the types check pass", ["`make typecheck` exits with 0"]),
+        ("US-002", "Log in by e-mail", ["POST /login answers 200"]),
     ]
     assert ralph_here("config", "get", "budget.run_usd", cwd=shop).out.strip() == "12.5"
     assert ralph_here("config", "get", "permissions", cwd=shop).out.strip() == "skip"
@@ -130,6 +130,9 @@ def test_without_a_terminal_nothing_is_asked_and_the_decisions_are_said(shop: Pa
     assert "make typecheck" in ralph_here("trust", "--show", cwd=shop).out
     assert ralph_here("config", "get", "baseline", cwd=shop).out.strip() == "no-worse"
     assert git(shop, "log", "--format=%s") == "start\n", "nothing is committed without --commit"
+    first = {"plan.md": "US-001", "tasks.json": "US-001", "steps": "task-1", "feature": "STORY-001", "spec.md": "1.1"}
+    stories = ralph_here("task", "list", "--json", cwd=shop).json
+    assert [(story["id"], story["title"]) for story in stories] == [(first[layout], "Log in")]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -239,9 +242,21 @@ def test_pytest_that_cannot_import_the_project_is_run_as_a_module(tmp_path: Path
     (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     (root / "mine.py").write_text("X = 1\n")
     (root / "tests/test_mine.py").write_text("import mine\n\n\ndef test_x():\n    assert mine.X\n")
-    path = f"{Path(os.sys.executable).parent}:/usr/bin:/bin"  # type: ignore[attr-defined]
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     done = ralph_here("init", "x", "--json", cwd=root, env={"PATH": path})
     assert [check["command"] for check in done.json["checks"]] == ["python3 -m pytest"]
+
+
+def test_tests_that_tox_would_run_are_run_by_pytest_where_tox_is_missing(tmp_path: Path) -> None:
+    root = tmp_path / "lib"
+    (root / "tests").mkdir(parents=True)
+    git(tmp_path, "init", "-q", "lib")
+    (root / "tox.ini").write_text("[tox]\n[testenv]\ncommands = pytest\n")
+    (root / "setup.py").write_text("")
+    (root / "tests/test_x.py").write_text("def test_x():\n    pass\n")
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = ralph_here("init", "x", "--json", cwd=root, env={"PATH": path})
+    assert [check["command"] for check in done.json["checks"]] == ["pytest"]
 
 
 def test_fix_first_is_not_done_while_the_check_still_fails(shop: Path) -> None:

@@ -40,17 +40,20 @@ class Trial(Struct, frozen=True):
 def try_check(
     check: ProposedCheck, root: Path, env: Mapping[str, str], timeout: float, stop: StopSignal | None = None
 ) -> Trial:
-    """Run one check. `pytest` that cannot import the project is tried as `python -m pytest`, which finds it here."""
+    """Run one check; where it cannot run, another spelling of the same tests."""
     trial = _run(check, root, env, timeout, stop)
-    if trial.outcome != "missing" or not (other := _as_module(check.command)):
-        return trial
-    second = _run(msgspec.structs.replace(check, command=other), root, env, timeout, stop)
-    return second if second.outcome in ("passes", "fails") else trial
+    for command in _other_spellings(check.command) if trial.outcome == "missing" else ():
+        other = _run(msgspec.structs.replace(check, command=command), root, env, timeout, stop)
+        if other.outcome in ("passes", "fails"):
+            return other
+    return trial
 
 
 def _run(check: ProposedCheck, root: Path, env: Mapping[str, str], timeout: float, stop: StopSignal | None) -> Trial:
     result = run_check(check.name, check.command, root=root, env=env, timeout=timeout, cwd=check.cwd, stop=stop)
-    return classify(check, result)
+    trial = classify(check, result)
+    # It is written into a file that is committed: no paths of this machine.
+    return msgspec.structs.replace(trial, reason=trial.reason.replace(f"{root}/", ""))
 
 
 def classify(check: ProposedCheck, result: CheckResult) -> Trial:
@@ -78,10 +81,13 @@ def _python_install(command: str) -> str:
     return f"{folder}/python -m pip install -e ." if folder.endswith("/bin") else "pip install -e ."
 
 
-def _as_module(command: str) -> str:
-    """The same test run, with the project's folder on the import path."""
+def _other_spellings(command: str) -> tuple[str, ...]:
+    """`pytest` that cannot import the project: `python -m pytest` has the project's folder on the import path.
+    `tox` and `nox` that are not installed: the tests they run are mostly pytest's."""
+    if command in ("tox", "nox"):
+        return ("pytest", "python3 -m pytest")
     if not (match := _PYTEST.match(command)):
-        return ""
+        return ()
     prefix = match[1] or ""
     python = f"{prefix}python" if prefix else "python3"
-    return f"{python} -m pytest{command[match.end() :]}"
+    return (f"{python} -m pytest{command[match.end() :]}",)

@@ -40,8 +40,9 @@ from ralph.cli.output import emit_json, note, say, warn
 from ralph.cli.questions import Questions
 from ralph.config.durations import parse_duration
 from ralph.core.errors import BadData, UsageError
+from ralph.core.ids import next_id
 from ralph.core.plan import Plan, Story
-from ralph.core.ports import PlanRef
+from ralph.core.ports import PlanRef, ProjectFacts
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes
 from ralph.plans.registry import all_layouts, layout
@@ -251,7 +252,10 @@ def _ask(args: Namespace, questions: Questions, request: Request, before: frozen
 
 
 def _answered(request: Request, ref: PlanRef, answers: _Answers) -> Request:
-    stories = [msgspec.structs.replace(story, priority=at) for at, story in enumerate(answers.stories, 1)]
+    stories: list[Story] = []
+    for number, story in enumerate(answers.stories, 1):
+        name = next_id([each.id for each in stories], first=_first_id(ref))
+        stories.append(msgspec.structs.replace(story, id=name, priority=number))
     return msgspec.structs.replace(
         request,
         toolchain=answers.toolchain,
@@ -260,6 +264,13 @@ def _answered(request: Request, ref: PlanRef, answers: _Answers) -> Request:
         plan=Plan(name="", stories=tuple(stories)) if stories else None,
         contents=_requirements(ref),
     )
+
+
+def _first_id(ref: PlanRef) -> str:
+    """As the example of the layout has it."""
+    known = layout(ref.layout)
+    files = known.scaffold(ref, ProjectFacts(name="x", date="2026-01-31T09:30:00Z"))
+    return known.parse(files[ref.path.relative_to(ref.root).as_posix()].encode(), "").stories[0].id
 
 
 def _requirements(ref: PlanRef) -> dict[str, bytes]:
