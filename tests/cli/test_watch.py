@@ -168,6 +168,16 @@ def test_without_colour_nothing_is_painted(tmp_path: Path) -> None:
     assert "\x1b[1m" not in terminal.text
 
 
+def test_a_terminal_that_cannot_move_its_cursor_gets_lines(tmp_path: Path) -> None:
+    made = project(tmp_path / "made")
+    with running(made):
+        terminal = Terminal(made, "watch", "-v", TERM="dumb")
+        terminal.until("I start with the greeting.")
+        terminal.press(b"\x03")
+        assert terminal.end() == 0
+    assert "\x1b" not in terminal.text
+
+
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="needs a terminal that wraps its lines again")
 def test_a_terminal_that_is_resized_keeps_no_leftovers(tmp_path: Path) -> None:
     made = project(tmp_path / "made")

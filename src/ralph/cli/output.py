@@ -129,6 +129,11 @@ def _encoded(value: Any, indent: int | None = None) -> bytes:
     return text if indent is None else msgspec.json.format(text, indent=indent)
 
 
+def can_draw() -> bool:
+    """Stdout is a terminal on which the cursor can be moved."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
 def is_interactive() -> bool:
     """Somebody can be asked: both ends are a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()

@@ -8,7 +8,6 @@ the final tree, or tells you why it stopped."""
 from __future__ import annotations
 
 import os
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -19,7 +18,7 @@ from ralph.app.named_variants import refuse_unknown_names
 from ralph.app.step_misfits import refuse_misfits
 from ralph.cli.arguments import add_workspace
 from ralph.cli.limit_question import BaselineQuestion, LimitQuestion
-from ralph.cli.output import ask, emit_line, is_interactive, leave_closed_terminal, note, say, warn
+from ralph.cli.output import ask, can_draw, emit_line, is_interactive, leave_closed_terminal, note, say, warn
 from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
 from ralph.cli.words import TERMINAL_CLOSED
@@ -197,7 +196,7 @@ def _view(args: Namespace, stack: ExitStack) -> Listener | None:
         return _emit
     if args.quiet:
         return None
-    if args.plain or not sys.stdout.isatty():
+    if args.plain or not can_draw():
         return PlainView(verbose=args.verbose)
     from ralph.cli.live_view import LiveView
 

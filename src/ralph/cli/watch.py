@@ -7,7 +7,6 @@ the same as lines."""
 from __future__ import annotations
 
 import os
-import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from ralph.app.at_work import find_watched
 from ralph.app.run_choice import choice_of
 from ralph.app.workspace import root_of
 from ralph.cli.arguments import add_workspace
-from ralph.cli.output import note, say_raw
+from ralph.cli.output import can_draw, note, say_raw
 from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
 from ralph.cli.words import moment
@@ -53,7 +52,7 @@ def run(args: Namespace) -> int:
     watched = _Watched()
     news = Follower(target.journal)
     try:
-        if args.plain or not sys.stdout.isatty():
+        if args.plain or not can_draw():
             view = PlainView(verbose=args.verbose)
             _follow(news, watched, view)
         else:
