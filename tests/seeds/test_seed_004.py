@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ralph.core.exit_codes import ExitCode
 from support.seed_projects import SeedProject
 
 # The seed's own example of a spec.
@@ -135,3 +136,65 @@ def test_without_a_beads_tool_the_spec_alone_counts(tmp_path: Path) -> None:
     project = with_beads(tmp_path, AGENT, tool=False)
     assert project.run(env=path_of(project)).code == 0
     assert beads_of(project)["TASK-abc"] == "open"
+
+
+# Stop files: "`.ralph/WAITING`: Human needed".
+
+ASKS = {
+    "WAITING": 'echo "Which database?" > .ralph/WAITING\n',
+    "the request file": """echo '{"ask": "Which database?"}' > "$RALPH_REQUEST_FILE"\n""",
+}
+ANSWERS = {
+    "removing WAITING": lambda project: (project.root / ".ralph/WAITING").unlink(),
+    "ralph answer 1.1": lambda project: project.ralph("answer", "1.1", "PostgreSQL"),
+    "ralph answer -": lambda project: project.ralph("answer", "-", "PostgreSQL"),
+}
+
+
+@pytest.mark.parametrize("how", ANSWERS)
+@pytest.mark.parametrize("asks", ASKS)
+def test_an_answer_unblocks_the_step_that_asked_and_it_is_still_the_first(tmp_path: Path, asks: str, how: str) -> None:
+    agent = f"if [ ! -f {tmp_path}/asked ]; then touch {tmp_path}/asked; {ASKS[asks]}exit 0; fi\n{AGENT}"
+    project = SeedProject(tmp_path, {".ralph/spec.md": SPEC}, agent, CHECKS)
+    assert project.run().code == ExitCode.WAITING
+    assert [event.story for event in project.ended()] == ["1.1"]
+    assert project.read(".ralph/WAITING").strip() == "Which database?"
+    assert project.run().code == ExitCode.WAITING, "the file stops the loop until somebody has answered"
+    ANSWERS[how](project)
+    assert not (project.root / ".ralph/WAITING").exists()
+    done = project.run()
+    assert done.code == 0, done
+    assert [event.story for event in project.ended()] == ["1.1", "1.2", "1.R"]
+
+
+def test_push_after_story_pushes_the_last_commit_too_and_says_so(tmp_path: Path) -> None:
+    """ "The session commits, pushes, and exits"."""
+    project = SeedProject(tmp_path, {".ralph/spec.md": SPEC}, AGENT, CHECKS)
+    remote = tmp_path / "remote.git"
+    project.git("init", "-q", "--bare", str(remote))
+    project.git("remote", "add", "origin", str(remote))
+    done = project.run("--push", "after-story")
+    assert done.code == 0, done
+    assert project.git("ls-remote", str(remote), "main").split()[0] == project.git("rev-parse", "HEAD")
+    assert f"pushed to origin: {project.git('log', '-1', '--format=%h %s')}" in done.out + done.err
+
+
+def test_ralph_setup_creates_the_epic_and_the_tasks_where_there_are_beads(tmp_path: Path) -> None:
+    """`/ralph-setup`: "Create beads epic + tasks". The commands of the page are the tool's own."""
+    project = SeedProject(tmp_path, {})
+    assert project.ralph("plugin", "write", str(tmp_path / "plugin")).code == 0
+    (page,) = (tmp_path / "plugin").rglob("*ralph-setup*/SKILL.md")
+    text = page.read_text()
+    commands = [line.strip() for line in text.splitlines() if line.strip().startswith("br ")]
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    shutil.copy(Path(__file__).parents[1] / "support" / "beads" / "br", bin_folder / "br")
+    env = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    for command in commands:
+        filled = command.replace("EPIC", "shop-1").replace("TASK", "shop-2")
+        done = subprocess.run(["sh", "-c", filled], cwd=project.root, env=env, capture_output=True, check=False)
+        assert done.returncode == 0, (command, done.stderr)
+    assert [command.split()[1] for command in commands] == ["init", "create", "create", "dep", "show"]
+    issues = [json.loads(line) for line in project.read(".beads/issues.jsonl").splitlines()]
+    assert [issue["issue_type"] for issue in issues] == ["epic", "task"]
+    assert "ralph verify-sync" in text

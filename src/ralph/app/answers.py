@@ -7,7 +7,13 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from ralph.core.changes import SetFields
+from ralph.core.plan import State
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
+from ralph.plans.store import Loaded, PlanStore
+
+ASKS = "asks: "
+"""How a run begins the sentence that it keeps beside a story with a question."""
 
 
 class Answer(Struct, frozen=True):
@@ -27,6 +33,25 @@ class Answers(Struct, frozen=True):
 
     def with_answer(self, story: str, answer: Answer) -> Answers:
         return Answers(self.version, self.stories | {story: (*self.stories.get(story, ()), answer)})
+
+
+def open_questions(loaded: Loaded) -> dict[str, str]:
+    """Story → what it asked."""
+    return {
+        key: (one.why or "").removeprefix(ASKS)
+        for key, one in loaded.sidecar.stories.items()
+        if one.state is State.BLOCKED and (one.why or "").startswith(ASKS)
+    }
+
+
+def open_again(store: PlanStore, loaded: Loaded) -> list[str]:
+    """Let every story that asked be worked on. Returns their ids, in the order of the plan."""
+    asked = open_questions(loaded)
+    stories = [story.id for story in loaded.plan.stories if story.id in asked]
+    if stories:
+        changes = [SetFields(story, {"state": State.TODO}) for story in stories]
+        store.save(loaded, changes, dict.fromkeys(stories, ""))
+    return stories
 
 
 def answers_path(plan_state: Path) -> Path:

@@ -20,8 +20,10 @@ _LONGEST = 4000
 class WorkspaceDesk:
     """`folder` is the plan's own; the sentinels are in the workspace's `.ralph/`, as people know them."""
 
-    def __init__(self, root: Path, folder: Path) -> None:
+    def __init__(self, root: Path, folder: Path, *, asks_by_file: bool = False) -> None:
         self._root = root
+        self.asks_by_file = asks_by_file
+        """The layout has WAITING: every question is in it, and taking the file away is an answer, too."""
         self.request = folder / "request.json"
         self._waiting = root / ".ralph" / "WAITING"
         self._complete = root / ".ralph" / "COMPLETE"

@@ -19,6 +19,7 @@ from ralph.core.moves import BY_SIGNAL, Reason, Stop
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.checkpoint import release
+from ralph.host.git import ask
 from ralph.host.places import workspace_state
 from ralph.host.proc import run
 from ralph.host.repo import Repo, RepositoryReplaced
@@ -104,14 +105,32 @@ class Pusher:
         self._repo = repo
         self._env = child_environment(env, ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_SSH_COMMAND"))
         self._tell = tell
+        self._pushed = self._last_commit()
 
     def __call__(self, record: Record) -> None:
         event = record.event
-        if not isinstance(event, IterationEnded) or not event.completes or not event.commit:
+        if isinstance(event, IterationEnded) and event.completes and event.commit:
+            self._push(event.story)
+
+    def finish(self, stop: Stop) -> None:
+        """Push what was committed after the last story: the record of the run, the archive."""
+        if stop.reason in (Reason.INTERRUPTED, Reason.TERMINATED, Reason.REPOSITORY):
             return
+        last = self._last_commit()
+        if last != self._pushed and self._push("the last commit"):
+            self._tell(f"pushed to origin: {last}")
+
+    def _last_commit(self) -> str:
+        answer = ask(self._repo, "log", "-1", "--format=%h %s")
+        return one_line(answer.out.decode("utf-8", "replace"), 80) if answer.code == 0 else ""
+
+    def _push(self, what: str) -> bool:
         env = self._env | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
         argv = ["git", "-C", os.fspath(self._repo.root), "push", "--quiet", "origin", "HEAD"]
         done = run(argv, cwd=self._repo.root, env=env, timeout=_PUSH_TIME)
-        if not done.ok:
-            said = done.err.decode("utf-8", "replace").strip().splitlines()
-            self._tell(f"pushing {event.story} failed: {one_line(said[-1] if said else f'exit code {done.code}', 200)}")
+        if done.ok:
+            self._pushed = self._last_commit()
+        else:
+            lines = done.err.decode("utf-8", "replace").strip().splitlines()
+            self._tell(f"pushing {what} failed: {one_line(lines[-1] if lines else f'exit code {done.code}', 200)}")
+        return done.ok

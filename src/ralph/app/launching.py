@@ -172,6 +172,8 @@ def launch(
 
     def after(ended: Stop) -> None:
         finish_run(spec, ended, env, tell)
+        for push in pusher:
+            push.finish(ended)
 
     pusher = [Pusher(repo, env, tell)] if settings.config.push == "after-story" else []
     door = Door(ref.root)

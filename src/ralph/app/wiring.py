@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
+from ralph.app.answers import open_again
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.briefing import brief
 from ralph.app.checking import BASELINE, AskBaseline, Checks
@@ -40,6 +42,7 @@ from ralph.config.layers import Settings
 from ralph.config.schema import Config
 from ralph.core.control import Wish
 from ralph.core.environment import child_environment
+from ralph.core.errors import PlanError
 from ralph.core.events import Record, Resumed
 from ralph.core.evidence import CheckResult
 from ralph.core.guard import Guard
@@ -141,7 +144,7 @@ def make_ground(
     store = store_for(ref, env, settings_key(spec.settings))
     where = store.layout.locations(ref)
     books = bookkeeping(ref, where, spec.repo.root, config)
-    desk = WorkspaceDesk(ref.root, ref.folder)
+    desk = WorkspaceDesk(ref.root, ref.folder, asks_by_file=ref.layout == "spec.md")
     steps = plan_steps(spec.settings, ref.root)
     hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run}, everything=config.env == "caller")
 
@@ -210,6 +213,9 @@ def make_ground(
 
     def additions() -> Sequence[str]:
         told = [*pages.by_people(), *take_in_learnings(ref, memory), *take_in_retries(plan_state(ref, env), store)]
+        if desk.asks_by_file and not desk.waiting():  # a person has taken the file away
+            with contextlib.suppress(PlanError):  # said when the plan is read for the next iteration
+                told += [f"{story} is open again: WAITING is gone" for story in open_again(store, store.load())]
         remembered.look()
         told += rules.news()
         if (plan_state(ref, env) / "additions").is_dir():

@@ -11,7 +11,7 @@ import time
 from argparse import ArgumentParser, Namespace
 
 from ralph.app import given
-from ralph.app.answers import Answer, answers_path, read_answers, write_answers
+from ralph.app.answers import Answer, answers_path, open_again, open_questions, read_answers, write_answers
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.editing import find_story, reasons
 from ralph.app.last_run import is_at_work
@@ -100,21 +100,19 @@ def _answer(ref: PlanRef, story_id: str, text: str) -> str:
     question = _question(loaded, story_id, desk.waiting())
     path = answers_path(plan_state(ref, os.environ))
     write_answers(path, read_answers(path).with_answer(story_id, Answer(question, text, time.time())))
-    if story is not None and story.state is State.BLOCKED:
+    if story is None:
+        open_again(store, loaded)
+    elif story.state is State.BLOCKED:
         changes = [SetFields(story.id, {"state": State.TODO})]
         store.save(loaded, changes, reasons(changes, ""))
-    if question == desk.waiting():
+    if story is None or question == desk.waiting():
         desk.answered()
     return question
 
 
 def _open_questions(loaded: Loaded, waiting: str) -> dict[str, str]:
     """Story → its question. The empty name stands for the file WAITING, when no story asks the same."""
-    asked = {
-        key: (one.why or "").removeprefix(_ASKS)
-        for key, one in loaded.sidecar.stories.items()
-        if one.state is State.BLOCKED and (one.why or "").startswith(_ASKS)
-    }
+    asked = open_questions(loaded)
     return asked | ({"": waiting} if waiting and waiting not in asked.values() else {})
 
 

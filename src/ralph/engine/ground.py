@@ -138,6 +138,11 @@ class WorkTree(Protocol):
 class Desk(Protocol):
     """Where the agent leaves requests and sentinels."""
 
+    @property
+    def asks_by_file(self) -> bool:
+        """Every question is kept in the file WAITING."""
+        ...
+
     def clear(self) -> None: ...
 
     def take(self) -> Request:

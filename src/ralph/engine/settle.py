@@ -233,8 +233,8 @@ def finish(
     commit: str = "",
     rescue: str = "",
 ) -> IterationEnded:
-    if evidence.waiting:
-        ground.desk.keep_waiting(evidence.waiting)
+    if waiting := evidence.waiting or (verdict.question if ground.desk.asks_by_file else ""):
+        ground.desk.keep_waiting(waiting)
     story = target.plan.story(attempt.work.story) if attempt.work.story else None
     outcome = evidence.outcome
     ended = IterationEnded(
