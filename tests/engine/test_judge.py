@@ -434,3 +434,28 @@ def test_a_stalemate_ends_as_the_policy_says(
 def test_a_stalemate_does_not_use_up_the_cap() -> None:
     said = edited(CIRCLING, review=Review(ReviewStatus.CHANGES_REQUESTED, 2, "off by two, now"))
     assert review(None, story=CIRCLING, delta=said).headline == "changes requested: off by two, now"
+
+
+# Without any check
+
+
+def test_unclaimed_work_without_any_check_is_kept() -> None:
+    verdict = judge(evidence(claim=None, checks=(), unchecked=True))
+    assert verdict.kind is Kind.PARTIAL
+    assert verdict.headline == "the agent did not say that the story is done"
+
+
+def test_unclaimed_work_is_not_kept_where_a_check_did_not_run_or_something_is_wrong() -> None:
+    assert judge(evidence(claim=None, checks=())).kind is Kind.REJECTED, "as recorded before there was such a rule"
+    broken = evidence(claim=None, checks=(), unchecked=True, repository_trouble="history was rewritten")
+    assert judge(broken).kind is Kind.REJECTED
+    assert judge(evidence(claim=None, checks=(), unchecked=True, objections=("no",))).kind is Kind.REJECTED
+
+
+def test_a_session_whose_own_tests_failed_last_is_not_accepted_where_nothing_else_speaks() -> None:
+    failed = msgspec.structs.replace(OK, tests_failed="pytest -q")
+    verdict = judge(evidence(checks=(), unchecked=True, outcome=failed))
+    assert (verdict.kind, verdict.completes) == (Kind.PARTIAL, False)
+    assert verdict.headline == "the last test run of the session failed: pytest -q"
+    assert judge(evidence(checks=(), unchecked=True)).kind is Kind.ACCEPTED
+    assert judge(evidence(outcome=failed)).kind is Kind.ACCEPTED, "the loop's own checks have passed since"

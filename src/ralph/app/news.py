@@ -66,7 +66,8 @@ class News:
 
     def _ended(self, reason: Reason, detail: str, at: float) -> Message:
         news = ADVICE[reason]
-        title = "every story is done" if reason is Reason.COMPLETE else f"stopped: {reason.value.replace('-', ' ')}"
+        done = {Reason.COMPLETE: "every story is done", Reason.NAMED_STORIES: "the stories you named are done"}
+        title = done.get(reason) or f"stopped: {reason.value.replace('-', ' ')}"
         text = f"{detail or news.why}\nNext: {news.next}"
         return self._message(news.news, title, text, at, reason=reason.value, code=reason.exit_code)
 
