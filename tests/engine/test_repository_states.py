@@ -514,3 +514,17 @@ def test_the_copy_of_a_plan_in_a_worktree_is_the_one_that_is_marked(den: Den) ->
     shutil.rmtree([line.partition(" ")[2] for line in listed if line.startswith("worktree ")][1])
     den.git("worktree", "prune")
     assert den.run().code == 0
+
+
+def test_the_files_of_a_git_gc_do_not_stop_a_run(den: Den) -> None:
+    """A background gc after a large commit, seen as its files and a git process that is alive in the repository."""
+    files = [den.root / ".git" / name for name in ("gc.pid", "gc.log.lock", "objects/maintenance.lock")]
+    for path in files:
+        path.write_bytes(b"")
+    command = ["git", "cat-file", "--batch-check"]
+    with subprocess.Popen(command, cwd=den.root, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as alive:
+        done = den.run()
+        assert alive.poll() is None
+        alive.communicate(b"")
+    assert done.code == 0, done.err
+    assert all(path.exists() for path in files)
