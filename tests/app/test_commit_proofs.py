@@ -51,7 +51,7 @@ def test_proof_in_a_fresh_clone_is_the_commits_word(made: Proven) -> None:
     assert (here["is_from_commit"], there["is_from_commit"]) == (False, True)
     told = in_clone(made, "proof", "US-001")
     assert told.code == 0
-    assert "all of this is from the commit" in told.out
+    assert "from the commit message only" in told.out
     assert "odd: name" in told.out
 
 
@@ -93,9 +93,9 @@ def test_another_plans_story_of_the_same_name_proves_nothing(made: Proven) -> No
 def test_a_branch_without_a_commit_and_a_folder_without_git_have_nothing_to_say(tmp_path: Path) -> None:
     made = Proven(tmp_path)
     shutil.rmtree(made.root / ".git")
-    assert "no run has accepted it" in made.ask("proof", "US-001").out
+    assert "not accepted by any run" in made.ask("proof", "US-001").out
     made.git("init", "-q", "-b", "main")
-    assert "no run has accepted it" in made.ask("proof", "US-001").out
+    assert "not accepted by any run" in made.ask("proof", "US-001").out
 
 
 COMMITS = "git add -A . && git commit -qm 'by the agent'"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.app import probes, workspace_probes
+from ralph.app import probes, sandbox, workspace_probes
 from ralph.app.doctor import Finding, Level, Patient, examine, fail, is_well, ok, warn
 from ralph.app.scaffold import Request, start_plan
 from ralph.core.errors import SetupError
@@ -136,7 +136,7 @@ def test_a_client_that_hangs_or_floods_does_no_harm(tmp_path: Path, monkeypatch:
 
 
 def test_many_slow_programs_do_not_add_up(tmp_path: Path) -> None:
-    for name in (*probes.CLIENTS.values(), *probes.SANDBOXES, "br"):
+    for name in (*probes.CLIENTS.values(), "br"):
         program(tmp_path / "bin", name, "sleep 20")
     where = patient(None, tmp_path, PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin")
     started = time.monotonic()
@@ -151,15 +151,21 @@ def test_many_slow_programs_do_not_add_up(tmp_path: Path) -> None:
 def test_the_configured_agent_must_be_there(root: Path, tmp_path: Path) -> None:
     bin_ = tmp_path / "bin"
     bin_.mkdir()
-    missing = list(workspace_probes.agent(patient(root, PATH=str(bin_))))
-    program(bin_, "codex", "echo 1.0")
-    other = list(workspace_probes.agent(patient(root, PATH=str(bin_))))
-    program(bin_, "claude", "echo 1.0")
+    with pytest.raises(SetupError, match="there is no program called claude"):
+        list(workspace_probes.agent(patient(root, PATH=str(bin_))))
+    program(bin_, "claude", "echo 2.1.0")
+    assert levels(workspace_probes.agent(patient(root, PATH=str(bin_), ANTHROPIC_API_KEY="x"))) == [Level.OK, Level.OK]
+    with pytest.raises(SetupError, match="script"):  # a run would stop there, too
+        list(workspace_probes.agent(patient(root, PATH="", RALPH_AGENT_NAME="scripted")))
 
-    assert levels(iter(missing)) == [Level.FAIL]
-    assert "agent.name codex" in other[0].fix
-    assert levels(workspace_probes.agent(patient(root, PATH=str(bin_)))) == [Level.OK]
-    assert levels(workspace_probes.agent(patient(root, PATH="", RALPH_AGENT_NAME="scripted"))) == [Level.OK]
+
+def test_doctor_and_preflight_tell_the_same_about_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "_MARKERS", ("/nowhere/.dockerenv",))
+    assert sandbox.sandbox({}) == ""
+    assert sandbox.sandbox({"IS_SANDBOX": "1"}) == "IS_SANDBOX"
+    assert sandbox.finding("guard", {}).level is Level.OK
+    assert sandbox.finding("skip", {}).level is Level.WARN
+    assert sandbox.finding("skip", {"container": "podman"}).level is Level.OK
 
 
 def test_the_state_of_the_repository_is_told(root: Path, tmp_path: Path) -> None:

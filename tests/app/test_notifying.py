@@ -93,7 +93,7 @@ def test_long_waits_and_pauses_are_told(tmp_path: Path) -> None:
     told = news_of(tmp_path, short, long, Paused())
     assert [(m.event, m.text.splitlines()[0]) for m in told] == [
         (Moment.LIMIT, "the usage limit"),
-        (Moment.PAUSED, "`ralph resume` lets it go on"),
+        (Moment.PAUSED, "`ralph resume` continues it"),
     ]
 
 

@@ -274,7 +274,7 @@ def test_a_killed_run_leaves_its_money_counted(tmp_path: Path) -> None:
     assert book.ever.micros == 1_100_000
     told = project.cost().out
     assert "≤$1.10 for 2 iterations in 2 runs" in told
-    assert "$1.00 of it set aside for sessions whose end nobody saw" in told
+    assert "$1.00 of it reserved for sessions that never reported their cost" in told
 
 
 def _text(project: Spender) -> str:

@@ -124,7 +124,7 @@ def test_without_a_repository_or_when_told_so_nothing_is_committed(project: Path
 
     assert "not committed: --no-commit" in told.err
     assert git(project, "log", "--oneline").count("\n") == 1
-    assert "no git repository" in outside.err
+    assert "not a git repository" in outside.err
     assert outside.code == 0
 
 
@@ -170,7 +170,7 @@ def test_an_empty_list_says_so(project: Path) -> None:
     done = ralph_here("archive", "list", cwd=project)
 
     assert (done.code, done.out) == (0, "")
-    assert "no archive yet" in done.err
+    assert "no archives yet" in done.err
 
 
 @pytest.mark.parametrize("name", ["../../x", "/etc", "nope"])

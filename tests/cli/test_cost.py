@@ -72,16 +72,16 @@ def books(tmp_path: Path) -> Books:
 def test_the_overview_tells_known_estimated_assumed_and_unknown_apart(books: Books) -> None:
     told = books.cost().out
     assert "≤$2.88 +? for 6 iterations in 2 runs" in told
-    assert "2 iterations of unknown cost not in it" in told
+    assert "2 iterations of unknown cost not included" in told
     assert "$0.12 of it estimated (list prices of 20" in told
-    assert "$2.00 of it set aside for sessions whose end nobody saw" in told
+    assert "$2.00 of it reserved for sessions that never reported their cost" in told
     assert "635 tokens (500 in, 100 out, 15 from cache, 20 to cache)" in told
 
 
 def test_whatever_it_is_summed_by_it_comes_to_the_same(books: Books) -> None:
     for by, names in {
         "story": {"A", "B", "C"},
-        "model": {"m", "big", "odd", "(not told)"},
+        "model": {"m", "big", "odd", "(unknown)"},
         "run": {"20231114-221320-aaaa", "20231115-101010-bbbb"},
         "day": {"2023-11-14"},
     }.items():
@@ -107,7 +107,7 @@ def test_a_receipt_has_tokens_by_class_cost_and_outcome(books: Books) -> None:
     text = books.cost("--receipts").out
     assert "~$0.1250" in text
     assert "≤$2.0000" in text
-    assert "no end seen" in text
+    assert "no end recorded" in text
 
 
 def test_sessions_that_planned_are_counted_too(books: Books) -> None:
@@ -129,7 +129,7 @@ def test_one_run_is_named_by_its_beginning(books: Books) -> None:
     assert [receipt["usd"] for receipt in told["receipts"]] == [0.25, None]
     unknown = books.cost("--run", "1999")
     assert unknown.code == 64
-    assert "`ralph runs` lists them" in unknown.err
+    assert "`ralph runs` lists the runs" in unknown.err
 
 
 def test_a_workspace_without_runs_has_spent_nothing(tmp_path: Path) -> None:

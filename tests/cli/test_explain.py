@@ -15,7 +15,7 @@ def test_a_run_that_went_wrong_is_explained_with_its_evidence(tmp_path: Path) ->
     assert done.code == 0
     assert ": iteration-cap (exit code 1)" in done.out
     assert "✗ rejected: " in done.out
-    assert "This check failed last: sh check.sh" in done.out
+    assert "Last failing check: sh check.sh" in done.out
     assert "Counters: iterations 1 of 1; without progress, in a row 1 of 3;" in done.out
     assert "`ralph rescue show " in done.out
     assert "What to do: `ralph run` continues; without max_iterations (-n) the cap follows from the plan" in done.out

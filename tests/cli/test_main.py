@@ -323,7 +323,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([*RALPH, "--help"], cwd=tmp_path, stdout=full, stderr=-1, check=False)
     assert done.returncode == ExitCode.ENVIRONMENT
-    assert done.stderr.decode() == "ralph: the output cannot be written: No space left on device\n"
+    assert done.stderr.decode() == "ralph: cannot write the output: No space left on device\n"
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
@@ -378,8 +378,8 @@ def test_an_error_inside_ralph_is_one_sentence_and_a_log(tmp_path: Path) -> None
     done = boom("raise ZeroDivisionError('of all things')", tmp_path)
     assert done.code == ExitCode.BUG
     sentence, hint = done.err.splitlines()
-    assert sentence == "ralph: an error inside Ralph: of all things"
-    log = Path(hint.partition("the details are in ")[2])
+    assert sentence == "ralph: internal error: of all things"
+    log = Path(hint.partition("details are in ")[2])
     assert log.is_relative_to(os.environ["RALPH_STATE_HOME"])
     text = log.read_text()
     assert "ZeroDivisionError: of all things" in text
@@ -422,4 +422,4 @@ def test_a_folder_that_is_gone_is_no_bug(tmp_path: Path) -> None:
     line = f'rmdir "$PWD"; {shlex.join(RALPH)} status'
     done = subprocess.run(["sh", "-c", line], cwd=gone, capture_output=True, text=True, check=False)
     assert done.returncode == ExitCode.ENVIRONMENT
-    assert "the folder you are in is gone" in done.stderr
+    assert "the current folder no longer exists" in done.stderr

@@ -51,7 +51,7 @@ def test_what_is_not_there_yet_says_so(ref: PlanRef) -> None:
     assert (done.code, done.err) == (0, "")
     lines = dict(line.split("  ", 1) for line in done.out.splitlines())
     assert lines["plan"].strip() == str(ref.path)
-    assert lines["user config"].endswith("config.yaml  (not there yet)")
+    assert lines["user config"].endswith("config.yaml  (does not exist yet)")
 
 
 def test_a_folder_further_down_is_in_the_workspace(ref: PlanRef) -> None:
@@ -66,7 +66,7 @@ def test_of_several_plans_none_is_shown_until_one_is_named(tmp_path: Path) -> No
     done = ralph_here("paths", "--json", cwd=tmp_path)
     assert done.code == 0
     assert "plan" not in done.json
-    assert "no plan is shown: there are 2 plans" in done.err
+    assert "no plan: there are 2 plans" in done.err
     assert ralph_here("paths", "--json", "--layout", "spec.md", cwd=tmp_path).json["plan"] == str(one.path)
     assert ralph_here("paths", "--json", "--prd", "1", cwd=tmp_path).json["plan"] == str(other.path)
 
@@ -76,7 +76,7 @@ def test_broken_settings_do_not_hide_the_rest(ref: PlanRef) -> None:
     config.write_text("nonsense: 1\n")
     done = ralph_here("paths", "--json", cwd=ref.root)
     assert (done.code, done.json["project_config"]) == (0, str(config))
-    assert f"no plan is shown: {config}:1" in done.err
+    assert f"no plan: {config}:1" in done.err
 
 
 def test_a_broken_plan_has_a_place_too(ref: PlanRef) -> None:

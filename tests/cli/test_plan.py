@@ -114,7 +114,7 @@ def test_a_plan_with_stories_is_not_replaced_in_ci(project: Project) -> None:
     before = project.files()
     done = ralph(project, "plan", "x y", "--no-input")
     assert done.code == 64
-    assert "has 1 story already" in done.err
+    assert "already has 1 story" in done.err
     assert "ralph add" in done.err
     assert project.files() == before
 
@@ -242,7 +242,7 @@ def test_a_whole_conversation_at_a_terminal(project: Project) -> None:
     person.waits_for("> ", "r another title\n")
     person.waits_for("US-001  Second")
     person.waits_for("> ", "drop the second one\n")
-    person.waits_for("one letter, please")
+    person.waits_for("type one letter")
     person.waits_for("> ", "e\n")
     person.waits_for("the JSON is broken")
     person.waits_for("> ", "e\n")

@@ -82,7 +82,7 @@ def test_a_story_that_a_person_marked_is_by_hand_and_one_without_checks_unproven
     assert standings(made) == ["unproven", "by hand"]
     assert "Ralph-Checks" not in made.git("log", "--format=%B")
     assert "unproven" in made.ask("proof", "US-001").out
-    assert "done by a person's word" in made.ask("proof", "US-002").out
+    assert "marked done by hand" in made.ask("proof", "US-002").out
 
 
 def test_the_baseline_of_a_finished_run_is_known_to_the_next_one(tmp_path: Path) -> None:

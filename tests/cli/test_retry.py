@@ -176,7 +176,7 @@ def test_only_the_named_stories_are_worked_on(tmp_path: Path) -> None:
     assert "the stories you named are done" in done.out
     assert states(made) == {"US-001": "todo", "US-002": "done"}
     assert [e.reason for e in made.events() if isinstance(e, RunEnded)] == [Reason.NAMED_STORIES]
-    assert "0 of them different" in here(made, "replay").out
+    assert "0 differ" in here(made, "replay").out
 
 
 def test_a_failed_story_that_is_named_is_tried_again(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from support.workspaces import workspace
 
-QUESTION = b"Do you agree? [y/N] "
+QUESTION = b"Run these commands? [y/N] "
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ralph.app import sandbox
 from ralph.cli.main import load
 from ralph.config.flags import flags_of
 from support.cli import Completed, ralph_here
@@ -78,10 +79,15 @@ def test_a_number_of_a_prd_leads_nowhere_else(tmp_path: Path, number: str) -> No
     assert not made.journals()
 
 
-def test_a_sandbox_that_is_not_there_is_no_reason_to_go_without(tmp_path: Path) -> None:
-    done = here(project(tmp_path, 1), "run", "--sandbox")
+def test_a_sandbox_that_is_not_there_is_no_reason_to_go_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "_MARKERS", ())
+    made = project(tmp_path, 1)
+    assert here(made, "run", "--sandbox", "--dry-run", IS_SANDBOX="1").code == 0
+    done = here(made, "run", "--sandbox", IS_SANDBOX="", container="")
     assert done.code == 78
-    assert "no sandbox of its own" in done.err
+    assert "this is not a sandbox" in done.err
 
 
 @pytest.mark.parametrize("flag", ["--quiet", "--verbose"])

@@ -282,7 +282,7 @@ def test_a_run_at_work_is_running(ref: PlanRef) -> None:
 
 def test_a_killed_run_is_told_apart_from_a_running_one(ref: PlanRef) -> None:
     record(ref)
-    assert last_line(ref) == f"Last run: {RUN}, killed after {local(NOON)}; `ralph run` goes on from there"
+    assert last_line(ref) == f"Last run: {RUN}, killed after {local(NOON)}; `ralph run` continues from there"
     assert status(ref, "--json").json["last_run"]["state"] == "unfinished"
 
 

@@ -257,7 +257,7 @@ def test_a_person_is_told_that_a_run_is_at_work(ref: PlanRef) -> None:
     with claim(ref, os.environ, "20261115-120000-abcd"):
         done = task(ref, "done", sid(ref, 4))
         assert done.code == 0
-        assert "warning: a run is at work on this plan" in done.err
+        assert "warning: a run is working on this plan" in done.err
         assert task(ref, "list").err == ""
         assert "at work" not in task(ref, "set", sid(ref, 4), "--notes", "x", env=LOOP).err
 

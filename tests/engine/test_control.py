@@ -95,7 +95,7 @@ def test_a_pause_lets_the_agent_finish_first_and_says_so_at_once(project: LoopPr
     with running(project) as process:
         wait_for(lambda: is_at_work(project))
         said = ask(project, "pause").out
-        assert "pauses when iteration 1 (US-001) is over" in said
+        assert "pauses after iteration 1 (US-001)" in said
         assert [type(event) for event in seen(project, Asked)] == [Asked], "the run has heard it while the agent works"
         assert not seen(project, Paused)
         let_go(project)
@@ -103,7 +103,7 @@ def test_a_pause_lets_the_agent_finish_first_and_says_so_at_once(project: LoopPr
         assert [event.kind for event in project.events() if isinstance(event, IterationEnded)] == [Kind.ACCEPTED]
         assert "paused since" in ask(project, "status").out
         project.plan.write_text(project.plan.read_text().replace("Say two", "Say two and a half"))
-        assert "goes on" in ask(project, "resume").out
+        assert "continues" in ask(project, "resume").out
         done = finish(process)
     assert done.code == 0, done
     assert "ralph pause: pauses after this iteration" in done.out
@@ -122,7 +122,7 @@ def test_a_wait_is_paused_and_stopped_at_once(project: LoopProject) -> None:
         assert "is paused" in ask(project, "pause").out
         assert time.monotonic() - begun < 5
         assert "is paused already" in ask(project, "pause").out
-        assert "goes on" in ask(project, "resume").out
+        assert "continues" in ask(project, "resume").out
         wait_for(lambda: len(seen(project, WaitStarted)) == 2)
         assert "was not paused" in ask(project, "resume").out
         assert "has ended: on-request" in ask(project, "stop").out
@@ -137,7 +137,7 @@ def test_a_wait_is_paused_and_stopped_at_once(project: LoopProject) -> None:
 def test_a_stop_waits_for_the_iteration_and_keeps_its_work(project: LoopProject) -> None:
     with running(project) as process:
         wait_for(lambda: is_at_work(project))
-        assert "stops when iteration 1 (US-001) is over" in ask(project, "stop").out
+        assert "stops after iteration 1 (US-001)" in ask(project, "stop").out
         let_go(project)
         done = finish(process)
     assert done.code == 1
@@ -202,7 +202,7 @@ def test_a_note_is_in_one_prompt_and_is_kept_until_it_was_of_use(project: LoopPr
         wait_for(lambda: is_at_work(project))
         assert "Mind the gap" in prompt.read_text()
         said = ask(project, "note", "Second thoughts").out
-        assert re.search(r"noted for the next iteration of run \d", said)
+        assert re.search(r"saved for the next iteration of run \d", said)
         ask(project, "pause")
         let_go(project)
         wait_for(lambda: seen(project, Paused))
@@ -254,9 +254,9 @@ def test_a_run_in_a_worktree_is_found_from_the_workspace(project: LoopProject) -
     with running(project, "--worktree", script=script) as process:
         wait_for((project.home / "at-work").exists)
         assert "Said before" in (project.home / "prompt.txt").read_text()
-        assert "pauses when iteration 1" in ask(project, "pause").out
+        assert "pauses after iteration 1" in ask(project, "pause").out
         assert "no pause" not in ask(project, "resume").out
-        assert "stops when iteration 1" in ask(project, "stop").out
+        assert "stops after iteration 1" in ask(project, "stop").out
         ask(project, "note", "--story", "US-003", "For later")
         (project.home / "go").touch()
         assert finish(process).code == 1
@@ -273,7 +273,7 @@ def test_a_run_that_cannot_hear_is_told_of_as_such(project: LoopProject, monkeyp
         finally:
             process.send_signal(signal.SIGCONT)
         assert done.code == 0
-        assert "has not heard it yet" in done.err
+        assert "has not reacted yet" in done.err
         wait_for(lambda: seen(project, Asked))
         let_go(project)
         wait_for(lambda: seen(project, Paused))
@@ -306,7 +306,7 @@ def test_with_several_runs_it_has_to_be_said_which(project: LoopProject, tmp_pat
     script = script.replace("build/prompt.txt", str(project.home / "prompt.txt"))
     with running(project, "-f", "words", script=script) as first:
         wait_for(lambda: len(list(project.home.glob("at-work-*"))) == 1)
-        assert "pauses when" in ask(project, "pause").out, "the only run is meant, although there are two plans"
+        assert "pauses after" in ask(project, "pause").out, "the only run is meant, although there are two plans"
         with running(project, "-f", "others", "--worktree", script=script) as second:
             wait_for(lambda: second.poll() is not None or len(list(project.home.glob("at-work-*"))) == 2)
             assert second.poll() is None, finish(second).out[-900:]
@@ -314,7 +314,7 @@ def test_with_several_runs_it_has_to_be_said_which(project: LoopProject, tmp_pat
             assert done.code == 64
             assert "2 runs are at work" in done.err
             assert "in a worktree" in done.err
-            assert "stops when" in ask(project, "stop", "-f", "others").out
+            assert "stops after" in ask(project, "stop", "-f", "others").out
             run = ask(project, "stop", "-f", "words", "--json").out
             assert '"state": "stopping"' in run
             (project.home / "go").touch()

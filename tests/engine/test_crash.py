@@ -253,7 +253,7 @@ def test_what_a_killed_run_left_is_shown_by_every_view(shorter: Reference) -> No
         for path in project.journals():
             replayed = run_ralph(project, "replay", path.parent.name)
             assert (replayed.code, replayed.err) == (0, "")
-            assert "0 of them different" in replayed.out
+            assert "0 differ" in replayed.out
         if not is_over:
             done = run_ralph(project)
             assert done.code == 0

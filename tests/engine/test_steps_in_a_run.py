@@ -204,7 +204,7 @@ def test_the_rate_holds_for_every_agent_of_an_iteration(tmp_path: Path) -> None:
     ((began, over),) = ((record.t, e.until) for record in records if isinstance(e := record.event, WaitStarted))
     assert [step for step, _ in starts] == ["run-claude", "polish"]
     assert starts[0][1] < began < over <= starts[1][1] < starts[0][1] + 60
-    assert "0 of them different" in run_ralph(made, "replay").out
+    assert "0 differ" in run_ralph(made, "replay").out
 
 
 def test_a_wait_for_the_rate_in_an_iteration_is_not_begun_when_the_run_would_not_see_its_end(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_story_that_gets_nowhere_is_set_aside_until_the_circuit_is_reset(tmp_p
     assert "US-001       open — 3 iterations in a row without progress" in shown.out
     told = here(made, "circuit", "--json").json
     assert (told["whole"]["position"], told["stories"]["US-001"]["position"]) == ("closed", "open")
-    assert "0 of them different" in here(made, "replay").out
+    assert "0 differ" in here(made, "replay").out
 
     again = run_ralph(made, "run", "--plain", "--reset-circuit")
     assert "trying again what had failed: US-001" in again.out
@@ -103,7 +103,7 @@ def test_a_wait_for_a_limit_survives_a_restart(tmp_path: Path) -> None:
     (reset,) = (event.resets_at for event in made.events() if isinstance(event, IterationEnded))
     assert reset is not None
     assert all(reset <= until <= reset + 30 for until in waits(made)), "no agent was started to find out"
-    assert "0 of them different" in here(made, "replay").out
+    assert "0 differ" in here(made, "replay").out
 
 
 def test_the_rate_is_kept_across_runs(tmp_path: Path) -> None:

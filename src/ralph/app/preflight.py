@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ralph.agents.registry import agent as find_agent
-from ralph.app import probes
+from ralph.app import probes, sandbox
 from ralph.app.agent_state import client, login
 from ralph.app.doctor import Finding, Level, Line, Patient, fail, ok, warn
 from ralph.app.hooking import rights_of
@@ -53,6 +53,7 @@ def preflight(prepared: Launched, env: Mapping[str, str], *, checks: bool = Fals
         "agent": _agents,
         "rights": _rights,
         "login": _login,
+        "sandbox": _sandbox,
         "environment": _environment,
         "prompts": _prompts,
         "repository": _repository,
@@ -86,7 +87,7 @@ def with_the_rest(error: RalphError, prepared: Launched, env: Mapping[str, str])
     if not rest:
         return error
     listed = "\n".join(f"  {line.topic}: {line.text}" + (f"\n    fix: {line.fix}" if line.fix else "") for line in rest)
-    error.message = f"{error.message}\nalso to be mended before a run can start:\n{listed}"
+    error.message = f"{error.message}\nalso to fix before a run can start:\n{listed}"
     error.args = (error.message,)
     return error
 
@@ -113,7 +114,7 @@ def _settings(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
         yield warn(str(problem), problem.hint or "`ralph config` shows what there is")
     for way in channels(settings.config.notify, root, env):
         if why := way.problem():
-            yield warn(f"no notification by {way.name}: {why}", "mend it or leave it out; `ralph notify test` tries it")
+            yield warn(f"no notification by {way.name}: {why}", "fix it or leave it out; `ralph notify test` tries it")
     if not found:
         yield ok("valid")
 
@@ -131,10 +132,14 @@ def _trust(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     verdict = check_trust(read_record(root, env), commands)
     if verdict.status is Status.TRUSTED or env.get("RALPH_TRUST") == "1" or not commands:
         yield ok(
-            f"{len(commands)} commands named by the workspace, all agreed to" if commands else "nothing to agree to"
+            f"all {len(commands)} commands of the workspace are trusted"
+            if commands
+            else "the workspace names no commands"
         )
         return
-    yield fail(f"commands of the workspace are not trusted ({verdict.status.value})", "`ralph trust` shows and agrees")
+    yield fail(
+        f"commands of the workspace are not trusted ({verdict.status.value})", "`ralph trust` shows them and asks"
+    )
 
 
 def _agents(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
@@ -150,6 +155,10 @@ def _agents(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
             yield _stand_in(prepared, name, path)
 
 
+def _sandbox(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    yield sandbox.finding(prepared.settings.config.permissions, env)
+
+
 def _rights(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     yield ok(f"the agent {may_line(rights_of(prepared.settings.config))}")
 
@@ -158,9 +167,9 @@ def _stand_in(prepared: Launched, name: str, path: str) -> Finding:
     """One that is missing is no reason not to start."""
     try:
         bare = msgspec.structs.replace(probe(prepared), command=())
-        return ok(f"{name} steps in: {find_agent(name).find(bare, path)}")
+        return ok(f"fallback {name}: {find_agent(name).find(bare, path)}")
     except RalphError as error:
-        return warn(f"{name} could not step in: {error}", error.hint or "leave it out of fallback")
+        return warn(f"fallback {name} cannot be used: {error}", error.hint or "leave it out of fallback")
 
 
 def _environment(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:

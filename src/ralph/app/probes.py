@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -36,7 +36,6 @@ CLIENTS = {
     "cline": "cline",
 }
 """Agent → its program."""
-SANDBOXES = ("bwrap", "docker", "podman", "sandbox-exec")
 _ANSWER_WITHIN = 1.8
 _PATIENCE = 2.3
 """Longer than a program gets, so that nothing is left running, and shorter than `doctor.PATIENCE`."""
@@ -85,31 +84,6 @@ def clients(patient: Patient) -> Iterator[Finding]:
             yield warn(f"{name} {said} ({found})", f"see what `{found} --version` says")
         else:
             yield ok(f"{name} {said} ({found})")
-
-
-def sandboxes(patient: Patient) -> Iterator[Finding]:
-    here = {tool: found for tool in SANDBOXES if (found := _which(tool, patient))}
-    questions: dict[str, Callable[[], str]] = {
-        tool: partial(version_of, found, patient.env) for tool, found in here.items() if tool != "sandbox-exec"
-    }
-    if "bwrap" in here:
-        questions["trouble"] = partial(_try_bwrap, patient)
-    answers = at_once(questions, _PATIENCE)
-    for tool in here:
-        if tool == "bwrap" and (trouble := answers.get("trouble", NO_ANSWER)):
-            yield warn(f"bwrap is here but does not work: {trouble}", "allow unprivileged user namespaces")
-        else:
-            yield ok(f"{tool} {answers.get(tool, '' if tool == 'sandbox-exec' else NO_ANSWER)}".strip())
-    if not here:
-        tool = "sandbox-exec, docker or podman" if sys.platform == "darwin" else "bwrap, docker or podman"
-        yield warn("no sandbox tool is here; an agent can reach everything you can", f"install {tool}")
-
-
-def _try_bwrap(patient: Patient) -> str:
-    tried = run(
-        ["bwrap", "--ro-bind", "/", "/", "true"], cwd=Path("/"), env=_bare(patient.env, "/"), timeout=_ANSWER_WITHIN
-    )
-    return "" if tried.ok else one_line(tried.err.decode(errors="replace"), 120) or f"exit code {tried.code}"
 
 
 def version_of(program: str, env: Mapping[str, str], within: float = _ANSWER_WITHIN) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 
-from ralph.app import probes
+from ralph.agents.registry import agent as find_agent
+from ralph.app import probes, sandbox
 from ralph.app.active_runs import describe, held_locks
+from ralph.app.agent_state import login
 from ralph.app.doctor import Finding, Patient, Probe, fail, ok, warn
 from ralph.app.linting import lint_plan
 from ralph.app.trusting import gather, read_record
@@ -14,13 +16,11 @@ from ralph.app.workspace import Choice, find_plans, store_for
 from ralph.config.layers import Settings, load
 from ralph.config.trust import Status, check_trust
 from ralph.core.errors import NotARepository, PlanError
-from ralph.core.ports import PlanRef
+from ralph.core.ports import PlanRef, Session
 from ralph.core.problems import Severity
 from ralph.host.places import home, workspace_state
 from ralph.host.repo import find_repository, identify
 from ralph.host.situation import situation
-
-_NO_PROGRAM = frozenset({"scripted", "command"})
 
 
 def repository(patient: Patient) -> Iterator[Finding]:
@@ -73,19 +73,16 @@ def config(patient: Patient) -> Iterator[Finding]:
 
 
 def agent(patient: Patient) -> Iterator[Finding]:
-    """The one agent a run would use."""
-    wanted = _settings(patient, "").config.agent
-    program = wanted.command[0] if wanted.command else probes.CLIENTS.get(wanted.name, wanted.name)
-    if wanted.name in _NO_PROGRAM and not wanted.command:
-        yield ok(f"{wanted.name}, which needs no program")
-    elif found := shutil.which(program, path=patient.env.get("PATH")):
-        yield ok(f"{wanted.name}: {found}")
-    else:
-        others = [name for name, p in probes.CLIENTS.items() if shutil.which(p, path=patient.env.get("PATH"))]
-        instead = f", or use what is here: ralph config set agent.name {others[0]}" if others else ""
-        yield fail(
-            f"the agent {wanted.name} is not installed ({program} is not on PATH)", f"install {program}{instead}"
-        )
+    """The one agent a run would use, found as the run finds it, and whether it is logged in."""
+    config = _settings(patient, "").config.agent
+    script = patient.folder / config.script if config.script else None
+    session = Session(prompt="", cwd=patient.folder, command=config.command, script=script)
+    yield ok(f"{config.name}: {find_agent(config.name).find(session, patient.env.get('PATH', ''))}")
+    yield from login(config.name, patient.env)
+
+
+def sandboxed(patient: Patient) -> Iterator[Finding]:
+    yield sandbox.finding(_settings(patient, "").config.permissions, patient.env)
 
 
 def trust(patient: Patient) -> Iterator[Finding]:
@@ -145,7 +142,7 @@ PROBES: dict[str, Probe] = {
     "trust": trust,
     "agent": agent,
     "clients": probes.clients,
-    "sandbox": probes.sandboxes,
+    "sandbox": sandboxed,
     "beads": beads,
     "disk": probes.disk,
     "locks": locks,

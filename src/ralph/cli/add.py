@@ -41,7 +41,7 @@ def run(args: Namespace) -> int:
         text, who, target = prepare_answer(args)
         return held(lambda: add_answer(target, text, who, archive=not args.keep_done), args, print_added)
     who = caller(args)
-    target, drafts, draft = prepare(args, "add", "What is to be added?")
+    target, drafts, draft = prepare(args, "add", "What should be added?")
     return held(lambda: add_work(target, draft, drafts, who, archive=not args.keep_done), args, print_added)
 
 

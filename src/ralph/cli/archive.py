@@ -71,7 +71,7 @@ def _archive(args: Namespace) -> int:
     done = archive(opened, dates, label=args.label, keep=args.keep, now=now, env=os.environ)
     committed = archive_commit.Committed(note="not committed: --no-commit")
     if repo is None:
-        committed = archive_commit.Committed(note="not committed: this is no git repository")
+        committed = archive_commit.Committed(note="not committed: this is not a git repository")
     elif not args.no_commit:
         committed = archive_commit.commit(repo, _paths(opened, done), _message(done))
     if args.json:
@@ -96,11 +96,11 @@ def _show(opened: OpenPlan, done: Archived, committed: archive_commit.Committed)
     manifest = done.manifest
     say(f"{done.path.relative_to(opened.root)}: {manifest.done} of {plural(manifest.total, 'story')} done", "bold")
     if manifest.done < manifest.total:
-        note(f"not all stories were done; `ralph archive restore {done.path.name}` brings them back")
+        note(f"not all stories were done; `ralph archive restore {done.path.name}` restores them")
     for path in done.fresh:
         say(f"  fresh   {path}")
     for source in done.left:
-        warn(f"{source.relative_to(opened.root)} was changed in the meantime and was left where it is")
+        warn(f"{source.relative_to(opened.root)} changed in the meantime and stays where it is")
     if committed.commit:
         say(f"  commit  {committed.commit}")
     if committed.note:
@@ -115,10 +115,10 @@ def _list(args: Namespace) -> int:
         return 0
     for one in found:
         known = one.manifest
-        about = f"{known.done}/{known.total} done, {known.layout}" if known else "not made by this Ralph"
+        about = f"{known.done}/{known.total} done, {known.layout}" if known else "not created by Ralph"
         say_raw(f"{one_line(one.name)}  {paint(one_line(about), 'dim')}")
     if not found:
-        note("there is no archive yet; `ralph archive` makes one")
+        note("no archives yet; `ralph archive` creates one")
     return 0
 
 
@@ -131,7 +131,7 @@ def _restore(args: Namespace) -> int:
         return 0
     say(f"{done.ref.path.relative_to(root)} is back, with {plural(len(done.files), 'file')}; the archive stays", "bold")
     for path in done.kept:
-        note(f"{path.relative_to(root)} is not the archived one: it had stayed here, and was kept")
+        note(f"{path.relative_to(root)} already exists and was not replaced")
     return 0
 
 

@@ -47,6 +47,8 @@ class Parser(ArgumentParser):
     def __init__(self, *args: object, examples: str = "", **kwargs: object) -> None:
         kwargs.setdefault("formatter_class", _Formatter)
         kwargs.setdefault("allow_abbrev", False)
+        if (text := str(kwargs.get("description") or "")) and text[0].islower():  # the summary of a subcommand
+            kwargs["description"] = f"{text[0].upper()}{text[1:]}."
         if examples:
             kwargs["epilog"] = "examples:\n" + "\n".join(f"  {line}" for line in examples.strip().splitlines())
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]

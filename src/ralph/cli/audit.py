@@ -49,8 +49,8 @@ def run(args: Namespace) -> int:
         detail = f"  {one_line(one.detail, 100)}" if one.detail else ""
         say_raw(f"{paint(mark, style)} {one_line(one.story):<8} {paint(f'{one.standing.value:<9}', style)}{detail}")
     if not found.stories:
-        say("No story counts as done.")
+        say("No finished stories.")
     say(f"last full pass: {moment(found.last_pass) if found.last_pass else 'never'}", "dim")
     if not found.is_clean:
-        say("`ralph verify --final` runs every check on the tree as it is", "dim")
+        say("`ralph verify --final` runs every check on the current tree", "dim")
     return ExitCode.COMPLETE if found.is_clean else ExitCode.UNFINISHED

@@ -78,5 +78,5 @@ def _count(what: str, count: int, most: int) -> str:
 def _tell_rules(found: Circuits) -> None:
     if found.died_at_once:
         say(f"  agents that died at once, in a row: {found.died_at_once}/{found.crash_loop_threshold}")
-    then = "is set aside and the others go on" if found.on_stuck is OnStuck.NEXT else "stops the run"
+    then = "is set aside and the run continues" if found.on_stuck is OnStuck.NEXT else "stops the run"
     say(f"  a story that trips {then} (circuit_breaker.on_stuck)", "dim")

@@ -49,7 +49,7 @@ def run(args: Namespace) -> int:
         if args.json:
             emit_json({"archive": None, "tokens_before": size, "tokens_after": size})
             return 0
-        say(f"about {size:,} tokens: large begins at {most:,} (memory.compact_tokens); --force does it anyway")
+        say(f"about {size:,} tokens, less than {most:,} (memory.compact_tokens); --force compacts anyway")
         return 0
     require_process_control()
     ensure_trusted(ref.root, gather(ref.root, settings, []), os.environ, flag=args.trust, report=note)

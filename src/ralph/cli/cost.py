@@ -40,7 +40,7 @@ ralph cost --forecast            what the rest of the plan may take
 
 _BY: dict[str, Callable[[Receipt], str]] = {
     "story": lambda receipt: receipt.story or f"({receipt.mode})",
-    "model": lambda receipt: receipt.model or "(not told)",
+    "model": lambda receipt: receipt.model or "(unknown)",
     "day": lambda receipt: time.strftime("%Y-%m-%d", time.localtime(receipt.at)),
     "run": lambda receipt: receipt.run,
 }
@@ -67,13 +67,13 @@ def run(args: Namespace) -> int:
     repo = repo_of(root, os.environ)
     if args.start_anew:
         ledger_of(root, repo, os.environ).append(Anew(time.time()), durable=True)
-        note("the budgets of this workspace and of its stories count from zero now; today's budget does not")
+        note("reset the budgets of this workspace and its stories; today's budget still counts")
         return 0
     found = _of_chosen_plans(args, root, gather(journals(root, repo, os.environ), args.run))
     for problem in found.damaged:
         warn(problem)
     if args.run and not found.receipts:
-        raise UsageError(f"no iteration of a run {one_line(args.run, 40)} is known", hint="`ralph runs` lists them")
+        raise UsageError(f"there is no run {one_line(repr(args.run), 40)}", hint="`ralph runs` lists the runs")
     if args.by:
         return _by(args, found)
     if args.receipts or args.run:
@@ -144,7 +144,7 @@ def _receipts(args: Namespace, found: Gathered) -> int:
             last = receipt.run
         cost = "unknown" if receipt.usd is None else f"{_MARKS[receipt.basis]}${receipt.usd:,.4f}"
         what = f"{receipt.mode} {one_line(receipt.story, 30)}".strip()
-        how = receipt.outcome or "no end seen"
+        how = receipt.outcome or "no end recorded"
         took = duration(receipt.seconds)
         say(f"  {receipt.iteration:>3}  {moment(receipt.at)}  {what:<24} {how:<13} {cost:>10}  {took}")
         say(f"       {_classes(receipt.tokens)}  {one_line(receipt.model, 40)}".rstrip(), "dim")
@@ -188,11 +188,11 @@ def _plain(room: Room) -> dict[str, object]:
 
 def _remarks(whole: Sums) -> Iterator[str]:
     if whole.unknown:
-        yield f"{plural(whole.unknown, 'iteration')} of unknown cost not in it"
+        yield f"{plural(whole.unknown, 'iteration')} of unknown cost not included"
     if whole.estimated_usd:
         yield f"${whole.estimated_usd:,.2f} of it estimated (list prices of {list_prices().date})"
     if whole.reserved_usd:
-        yield f"${whole.reserved_usd:,.2f} of it set aside for sessions whose end nobody saw"
+        yield f"${whole.reserved_usd:,.2f} of it reserved for sessions that never reported their cost"
 
 
 def _budgets(root: Path, repo: Repo | None) -> list[Room]:

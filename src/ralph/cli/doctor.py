@@ -46,4 +46,4 @@ def print_findings(lines: list[Line]) -> None:
         if line.level is not Level.OK and line.fix:
             say_raw(f"{'':<18}{paint(f'fix: {line.fix}', 'dim')}")
     counts = {level: sum(line.level is level for line in lines) for level in Level}
-    note(f"{counts[Level.FAIL]} to fix, {counts[Level.WARN]} to look at, {counts[Level.OK]} fine")
+    note(f"{counts[Level.FAIL]} to fix, {counts[Level.WARN]} warnings, {counts[Level.OK]} ok")

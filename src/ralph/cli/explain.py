@@ -57,7 +57,7 @@ def _print(found: Explanation) -> None:
     say(f"Run {found.run}{name}: {how}", "bold")
     say(found.why)
     if found.detail:
-        say(f"It said: {one_line(found.detail, 600)}")
+        say(f"Detail: {one_line(found.detail, 600)}")
     say(f"{found.done} of {plural(found.total, 'story')} done after {duration(found.seconds)}.")
     _print_evidence(found)
     say()
@@ -67,7 +67,7 @@ def _print(found: Explanation) -> None:
 def _print_evidence(found: Explanation) -> None:
     if found.last:
         say()
-        say("The last iterations:")
+        say("Last iterations:")
     for past in found.last:
         mark, style = STYLES[past.verdict]
         story = f" {one_line(past.story, 40)}" if past.story else ""
@@ -75,14 +75,14 @@ def _print_evidence(found: Explanation) -> None:
         say_raw(f"  {past.iteration:>3} {past.mode}{story}  {verdict}: {one_line(past.headline, 160)}")
     for check in found.failing:
         say()
-        say(f"This check failed last: {one_line(check.command, 120)}", "red")
+        say(f"Last failing check: {one_line(check.command, 120)}", "red")
         for line in tail(check):
             say(f"  | {clean(line)[:200]}")
     if found.failing:
-        say("`ralph log --check` shows all that it wrote", "dim")
+        say("`ralph log --check` shows its full output", "dim")
     if found.stuck:
         say()
-        say("Stories that are stuck:")
+        say("Stuck stories:")
         for story, why in found.stuck.items():
             say(f"  {one_line(story, 40)}: {one_line(why, 200)}")
     if found.reason != "complete":
@@ -91,7 +91,7 @@ def _print_evidence(found: Explanation) -> None:
         counted = (f"{each.what} {each.count}{f' of {each.most}' if each.most else ''}" for each in some)
         say(f"Counters: {'; '.join(counted)}")
     if found.rescues:
-        say("Work that was not accepted is kept:")
+        say("Rejected work is kept:")
         for ref in found.rescues:
             say(f"  `ralph rescue show {one_line(ref.removeprefix('refs/ralph/rescue/'), 100)}`")
 

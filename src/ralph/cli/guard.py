@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
             emit_line(_answered(line, cwd, section))
         return 0
     if args.command is None:
-        raise UsageError("which command?", hint="`ralph guard 'COMMAND'`, in quotes")
+        raise UsageError("the command is missing", hint="`ralph guard 'COMMAND'`, in quotes")
     decision = judge_command(args.command, cwd or str(Path.cwd()), section)
     _tell(decision, args.command, args.json)
     return 1 if decision.denied else 0
@@ -100,7 +100,7 @@ def _as_values(decision: Decision) -> dict[str, Any]:
     return {
         "decision": "deny" if decision.denied else "allow",
         "category": decision.category or None,
-        "reason": decision.reason or "nothing in it speaks against it",
+        "reason": decision.reason or "no rule denies it",
     }
 
 

@@ -66,7 +66,6 @@ OPTION_HINTS = {
     "--no-commit": "a run commits each accepted story; --worktree keeps the commits out of your checkout, "
     "--dry-run changes nothing",
     "--story": "`ralph run --story ID` works on one story; `ralph task show ID` shows it",
-    "--sandbox": "run Ralph itself in a container",
 }  # fmt: skip
 
 

@@ -163,5 +163,5 @@ def _describe(one: Any) -> None:
     other = "" if one.is_current else "  (another Ralph than this one: `ralph hooks install` replaces it)"
     say(f"         calls {one_line(one.interpreter)}{other}")
     if one.missing:
-        say(f"         not there: {', '.join(one.missing)}; `ralph hooks install` adds them")
+        say(f"         missing: {', '.join(one.missing)}; `ralph hooks install` adds them")
     say(f"         {'would act' if one.would_act else 'silent'}: {one.why}")

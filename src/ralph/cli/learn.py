@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
     for _ in range(kept.known):
         say("known already", "dim")
     if kept.new:
-        later = "the run that is at work writes it into" if kept.waits else "kept in"
+        later = "the current run will write it to" if kept.waits else "kept in"
         say(f"{plural(len(kept.new), 'learning')}: {later} {where}")
     return 0
 

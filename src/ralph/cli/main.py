@@ -34,7 +34,7 @@ def entry() -> None:
         code = 0  # the reader has seen enough
         _forget_stdout()
     except OSError as error:
-        sys.stderr.write(f"ralph: the output cannot be written: {error.strerror}\n")
+        sys.stderr.write(f"ralph: cannot write the output: {error.strerror}\n")
         code = 78
         _forget_stdout()
     sys.exit(code)
@@ -173,11 +173,11 @@ def _report_trouble(error: OSError) -> int:
     from ralph.core.errors import SetupError
 
     if not _has_a_folder():
-        return _report(SetupError("the folder you are in is gone", hint="go to one that exists, then try again"))
+        return _report(SetupError("the current folder no longer exists", hint="change to another folder and try again"))
     if error.errno not in {getattr(errno, name, None) for name in _TROUBLE}:
         return _report_bug()
     where = f": {error.filename}" if error.filename else ""
-    return _report(SetupError(f"{error.strerror}{where}", hint="set this right, then run the same command again"))
+    return _report(SetupError(f"{error.strerror}{where}", hint="fix this, then run the command again"))
 
 
 _TROUBLE = (
@@ -209,8 +209,8 @@ def _report_bug() -> int:
         folder = make_folder(state_home(os.environ) / "logs", private=True)
         log = folder / f"error-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}.log"
         write_text(log, text)
-        hint = f"the details are in {log}"
+        hint = f"details are in {log}"
     except Exception:  # noqa: BLE001 - a full disk must not hide the first error
         hint = text
-    fail(f"an error inside Ralph: {sys.exc_info()[1]}", hint)
+    fail(f"internal error: {sys.exc_info()[1]}", hint)
     return int(ExitCode.BUG)

@@ -48,7 +48,7 @@ def run(args: Namespace) -> int:
     state = _of_run(at_work, args.story) if at_work else _of_plan(args)
     leave(state, Note(text=text, at=time.time(), story=args.story))
     whose = f"the next iteration on {args.story}" if args.story else "the next iteration"
-    say(f"noted for {whose} of {f'run {at_work.run}' if at_work else 'the next run'}")
+    say(f"saved for {whose} of {f'run {at_work.run}' if at_work else 'the next run'}")
     return 0
 
 

@@ -45,7 +45,7 @@ def run(args: Namespace) -> int:
     if not ways:
         raise SetupError(
             "no notification is configured",
-            hint="`ralph config set --user notify.desktop true`; docs/notifications.md tells of the other ways",
+            hint="`ralph config set --user notify.desktop true`; docs/notifications.md describes the other channels",
         )
     if root is not None:
         asks = _ask if is_interactive() and not args.json else None
@@ -78,4 +78,4 @@ def _problem(way: Channel, message: Message, timeout: float) -> str:
 def _ask(verdict: Verdict) -> bool:
     for line in verdict.difference:
         note(line)
-    return ask("These commands would be run. Do you agree?")
+    return ask("Run these commands?")

@@ -53,7 +53,7 @@ def give(args: Namespace, verb: Verb) -> int:
     elif is_taken or now.ended is not None:
         say(_outcome(verb, target, before, now))
     else:
-        warn(f"run {target.run} has not heard it yet: it does as soon as it is able to")
+        warn(f"run {target.run} has not reacted yet; it will as soon as it can")
     return 0
 
 
@@ -77,15 +77,15 @@ def _outcome(verb: Verb, target: AtWork, before: RunState, now: RunState) -> str
     run = f"run {target.run}"
     if now.ended is not None:
         return f"{run} has ended: {now.ended.reason.value}"
-    busy = f"iteration {now.current.iteration} ({one_line(now.current.story, 40) or 'set-up'})" if now.current else ""
+    busy = f"iteration {now.current.iteration} ({one_line(now.current.story, 40) or 'setup'})" if now.current else ""
     match verb:
         case Verb.PAUSE if now.paused_since is not None:
-            return f"{run} is paused{' already' if before.paused_since else ''}; `ralph resume` lets it go on"
+            return f"{run} is paused{' already' if before.paused_since else ''}; `ralph resume` continues it"
         case Verb.PAUSE:
-            return f"{run} pauses when {busy or 'it is safe'} is over; `ralph resume` takes that back"
+            return f"{run} pauses after {busy or 'this step'}; `ralph resume` cancels that"
         case Verb.RESUME:
-            return f"{run} {'goes on' if before.wish.pause else 'was not paused'}"
+            return f"{run} {'continues' if before.wish.pause else 'was not paused'}"
         case Verb.STOP:
-            return f"{run} stops when {busy or 'this step'} is over; `ralph stop --now` ends it at once"
+            return f"{run} stops after {busy or 'this step'}; `ralph stop --now` stops it at once"
         case Verb.STOP_NOW:
-            return f"{run} is stopping; what its agent has done is saved and rolled back"
+            return f"{run} is stopping; the work of its agent is saved and rolled back"

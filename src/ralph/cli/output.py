@@ -146,7 +146,7 @@ def ask_line(prompt: str) -> str:
         try:
             line = sys.stdin.readline()
         except UnicodeDecodeError:
-            note("that is not UTF-8; once more, please")
+            note("that is not UTF-8; try again")
             continue
         if not line:
             raise KeyboardInterrupt

@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
         emit_json(places)
         return 0
     for name, path in places.items():
-        missing = "" if os.path.lexists(path) else paint("  (not there yet)", "dim")
+        missing = "" if os.path.lexists(path) else paint("  (does not exist yet)", "dim")
         say_raw(f"{name.replace('_', ' '):<16} {one_line(str(path))}{missing}")
     return 0
 
@@ -69,7 +69,7 @@ def _of_plan(args: Namespace) -> dict[str, Path]:
     try:
         ref, _ = open_ref(args)
     except RalphError as error:
-        note(f"no plan is shown: {error}")
+        note(f"no plan: {error}")
         if error.hint:
             note(f"  hint: {error.hint}")
         return {}

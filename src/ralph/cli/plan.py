@@ -69,11 +69,11 @@ def run(args: Namespace) -> int:
             _confirm(target, args)
         return held(lambda: take_answer(target, given, answer, who), args, _print)
     has_page = bool(given.source or given.idea) or bool(_target(root, given, args).written)
-    draft = draft_for(args, drafts, given, "" if has_page else "What is to be built?")
+    draft = draft_for(args, drafts, given, "" if has_page else "What should be built?")
     target = _target(root, draft, args)
     if target.written and draft.requirements and target.written.strip() != draft.requirements.strip():
         page = target.requirements.relative_to(root)
-        warn(f"{page} has requirements of its own and stays as it is; the stories come from {draft.source}")
+        warn(f"{page} is kept as it is; the stories come from {draft.source}")
     if target.has_stories:
         _confirm(target, args)
     return held(lambda: make_plan(target, draft, drafts, who), args, _print)
@@ -95,10 +95,10 @@ def _confirm(target: Target, args: Namespace) -> None:
     """A plan that is there is never replaced."""
     count = plural(len(target.plan.stories), "story")
     where = target.ref.path.relative_to(target.ref.root)
-    hint = "`ralph add` adds to it; --feature NAME starts another plan; `ralph archive` puts it away"
+    hint = "`ralph add` adds to it; --feature NAME starts another plan; `ralph archive` archives it"
     if args.no_input:
-        raise UsageError(f"{where} has {count} already", hint=hint)
-    if not ask(f"{where} has {count}: what is there stays as it is. Add to it?"):
+        raise UsageError(f"{where} already has {count}", hint=hint)
+    if not ask(f"{where} has {count}, which stay as they are. Add to it?"):
         raise UsageError("nothing was changed", hint=hint)
 
 

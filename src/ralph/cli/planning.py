@@ -81,7 +81,7 @@ def _is_trusted(args: Namespace) -> bool:
 def _agree(verdict: Verdict) -> bool:
     for line in verdict.difference:
         note(line)
-    return ask("The workspace names these. Do you agree?")
+    return ask("This workspace defines these commands. Run them?")
 
 
 def answer_text(args: Namespace) -> str:

@@ -44,10 +44,7 @@ def run(args: Namespace) -> int:
         return 0
     for name in done.files:
         say(f"  {name}")
-    say(
-        f"{folder}: "
-        + (f"{plural(len(done.files), 'file')} written" if done.files else "nothing to do, it is up to date")
-    )
+    say(f"{folder}: " + (f"{plural(len(done.files), 'file')} written" if done.files else "up to date"))
     note(f"try it: claude --plugin-dir {folder}")
     note(f"install it: claude plugin marketplace add {folder} && claude plugin install {NAME}@{NAME}")
     return 0

@@ -52,8 +52,8 @@ def run(args: Namespace) -> int:
         emit_json(proof)
         return ExitCode.COMPLETE if proof and proof.is_proven else ExitCode.UNFINISHED
     if proof is None:
-        how = "it is done by a person's word" if story.is_done else f"it is {story.state.value}"
-        say(f"{story.id}: no run has accepted it; {how}")
+        how = "marked done by hand" if story.is_done else f"it is {story.state.value}"
+        say(f"{story.id}: not accepted by any run; {how}")
         return ExitCode.UNFINISHED
     say(f"{story.id} {one_line(story.title, 70)}", "bold")
     say(f"accepted   {moment(proof.at)}, run {proof.run}, iteration {proof.iteration}")
@@ -61,16 +61,16 @@ def run(args: Namespace) -> int:
     for commit in proof.agent_commits:
         say(f"           {one_line(commit, 64)} by the agent itself")
     if proof.is_from_commit:
-        say("           all of this is from the commit: the journal of that run is not here, and anyone who can", "dim")
+        say("           from the commit message only: the journal of that run is not here, and anyone who can", "dim")
         say("           commit can write the same; `ralph verify --final` runs the checks", "dim")
     say(f"tree       {proof.tree}")
     say(f"check set  {proof.check_set}")
     for check in proof.checks:
-        word = "passed" if check.passed else "failed" if check.required else "failed, allowed to:"
+        word = "passed" if check.passed else "failed" if check.required else "failed (allowed):"
         what = one_line(check.command or check.name, 80)
         say(f"  {word} {check.code} {duration(check.seconds):>6} {check.digest[:12]}  {what}")
     if proof.unlisted:
-        say(f"  and {proof.unlisted} more, which the commit does not list")
+        say(f"  and {proof.unlisted} more that the commit does not list")
     if not proof.is_proven:
-        say("unproven: no check was run for it", "yellow")
+        say("unproven: no check ran for it", "yellow")
     return ExitCode.COMPLETE if proof.is_proven else ExitCode.UNFINISHED

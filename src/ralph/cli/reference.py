@@ -5,7 +5,7 @@ Not from `--help`: how argparse lays out a page differs from one Python to the n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ralph.app.advice import ADVICE
 from ralph.cli.arguments import WHICH_PLAN
@@ -46,7 +46,10 @@ special this time; `ralph explain` tells it again.
 
 def cli_page(ralph: Command) -> str:
     overview = _table(("command", "does"), ((_link(one), one.summary) for one in ralph.subcommands))
-    sections = [_section(one, _plan_options(ralph)) for one in ralph.family()[1:]]
+    run = next((one.options for one in ralph.subcommands if one.path == ("run",)), ())
+    sections = [
+        _section(one, _plan_options(ralph), run if one.path == ("build",) else ()) for one in ralph.family()[1:]
+    ]
     plan = [_PLAN_OPTIONS, _table(("option", "meaning"), _rows(_plan_options(ralph)))] if _plan_options(ralph) else []
     return "\n".join([_COMMANDS, overview, *plan, *sections])
 
@@ -70,10 +73,10 @@ def exit_codes_page() -> str:
     )
 
 
-def _section(command: Command, plan: list[Option]) -> str:
+def _section(command: Command, plan: list[Option], inherited: Sequence[Option] = ()) -> str:
     parts = [f"{'#' * (len(command.path) + 1)} {command.name}\n", _prose(command.description or command.summary)]
     parts.append(f"```\n{_usage(command)}\n```\n")
-    own = [option for option in command.options if "--help" not in option.flags]
+    own = [option for option in command.options if "--help" not in option.flags and option not in inherited]
     has_plan = bool(plan) and all(option in own for option in plan)
     own = [option for option in own if not (has_plan and option in plan)]
     rows = [(f"`{argument.value.name}`", argument.help) for argument in command.arguments if argument.help]
@@ -84,6 +87,8 @@ def _section(command: Command, plan: list[Option]) -> str:
         parts.append(_table(("argument", "meaning"), rows))
     for title in dict.fromkeys(option.group for option in own if option.group):
         parts.append(_table((title, "meaning"), _rows(option for option in own if option.group == title)))
+    if inherited:
+        parts.append("Also takes every option of [`ralph run`](#ralph-run).\n")
     if has_plan:
         parts.append("Also takes the options under [Which plan](#which-plan).\n")
     if command.examples:

@@ -36,5 +36,5 @@ def run(args: Namespace) -> int:
         for difference in replayed.differences:
             say(f"record {difference.seq}: {difference.what} was {difference.then}, would be {difference.now}")
         same = f"{replayed.decisions} decisions and {replayed.verdicts} verdicts"
-        say(f"{name}: {same}, {len(replayed.differences)} of them different")
+        say(f"{name}: {same}, {len(replayed.differences)} differ")
     return ExitCode.UNFINISHED if replayed.differences else ExitCode.COMPLETE

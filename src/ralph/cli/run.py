@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from ralph.app.last_run import last_run
 from ralph.app.launching import Launched, agree, launch, prepare_spec
 from ralph.app.named_variants import refuse_unknown_names
+from ralph.app.sandbox import sandbox
 from ralph.app.step_misfits import refuse_misfits
 from ralph.cli.arguments import add_workspace
 from ralph.cli.limit_question import BaselineQuestion, LimitQuestion
@@ -106,8 +107,8 @@ def configure(parser: ArgumentParser) -> None:
     )
     before.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
     where = before.add_mutually_exclusive_group()
-    where.add_argument("--sandbox", action="store_true", help="run the agent in a sandbox, or refuse to run")
-    where.add_argument("--no-sandbox", action="store_true", help="run the agent without a sandbox (default)")
+    where.add_argument("--sandbox", action="store_true", help="refuse to run outside a container")
+    where.add_argument("--no-sandbox", action="store_true", help="run anywhere (default)")
     shown = groups["output"]
     shown.add_argument("-v", "--verbose", action="store_true", help="also show what the agent does")
     shown.add_argument("-q", "--quiet", action="store_true", help="print only the summary")
@@ -118,9 +119,10 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
     if sum((args.quiet, args.json, args.verbose)) > 1:
         raise UsageError("--quiet, --verbose and --json exclude each other", hint="use one of them")
-    if args.sandbox:
+    if args.sandbox and not sandbox(os.environ):
         raise SetupError(
-            "Ralph has no sandbox of its own yet", hint="run Ralph itself in a container, without --sandbox"
+            "this is not a sandbox, and Ralph starts none itself",
+            hint="run Ralph in a container, or leave out --sandbox",
         )
     prepared = prepare_spec(args, os.environ, extra_env)
     refuse_unknown_names(prepared.settings)
@@ -216,4 +218,4 @@ def _emit(record: Record) -> None:
 def _ask_trust(verdict: Verdict) -> bool:
     for line in verdict.difference:
         note(line)
-    return ask("These commands would be run. Do you agree?")
+    return ask("Run these commands?")

@@ -65,7 +65,7 @@ def run(args: Namespace) -> int:
         if each.worktree:
             note(f"run {each.run} works in a worktree: `ralph watch {each.run}` shows it, `ralph stop` stops it")
     if added := waiting(opened.ref, os.environ):
-        note(f"{plural(added, 'call')} of `ralph add` or `ralph fix`: the stories are taken in when a run goes on")
+        note(f"{plural(added, 'call')} of `ralph add` or `ralph fix`: the stories are added when a run continues")
     return 0
 
 
@@ -250,12 +250,12 @@ def _in_words(last: LastRun) -> str:
         case Standing.RUNNING:
             return f"running{_clock(' since ', last.started)}"
         case Standing.PAUSED:
-            return f"paused{_clock(' since ', last.seen)}; `ralph resume` goes on"
+            return f"paused{_clock(' since ', last.seen)}; `ralph resume` continues it"
         case Standing.WAITING:
             until = f" until {until_when(last.until, time.time())}" if last.until is not None else ""
             return f"waiting{until}: {one_line(last.detail)}"
         case Standing.UNFINISHED:
-            return f"killed{_clock(' after ', last.seen)}; `ralph run` goes on from there"
+            return f"killed{_clock(' after ', last.seen)}; `ralph run` continues from there"
         case Standing.UNREADABLE:
             return last.detail
     how = last.reason if last.reason == "complete" else f"stopped: {last.reason.replace('-', ' ')}"

@@ -46,17 +46,17 @@ class Terminal:
             self._shown = proposal
         page = ", [p] edit the requirements" if proposal.answer.requirements else ""
         while True:
-            given = ask_line(f"\n[a]ccept, [e]dit the stories{page}, [r]evise: say what to change, [d]rop\n> ")
+            given = ask_line(f"\n[a]ccept, [e]dit the stories{page}, [r]evise WHAT, [d]rop\n> ")
             first, _, rest = given.partition(" ")
             word = _KEYS.get(first.lower())
             if word is Word.REVISE:
-                feedback = rest.strip() or ask_line("what is to be different?\n> ")
+                feedback = rest.strip() or ask_line("what should change?\n> ")
                 if feedback:
                     return Decision(Word.REVISE, clean(feedback))
             elif word is None or rest:  # a sentence may begin with "a" or "drop", and is no decision
-                note("one letter, please; `r` and your words, to have it revised")
+                note("type one letter, or `r` and what to change")
             elif word is Word.EDIT_REQUIREMENTS and not page:
-                note("there is no new page with requirements")
+                note("there are no new requirements")
             else:
                 return Decision(word)
 
@@ -76,7 +76,7 @@ class Terminal:
 
     def may_run(self, command: str) -> bool:
         note("")
-        note(f"This command is to fail now, and to pass when it is repaired: {one_line(command)}")
+        note(f"This command should fail now and pass when the bug is fixed: {one_line(command)}")
         return ask("Run it now?")
 
     def tell(self, text: str, *, warning: bool = False) -> None:
@@ -89,7 +89,7 @@ class Listening:
     def __call__(self, record: Record) -> None:
         match record.event:
             case AgentStarted():
-                note("the agent reads …", "dim")
+                note("the agent is reading …", "dim")
             case AgentSaid(event=Init(model=model)) if model:
                 note(f"  model {one_line(model, 60)}", "dim")
             case AgentSaid(event=ToolUse(name=name, summary=summary)) if name != "StructuredOutput":
@@ -116,7 +116,7 @@ def _how(question: Question) -> str:
         words = "numbers, or your own words"
     else:
         words = "a number, or your own words"
-    return f"({words}; empty: no preference; {_ENOUGH} ends the questions)"
+    return f"({words}; empty: no preference; {_ENOUGH} to end the questions)"
 
 
 def show(proposal: Proposal) -> None:

@@ -143,7 +143,7 @@ def run(args: Namespace) -> int:
     makes = {"add": _add, "set": _set, "done": _done, "reopen": _reopen, "split": _split, "move": _move}
     editor = Editor.of(os.environ)
     if not editor.is_agent and is_at_work(plan_state(ref, os.environ)):
-        warn("a run is at work on this plan: a change made now is judged like its agent's, and may be put back")
+        warn("a run is working on this plan: a change made now is judged like its agent's and may be rolled back")
     with turn(ref, os.environ, agent=editor.is_agent):
         opened = read()
         _save(opened, makes[args.action](opened, args, editor), args)

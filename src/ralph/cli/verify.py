@@ -98,4 +98,4 @@ def _show(result: CheckResult) -> None:
 def _ask(verdict: Verdict) -> bool:
     for line in verdict.difference:
         note(line)
-    return ask("These commands would be run. Do you agree?")
+    return ask("Run these commands?")

@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     BUDGET = 4, "budget used up"
     USAGE = 64, "wrong usage of the command line"
     BAD_DATA = 65, "bad data (plan, config)"
-    BUG = 70, "an error inside Ralph; the log it names tells more"
+    BUG = 70, "an internal error; see the log it names"
     LOCKED = 73, "lock held by another run"
     ENVIRONMENT = 78, "configuration or environment (agent missing, check not installed, not a git repository)"
     TIMED_OUT = 124, "the single iteration of --once timed out"

@@ -90,7 +90,7 @@ def test_the_categories_are_listed(tmp_path: Path) -> None:
 def test_without_a_command_it_asks_for_one(tmp_path: Path) -> None:
     done = ralph_here("guard", cwd=tmp_path)
     assert done.code == 64
-    assert "which command?" in done.err
+    assert "the command is missing" in done.err
 
 
 @pytest.mark.parametrize("command", ["--help", "-h"])

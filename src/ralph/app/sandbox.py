@@ -1,0 +1,28 @@
+"""Whether the agent runs in a sandbox. Ralph starts none itself: it may be started inside one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from ralph.app.doctor import Finding, ok, warn
+
+_MARKERS = ("/.dockerenv", "/run/.containerenv")
+"""Files that docker and podman put into every container."""
+_VARIABLES = ("container", "IS_SANDBOX")
+"""`container` is set by podman and systemd-nspawn, `IS_SANDBOX` by people for Claude Code."""
+_ADVICE = "run Ralph in a container for work that nobody watches"
+
+
+def sandbox(env: Mapping[str, str]) -> str:
+    """What shows that this is one; empty when nothing does."""
+    found = [path for path in _MARKERS if os.path.exists(path)]  # noqa: PTH110 - no Path is needed
+    return next(iter([*found, *(name for name in _VARIABLES if env.get(name))]), "")
+
+
+def finding(permissions: str, env: Mapping[str, str]) -> Finding:
+    if where := sandbox(env):
+        return ok(f"inside a container ({where})")
+    if permissions == "skip":
+        return warn("no sandbox, and `permissions: skip`: the agent can do everything you can", _ADVICE)
+    return ok(f"none: the agent runs as you, limited by `permissions: {permissions}`")
