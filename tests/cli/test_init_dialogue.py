@@ -207,6 +207,7 @@ def test_only_the_files_it_made_are_committed(shop: Path) -> None:
     assert ".ralph/x/tasks.json" in committed
     assert not {"staged.txt", ".gitignore"} & set(committed), "what was uncommitted before stays so"
     assert "A  staged.txt" in git(shop, "status", "--porcelain")
+    assert "git add -A && git commit     a run starts only when your own work is committed" in done.out
 
 
 def test_the_layout_comes_from_the_settings_or_the_workspace(shop: Path) -> None:

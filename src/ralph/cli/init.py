@@ -189,7 +189,10 @@ def _start(args: Namespace, questions: Questions, request: Request, ref: PlanRef
     if args.json:
         emit_json(_as_json(started, answers.trials, commit))
     else:
-        show_next(started, has_stories=answers.plans or bool(answers.stories), is_committed=bool(commit))
+        has_stories = answers.plans or bool(answers.stories)
+        show_next(
+            started, has_stories=has_stories, is_committed=bool(commit), has_own_work=bool(before - {".gitignore"})
+        )
     return 0
 
 

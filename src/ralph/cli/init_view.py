@@ -45,7 +45,7 @@ def _show_checks(started: Started) -> None:
         say(f"  {check.name:<{width}}  {check.line}  ({check.why}: {check.file})")
 
 
-def show_next(started: Started, *, has_stories: bool, is_committed: bool = False) -> None:
+def show_next(started: Started, *, has_stories: bool, is_committed: bool = False, has_own_work: bool = False) -> None:
     ref = started.ref
     where = layout(ref.layout).locations(ref)
     documents = (
@@ -61,7 +61,9 @@ def show_next(started: Started, *, has_stories: bool, is_committed: bool = False
     if not started.is_repository:
         steps.append("git init        a run needs a git repository, and there is none here yet")
     steps += ["ralph check     check that the plan is ready to run"]
-    if started.placed.touched and started.is_repository and not is_committed:
+    if has_own_work:
+        steps.append("git add -A && git commit     a run starts only when your own work is committed")
+    elif started.placed.touched and started.is_repository and not is_committed:
         steps.append("git add -A && git commit     optional: a run starts from what is committed")
     steps += ["ralph run       work through it"]
     for number, step in enumerate(steps, 1):
