@@ -33,7 +33,7 @@ STORY: dict[str, Any] = {
 
 def tasks(count: int = 1) -> str:
     stories = [STORY | {"id": f"US-{number:03}", "priority": number} for number in range(1, count + 1)]
-    plan = {"project": "shop", "branchName": "main", "description": "", "verifyCommands": ["test -d src"]}
+    plan = {"project": "shop", "branchName": "main", "description": "", "verifyCommands": ["! grep -rqs BROKEN src"]}
     return json.dumps(plan | {"userStories": stories}, indent=2) + "\n"
 
 
