@@ -47,8 +47,6 @@ def flags(command: Command) -> dict[str, str]:
 
 def test_a_command_has_all_of_these_options_or_none() -> None:
     for command in leaves():
-        if command.path[0] == "init":
-            continue
         has = [flag for flag in PLAN if flag in flags(command)]
         assert has in ([], list(PLAN)), command.name
         if has:
@@ -86,6 +84,14 @@ def test_a_plan_that_is_not_there_is_an_error_in_every_command(name: str, projec
         done = ralph_here(*name.split(), *needed, flag, value, "-d", str(project / "src"), cwd=project.parent)
         assert done.code not in (0, 70), (flag, done)
         assert re.search(rf"there is no plan \((plan\.md, )?{value}\) in {project}\n", done.err), (flag, done)
+
+
+def test_a_new_plan_is_named_by_the_same_options(tmp_path: Path) -> None:
+    assert ralph_here("init", "-f", "login", cwd=tmp_path).code == 0
+    assert ralph_here("init", "--prd", "7", cwd=tmp_path).code == 0
+    assert (tmp_path / ".ralph/login/tasks.json").exists()
+    assert (tmp_path / ".ralph/PRD-7/plan.md").exists()
+    assert ralph_here("init", "one", "-f", "two", cwd=tmp_path).code == 64
 
 
 @pytest.mark.parametrize("flag", [["-f", "two"], ["--prd", "1"]], ids=str)

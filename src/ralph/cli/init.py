@@ -32,7 +32,7 @@ from ralph.app.scaffold import (
 )
 from ralph.app.toolchain import Toolchain, find
 from ralph.app.trusting import is_inside_loop
-from ralph.cli.arguments import add_json
+from ralph.cli.arguments import add_json, add_new_plan, layout_and_name
 from ralph.cli.init_checks import FAILING, MISSING, run_and_decide
 from ralph.cli.init_questions import PERMISSIONS, REQUIREMENTS, ask_cost, ask_first_story, show_agent
 from ralph.cli.init_view import show_next, show_started
@@ -64,14 +64,12 @@ def configure(parser: ArgumentParser) -> None:
     parser.description = f"{parser.description}\n\nlayouts:\n{layouts}"
     parser.add_argument("name", nargs="?", default="", metavar="NAME", help="the feature, or the number of the PRD")
     parser.add_argument("--name", dest="named", default="", metavar="NAME", help="the same as NAME")
-    parser.add_argument("-d", "--project-dir", metavar="DIR", help="the project (default: the one around here)")
-    parser.add_argument("--layout", metavar="LAYOUT", help=f"default: as in this workspace, else {DEFAULT_LAYOUT}")
-    parser.add_argument("--ralph-dir", default="", metavar="DIR", help="a folder of its own for tasks.json")
     parser.add_argument("--new", action="store_true", help="create the folder NAME with a git repository in it")
     parser.add_argument("--tdd", action="store_true", help="a prompt that asks for tests first (layout feature)")
     parser.add_argument("--examples", action="store_true", help="only write example files to .ralph/examples/")
     parser.add_argument("--force", action="store_true", help="write fresh files; keep the old ones as *.bak-…")
     add_json(parser)
+    add_new_plan(parser)
     asked = parser.add_argument_group("questions and their answers")
     asked.add_argument("--no-input", action="store_true", help="ask nothing and take the defaults")
     _yes_or_no(asked, "git-init", "create a git repository where there is none")
@@ -140,9 +138,14 @@ def run(args: Namespace) -> int:
 
 
 def _require_sense(args: Namespace) -> None:
-    if args.named and args.name and args.named != args.name:
-        raise UsageError("NAME and --name differ", hint="give one of them")
-    args.name = args.name or args.named
+    chosen, feature = layout_and_name(args)
+    args.layout = chosen or None
+    names = {name for name in (args.name, args.named, feature) if name}
+    if len(names) > 1:
+        hint = "NAME, --name, --feature and --prd mean the same"
+        raise UsageError(f"two different names: {', '.join(sorted(names))}", hint=hint)
+    args.name = next(iter(names), "")
+    args.ralph_dir = args.ralph_dir or ""
     if args.source is None and not args.plan and (args.model is not None or args.trust):
         raise UsageError("--model and --trust belong to --from and --plan", hint="name a page: --from FILE")
     if args.source is not None and (args.force or args.no_checks or args.tdd or args.story):
