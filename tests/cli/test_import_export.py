@@ -158,7 +158,7 @@ def test_done_in_the_source_is_a_claim_and_said_to_be_one(root: Path) -> None:
     two = stories(root)[1]
     assert two["state"] == "done"
     assert "no check of this plan has proven it" in two["notes"]
-    assert "done by a person's word" in ralph_here("proof", two["id"], cwd=root).out
+    assert "marked done by hand" in ralph_here("proof", two["id"], cwd=root).out
 
 
 @pytest.mark.parametrize(("how", "states"), [("todo", ["todo"] * 3), ("skip", ["todo"] * 2)])

@@ -77,14 +77,14 @@ def test_findings_in_ci_are_told_with_exit_code_65_and_nothing_is_written(projec
 @pytest.mark.parametrize(
     ("arguments", "env", "said"),
     [
-        (("plan", "x y"), {}, "this is no terminal"),
+        (("plan", "x y"), {}, "stdin is not a terminal"),
         (("plan", "--no-input"), {}, "there is nothing to plan"),
         (("plan", "gone.md", "--no-input"), {}, "there is no file gone.md"),
         (("plan", "src", "--no-input"), {}, "src is a folder"),
         (("plan", "/dev/null", "--no-input"), {}, "/dev/null is not a regular file"),
         (("plan", "   ", "--no-input"), {}, "the text is empty"),
         (("plan", "", "--no-input"), {}, "the text is empty"),
-        (("plan", "x y", "--answer", "plan.json"), {}, "needs no idea"),
+        (("plan", "x y", "--answer", "plan.json"), {}, "--answer already has the stories"),
         (("plan", "x \udcff y", "--no-input"), {}, "a byte that is not UTF-8"),
         (("plan", "x y", "--no-input", "--layout", "tasks"), {}, "no layout called 'tasks'"),
         (("plan", "x y", "--no-input", "--agent", "clude"), {}, "no agent called 'clude'"),
@@ -271,7 +271,7 @@ def test_ctrl_c_at_the_terminal_leaves_all_as_it_was_and_the_draft_is_offered(pr
     project.plays(plan())
     person = Typist(project, "plan")
     person.waits_for("'a to-do list' of")
-    person.waits_for("Go on with it? [y/N] ", "y\n")
+    person.waits_for("Resume it? [y/N] ", "y\n")
     person.waits_for("[d]rop\n> ", "d\n")
     assert person.ends() == 1
     assert "One?\n  **first**" in project.prompt(1)
