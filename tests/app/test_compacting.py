@@ -66,7 +66,7 @@ def test_a_broken_summary_is_told_once_and_then_used_or_given_up(tmp_path: Path)
     shop = Shop(tmp_path)
     broken = {"learnings": [{"text": "Prices are in cents", "from": [1, 2, 3, 4]}]}
     assert shop.compact(broken, GOOD).code == 0
-    assert "Your last answer could not be used" in shop.prompt(2)
+    assert "Your last answer was rejected" in shop.prompt(2)
     shop.memory.write_text(NOTES)
     before = shop.files()
     done = shop.compact(broken, "I have summarised everything.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from ralph.core.errors import BadData
 from ralph.core.requests import Request, read_request
 from ralph.core.text import clean
 from ralph.host.files import make_folder, read_bytes, write_text
+from ralph.host.removal import remove_tree
 
 _LIMIT = 64 * 1024
 _LONGEST = 4000
@@ -79,7 +79,9 @@ class WorkspaceDesk:
             return ""
 
     def _remove(self, path: Path) -> None:
-        """An agent may have put a link in the place of a folder: what is behind it is not ours to remove."""
-        if Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(self._root)):
-            with contextlib.suppress(OSError):
-                path.unlink()
+        """Remove a file, or a folder that an agent put in its place; git ignores both, so a rollback does not see them.
+
+        A link in the place of a parent folder may lead out of the workspace: what is behind it is not removed.
+        """
+        if Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(self._root)) and os.path.lexists(path):
+            remove_tree(path)
