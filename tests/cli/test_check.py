@@ -286,7 +286,7 @@ def test_settings_that_cannot_be_read_say_nothing_about_checks(tmp_path: Path) -
 
 
 def test_warnings_about_settings_are_told(ref: PlanRef) -> None:
-    configure(ref, f"{CHECKS}max_iterations: 500\n")
+    configure(ref, f"{CHECKS}max_iterations: 500\nmax_allowed_iterations: 100\n")
     done = check(ref, "--json")
     assert (done.code, codes(done)) == (0, ["over-the-cap"])
 
