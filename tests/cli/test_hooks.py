@@ -124,7 +124,7 @@ def test_an_older_installation_is_replaced_not_doubled(work: Path) -> None:
     said = hooks(work, "status", "--user").out
     assert "/gone/python is no longer there" in said
     assert "another Ralph" in said
-    assert "not there: PostToolUse" in said
+    assert "missing: PostToolUse" in said
     assert hooks(work, "install", "--user").code == 0
     assert len(json.loads(file.read_text())["hooks"]["PreToolUse"]) == 1
     assert "/gone/" not in file.read_text()
@@ -268,4 +268,4 @@ def test_at_stop_has_nothing_to_say_without_a_run(work: Path) -> None:
 
 def test_help_says_that_a_run_does_not_need_it(work: Path) -> None:
     said = ralph("hooks", "install", "--help", cwd=work).out
-    assert "A run does not need this" in said
+    assert "Only needed for interactive clients" in said
