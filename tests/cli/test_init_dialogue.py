@@ -187,6 +187,28 @@ def test_a_folder_that_is_no_repository_is_offered_git_init(tmp_path: Path) -> N
     assert (other / ".git").is_dir()
 
 
+def test_files_in_a_new_repository_are_committed_first_so_that_a_run_can_start(tmp_path: Path) -> None:
+    root = tmp_path / "fresh"
+    root.mkdir()
+    (root / ".gitignore").write_text("secret.txt\n")
+    for name in ("code.py", "secret.txt", "b.txt", "c.txt"):
+        (root / name).write_text("x = 1\n")
+    answers = [
+        ("is not a git repository", ""),
+        ("Commit the 4 files already here (.gitignore, b.txt, c.txt, …)?", ""),
+        ("guard/skip", ""),
+        ("Most money", ""),
+        ("First story:", "Greet"),
+        ("Done when", ""),
+        ("Commit the new files", ""),
+    ]
+    code, screen = converse(["init", "x"], answers, cwd=root)
+    assert code == 0, screen
+    assert git(root, "log", "--format=%s").splitlines() == ["Add the plan x for Ralph", "Start the repository"]
+    assert "secret.txt" not in git(root, "ls-files")
+    assert git(root, "status", "--porcelain") == ""
+
+
 @pytest.mark.parametrize("line", [".ralph", "/.ralph/", ".ralph/*", ".*"])
 def test_a_gitignore_that_hides_the_plan_is_noticed_and_can_be_fixed(shop: Path, line: str) -> None:
     (shop / ".gitignore").write_text(f"*.pyc\n{line}\n")

@@ -43,7 +43,7 @@ from ralph.core.errors import BadData, UsageError
 from ralph.core.ids import next_id
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import PlanRef, ProjectFacts
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.host.files import read_bytes
 from ralph.plans.registry import all_layouts, layout
 
@@ -219,12 +219,25 @@ def _new_folder(args: Namespace) -> Path:
 
 
 def _repository(args: Namespace, questions: Questions, root: Path) -> None:
-    from ralph.app.init_repository import create_repository
+    from ralph.app import archive_commit
+    from ralph.app.init_repository import create_repository, uncommitted
 
-    if repository_of(root, os.environ) is None and questions.yes(
+    if repository_of(root, os.environ) is not None or not questions.yes(
         f"{root} is not a git repository, and a run needs one. Run `git init` there?", args.git_init, unasked=False
     ):
-        create_repository(root)
+        return
+    create_repository(root)
+    repo = archive_commit.repository(root, os.environ)
+    present = sorted(uncommitted(root, os.environ))
+    if repo is None or not present:
+        return
+    # A run starts from what is committed, so without this the very next command would be refused.
+    listed = ", ".join(one_line(path, 40) for path in present[:3]) + (", …" if len(present) > 3 else "")
+    text = f"Commit the {plural(len(present), 'file')} already here ({listed})? .gitignore applies."
+    if questions.yes(text, args.commit, unasked=False):
+        done = archive_commit.commit(repo, [repo.root], "Start the repository")
+        if done.note:
+            warn(done.note)
 
 
 def _ask(args: Namespace, questions: Questions, request: Request, before: frozenset[str]) -> _Answers:
