@@ -314,7 +314,7 @@ def test_a_repository_brought_back_from_a_copy_is_not_taken_for_the_old_one(den:
     shutil.copytree(kept, den.root / ".git", symlinks=True)
     again = den.run()
     assert again.code == 78
-    assert "cannot be undone" in again.err
+    assert "cannot be rolled back" in again.err
     assert all(name in again.err for name in ("src/US-001.txt", "src/x.txt", "--stash", "--worktree"))
     assert set(den.status().values()) == {"todo"}
     assert den.run(None, "--stash").code == 0

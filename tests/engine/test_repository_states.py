@@ -262,7 +262,7 @@ def test_a_repository_of_somebody_else_is_not_trusted(den: Den) -> None:
             os.chown(Path(where) / name, 65534, 65534)
     done = den.run()
     assert done.code == 78
-    assert "belongs to another user" in done.err
+    assert "another user owns it" in done.err
     assert "safe.directory" in done.err
 
 

@@ -25,7 +25,7 @@ def test_a_missing_branch_is_made_from_head(tmp_path: Path) -> None:
 
 def test_a_missing_branch_is_not_made_unasked(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    with pytest.raises(SetupError, match="there is no branch ralph/login") as caught:
+    with pytest.raises(SetupError, match="branch ralph/login does not exist") as caught:
         ensure_branch(project.repo, "ralph/login", auto_create=False)
     assert "git switch -c ralph/login" in caught.value.hint
     assert project.git("branch", "--format=%(refname:short)") == "main"
@@ -45,7 +45,7 @@ def test_uncommitted_work_keeps_the_branch(tmp_path: Path, kind: str) -> None:
     if kind == "staged":
         project.git("add", "-A")
     before = project.listing()
-    with pytest.raises(SetupError, match="there is uncommitted work: ") as caught:
+    with pytest.raises(SetupError, match="there are uncommitted changes: ") as caught:
         ensure_branch(project.repo, "side", auto_create=True)
     assert "--worktree" in caught.value.hint
     assert project.git("symbolic-ref", "--short", "HEAD") == "main"
@@ -78,7 +78,7 @@ def test_a_branch_in_another_worktree_is_explained(tmp_path: Path) -> None:
 def test_a_branch_under_the_name_of_another_is_explained(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.git("branch", "ralph")
-    with pytest.raises(SetupError, match="ralph/login cannot be made"):
+    with pytest.raises(SetupError, match="cannot create branch ralph/login"):
         ensure_branch(project.repo, "ralph/login", auto_create=True)
 
 
@@ -112,5 +112,5 @@ def test_no_hook_runs_on_a_switch(tmp_path: Path) -> None:
 def test_a_name_git_would_not_take_as_it_is_is_refused(tmp_path: Path, name: str) -> None:
     project = Project(tmp_path)
     project.git("switch", "-qc", "side")
-    with pytest.raises(UsageError, match="is not a valid name of a branch"):
+    with pytest.raises(UsageError, match="is not a valid branch name"):
         valid_name(project.repo, name)

@@ -131,7 +131,7 @@ def test_rewritten_history_and_other_branches_are_noticed(project: Project) -> N
     project.git("switch", "-qc", "side")
     assert agent_commits(project.repo, checkpoint).has_switched
     project.write("a.txt", "two\n")
-    with pytest.raises(HeadMoved, match="HEAD is on side, and the work belongs on main"):
+    with pytest.raises(HeadMoved, match="HEAD is on side, but the work belongs on main"):
         _commit(project, checkpoint)
 
 
@@ -206,7 +206,7 @@ def test_a_filter_that_appears_during_the_run_is_not_started(project: Project, t
         stream.write(evil)
     project.write(".gitattributes", "* filter=evil\n")
     tree = snapshot_tree(repo, project.index)
-    with pytest.raises(SetupError, match="filter settings have changed"):
+    with pytest.raises(SetupError, match="filter settings changed"):
         commit_story(repo, checkpoint=checkpoint, tree=tree, message=MESSAGE, index_file=project.index)
     assert not (tmp_path / "ran").exists()
 

@@ -178,10 +178,10 @@ def test_children_that_others_started_are_left_alone(zoo: Zoo) -> None:
     ("make", "said"),
     [
         (lambda folder: "no-such-program", "no-such-program is not installed, or not on PATH"),
-        (lambda folder: str(folder / "none"), "there is no such file"),
-        (str, "it is not an executable file"),
-        (lambda folder: _file(folder, "#!/bin/sh\n", 0o644), "it is not an executable file"),
-        (lambda folder: _file(folder, "#!/no/such/interpreter\n", 0o755), "the interpreter that its first line names"),
+        (lambda folder: str(folder / "none"), "no such file"),
+        (str, "not an executable file"),
+        (lambda folder: _file(folder, "#!/bin/sh\n", 0o644), "not an executable file"),
+        (lambda folder: _file(folder, "#!/no/such/interpreter\n", 0o755), "the interpreter named in its first line"),
         (lambda folder: _file(folder, "plain text", 0o755), "neither a program for this machine nor a script"),
         (lambda folder: "ls\0", "null"),
         (lambda folder: "", "empty"),
@@ -202,7 +202,7 @@ def test_a_program_is_looked_for_on_the_path_of_the_child(tmp_path: Path) -> Non
 
 
 def test_a_missing_folder_and_a_command_line_that_is_too_long_are_named(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"nowhere: there is no such folder"):
+    with pytest.raises(SetupError, match=r"nowhere: no such folder"):
         run(["true"], cwd=tmp_path / "nowhere")
     with pytest.raises(SetupError, match="longer than the system allows"):
         run(["true", "x" * 10_000_000], cwd=tmp_path)

@@ -74,7 +74,7 @@ def test_a_worktree_whose_repository_is_gone_is_explained(tmp_path: Path) -> Non
     project = Project(tmp_path)
     project.git("worktree", "add", "-q", str(tmp_path / "tree"), "-b", "side")
     shutil.rmtree(project.root)
-    with pytest.raises(NotARepository, match="names a git folder that is not there"):
+    with pytest.raises(NotARepository, match="points to a git folder that does not exist"):
         identify(tmp_path / "tree")
 
 
@@ -83,7 +83,7 @@ def test_a_repository_of_another_user_needs_trust(tmp_path: Path) -> None:
     project = Project(tmp_path)
     for path in (project.root, project.root / ".git"):
         os.chown(path, 12345, 12345)
-    with pytest.raises(NotTrusted, match="belongs to another user") as caught:
+    with pytest.raises(NotTrusted, match="another user owns it") as caught:
         identify(project.root)
     assert f"safe.directory '{project.root}'" in caught.value.hint
 
@@ -194,7 +194,7 @@ def test_several_repositories_inside_are_listed(tmp_path: Path) -> None:
         subprocess.run(["git", "init", "-q", str(workspace / name)], check=True)
     with pytest.raises(NotARepository, match="more than one") as caught:
         find_repository(workspace, home=tmp_path)
-    assert caught.value.hint == "name one of: one, two"
+    assert caught.value.hint == "choose one of: one, two"
     with pytest.raises(NotARepository, match="no repository three"):
         find_repository(workspace, "three", home=tmp_path)
 

@@ -107,7 +107,7 @@ def test_rescues_are_listed_by_run(tmp_path: Path) -> None:
     dropped = drop(project.repo, "one/1")
     assert dropped.name == "one/1"
     assert {rescue.name for rescue in list_refs(project.repo)} == {"one/2", "two/1"}
-    with pytest.raises(UsageError, match="there is no rescue one/1"):
+    with pytest.raises(UsageError, match="unknown rescue one/1"):
         drop(project.repo, "one/1")
 
 
@@ -144,12 +144,12 @@ def test_saved_work_is_not_put_over_uncommitted_or_later_changes(tmp_path: Path)
     project.write("new", "work\n")
     roll_back(project.repo, "run/1", project.index, checkpoint, "rejected")
     project.write("mine", "x")
-    with pytest.raises(SetupError, match="uncommitted work: mine"):
+    with pytest.raises(SetupError, match="uncommitted changes: mine"):
         reapply(project.repo, "run/1", project.index)
     project.write("a.txt", "changed since\n")
     project.git("add", "-A")
     project.git("commit", "-qm", "later")
-    with pytest.raises(SetupError, match=r"1 of the saved files have changed since: a\.txt"):
+    with pytest.raises(SetupError, match=r"1 of the saved files changed since then: a\.txt"):
         reapply(project.repo, "run/1", project.index)
     assert not (project.root / "new").exists()
 

@@ -99,7 +99,7 @@ def version_of(program: str, env: Mapping[str, str], within: float = _ANSWER_WIT
                 grace=0.1,
             )
         except SetupError as error:
-            return f"(cannot be started: {error.message})"
+            return f"({error.message})"
     if said.timed_out:
         return NO_ANSWER
     if said.code != 0:

@@ -112,7 +112,7 @@ _TABLE = (
     (r"(Cannot connect to the Docker daemon)", "Docker is not running", "=docker"),
 )
 _SIGNS = tuple((re.compile(pattern, re.MULTILINE), reason, remedy) for pattern, reason, remedy in _TABLE)
-_FOLDER = re.compile(r"cannot be started in (\S+): there is no such folder")
+_FOLDER = re.compile(r"could not start \S+ in (\S+): no such folder")
 
 
 def why_not_runnable(command: str, code: int | None, output: str) -> NotRunnable | None:

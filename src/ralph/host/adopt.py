@@ -1,4 +1,4 @@
-"""Children and adopted children. Process-wide, because the kernel keeps both per process.
+"""Children and adopted children. Process-wide, because the kernel tracks both per process.
 
 On Linux we become a child subreaper: what an agent leaves behind, however it was forked, becomes our child when its
 own parent ends. All that is started through `host.proc` gets a session of its own, and nothing can go back into our
@@ -41,7 +41,7 @@ class Household:
 
     @property
     def adopts(self) -> bool:
-        """Whether orphans come to us."""
+        """Whether orphans are reparented to this process."""
         with self._entered():
             return self._adopts
 
@@ -59,7 +59,7 @@ class Household:
             self._started.discard(process.pid)
 
     def strays(self, root: int) -> list[int]:
-        """Live adopted children that came from `root`; ended ones are reaped.
+        """Live adopted children that descend from `root`. Ended ones are reaped.
 
         While several trees run at the same time, one that cannot be told apart by session or group stays until the
         last of them is swept.
@@ -68,12 +68,12 @@ class Household:
             return self._look(root)[0]
 
     def is_calm(self, root: int) -> bool:
-        """No stray is alive, nor was one a moment ago: an ended one may have sent us its own child."""
+        """No stray is alive, and none was a moment ago: one that just ended may have handed us its own child."""
         with self._entered():
             return any(self._look(root) == ([], 0) for _ in range(3))
 
     def strike(self, root: int, seconds: float) -> set[int]:
-        """Kill strays at sight, until there is none for a moment.
+        """Kill strays on sight until none has appeared for a moment.
 
         This catches those that fork and end faster than the table of processes can be read. They are our children, so
         their numbers are not given to others before we reap them.
@@ -89,7 +89,7 @@ class Household:
         return struck
 
     def _look(self, root: int, number: int = 0) -> tuple[list[int], int]:
-        """Live strays, after sending them a signal, and how many ended ones were reaped."""
+        """Live strays, after signalling them, and the number of ended ones that were reaped."""
         alive, ended = [], 0
         for pid in ptable.own_children() if self._adopts else ():
             if not self._is_stray(pid, root):
@@ -118,7 +118,7 @@ class Household:
 
 
 def _reap(pid: int) -> bool:
-    """Whether it has ended. Always by number: a wait for any child would take a status that belongs to a Popen."""
+    """Whether it has ended. Always by pid: waiting for any child would take a status that belongs to a Popen."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:

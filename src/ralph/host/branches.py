@@ -1,4 +1,4 @@
-"""The branch a plan wants to be worked on. Never switched to with uncommitted work in the tree."""
+"""The branch a plan is worked on. Never switched to while the tree has uncommitted changes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ELSEWHERE = re.compile(r"already (?:checked out|used by worktree) at '(.*)'")
 class OnBranch(Struct, frozen=True):
     name: str
     came_from: str | None = None
-    """The branch before, when it was another one."""
+    """The previous branch, if it was a different one."""
     is_new: bool = False
 
 
 def ensure_branch(repo: Repo, name: str, *, auto_create: bool, aside: Sequence[str] = ()) -> OnBranch:
-    """Be on the branch `name`. One that does not exist is made from HEAD, with `auto_create`.
+    """Switch to the branch `name`. If it does not exist and `auto_create` is set, create it from HEAD.
 
-    `aside` are paths whose changes do not count as work, such as the folder of the plan itself.
+    `aside` are paths whose changes are ignored, such as the plan's own folder.
     """
     ref = f"refs/heads/{valid_name(repo, name)}"
     before = head_of(repo)[0]
@@ -37,13 +37,15 @@ def ensure_branch(repo: Repo, name: str, *, auto_create: bool, aside: Sequence[s
     exists = ask(repo, "show-ref", "--verify", "--quiet", ref).code == 0
     if not exists and not auto_create:
         raise SetupError(
-            f"there is no branch {name}", hint=f"make it: git switch -c {name}; or set branch.auto_create: true"
+            f"branch {name} does not exist",
+            hint=f"create it with `git switch -c {name}`, or set branch.auto_create: true",
         )
     _refuse_work(name, now, aside)
     if now.unborn:
         if exists:
             raise SetupError(
-                f"the branch {now.branch} has no commit yet, but {name} has", hint=f"switch by hand: git switch {name}"
+                f"branch {now.branch} has no commits yet, but {name} has",
+                hint=f"switch manually with `git switch {name}`",
             )
         git(repo, "symbolic-ref", "HEAD", ref)
         return OnBranch(name, before, is_new=True)
@@ -54,11 +56,11 @@ def ensure_branch(repo: Repo, name: str, *, auto_create: bool, aside: Sequence[s
 
 
 def valid_name(repo: Repo, name: str) -> str:
-    """`name`, when git takes it for a branch exactly as it is."""
+    """`name`, if git accepts it as a branch name exactly as written."""
     answer = ask(repo, "check-ref-format", "--branch", name) if not name.startswith("-") else None
     if answer is None or answer.code or line(answer.out) != name or name == "HEAD":
         raise UsageError(
-            f"{one_line(repr(name), 80)} is not a valid name of a branch",
+            f"{one_line(repr(name), 80)} is not a valid branch name",
             hint="use letters, digits, '-', '_', '.' and '/', e.g. ralph/user-login",
         )
     return name
@@ -67,15 +69,16 @@ def valid_name(repo: Repo, name: str) -> str:
 def _refuse_work(name: str, now: Situation, aside: Sequence[str]) -> None:
     if now.in_progress:
         raise SetupError(
-            f"a {now.in_progress} is in progress: the branch stays", hint=f"finish or abort the {now.in_progress} first"
+            f"cannot switch branches: a {now.in_progress} is in progress",
+            hint=f"finish or abort the {now.in_progress} first",
         )
     work = [entry for entry in now.dirty if not any(_is_below(entry.path, folder) for folder in aside)]
     if work:
         some = ", ".join(dict.fromkeys(one_line(entry.path, 60) for entry in work[:3]))
         more = f" and {len(work) - 3} more" if len(work) > 3 else ""
         raise SetupError(
-            f"the plan wants the branch {name}, but there is uncommitted work: {some}{more}",
-            hint="commit it, stash it, or run in a worktree of its own with --worktree",
+            f"the plan needs branch {name}, but there are uncommitted changes: {some}{more}",
+            hint="commit or stash them, or run in a separate worktree with --worktree",
         )
 
 
@@ -88,8 +91,8 @@ def _why_not(name: str, answer: Answer) -> SetupError:
     said = answer.err.decode("utf-8", "replace")
     if found := _ELSEWHERE.search(said):
         return SetupError(
-            f"the branch {name} is checked out in another worktree: {one_line(found[1], 200)}",
-            hint=f"run Ralph there, or remove it: git worktree remove '{one_line(found[1], 200)}'",
+            f"branch {name} is checked out in another worktree: {one_line(found[1], 200)}",
+            hint=f"run Ralph there, or remove it with `git worktree remove '{one_line(found[1], 200)}'`",
         )
     if "would be overwritten" in said:
         files = [one_line(text, 60) for text in said.splitlines() if text.startswith("\t")]
@@ -98,7 +101,7 @@ def _why_not(name: str, answer: Answer) -> SetupError:
         )
     if "cannot lock ref" in said or "unable to create" in said:
         return SetupError(
-            f"the branch {name} cannot be made: a branch with the beginning of its name exists",
-            hint=f"rename that branch, or choose another name: {answer.complaint}",
+            f"cannot create branch {name}: its name conflicts with an existing branch",
+            hint=f"rename that branch, or choose another name ({answer.complaint})",
         )
     return GitFailed(("switch", name), answer)

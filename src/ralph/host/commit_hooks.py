@@ -1,4 +1,4 @@
-"""The project's own commit hooks, as they were before the agent ran. One that fails is a check that failed."""
+"""The project's own commit hooks, as they were before the agent ran. A failing hook is a failed check."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def hook_of(repo: Repo, name: str) -> Path | None:
 
 
 def hooks_in_tree(repo: Repo) -> bytes | None:
-    """The folder of the hooks, when it is a part of the project, such as `.husky`. An agent may edit those."""
+    """The hooks folder, if it is part of the project, such as `.husky`. Agents may edit those."""
     folder = Path(os.path.normpath(repo.hooks_folder))
     if folder.is_relative_to(repo.root) and not folder.is_relative_to(repo.root / ".git"):
         return os.fsencode(folder.relative_to(repo.root))
@@ -47,7 +47,7 @@ def run_hook(
     timeout: float = TIMEOUT,
     stop: StopSignal | None = None,
 ) -> HookFailure | None:
-    """Run a hook as git would: in the root, with the index of the commit to be, and nothing on stdin."""
+    """Run a hook as git would: in the root, with the index of the pending commit, and empty stdin."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     env |= {"GIT_INDEX_FILE": str(index), "GIT_EDITOR": ":", "GIT_PREFIX": "", "GIT_TERMINAL_PROMPT": "0"}
     if repo.link:  # in a linked worktree git says where the git folder is

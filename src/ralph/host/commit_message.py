@@ -1,4 +1,4 @@
-"""What the loop writes into its commits. Pure."""
+"""The messages of the loop's commits. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def subject(story_id: str, title: str, mode: Mode, outcome: str = "") -> str:
 
 
 def message(subject_line: str, trailers: Mapping[str, str | Sequence[str]], body: str = "") -> str:
-    """Subject, body and trailers such as `Ralph-Story`, each in the place where git looks for it."""
+    """Subject, body and trailers such as `Ralph-Story`, each where git expects it."""
     listed = [(name, [value] if isinstance(value, str) else value) for name, value in trailers.items()]
     ends = [f"{name}: {line}" for name, values in listed for value in values if (line := one_line(value))]
     parts = [one_line(subject_line, _WIDTH), clean(body).strip(), "\n".join(ends)]

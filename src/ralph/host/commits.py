@@ -1,4 +1,4 @@
-"""The loop's commit: exactly what changed since the checkpoint, and nothing that the user had staged."""
+"""The loop's commit: exactly what changed since the checkpoint, and nothing the user had staged."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ _ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
 _DROP = ("update-index", "-z", "--force-remove", "--stdin")
 _MOST_COMMITS = 1000
 _FEW = 500
-"""Paths that go on one command line."""
+"""Number of paths per command line."""
 
 
 class HeadMoved(SetupError):
-    """HEAD is not where the loop can commit: on another branch, or moved by somebody meanwhile."""
+    """The loop cannot commit at HEAD: it is on another branch, or has moved in the meantime."""
 
 
 class Committed(Struct, frozen=True, kw_only=True):
     commit: str = ""
-    """Empty when a hook said no: then nothing was committed, and `failure` says why."""
+    """Empty when a hook failed: nothing was committed, and `failure` says why."""
     failure: HookFailure | None = None
     paths: tuple[str, ...] = ()
     used_fallback_identity: bool = False
     changed_by_hooks: tuple[str, ...] = ()
-    """Files that a hook rewrote after the checks ran. They are in the commit."""
+    """Files that a hook rewrote after the checks ran. They are part of the commit."""
     edited_hooks: tuple[str, ...] = ()
-    """Hooks inside of the project that the agent has changed in this iteration."""
+    """Hooks inside the project that the agent changed in this iteration."""
     tampering: tuple[Tampering, ...] = ()
 
 
 class AgentCommits(Struct, frozen=True, kw_only=True):
     commits: tuple[str, ...] = ()
-    """The oldest first."""
+    """Oldest first."""
     is_rewritten: bool = False
-    """The commit of the checkpoint is no longer part of the history."""
+    """The checkpoint's commit is no longer part of the history."""
     has_switched: bool = False
     """HEAD is on another branch, or detached."""
 
@@ -73,7 +73,7 @@ class _Start(Struct, frozen=True):
     tree: str
     todo: tuple[Changed, ...]
     has_moved: bool
-    """Since the checkpoint, by commits of the agent."""
+    """Commits the agent made since the checkpoint."""
 
 
 @disk_trouble()
@@ -89,11 +89,11 @@ def commit_story(
     hook_env: Mapping[str, str] | None = None,
     stop: StopSignal | None = None,
 ) -> Committed | None:
-    """Commit what differs between the checkpoint and `tree`, the snapshot that was judged. None: no difference.
+    """Commit the difference between the checkpoint and `tree`, the snapshot that was judged. None: no difference.
 
-    Commits the agent made itself stay, and what is left goes on top of them; nothing left is an empty commit, for the
-    message is their proof. The user's index gets the committed
-    paths and keeps everything else as it was at the checkpoint. After a crash the same call can be made again.
+    Commits the agent made stay, and the remaining changes go on top of them; if nothing remains, the commit is empty,
+    because its message is their proof. The user's index gets the committed paths and otherwise stays as it was at the
+    checkpoint. After a crash the same call can be repeated.
     """
     tampering = undo_tampering(repo, checkpoint, index_file)
     if any((repo.git_dir / name).exists() for name in ("index.lock", "HEAD.lock")):
@@ -135,7 +135,7 @@ def _start(repo: Repo, checkpoint: Checkpoint, tree: str) -> _Start:
     branch, _ = head_of(repo)
     if branch != checkpoint.branch:
         raise HeadMoved(
-            f"HEAD is on {branch or 'no branch'}, and the work belongs on {checkpoint.branch or 'no branch'}",
+            f"HEAD is on {branch or 'no branch'}, but the work belongs on {checkpoint.branch or 'no branch'}",
             hint="roll back, or switch to the branch",
         )
     calls = [
@@ -149,11 +149,11 @@ def _start(repo: Repo, checkpoint: Checkpoint, tree: str) -> _Start:
             raise GitFailed(call.args, answer)
     if parse_settings(settings.out)[1] != repo.filters:
         raise SetupError(
-            "git's filter settings have changed since the run started: adding files could start another program",
-            hint="look at `git config --list --show-origin`, filter.*, and start again",
+            "git's filter settings changed since the run started; adding files could run a different program",
+            hint="check filter.* in `git config --list --show-origin`, then run again",
         )
     if head.code and checkpoint.head:
-        raise HeadMoved(f"HEAD leads nowhere: {head.complaint}", hint="roll back")
+        raise HeadMoved(f"HEAD is invalid: {head.complaint}", hint="roll back")
     commit, _, head_tree = line(head.out).partition(" ") if head.code == 0 else ("", "", "")
     has_moved = (commit or None) != checkpoint.head
     todo = parse_changes(difference.out)
@@ -163,7 +163,7 @@ def _start(repo: Repo, checkpoint: Checkpoint, tree: str) -> _Start:
 
 
 def _taken_back(repo: Repo, checkpoint: Checkpoint, tree: str, head: str, known: set[bytes]) -> list[Changed]:
-    """What the agent committed, and what is as before in the tree that was judged: a commit has to say so, too."""
+    """Paths the agent committed that are unchanged in the judged tree: the commit has to revert those."""
     found = []
     for change in changes(repo, checkpoint.head, head) if checkpoint.head else ():
         if change.raw in known or change.is_submodule:
@@ -178,7 +178,7 @@ def _taken_back(repo: Repo, checkpoint: Checkpoint, tree: str, head: str, known:
 
 
 def _story_index(repo: Repo, index_file: Path, start: _Start) -> Path:
-    """An index that holds exactly what HEAD has. The one of the last commit is used again when it fits."""
+    """An index with exactly the content of HEAD. The one from the last commit is reused when it matches."""
     index = index_file.with_name(f"{index_file.name}.story")
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
     note = _note(index)
@@ -201,7 +201,7 @@ def _remember_tree(index: Path, tree: str) -> None:
 
 
 def _stage(repo: Repo, index: Path, todo: tuple[Changed, ...]) -> None:
-    """Into the index as git itself would add them: with the line endings and filters of the project."""
+    """Add them to the index as git would: with the project's line endings and filters."""
     if gone := b"".join(change.raw + b"\0" for change in todo if change.status == "D"):
         git(repo, *_DROP, index=index, stdin=gone)
     if here := b"".join(change.raw + b"\0" for change in todo if change.status != "D"):
@@ -209,7 +209,7 @@ def _stage(repo: Repo, index: Path, todo: tuple[Changed, ...]) -> None:
 
 
 class _Hooks:
-    """The project's hooks on one commit to be."""
+    """The project's hooks, run on one pending commit."""
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ def _edited_hooks(repo: Repo, todo: tuple[Changed, ...]) -> tuple[str, ...]:
 
 
 def _written(repo: Repo, index: Path, todo: Sequence[Changed]) -> tuple[str, dict[bytes, TreeEntry]]:
-    """The tree of the index, and what it has for the paths that changed; the zero entry for what is gone."""
+    """The tree of the index, and its entries for the changed paths; the zero entry for removed ones."""
     paths = [change.raw for change in todo]
     is_short = len(paths) <= _FEW and sum(map(len, paths)) <= _FEW * 200
     some: tuple[str | bytes, ...] = ("--", *paths) if is_short else ()
@@ -285,7 +285,7 @@ def _between(repo: Repo, old: str, new: str) -> dict[bytes, TreeEntry]:
 
 
 def _made_before(repo: Repo, checkpoint: Checkpoint, start: _Start, message: str) -> Committed | None:
-    """The commit of an earlier call that was killed right after it: known by its trailers, which no other has."""
+    """The commit of an earlier call that was killed right after it, recognized by its unique trailers."""
     trailers = message.strip().rpartition("\n\n")[2]
     if not start.head or start.head == checkpoint.head or "Ralph-Run:" not in trailers:
         return None
@@ -304,9 +304,9 @@ def _publish(
     tree: str,
     message: str,
 ) -> tuple[str, bool]:
-    """Make the commit, then the user's index, then HEAD: killed in between, the work is staged and nothing reverted.
+    """Make the commit, then update the user's index, then HEAD: a kill in between leaves the work staged.
 
-    Returns the commit, and whether it is by Ralph because git knows no user.
+    Returns the commit, and whether Ralph is its author because no git user is configured.
     """
     before, since = real_index(repo), written_at(repo.git_dir / "index")
     if before is not None and hashlib.sha256(before).hexdigest() != checkpoint.index:
@@ -330,7 +330,7 @@ def _publish(
         subject = message.partition("\n")[0]
         moved = ask(repo, "update-ref", "-m", f"commit: {subject}", "HEAD", commit, start.head or repo.no_object)
         if moved.code:
-            raise HeadMoved(f"HEAD moved while the loop was committing: {moved.complaint}", hint="start again")
+            raise HeadMoved(f"HEAD moved during the commit: {moved.complaint}", hint="run again")
     except SetupError:
         put_index(repo, before, since)
         raise
@@ -338,7 +338,7 @@ def _publish(
 
 
 def agent_commits(repo: Repo, checkpoint: Checkpoint) -> AgentCommits:
-    """What the agent committed itself since the checkpoint."""
+    """The commits the agent made since the checkpoint."""
     branch, head = head_of(repo)
     has_switched = branch != checkpoint.branch
     if head == checkpoint.head:

@@ -1,4 +1,4 @@
-"""Continue in the background: a process in a session of its own, which no terminal can end."""
+"""Continue in the background: a process in its own session, which outlives the terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ralph.core.errors import SetupError
 
 
 class Background:
-    """In the process that continues. Its output is on the terminal until it is sent to a log."""
+    """In the process that continues. Its output goes to the terminal until redirected to a log."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
@@ -27,7 +27,7 @@ class Background:
         os.close(descriptor)
 
     def tell(self, line: str) -> None:
-        """A line for the process that waits. It may be gone."""
+        """Send a line to the waiting process, which may have ended."""
         with contextlib.suppress(OSError):
             os.write(self._pipe, f"{line}\n".encode())
 
@@ -41,7 +41,7 @@ class Waiting:
         self._text = ""
 
     def hear(self, seconds: float | None = None) -> str | None:
-        """The next line; nothing when the time is over; None when the other process has ended."""
+        """The next line; empty on timeout; None when the other process has ended."""
         while "\n" not in self._text:
             try:
                 if not select.select([self._pipe], [], [], seconds)[0]:
@@ -58,14 +58,14 @@ class Waiting:
         return line
 
     def end(self) -> int:
-        """Its exit code; as a shell gives it when it was killed."""
+        """Its exit code; 128 + N if it was killed by signal N, as in a shell."""
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return 128 - code if code < 0 else code
 
 
 def fork() -> Background | Waiting:
     if not hasattr(os, "fork"):
-        raise SetupError("--detach needs fork(), which this system has not", hint="leave out --detach")
+        raise SetupError("--detach needs fork(), which this system does not have", hint="leave out --detach")
     sys.stdout.flush()
     sys.stderr.flush()
     reader, writer = os.pipe()  # neither is inherited by what we start

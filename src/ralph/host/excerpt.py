@@ -6,7 +6,7 @@ _ROOM_FOR_MARKER = 64
 
 
 class Excerpt:
-    """Keeps at most `limit` bytes of what it is fed: head and tail, and between them a line that says what is cut."""
+    """Keeps at most `limit` bytes of its input: head and tail, with a line between them that says what was cut."""
 
     def __init__(self, limit: int) -> None:
         room = max(limit - _ROOM_FOR_MARKER, 0)
@@ -43,7 +43,7 @@ class Excerpt:
 
 
 class Tail:
-    """The last `limit` bytes of what is fed to it."""
+    """The last `limit` bytes of its input."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -1,4 +1,4 @@
-"""Reading files that others wrote, and writing files so that a crash leaves the old or the new one, never half."""
+"""Read files written by others, and write files so that a crash leaves the old or the new one, never half."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ def read_bytes(path: Path, *, within: Path | None = None, limit: int = LARGEST_P
     name = str(path)
     if within is not None and not _is_within(path, within):
         raise BadData(
-            f"{name} is a link that points outside of {within}",
-            hint="replace the link by the file itself, or work in the folder it points to",
+            f"{name} is a link that points outside {within}",
+            hint="replace the link with the file itself, or work in the folder it points to",
         )
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
         raise BadData("the file does not exist", where=Place(file=name)) from None
     except OSError as error:
-        raise BadData(f"the file cannot be opened: {error.strerror}", where=Place(file=name)) from None
+        raise BadData(f"could not open the file: {error.strerror}", where=Place(file=name)) from None
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):  # before `open`, which has an error of its own for a folder
         os.close(descriptor)
-        raise BadData("this is not a regular file", where=Place(file=name), hint=f"remove {name}")
+        raise BadData("not a regular file", where=Place(file=name), hint=f"remove {name}")
     with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
         if found.st_size > limit:
             raise BadData(
-                f"the file has {found.st_size:,} bytes, more than the {limit:,} that are read",
+                f"the file has {found.st_size:,} bytes; the limit is {limit:,}",
                 where=Place(file=name),
-                hint="split it, or move what is not needed out of it",
+                hint="split it, or remove what is not needed",
             )
         data = stream.read(limit + 1)
     if len(data) > limit:
-        raise BadData(f"the file grew past {limit:,} bytes while it was read", where=Place(file=name))
+        raise BadData(f"the file grew past {limit:,} bytes while being read", where=Place(file=name))
     return data
 
 
@@ -56,8 +56,8 @@ def _is_within(path: Path, folder: Path) -> bool:
 def write_bytes(path: Path, data: bytes, *, mode: int | None = None, durable: bool = True) -> None:
     """Replace a file as one step: temporary file beside it, fsync, rename, fsync of the folder.
 
-    A link is followed, so that it stays a link; an existing file keeps its permissions. Without `durable` it is one
-    step for everybody who reads it, but a power cut may leave the old file.
+    A link is followed, so that it stays a link; an existing file keeps its permissions. Without `durable` it is still
+    atomic for readers, but a power cut may leave the old file.
     """
     target = Path(os.path.realpath(path))
     if mode is None:
@@ -86,7 +86,7 @@ def write_bytes(path: Path, data: bytes, *, mode: int | None = None, durable: bo
 
 
 def _beside(target: Path) -> tuple[Path, int]:
-    """A new file next to another one, and its descriptor. `tempfile` would do it, at 5 ms for its import."""
+    """A new file next to another one, and its descriptor. `tempfile` would do, but takes 5 ms to import."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     while True:
         temporary = target.with_name(f".{target.name[:100]}.{os.urandom(4).hex()}.tmp")
@@ -112,9 +112,9 @@ def make_folder(folder: Path, *, private: bool = False) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700 if private else 0o777)
     except FileExistsError:
-        raise SetupError(f"{folder} is a file, but a folder is needed there", hint="move the file away") from None
+        raise SetupError(f"{folder} is a file, but a folder is needed", hint="move the file away") from None
     except OSError as error:
-        raise SetupError(f"the folder {folder} cannot be made: {error.strerror}") from None
+        raise SetupError(f"could not create the folder {folder}: {error.strerror}") from None
     return folder
 
 

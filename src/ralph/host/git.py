@@ -1,4 +1,4 @@
-"""The one door that runs git: without hooks, prompts, pagers, helpers, and without an outer repository."""
+"""Runs git: without hooks, prompts, pagers or helpers, and never in an outer repository."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ralph.core.errors import SetupError
 from ralph.core.text import one_line
 
 TIMEOUT = 600.0
-"""Seconds. A git that takes longer hangs, on a lock or a dead network drive."""
+"""Seconds. A git command that takes longer is hanging, on a lock or a dead network drive."""
 _GRACE = 2.0
 
 # Whatever can make git start another program, or change its answers. A `-c` wins over every file.
@@ -43,7 +43,7 @@ _IDENTITY = frozenset(f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for
 
 
 class Located(Protocol):
-    """A git directory and a working tree, both known. Git never has to look for them."""
+    """A git directory and a working tree, both known, so that git never has to search for them."""
 
     @property
     def git_dir(self) -> Path: ...
@@ -53,7 +53,7 @@ class Located(Protocol):
 
     @property
     def surroundings(self) -> Mapping[str, str]:
-        """Environment variables that belong to this pair."""
+        """Environment variables for this pair."""
         ...
 
 
@@ -72,16 +72,16 @@ class Answer(Struct, frozen=True):
 
 
 class GitFailed(SetupError):
-    """Git said no. The message is its own first line."""
+    """Git failed. The message is the first line of its error."""
 
     def __init__(self, args: Sequence[str | bytes], answer: Answer) -> None:
         verb = next((os.fsdecode(a) for a in args if not os.fsdecode(a).startswith("-")), "git")
-        super().__init__(f"git {verb}: {answer.complaint}", hint="run the same command by hand to see more")
+        super().__init__(f"git {verb}: {answer.complaint}", hint="run the same command manually to see more")
         self.answer = answer
 
 
 class Call(Struct, frozen=True):
-    """One git command that can be started together with others."""
+    """One git command that can run in parallel with others."""
 
     where: Located | Path
     args: tuple[str | bytes, ...]
@@ -98,7 +98,7 @@ def git(
     env_extra: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT,
 ) -> bytes:
-    """What a git command prints. Raises GitFailed when it fails."""
+    """The output of a git command. Raises GitFailed when it fails."""
     answer = ask(where, *args, index=index, stdin=stdin, env_extra=env_extra, timeout=timeout)
     if answer.code != 0:
         raise GitFailed(args, answer)
@@ -113,14 +113,14 @@ def ask(
     env_extra: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT,
 ) -> Answer:
-    """Like `git`, for commands whose exit code is an answer. `where` as a path is a folder to look from."""
+    """Like `git`, for commands whose exit code is an answer. `where` as a path is a folder to run in."""
     call = Call(where, args, index, env_extra or {}, stdin)
     with _started(call) as process:
         return _answer(call, process, timeout)
 
 
 def ask_together(calls: Sequence[Call]) -> list[Answer]:
-    """The answers of commands that do not depend on each other, run at the same time."""
+    """The answers of independent commands, run in parallel."""
     if not calls:
         return []
     with _started(calls[0]) as process:
@@ -129,7 +129,7 @@ def ask_together(calls: Sequence[Call]) -> list[Answer]:
 
 
 def head_of_output(where: Located | Path, *args: str | bytes, limit: int) -> tuple[bytes, bool]:
-    """The first `limit` bytes a command prints, and whether there was more. The rest is never read."""
+    """The first `limit` bytes of a command's output, and whether there was more. The rest is not read."""
     with _started(Call(where, args), keep_stderr=False) as process:
         assert process.stdout is not None
         data = process.stdout.read(limit + 1)
@@ -152,7 +152,7 @@ def line(out: bytes) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Ours without `GIT_*`, which could point git at another repository, index or configuration."""
+    """Our environment without `GIT_*`, which could point git at another repository, index or configuration."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     kept.pop("LANGUAGE", None)
     return kept | {
@@ -165,7 +165,7 @@ def environment() -> dict[str, str]:
 
 
 def identity_from_environment() -> dict[str, str]:
-    """A git identity that the user set by variables; these belong to people, not to a repository."""
+    """A git identity that the user set with environment variables; it belongs to the user, not to a repository."""
     return {name: value for name, value in os.environ.items() if name in _IDENTITY and value}
 
 
@@ -199,7 +199,7 @@ def _started(call: Call, *, keep_stderr: bool = True) -> Iterator[subprocess.Pop
             raise SetupError("git is not installed, or not on PATH", hint="install git 2.30 or newer") from None
         raise SetupError(f"the folder {folder} does not exist") from None
     except OSError as error:
-        raise SetupError(f"git cannot be started in {folder}: {error.strerror}") from None
+        raise SetupError(f"could not start git in {folder}: {error.strerror}") from None
     with process:
         try:
             yield process
@@ -209,7 +209,7 @@ def _started(call: Call, *, keep_stderr: bool = True) -> Iterator[subprocess.Pop
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """TERM first: then git removes its lock files itself."""
+    """SIGTERM first, so that git removes its own lock files."""
     process.terminate()
     try:
         process.wait(_GRACE)

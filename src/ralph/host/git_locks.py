@@ -1,8 +1,8 @@
-"""Lock files of git processes that were killed. A lock whose owner may be alive is waited for, never taken.
+"""Lock files of killed git processes. A lock whose owner may be alive is waited for, never removed.
 
 Only locks that block what a run does count: the index, HEAD, the refs and the configuration. `git gc` and
 `git maintenance` keep locks and temporary files of their own (gc.pid, gc.log.lock, objects/maintenance.lock,
-commit-graph and pack files) for minutes, and block nobody.
+commit-graph and pack files) for minutes, and block nothing.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _BLOCKING = ("index.lock", "HEAD.lock", "ORIG_HEAD.lock", "packed-refs.lock", "c
 _HOUSEKEEPING = frozenset(
     b"gc maintenance repack pack-objects prune prune-packed commit-graph multi-pack-index fsmonitor--daemon".split()
 )
-"""Commands of git that hold none of these locks. What they start for it (`pack-refs`, `reflog`) is not among them."""
+"""Git commands that hold none of these locks. What they start (`pack-refs`, `reflog`) is not among them."""
 _PATIENCE = 15.0
 _PAUSE = 0.05
 _OLD = 30.0
-"""Seconds. Where processes cannot be listed, a lock this old and still the same has no owner."""
+"""Seconds. Where processes cannot be listed, an unchanged lock this old is taken to have no owner."""
 
 
 def clear_stale_locks(repo: Repo, patience: float = _PATIENCE) -> tuple[str, ...]:
-    """Remove the locks that killed processes left behind, so that neither we nor the user are locked out."""
+    """Remove locks left by killed processes, so that neither we nor the user are locked out."""
     removed = []
     deadline = time.monotonic() + patience
     for lock in _locks(repo):
@@ -35,7 +35,7 @@ def clear_stale_locks(repo: Repo, patience: float = _PATIENCE) -> tuple[str, ...
             if time.monotonic() > deadline:
                 raise SetupError(
                     f"another git process is running in {repo.root} and holds {lock}",
-                    hint="wait until it has finished, then run again",
+                    hint="wait until it finishes, then run again",
                 )
             time.sleep(_PAUSE)
         if os.path.lexists(lock):
@@ -45,7 +45,7 @@ def clear_stale_locks(repo: Repo, patience: float = _PATIENCE) -> tuple[str, ...
 
 
 def _locks(repo: Repo) -> list[Path]:
-    """No name of a ref ends like this, so what does is a lock."""
+    """Ref names cannot end like this, so a file that does is a lock."""
     files = {place / name for place in (repo.git_dir, repo.common_dir) for name in _BLOCKING}
     return sorted([*filter(os.path.lexists, files), *(repo.common_dir / "refs").rglob("*.lock")])
 
@@ -61,7 +61,7 @@ def _may_have_owner(repo: Repo, lock: Path) -> bool:
 
 
 def _works_in(repo: Repo, process: Path) -> bool:
-    """Whether this is a git in our repository that may hold a lock. One of another user, that we cannot see, may."""
+    """Whether this is a git process in our repository that may hold a lock. Another user's may: we cannot see it."""
     try:
         if not (process / "comm").read_bytes().startswith(b"git"):
             return False

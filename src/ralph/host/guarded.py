@@ -1,6 +1,6 @@
 """Files in the git folder that make git run programs or read something else. An agent's changes to them are undone.
 
-Nothing here runs git: these files are put back before any git command reads them.
+Nothing here runs git: these files are restored before any git command reads them.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _OWN = ("config.worktree", "commondir", "gitdir", "info/sparse-checkout")
 
 
 class Tampering(Struct, frozen=True):
-    """One guarded file that was not as it was left."""
+    """One guarded file that was changed."""
 
     file: str
     what: str
     """"changed", "added" or "removed"."""
     copy: str = ""
-    """Where the other version is kept: the name of a copy in the store."""
+    """The name of the copy in the store that holds the other version."""
 
 
 def guard(repo: Repo, store: Path) -> dict[str, str]:
-    """Remember the guarded files: name → kind, mode and the name of the copy. What is not in it does not exist."""
+    """Record the guarded files: name → kind, mode and name of the copy. A file not listed does not exist."""
     return {name: _remember(path, store) for name, path in _survey(repo).items()}
 
 
 def tampering(repo: Repo, guarded: Mapping[str, str], store: Path) -> tuple[Tampering, ...]:
-    """What differs from `guarded`. The other versions are kept, nothing is changed."""
+    """The differences from `guarded`. The other versions are kept; nothing is changed."""
     now = guard(repo, store)
     found = []
     for name in sorted(guarded.keys() | now.keys()):
@@ -51,7 +51,7 @@ def tampering(repo: Repo, guarded: Mapping[str, str], store: Path) -> tuple[Tamp
 
 
 def put_back(repo: Repo, guarded: Mapping[str, str], store: Path) -> tuple[Tampering, ...]:
-    """Undo every difference. Called before any other git command once an agent has run."""
+    """Undo every difference. Called before any other git command after an agent has run."""
     found = tampering(repo, guarded, store)
     for item in found:  # first away with what is in the way, then back with what was there
         if item.what != "removed":
@@ -63,7 +63,7 @@ def put_back(repo: Repo, guarded: Mapping[str, str], store: Path) -> tuple[Tampe
 
 
 def _survey(repo: Repo) -> dict[str, Path]:
-    """Guarded files and links that exist, by name. A hook may call others beside it, so all of `hooks` counts."""
+    """Existing guarded files and links, by name. A hook may call scripts next to it, so all of `hooks` counts."""
     found: dict[str, Path] = {}
     for base, names in (("common", _SHARED), ("own", _OWN)):
         for name in names:

@@ -1,6 +1,6 @@
-"""HEAD, branches, stash, index and half-done operations: back to what they were at a checkpoint.
+"""Restore HEAD, branches, stash, index and unfinished operations to a checkpoint.
 
-Only what the agent can have moved in this working tree: HEAD, the branches it has been on, and names that are gone.
+Only what the agent can have moved in this working tree: HEAD, the branches it was on, and deleted refs.
 Other branches may belong to another run in another worktree.
 """
 
@@ -54,9 +54,9 @@ class Moved(Struct, frozen=True):
     head: str | None
     branch: str | None
     undo: dict[str, str]
-    """Branch → the commit it goes back to; an empty one means that it is removed."""
+    """Branch → the commit it is restored to; empty means that the branch is deleted."""
     tips: tuple[str, ...]
-    """Commits that only these branches, HEAD or the stash lead to."""
+    """Commits that are reachable only from these branches, HEAD or the stash."""
 
 
 def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
@@ -77,7 +77,7 @@ def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
 
 
 def put_back_lost(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple[str, ...]:
-    """Put back what no accepted work can make up for: branches, tags, rescues and stashes that are gone."""
+    """Restore what no accepted work can replace: deleted branches, tags, rescue refs and stashes."""
     mended = ["HEAD"] if mend_head(repo, checkpoint) else []
     mended += ["the index"] if mend_index(repo, checkpoint, index_file) else []
     lost = _lost(branches_of(checkpoint, index_file), _named(repo))
@@ -91,14 +91,14 @@ def _named(repo: Repo) -> dict[str, str]:
 
 
 def _lost(before: dict[str, str], now: dict[str, str]) -> dict[str, str]:
-    """Names that are gone, names that never move but did (a tag, a rescue), and new ones that replace a commit."""
+    """Deleted refs, moved refs that never move (tags, rescue refs), and new ones that replace a commit."""
     lost = {ref: name for ref, name in before.items() if now.get(ref) != name}
     lost = {ref: name for ref, name in lost.items() if ref not in now or not ref.startswith((_PREFIX, "refs/notes/"))}
     return lost | {ref: "" for ref in now if ref not in before and ref.startswith("refs/replace/")}
 
 
 def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
-    """Without a valid HEAD git does not even see a repository. True when it had to be written."""
+    """Repair HEAD: without a valid one git does not recognize the repository. True if it was rewritten."""
     for pipe in special_in(repo.common_dir / "refs", deep=True):  # git would wait for it
         pipe.unlink()
     path = repo.git_dir / "HEAD"
@@ -111,7 +111,7 @@ def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
 
 
 def mend_index(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> bool:
-    """Git reads the index even to compare two trees, and fails when it cannot. True when it was put back."""
+    """Repair the index: git reads it even to compare two trees, and fails if it is damaged. True if restored."""
     data = real_index(repo)
     if data is None:
         is_valid = not os.path.lexists(repo.git_dir / "index")
@@ -124,7 +124,7 @@ def mend_index(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> bool:
 
 
 def _visited(repo: Repo, checkpoint: Checkpoint) -> set[str]:
-    """Names that HEAD was on since the checkpoint, by its log."""
+    """Branches that HEAD was on since the checkpoint, according to its reflog."""
     log = read_plain(repo.git_dir / "logs" / "HEAD") or b""
     new = log[checkpoint.history_size :] if len(log) >= checkpoint.history_size else log  # it may be rewritten
     return {name for move in _MOVES.findall(os.fsdecode(new)) for name in move}
@@ -143,7 +143,7 @@ def _checked_out_elsewhere(repo: Repo) -> set[str]:
 
 
 def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple[str, ...]:
-    """Branches, HEAD, stash and index. Says which branches changed. The tips must have been saved before."""
+    """Restore branches, HEAD, stash and index. Returns which branches changed. The tips must already be saved."""
     clear_stale_locks(repo)
     found = moved(repo, checkpoint, index_file)
     if found.branch != checkpoint.branch or (checkpoint.branch is None and found.head != checkpoint.head):
@@ -172,7 +172,7 @@ def _update(repo: Repo, wanted: dict[str, str]) -> None:
 
 
 def end_operations(repo: Repo) -> None:
-    """Forget a merge, rebase, pick, revert or bisect that was left half done. Work it had set aside is stashed."""
+    """Abandon an unfinished merge, rebase, pick, revert or bisect. Work it had set aside is stashed."""
     for name in _AUTOSTASHES:
         path = repo.git_dir / name
         if path.is_file():
@@ -193,9 +193,9 @@ def _restore_stash(repo: Repo, checkpoint: Checkpoint) -> bool:
 
 
 def _stashed_since(repo: Repo, checkpoint: Checkpoint) -> dict[int, str]:
-    """What was stashed on the checkpoint's branch since: its place on the stash, and the commit.
+    """Stash entries made on the checkpoint's branch since then: position and commit.
 
-    The stash belongs to all worktrees, but a branch only to one: an entry of another branch is somebody else's.
+    All worktrees share the stash, but a branch belongs to one: an entry of another branch is not the agent's.
     """
     if stashed(repo) == checkpoint.stash:
         return {}
@@ -211,7 +211,7 @@ def _stash(repo: Repo, commit: str, why: str) -> None:
 
 
 def restore_index(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> bool:
-    """The user's index as it was, byte for byte. False when it still is."""
+    """Restore the user's index byte for byte. False if it was unchanged."""
     wanted = kept(moments_of(index_file), checkpoint.index) if checkpoint.index else None
     return put_index(repo, wanted, checkpoint.index_time)
 
@@ -235,7 +235,7 @@ def put_index(repo: Repo, wanted: bytes | None, time_ns: int = 0) -> bool:
 
 
 def _lock_index(repo: Repo) -> Path:
-    """Take the lock that git takes, so that a git of the user's waits or fails instead of being overwritten."""
+    """Take git's own lock, so that the user's git waits or fails instead of being overwritten."""
     lock = repo.git_dir / "index.lock"
     for _ in range(40):
         try:
@@ -245,4 +245,6 @@ def _lock_index(repo: Repo) -> Path:
             time.sleep(0.05)
         else:
             return lock
-    raise SetupError(f"the index of {repo.root} stays locked", hint="let the other git finish, then start again")
+    raise SetupError(
+        f"the index of {repo.root} is still locked", hint="let the other git process finish, then run again"
+    )

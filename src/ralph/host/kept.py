@@ -1,4 +1,4 @@
-"""Copies of small files, by content, in the state folder: what must be put back if an agent changes it."""
+"""Content-addressed copies of small files in the state folder, for restoring what an agent changed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ralph.host.files import make_folder, write_bytes
 
 
 class CopyLost(SetupError):
-    """A copy that is needed is gone, or not what it was."""
+    """A required copy is missing or damaged."""
 
 
 def keep(store: Path, data: bytes, *, durable: bool = True) -> str:
-    """Have a copy of `data`, and say its name. `durable` survives a power cut, not only a kill."""
+    """Store a copy of `data` and return its name. `durable` survives a power cut, not only a kill."""
     name = hashlib.sha256(data).hexdigest()
     path = store / name
     if path.exists():
@@ -32,19 +32,19 @@ def keep(store: Path, data: bytes, *, durable: bool = True) -> str:
 
 
 def kept(store: Path, name: str) -> bytes:
-    """The copy called `name`. One that is missing or damaged is an error, never empty."""
+    """The copy called `name`. A missing or damaged one is an error, never empty."""
     path = store / name
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise CopyLost(f"the copy {path} cannot be read: {error.strerror}") from None
+        raise CopyLost(f"could not read the copy {path}: {error.strerror}") from None
     if hashlib.sha256(data).hexdigest() != name:
-        raise CopyLost(f"the copy {path} is damaged", hint="remove it; what it held cannot be put back")
+        raise CopyLost(f"the copy {path} is damaged", hint="remove it; its content cannot be restored")
     return data
 
 
 def forget_oldest(store: Path, leave: int) -> None:
-    """Remove all copies but the `leave` that were last kept."""
+    """Remove all copies except the `leave` most recent ones."""
     if store.is_dir():
         for path in sorted(store.iterdir(), key=lambda path: path.stat().st_mtime_ns)[: -leave or None]:
             path.unlink(missing_ok=True)

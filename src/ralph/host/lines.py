@@ -1,4 +1,4 @@
-"""Bytes in, lines out, in bounded memory whatever the other side prints."""
+"""Bytes in, lines out, in bounded memory regardless of the input."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ _HEAD = 64 * 1024
 
 
 class Oversize(Struct, frozen=True):
-    """A line longer than the limit: how it begins, and how long it was."""
+    """A line longer than the limit: its beginning and its full length."""
 
     head: bytes
     length: int
 
 
 class LineSplitter:
-    """Lines without their `\\n` or `\\r\\n`. Bytes stay bytes: NUL and invalid UTF-8 are the reader's business."""
+    """Lines without their `\n` or `\r\n`. Bytes stay bytes: NUL and invalid UTF-8 are left to the reader."""
 
     def __init__(self, limit: int = LONGEST_LINE, head: int = _HEAD) -> None:
         self._limit = limit
         self._head_size = min(head, limit)
         self._pending = bytearray()
         self._length = 0
-        """Of the line that is being read, also of what was not kept of it."""
+        """Length of the line being read, including the part that was not kept."""
 
     def feed(self, data: bytes) -> list[bytes | Oversize]:
-        """The lines that `data` completes."""
+        """The lines completed by `data`."""
         first, *others = data.split(b"\n")
         self._keep(first)
         if not others:
@@ -43,7 +43,7 @@ class LineSplitter:
         return lines
 
     def flush(self) -> list[bytes | Oversize]:
-        """What came after the last newline."""
+        """The rest after the last newline."""
         return [self._take()] if self._length else []
 
     def _keep(self, piece: bytes) -> None:

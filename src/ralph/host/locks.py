@@ -1,4 +1,4 @@
-"""One owner at a time. The lock is the kernel's: it is gone when its owner is, however that ended."""
+"""A lock with one owner at a time. The kernel releases it when the owner ends, however that happens."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ralph.host.files import make_folder
 from ralph.host.ptable import ProcessId
 
 _PATIENCE = 0.3
-"""Seconds to try: somebody may be looking at the lock just now, or its owner may be just ending."""
+"""Seconds to retry: another process may be testing the lock, or its owner may be about to end."""
 _MOVES = 50
 _LARGEST = 64 * 1024
 _HELD: set[int] = set()
-"""Descriptors of the locks this process holds, for its forks to close."""
+"""Descriptors of the locks this process holds, which its forks close."""
 _watching_forks = False
 
 
@@ -47,7 +47,7 @@ class Owner(Struct, frozen=True):
 
     @property
     def is_alive(self) -> bool | None:
-        """None: it cannot be known from here."""
+        """None: cannot be determined from here."""
         if self.host != _host() or not self.start:
             return None
         try:
@@ -57,7 +57,7 @@ class Owner(Struct, frozen=True):
 
 
 class Lock:
-    """`with Lock(path).held_by(Owner.here(run)): …`. The file stays; who owns it is written in it."""
+    """`with Lock(path).held_by(Owner.here(run)): …`. The file stays; it names the owner."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -65,7 +65,7 @@ class Lock:
         self._pid = 0
 
     def acquire(self, owner: Owner) -> None:
-        """Take it, or raise LockHeld with who has it."""
+        """Take the lock, or raise LockHeld with its owner."""
         if self._descriptor is not None:
             raise LockHeld(f"this process already holds {self.path}")
         make_folder(self.path.parent, private=True)
@@ -99,7 +99,7 @@ class Lock:
         self.release()
 
     def owner(self) -> Owner | None:
-        """Who wrote its name into the file last. That one may have ended: only `acquire` tells who holds the lock."""
+        """The owner last written to the file. It may have ended: only `acquire` tells who holds the lock."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         except OSError:
@@ -112,7 +112,7 @@ class Lock:
             os.close(descriptor)
 
     def is_held(self) -> bool:
-        """Whether somebody has it now. Does not take it, and makes nobody else fail to."""
+        """Whether the lock is held now. Does not take it, and does not make another process fail to."""
         try:
             descriptor = os.open(self.path, os.O_RDWR)
         except OSError:
@@ -140,13 +140,13 @@ class Lock:
                     return descriptor
             except OSError as error:
                 raise SetupError(
-                    f"{self.path} cannot be locked: {error.strerror}",
-                    hint="put the state folder on a local disk, with RALPH_STATE_HOME",
+                    f"could not lock {self.path}: {error.strerror}",
+                    hint="set RALPH_STATE_HOME to a folder on a local disk",
                 ) from None
             finally:
                 if not kept:
                     os.close(descriptor)
-        raise SetupError(f"{self.path} is replaced again and again while it is being locked")
+        raise SetupError(f"{self.path} keeps being replaced while it is being locked")
 
     def _open(self) -> int:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -155,8 +155,8 @@ class Lock:
         except OSError as error:
             reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
             raise SetupError(
-                f"the lock file {self.path} cannot be opened: {reason}",
-                hint="make that folder yours to write, or choose another with RALPH_STATE_HOME",
+                f"could not open the lock file {self.path}: {reason}",
+                hint="make that folder writable, or choose another with RALPH_STATE_HOME",
             ) from None
 
     def _write(self, owner: Owner) -> None:
@@ -172,16 +172,16 @@ class Lock:
         owner = self.owner()
         if owner is None:
             return LockHeld(
-                f"{self.path} is locked by another process, which has not written its name",
-                hint="wait until it ends: that releases the lock",
+                f"{self.path} is locked by another process, which did not record its name",
+                hint="wait until it ends; that releases the lock",
             )
         run, host = one_line(owner.run, 80), one_line(owner.host, 80)
         where = "" if owner.host == _host() else f" on {host}"
         who = f"lock held since {one_line(owner.since, 40)} by run {run} (pid {owner.pid}{where})"
         if owner.is_alive is False:
             return LockHeld(
-                f"{who}; that process has ended, but one that it started still holds the lock",
-                hint=f"`fuser {self.path}` shows which; ending it releases the lock",
+                f"{who}; that process has ended, but a child process still holds the lock",
+                hint=f"`fuser {self.path}` shows which; the lock is released when it ends",
             )
         return LockHeld(who, hint=f"wait until it ends, or stop it with `ralph stop`{where}")
 
@@ -203,7 +203,7 @@ def _iso(now: float | None) -> str:
 
 
 def _close_in_forks() -> None:
-    """A fork shares the lock with its parent and would keep it alive. What is exec'ed loses it by itself."""
+    """Close inherited locks in forks, which would keep them alive. An exec closes them automatically."""
     global _watching_forks
     if not _watching_forks and hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_drop_inherited)

@@ -1,4 +1,4 @@
-"""Repositories that an agent made inside of the working tree. Git does not look into them; they are saved by hand."""
+"""Repositories that an agent made inside the working tree. Git does not look into them, so we save them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ralph.host.trees import SUBMODULE, TreeEntry, folders, index_line
 SAVED_GIT = b".git-saved"
 """The name under which a nested `.git` is saved: no tree can hold one that is called `.git`."""
 _SLACK = 0.1
-"""Seconds by which the clock of a file system may be behind."""
+"""Seconds by which a file system's clock may lag."""
 
 
 def new_repositories(
@@ -27,7 +27,7 @@ def new_repositories(
     now: Mapping[bytes, TreeEntry],
     seen: Iterable[bytes],
 ) -> list[bytes]:
-    """Folders that became repositories since the checkpoint, among them new submodules and folders of the project."""
+    """Folders that became repositories since the checkpoint, including new submodules and project folders."""
     links = {path for path, entry in now.items() if entry.mode == SUBMODULE and path not in before}
     found = {*seen, *links, *(f for f in folders([*now, *before]) if os.path.lexists(_dot_git(root, f)))}
     found -= {*checkpoint.nested, *(path for path, entry in before.items() if entry.mode == SUBMODULE)}
@@ -39,7 +39,7 @@ def _dot_git(root: Path, path: bytes) -> bytes:
 
 
 def _is_young(dot_git: bytes, since: float) -> bool:
-    """Whether all of it was made since then. One that was moved here is older, and is left alone."""
+    """Whether all of it was created since then. A folder that was moved here is older, and is left alone."""
     try:
         if not stat.S_ISDIR(os.lstat(dot_git).st_mode):
             return os.lstat(dot_git).st_ctime >= since
@@ -51,7 +51,7 @@ def _is_young(dot_git: bytes, since: float) -> bool:
 
 
 def files_of(shadow: Shadow, folder: bytes, limit: int) -> dict[bytes, bytes]:
-    """All that a nested repository's own rules do not ignore, and its git folder: path in a tree → path on disk."""
+    """All files a nested repository does not ignore, and its git folder: path in the tree → path on disk."""
     root = os.fsencode(shadow.root)
     inner = msgspec.structs.replace(shadow, root=shadow.root / os.fsdecode(folder), index=shadow.git_dir / "no-index")
     found: dict[bytes, bytes] = {}
@@ -91,7 +91,7 @@ def all_files_below(root: Path, folder: bytes, limit: int) -> dict[bytes, bytes]
 
 
 def add_files(shadow: Shadow, index: Path, files: dict[bytes, bytes]) -> None:
-    """Put files into an index under names of our choice, as they are on disk."""
+    """Add files to an index under given names, as they are on disk."""
     lines = []
     plain = [name for name, path in files.items() if not os.path.islink(path)]  # noqa: PTH114 - bytes
     if plain:

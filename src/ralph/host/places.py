@@ -1,4 +1,4 @@
-"""Where Ralph keeps what is not in a workspace. Nothing is made here, only named."""
+"""Where Ralph keeps what is not in a workspace. Only names paths; creates nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def state_home(env: Mapping[str, str]) -> Path:
 
 
 def workspace_id(root: Path) -> str:
-    """Readable, and the same for every spelling of the path: folder name and a hash of the real path."""
+    """Readable, and the same for every spelling of a path: folder name plus a hash of the real path."""
     real = os.path.realpath(root)
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(real).name)[:40].strip("-") or "root"
     return f"{slug}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"

@@ -1,4 +1,4 @@
-"""Files that should be plain ones, in places where an agent could have put something else."""
+"""Files that should be regular ones, in places where an agent could have put something else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ralph.core.errors import SetupError
 
 
 def read_plain(path: Path) -> bytes | None:
-    """The content of a regular file; None for anything else. A pipe does not make us wait, a link is not followed."""
+    """The content of a regular file; None for anything else. Does not wait for a pipe or follow a link."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -22,7 +22,7 @@ def read_plain(path: Path) -> bytes | None:
 
 
 def is_special(path: Path) -> bool:
-    """Whether there is something that is neither a file nor a folder nor a link, such as a pipe."""
+    """Whether the path is something other than a file, folder or link, such as a pipe."""
     try:
         mode = path.lstat().st_mode
     except OSError:
@@ -31,7 +31,7 @@ def is_special(path: Path) -> bool:
 
 
 def special_in(folder: Path, *, deep: bool = False) -> list[Path]:
-    """Everything of that kind in a folder. Looks at names only, so thousands of refs cost next to nothing."""
+    """All special files in a folder. Only looks at names, so thousands of refs cost next to nothing."""
     found: list[Path] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -44,11 +44,11 @@ def special_in(folder: Path, *, deep: bool = False) -> list[Path]:
 
 @contextlib.contextmanager
 def disk_trouble() -> Iterator[None]:
-    """Say a full disk, or a right that is missing, in a sentence. Also a decorator."""
+    """Report a full disk or a missing permission as a SetupError. Also a decorator."""
     try:
         yield
     except OSError as error:
         what = f"{error.filename}: " if error.filename else ""
         raise SetupError(
-            f"{what}{error.strerror or error}", hint="make room or give the right to write there, then start again"
+            f"{what}{error.strerror or error}", hint="free up space or fix the permissions, then run again"
         ) from error

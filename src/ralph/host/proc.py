@@ -1,4 +1,4 @@
-"""The one door for starting processes. They get a session of their own, no descriptor of ours and no terminal."""
+"""Starts processes. They get their own session, none of our descriptors and no terminal."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from ralph.host.signals import StopSignal
 from ralph.host.tree import Tree
 
 _SWEEP_GRACE = 0.5
-"""Seconds that what a command left behind gets at most between SIGTERM and SIGKILL."""
+"""Maximum seconds between SIGTERM and SIGKILL for processes a command left behind."""
 
 
 class CannotStart(SetupError):
-    """The system could not start a program. The message says which one and why."""
+    """A program could not be started. The message says which one and why."""
 
 
 class Finished(Struct, frozen=True):
@@ -42,9 +42,9 @@ class Finished(Struct, frozen=True):
     timed_out: bool
     duration: float
     cut: bool = False
-    """`out` or `err` was longer than the limit: there is a marker line in the middle."""
+    """`out` or `err` was longer than the limit: it has a marker line in the middle."""
     swept: int = 0
-    """Processes it had left behind, and that were ended."""
+    """Processes it left behind, which were terminated."""
 
     @property
     def ok(self) -> bool:
@@ -63,10 +63,10 @@ def run(
     sweep: bool = True,
     stop: StopSignal | None = None,
 ) -> Finished:
-    """Run a command to its end. Over `timeout` its whole tree is ended. Of each output at most `limit` bytes are kept.
+    """Run a command to its end, or kill its whole tree after `timeout`. Keeps at most `limit` bytes per stream.
 
-    Raises CannotStart, a SetupError, when there is no such program. With `sweep` nothing it started outlives it.
-    A request to `stop` ends it like a timeout; an urgent one without grace.
+    Raises CannotStart, a SetupError, if the program does not exist. With `sweep` nothing it started outlives it.
+    A request to `stop` ends it like a timeout; an urgent one without a grace period.
     """
     out, err = Excerpt(limit), Excerpt(limit)
     begun = time.monotonic()
@@ -117,13 +117,13 @@ def run_shell(
     sweep: bool = True,
     stop: StopSignal | None = None,
 ) -> Finished:
-    """`run` for a line of shell, as people write checks."""
+    """`run` for a shell command line, as used in checks."""
     shell = ["/bin/sh", "-c", command]
     return run(shell, cwd=cwd, env=env, stdin=stdin, timeout=timeout, limit=limit, grace=grace, sweep=sweep, stop=stop)
 
 
 def start(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None, stdin: bool) -> Popen[bytes]:
-    """Start a process with pipes. Whoever calls this also calls `finish`."""
+    """Start a process with pipes. The caller must also call `finish`."""
     require_process_control()
     if not argv or not argv[0]:
         raise CannotStart("the command to start is empty")
@@ -150,7 +150,7 @@ def start(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None, stdi
 
 
 def finish(process: Popen[bytes]) -> None:
-    """Reap it, close its pipes, and no longer count it among those we started."""
+    """Reap it, close its pipes, and no longer count it among our processes."""
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             with contextlib.suppress(OSError):
@@ -164,7 +164,7 @@ def finish(process: Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def _default_signals() -> Iterator[None]:
-    """Let a child start with nothing ignored and nothing blocked, whatever we inherited (nohup ignores SIGHUP).
+    """Start a child with no signal ignored or blocked, whatever we inherited (nohup ignores SIGHUP).
 
     An ignored signal stays ignored in the child, but a handled one becomes the default there; so for the moment of
     the start each ignored one gets a handler that does nothing. Only the main thread may do that.
@@ -198,33 +198,31 @@ def why_not_started(
 ) -> CannotStart:
     program = one_line(argv[0], 200)
     if isinstance(error, ValueError):
-        return CannotStart(f"{program} cannot be started: {error}")
+        return CannotStart(f"could not start {program}: {error}")
     if not cwd.is_dir():
-        return CannotStart(f"{program} cannot be started in {cwd}: there is no such folder")
+        return CannotStart(f"could not start {program} in {cwd}: no such folder")
     if error.errno == errno.E2BIG:
         return CannotStart(
-            f"{program} cannot be started: its arguments and environment are longer than the system allows",
-            hint="pass long text by standard input or in a file",
+            f"could not start {program}: its arguments and environment are longer than the system allows",
+            hint="pass long text on stdin or in a file",
         )
     path = (os.environ if env is None else env).get("PATH", os.defpath)
     found = which(argv[0], path) if os.sep not in argv[0] else str(cwd / argv[0])
     if error.errno == errno.ENOENT and not (found and Path(found).exists()):
         if found:
-            return CannotStart(f"{program} cannot be started: there is no such file")
+            return CannotStart(f"could not start {program}: no such file")
         return CannotStart(
             f"{program} is not installed, or not on PATH", hint=f"install {program} or give its full path"
         )
     if error.errno == errno.ENOENT:
         return CannotStart(
-            f"{program} cannot be started: the interpreter that its first line names is missing",
-            hint=f"look at the first line of {found}",
+            f"could not start {program}: the interpreter named in its first line is missing",
+            hint=f"check the first line of {found}",
         )
     if error.errno == errno.EACCES:
         is_file = bool(found) and Path(str(found)).is_file()
         hint = f"chmod +x {found}" if is_file else ""
-        return CannotStart(f"{program} cannot be started: it is not an executable file", hint=hint)
+        return CannotStart(f"could not start {program}: not an executable file", hint=hint)
     if error.errno == errno.ENOEXEC:
-        return CannotStart(
-            f"{program} cannot be started: it is neither a program for this machine nor a script with a #! line"
-        )
-    return CannotStart(f"{program} cannot be started: {error.strerror}")
+        return CannotStart(f"could not start {program}: neither a program for this machine nor a script with a #! line")
+    return CannotStart(f"could not start {program}: {error.strerror}")

@@ -1,4 +1,4 @@
-"""Where a program is."""
+"""Find a program on PATH."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def which(name: str, path: str) -> str | None:
-    """As `shutil.which`, without the 5 ms that importing shutil takes: it knows archives too."""
+    """Like `shutil.which`, without the 5 ms that importing shutil takes."""
     if sys.platform == "win32":
         from shutil import which as search
 

@@ -1,4 +1,4 @@
-"""The table of processes: /proc where there is one, `ps` elsewhere. Only reads."""
+"""The process table: /proc where available, `ps` elsewhere. Read-only."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _COLUMNS = ("pid", "ppid", "pgid", "stat", "lstart")
 
 
 class ProcessId(Struct, frozen=True):
-    """A process, and not another one that got the same number later."""
+    """A process, distinguished from a later one with the same pid."""
 
     pid: int
     start: str
-    """When it started, as the system writes it. Only good for comparing."""
+    """Its start time in the system's own format. Only for comparison."""
 
 
 class Row(Struct, frozen=True, gc=False):
@@ -29,12 +29,12 @@ class Row(Struct, frozen=True, gc=False):
     parent: int
     group: int
     session: int
-    """0 where the system does not tell."""
+    """0 where the system does not report it."""
     start: str
     state: str
     threads: int = 1
     cpu: float = 0.0
-    """Seconds of processor time it used so far; 0 where the system does not tell."""
+    """CPU seconds used so far; 0 where the system does not report them."""
 
     @property
     def id(self) -> ProcessId:
@@ -42,7 +42,7 @@ class Row(Struct, frozen=True, gc=False):
 
     @property
     def is_dead(self) -> bool:
-        """A zombie. One whose main thread ended before the others is shown as a zombie too, but lives."""
+        """A zombie. A process whose main thread ended before the others also shows as a zombie, but is alive."""
         return self.state in "ZXx" and self.threads <= 1
 
 
@@ -55,13 +55,13 @@ def require_process_control() -> None:
 
 
 def table() -> dict[int, Row]:
-    """Every process there is, zombies included."""
+    """Every process, including zombies."""
     require_process_control()
     if not _HAS_PROC:
         return {row.pid: row for row in _ps("-A")}
     names = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - pathlib is slower
     if not names:
-        raise SetupError("/proc is empty, so processes cannot be seen", hint="mount proc there")
+        raise SetupError("/proc is empty, so processes cannot be listed", hint="mount proc on /proc")
     return {r.pid: r for r in map(_read_stat, map(int, names)) if r is not None}
 
 
@@ -73,7 +73,7 @@ def row(pid: int) -> Row | None:
 
 
 def environment(pid: int) -> bytes:
-    """The environment a process was started with; empty when the system or the owner does not let us see it."""
+    """The environment a process was started with; empty if the system or the owner does not let us see it."""
     try:
         return Path(f"/proc/{pid}/environ").read_bytes() if _HAS_PROC else b""
     except OSError:
@@ -81,7 +81,7 @@ def environment(pid: int) -> bytes:
 
 
 def own_children() -> list[int]:
-    """Numbers of our children, zombies included. Ours alone to reap, so none of them is reused meanwhile."""
+    """Pids of our children, including zombies. Only we can reap them, so none is reused in the meantime."""
     if _HAS_PROC:
         try:
             return _listed_children()
@@ -92,7 +92,8 @@ def own_children() -> list[int]:
 
 
 def _listed_children() -> list[int]:
-    """The kernel may skip one while another exits, so two equal answers in a row are wanted, but not for ever."""
+    """The kernel may skip a child while another exits, so require two equal answers in a row, a limited number of
+    times."""
     found: dict[int, None] = {}
     before: list[int] | None = None
     for _ in range(3):
@@ -147,7 +148,8 @@ def _read_stat(pid: int) -> Row | None:
 
 @cache
 def _boot() -> str:
-    """Start times count from the boot, so a process of an earlier boot must not look like one of this."""
+    """Identifies the boot. Start times count from boot, so a process of an earlier boot could look like a current
+    one."""
     try:
         return _read("/proc/sys/kernel/random/boot_id").decode()[:8]
     except OSError:
@@ -166,12 +168,14 @@ def _ps(*which: str) -> list[Row]:
     try:
         done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SetupError(f"`ps` cannot be run: {error}", hint="Ralph needs it to find what an agent started") from None
+        raise SetupError(
+            f"could not run `ps`: {error}", hint="Ralph needs it to find the processes an agent started"
+        ) from None
     return [found for line in done.stdout.decode(errors="replace").splitlines() if (found := parse_ps(line))]
 
 
 def parse_ps(line: str) -> Row | None:
-    """One line of what `ps` prints for these columns."""
+    """One line of `ps` output for these columns."""
     words = line.split()
     if len(words) < 5 or not all(word.isdigit() for word in words[:3]):
         return None

@@ -1,4 +1,4 @@
-"""Moves bytes between us and a child without ever blocking: buffer to stdin, stdout and stderr to callables."""
+"""Move bytes to and from a child without blocking: a buffer to stdin, stdout and stderr to callables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Sink = Callable[[bytes], None]
 
 CHUNK = 128 * 1024
 _POLL = 0.02
-"""Seconds between looks at the child where its end cannot wake us."""
+"""Seconds between checks on the child where its end cannot wake us."""
 _LARGEST_PIPE = 1024 * 1024
-"""What a pipe holds at most. So more than this, read after the child has ended, is not its own."""
+"""Capacity of a pipe. Anything beyond it, read after the child has ended, comes from another process."""
 
 
 class Pump:
@@ -42,7 +42,7 @@ class Pump:
     def turn(self, timeout: float) -> bool:
         """Wait for something to happen, at most `timeout` seconds, and move one chunk per stream.
 
-        Whether `wake` was readable: emptying it is the business of whoever owns it.
+        Returns whether `wake` was readable; its owner must drain it.
         """
         woken = False
         if self._end_watch is None and self._process.poll() is None:
@@ -60,7 +60,7 @@ class Pump:
         return woken
 
     def drain(self) -> None:
-        """Read what is there already. Does not wait for others that keep the pipe open, nor read all they print."""
+        """Read what is already available, without waiting for other processes that keep the pipe open."""
         for descriptor in list(self._sinks):
             left = _LARGEST_PIPE
             while left > 0 and (size := self._read(descriptor)):
@@ -106,7 +106,7 @@ class Pump:
 
 
 def _watch_end(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends, where the system has such a thing."""
+    """A descriptor that becomes readable when the process ends, where the system supports that."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             return os.pidfd_open(pid)

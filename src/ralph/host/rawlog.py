@@ -18,7 +18,7 @@ CAP = 50_000_000
 
 
 class RawLog:
-    """Trouble with the disk is noted once, in `lost`, and never disturbs the process whose output it is."""
+    """Disk errors are recorded once, in `lost`, and never disturb the process whose output it is."""
 
     def __init__(self, path: Path, cap: int = CAP) -> None:
         self._head_size = max(cap // 2, 1)
@@ -28,7 +28,7 @@ class RawLog:
         self.total = 0
         """Bytes the process printed."""
         self.lost = ""
-        """Why output is missing from the disk; empty when all is well. What the cap drops is not missed."""
+        """Why output is missing from disk; empty if none is. What the cap drops does not count as missing."""
         self._file: FileIO | None = None
         self._room = self._head_size
         self._try(self._open_head)
@@ -44,7 +44,7 @@ class RawLog:
             self._try(file.close)  # NFS reports a full disk only here
 
     def parts(self) -> list[Path]:
-        """The files there are, oldest bytes first."""
+        """The existing files, oldest bytes first."""
         return [part for part in (self.path, self.older_tail, self.tail) if part.exists()]
 
     def __enter__(self) -> RawLog:
@@ -88,7 +88,7 @@ class RawLog:
 
 
 class RawTail:
-    """Reads a raw log while it grows, through its rotation. What was dropped before it was read is skipped."""
+    """Reads a raw log while it grows and rotates. Output dropped before it was read is skipped."""
 
     def __init__(self, path: Path) -> None:
         self._head = path
@@ -97,7 +97,7 @@ class RawTail:
         self._is_head = True
 
     def read(self, size: int = 1 << 20) -> bytes:
-        """What is new, at most about this much; empty when there is nothing."""
+        """New output, at most about this much; empty if there is none."""
         try:
             if self._file is None:
                 self._file = FileIO(self._head)
@@ -106,7 +106,7 @@ class RawTail:
             return b""
 
     def _advance(self) -> bool:
-        """To the file that follows, if there is one."""
+        """Move on to the next file, if there is one."""
         assert self._file is not None
         here = os.fstat(self._file.fileno()).st_ino
         following = self._older if self._is_head and self._older.exists() else self._tail

@@ -1,4 +1,4 @@
-"""Removing files and changing their rights below a folder: never through a link, never above the folder."""
+"""Remove files and change permissions below a folder: never through a link, never above the folder."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _OPEN_FOLDER = os.O_RDONLY | sum(_FLAGS)
 
 @contextlib.contextmanager
 def parent_of(root: Path, path: bytes) -> Iterator[tuple[int, bytes]]:
-    """A descriptor of the folder that holds `path`, and the last name. Each folder on the way is a real one."""
+    """A descriptor of the folder that holds `path`, and the last name. Every folder on the way is a real one."""
     *folders, name = path.split(b"/")
     if name in (b"", b".", b"..") or b".." in folders:
-        raise ValueError(f"not a path inside of the folder: {path!r}")
+        raise ValueError(f"not a path inside the folder: {path!r}")
     current = os.open(root, _OPEN_FOLDER)
     try:
         for folder in folders:
@@ -38,7 +38,7 @@ def _open_inner(parent: int, name: bytes) -> int:
 
 
 def remove_file(root: Path, path: bytes) -> bool:
-    """Remove a file or link. False when that cannot be done; one that is not there counts as removed."""
+    """Remove a file or link. False if that fails; a missing one counts as removed."""
     try:
         with parent_of(root, path) as (folder, name):
             try:
@@ -54,7 +54,7 @@ def remove_file(root: Path, path: bytes) -> bool:
 
 
 def is_file(root: Path, path: bytes) -> bool:
-    """Whether a file or a link is at `path`, and not behind a link."""
+    """Whether a file or link is at `path`, and not behind another link."""
     try:
         with parent_of(root, path) as (folder, name):
             mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
@@ -84,7 +84,7 @@ def remove_empty_folders(root: Path, path: bytes, stays: Callable[[bytes], bool]
 
 
 def make_folders(root: Path, path: bytes) -> None:
-    """Make a folder and those above it. Where something else has the name, it stays."""
+    """Create a folder and its parents. If something else has the name, it stays."""
     parts = path.split(b"/")
     for count in range(1, len(parts) + 1):
         with contextlib.suppress(OSError), parent_of(root, b"/".join(parts[:count])) as (folder, name):
@@ -92,7 +92,7 @@ def make_folders(root: Path, path: bytes) -> None:
 
 
 def remove_tree(path: Path) -> bool:
-    """Remove whatever is at `path`; what a link points to stays."""
+    """Remove whatever is at `path`; the target of a link stays."""
     import shutil  # 5 ms, and most runs never need it
 
     for last_try in (False, True):
@@ -115,9 +115,9 @@ def remove_tree(path: Path) -> bool:
 
 
 def make_readable(root: Path, skip: frozenset[bytes]) -> list[bytes]:
-    """Give back the owner's rights to files and folders that nobody can read. `skip` were like that before.
+    """Restore the owner's permissions on unreadable files and folders. `skip` were unreadable before.
 
-    Ours only: what belongs to another user stays as it is.
+    Only our own files: another user's stay as they are.
     """
     opened: list[bytes] = []
     me = os.geteuid()

@@ -1,4 +1,4 @@
-"""Which repository a run works in. Identified once; a run stops when it is no longer the same one."""
+"""The repository a run works in. Identified once; a run stops when it is no longer the same one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WANTED = frozenset(
 
 
 class RepositoryReplaced(SetupError):
-    """`.git` or the folder around it is not the one the run started with. Nothing may be done in it."""
+    """`.git` or its parent folder is not the one the run started with. Nothing may be done in it."""
 
 
 class FileId(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Repo(Struct, frozen=True, kw_only=True):
     git_dir_id: FileId
     common_dir_id: FileId
     link: bytes = b""
-    """The text of `.git` where that is a file (a worktree, a submodule)."""
+    """The content of `.git` where that is a file (a worktree, a submodule)."""
     settings: Mapping[str, str] = {}
     filters: tuple[tuple[str, str], ...] = ()
     """Every `filter.*` setting: the programs git starts when it adds or checks out a file."""
@@ -67,7 +67,7 @@ class Repo(Struct, frozen=True, kw_only=True):
 
 
 def identify(folder: Path) -> Repo:
-    """The repository whose root is `folder`. Never one around it."""
+    """The repository whose root is `folder`. Never an outer one."""
     root = Path(os.path.realpath(folder))
     _require_git(root)
     wanted = ("--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir")
@@ -106,32 +106,33 @@ def _why_not(root: Path, found: Answer, lines: list[str]) -> SetupError:
     said = found.err.decode("utf-8", "replace")
     if "dubious ownership" in said or "unsafe repository" in said:
         return NotTrusted(
-            f"git does not trust {root}: it belongs to another user",
-            hint=f"if you do: git config --global --add safe.directory '{root}'",
+            f"git does not trust {root}: another user owns it",
+            hint=f"if you trust it, run `git config --global --add safe.directory '{root}'`",
         )
     if lines[:1] == ["true"]:
         return NotARepository(
-            f"{root} is a bare repository: there are no files to work on",
-            hint=f"work in a clone or a worktree of it: git -C '{root}' worktree add ../work",
+            f"{root} is a bare repository without a working tree",
+            hint=f"work in a clone or a worktree: `git -C '{root}' worktree add ../work`",
         )
     if lines[1:2] == ["false"]:
-        return NotARepository(f"{root} is inside of a .git folder", hint="work in the folder that holds the .git")
+        return NotARepository(f"{root} is inside a .git folder", hint="work in the folder that contains .git")
     if found.code == 0:
         return NotARepository(
             f"{root} is not the root of its repository: git says {one_line(lines[-1], 200)}",
-            hint="give the root of the repository; its path must have no line break, and core.worktree no value",
+            hint="pass the root of the repository; its path must not contain a line break; unset core.worktree",
         )
     if (root / ".git").is_file():
         return NotARepository(
-            f"{root}/.git names a git folder that is not there: {found.complaint}", hint="git worktree repair"
+            f"{root}/.git points to a git folder that does not exist: {found.complaint}",
+            hint="run `git worktree repair`",
         )
     if not (root / ".git").exists():
-        return NotARepository(f"{root} is not a git repository", hint=f"git -C '{root}' init")
-    return NotARepository(f"{root} is not a usable git repository: {found.complaint}", hint="git fsck")
+        return NotARepository(f"{root} is not a git repository", hint=f"run `git -C '{root}' init`")
+    return NotARepository(f"{root} is not a usable git repository: {found.complaint}", hint="run `git fsck`")
 
 
 def parse_settings(out: bytes) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
-    """The settings that matter here, and every filter, from what the command `SETTINGS` printed."""
+    """The relevant settings and all filters, from the output of `SETTINGS`."""
     listed = [os.fsdecode(item) for item in names(out)]
     # Scope and setting take turns. The flags of our own call are listed too, as "command".
     settings = [item for scope, item in zip(listed[::2], listed[1::2], strict=True) if scope != "command"]
@@ -146,7 +147,7 @@ def _id(path: Path) -> FileId:
 
 
 def still_the_same(repo: Repo) -> None:
-    """Raise RepositoryReplaced unless root and git folder are the very ones that were identified."""
+    """Raise RepositoryReplaced unless root and git folder are the ones that were identified."""
     _require(repo.root, repo.root_id, "the workspace")
     _require(repo.git_dir, repo.git_dir_id, "the git folder")
     _require(repo.common_dir, repo.common_dir_id, "the git folder")
@@ -165,7 +166,7 @@ def still_the_same(repo: Repo) -> None:
 
 
 def is_in_place(repo: Repo) -> bool:
-    """Whether the folder around `.git` is the very one that was identified."""
+    """Whether the folder that holds `.git` is the one that was identified."""
     try:
         _require(repo.root, repo.root_id, "")
     except RepositoryReplaced:
@@ -189,14 +190,14 @@ def _require(path: Path, known: FileId, what: str) -> None:
 def _replaced(path: Path, how: str, what: str = "") -> RepositoryReplaced:
     return RepositoryReplaced(
         f"{what + ' ' if what else ''}{path} {how}",
-        hint="look at what the agent did before starting again; nothing else has been touched since",
+        hint="check what the agent did before running again; nothing else was changed since",
     )
 
 
 def find_repository(workspace: Path, wanted: str | None = None, home: Path | None = None) -> Path:
     """The root of the repository to work in: the folder itself, one right in it, or the one around it.
 
-    A folder in it counts when it is called `wanted` or like the workspace, or when there is no other candidate.
+    A subfolder counts if it is named `wanted` or like the workspace, or if there is no other candidate.
     The search upwards ends below `home`: a repository of dotfiles is not a project.
     """
     root = Path(os.path.realpath(workspace))
@@ -206,7 +207,7 @@ def find_repository(workspace: Path, wanted: str | None = None, home: Path | Non
             return chosen
         if wanted in (".", root.name) and _has_git(root):
             return root
-        raise NotARepository(f"there is no repository {one_line(wanted, 80)} in {root}", hint=_listing(inner))
+        raise NotARepository(f"no repository {one_line(wanted, 80)} in {root}", hint=_listing(inner))
     if _has_git(root):
         return root
     if chosen := next((folder for folder in inner if folder.name == root.name), None):
@@ -220,8 +221,8 @@ def find_repository(workspace: Path, wanted: str | None = None, home: Path | Non
     if len(inner) == 1:
         return inner[0]
     if inner:
-        raise NotARepository(f"there is more than one repository in {root}", hint=_listing(inner))
-    raise NotARepository(f"{root} is not in a git repository", hint=f"git -C '{root}' init")
+        raise NotARepository(f"more than one repository in {root}", hint=_listing(inner))
+    raise NotARepository(f"{root} is not in a git repository", hint=f"run `git -C '{root}' init`")
 
 
 def _inner(root: Path) -> list[Path]:
@@ -229,7 +230,7 @@ def _inner(root: Path) -> list[Path]:
         with os.scandir(root) as entries:
             folders = [Path(e.path) for e in entries if e.is_dir(follow_symlinks=False) and e.name != ".git"]
     except OSError as error:
-        raise SetupError(f"the folder {root} cannot be read: {error.strerror}") from None
+        raise SetupError(f"could not read the folder {root}: {error.strerror}") from None
     return sorted(folder for folder in folders if _has_git(folder))
 
 
@@ -239,5 +240,5 @@ def _has_git(folder: Path) -> bool:
 
 def _listing(folders: list[Path]) -> str:
     if not folders:
-        return "there is none right inside of it"
-    return "name one of: " + ", ".join(one_line(folder.name, 60) for folder in folders[:10])
+        return "it contains no repositories"
+    return "choose one of: " + ", ".join(one_line(folder.name, 60) for folder in folders[:10])

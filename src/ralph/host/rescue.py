@@ -1,4 +1,4 @@
-"""Work that was not accepted, kept as commits under `refs/ralph/rescue/`: rolling back never destroys."""
+"""Work that was not accepted, kept as commits under `refs/ralph/rescue/`: a rollback never destroys work."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FORMAT = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:un
 
 
 class Rescue(Struct, frozen=True, kw_only=True):
-    """One saved working tree. `base` is the commit whose tree was there before: the difference is the agent's work."""
+    """One saved working tree. `base` is the commit with the tree before: the difference is the agent's work."""
 
     name: str
     """`<run>/<iteration>`"""
@@ -48,7 +48,7 @@ class Rescue(Struct, frozen=True, kw_only=True):
     saved_at: int
     subject: str
     left: tuple[str, ...] = ()
-    """Files and repositories that were too large to save and stay in place."""
+    """Files and repositories that were too large to save and are left in place."""
 
     @property
     def ref(self) -> str:
@@ -70,7 +70,7 @@ class RolledBack(Struct, frozen=True):
 def roll_back(
     repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str, *, limit: int = LARGEST_FILE
 ) -> RolledBack:
-    """Save everything, then return to the checkpoint. Can be called again after a crash at any point."""
+    """Save everything, then return to the checkpoint. Can be repeated after a crash at any point."""
     tampering = undo_tampering(repo, checkpoint, index_file)
     for _ in range(3):
         rescue = save(repo, name, index_file, checkpoint, message, limit=limit)
@@ -85,9 +85,9 @@ def roll_back(
 def save(
     repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str, *, limit: int = LARGEST_FILE
 ) -> Rescue | None:
-    """Keep the working tree, what is staged, and the commits made since. None when there is nothing to keep.
+    """Keep the working tree, what is staged, and the commits made since. None if there is nothing to keep.
 
-    What an earlier call saved under the same name stays in: after a crash the tree may be half restored.
+    What an earlier call saved under the same name is kept: after a crash the tree may be half restored.
     """
     ref = f"{PREFIX}{checked_name(name)}"
     undo_tampering(repo, checkpoint, index_file)
@@ -115,14 +115,14 @@ def checked_name(name: str) -> str:
     parts = name.split("/")
     if not _NAME.fullmatch(name) or ".." in name or any(part.endswith((".lock", ".")) for part in parts):
         shown = one_line(repr(name), 80)
-        raise UsageError(f"{shown} is not the name of a rescue", hint="`ralph rescue list` shows them")
+        raise UsageError(f"{shown} is not a valid rescue name", hint="run `ralph rescue list`")
     return name
 
 
 def _outside_of_git(
     repo: Repo, shadow: Shadow, checkpoint: Checkpoint, current: Snapshot, limit: int
 ) -> tuple[dict[bytes, bytes], tuple[str, ...]]:
-    """Files that a rollback would touch although the snapshot has not got them, and what is left in place."""
+    """Files that a rollback would touch although the snapshot lacks them, and what is left in place."""
     before, now = entries(repo, checkpoint.tree), entries(repo, current.tree)
     root = os.fsencode(repo.root)
     extra: dict[bytes, bytes] = {}
@@ -147,7 +147,7 @@ def _with_extra(
     extra: dict[bytes, bytes],
     known: Rescue | None,
 ) -> str:
-    """The tree to save: the snapshot, the extra files, and what was saved before and is gone from the disk."""
+    """The tree to save: the snapshot, the extra files, and what was saved before and is no longer on disk."""
     if not extra and not known:
         return current.tree
     scratch = shadow.index.with_name(f"{shadow.index.name}.scratch")
@@ -165,7 +165,7 @@ def _with_extra(
 
 
 def _staged(repo: Repo, shadow: Shadow, checkpoint: Checkpoint, head: str | None, current: Snapshot) -> list[str]:
-    """A commit of what is staged, when that is to be found nowhere else."""
+    """A commit of what is staged, if it exists nowhere else."""
     data = real_index(repo)
     if data is None or hashlib.sha256(data).hexdigest() == checkpoint.index:
         return []
@@ -192,7 +192,7 @@ def _tree_of(repo: Repo, commit: str | None) -> str:
 
 
 def _commit(shadow: Shadow, tree: str, parents: Sequence[str], message: str, at: float) -> str:
-    """With the same `at` it is the same commit each time."""
+    """The same `at` produces the same commit."""
     dates = {f"GIT_{who}_DATE": f"{int(at)} +0000" for who in ("AUTHOR", "COMMITTER")}
     flags = [part for parent in dict.fromkeys(parents) for part in ("-p", parent)]
     text = _text(message).encode("utf-8", "replace")
@@ -208,7 +208,7 @@ def _reaches(repo: Repo, known: Rescue, commits: Sequence[str]) -> bool:
 
 
 def list_refs(repo: Repo, below: str = "") -> tuple[Rescue, ...]:
-    """All rescues, the oldest first. `below` is a run, or one name."""
+    """All rescues, oldest first. `below` is a run, or one name."""
     pattern = f"{PREFIX}{checked_name(below)}" if below else PREFIX
     found = []
     for text in git(repo, "for-each-ref", f"--format={_FORMAT}", pattern).decode("utf-8", "replace").split("\n")[:-1]:
@@ -226,7 +226,7 @@ def find(repo: Repo, name: str) -> Rescue | None:
 def _require(repo: Repo, name: str) -> Rescue:
     if rescue := find(repo, name):
         return rescue
-    raise UsageError(f"there is no rescue {one_line(name, 80)}", hint="`ralph rescue list` shows them")
+    raise UsageError(f"unknown rescue {one_line(name, 80)}", hint="run `ralph rescue list`")
 
 
 def show(repo: Repo, name: str, *, limit: int = 200_000) -> Shown:
@@ -237,14 +237,14 @@ def show(repo: Repo, name: str, *, limit: int = 200_000) -> Shown:
 
 @disk_trouble()
 def reapply(repo: Repo, name: str, index_file: Path) -> tuple[str, ...]:
-    """Put the saved work into the working tree, on top of what is there. Nothing is staged or committed.
+    """Apply the saved work to the working tree. Nothing is staged or committed.
 
-    Refuses a tree with uncommitted work, and files that have changed since: then nothing is touched.
+    Refuses a tree with uncommitted changes, and files that have changed since; then nothing is touched.
     """
     rescue = _require(repo, name)
     if dirty := situation(repo).dirty:
         some = ", ".join(one_line(entry.path, 60) for entry in dirty[:3])
-        raise SetupError(f"there is uncommitted work: {some}", hint="commit or stash it first")
+        raise SetupError(f"there are uncommitted changes: {some}", hint="commit or stash them first")
     todo = [change for change in changes(repo, rescue.base, rescue.commit) if not change.is_submodule]
     shadow = shadow_of(repo, index_file, refresh=True)
     now = entries(repo, snapshot(repo, index_file).tree)
@@ -255,8 +255,8 @@ def reapply(repo: Repo, name: str, index_file: Path) -> tuple[str, ...]:
     if clashes := [change.path for change, here, old, new in ends if here not in (old, new)]:
         some = ", ".join(one_line(path, 60) for path in clashes[:3])
         raise SetupError(
-            f"{len(clashes)} of the saved files have changed since: {some}",
-            hint=f"take them one by one: git show {rescue.ref}:PATH, or git switch -c look {rescue.ref}",
+            f"{len(clashes)} of the saved files changed since then: {some}",
+            hint=f"restore single files with `git show {rescue.ref}:PATH`, or `git switch -c look {rescue.ref}`",
         )
     for change in todo:
         if change.status == "D":
@@ -266,7 +266,7 @@ def reapply(repo: Repo, name: str, index_file: Path) -> tuple[str, ...]:
 
 
 def drop(repo: Repo, name: str) -> Rescue:
-    """Forget a rescue. Git removes its objects when it next cleans up."""
+    """Delete a rescue. Git removes its objects at the next cleanup."""
     rescue = _require(repo, name)
     git(repo, "update-ref", "-d", rescue.ref, rescue.commit)
     return rescue

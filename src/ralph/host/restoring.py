@@ -1,4 +1,4 @@
-"""Back to a checkpoint. Removes and rewrites only what is saved elsewhere, and never through a link."""
+"""Return to a checkpoint. Removes and rewrites only what is saved elsewhere, and never through a link."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _SLACK = 0.1
 
 
 class Restored(Struct, frozen=True, kw_only=True):
-    """What it took. Paths are printable."""
+    """What was restored. Paths are printable."""
 
     removed: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     branches: tuple[str, ...] = ()
     tampering: tuple[Tampering, ...] = ()
     unsaved: tuple[str, ...] = ()
-    """Still as the agent left it, because it is not in the tree that was said to be saved."""
+    """Left as the agent left it, because it is not in the saved tree."""
     left: tuple[str, ...] = ()
     """Still different for another reason: a file that cannot be removed, a submodule."""
 
@@ -56,7 +56,7 @@ class Restored(Struct, frozen=True, kw_only=True):
 def restore(
     repo: Repo, checkpoint: Checkpoint, index_file: Path, saved: str | None, *, limit: int = LARGEST_FILE
 ) -> Restored:
-    """Bring HEAD, branches, index and files back to `checkpoint`.
+    """Restore HEAD, branches, index and files to `checkpoint`.
 
     `saved` is the tree or commit that holds the work of the agent. A file that is not in it, as it is now, stays.
     Without `saved` nothing that the checkpoint does not have is removed and nothing is overwritten.
@@ -98,7 +98,7 @@ def restore_some(
     *,
     limit: int = LARGEST_FILE,
 ) -> Restored:
-    """Bring only the files that `is_wanted` says back to `checkpoint`. HEAD, branches and index stay as they are."""
+    """Restore only the files selected by `is_wanted`. HEAD, branches and index stay as they are."""
     safe = entries(repo, saved) if saved else {}
     work = _Work(repo, shadow_of(repo, index_file), checkpoint, safe, limit)
     rest: list[Changed] = []
@@ -120,7 +120,7 @@ def restore_some(
 
 
 class _Work:
-    """One restore under way."""
+    """One restore in progress."""
 
     def __init__(
         self, repo: Repo, shadow: Shadow, checkpoint: Checkpoint, saved: Mapping[bytes, TreeEntry], limit: int
@@ -143,7 +143,7 @@ class _Work:
         )
 
     def apply(self, todo: Sequence[Changed]) -> None:
-        """Make these paths what the right side of each change says."""
+        """Make these paths match the right side of each change."""
         todo = [change for change in todo if not change.is_submodule]
         unsafe = {change.raw for change in todo if not self._is_saved(change)}
         unsafe |= {c.raw for c in todo if c.status in "AT" and not self._is_folder_saved(c.raw)}
@@ -157,14 +157,14 @@ class _Work:
         self.rewritten += [change.raw for change in write]
 
     def _is_saved(self, change: Changed) -> bool:
-        """Whether the version that is on disk now is saved, or there is none."""
+        """Whether the version on disk is saved, or there is none."""
         if change.status != "A":
             return self.saved.get(change.raw) == TreeEntry(change.old_mode, change.old_id)
         # Not in the snapshot, but perhaps on disk: a file that is too large now, or ignored.
         return change.raw in self.saved or not is_file(self.repo.root, change.raw)
 
     def _is_folder_saved(self, path: bytes) -> bool:
-        """A folder in the place of a file goes with all that is in it, so all of that must be saved."""
+        """A folder in place of a file is removed with its content, so all of that must be saved."""
         full = os.fsencode(self.repo.root) + b"/" + path
         if os.path.islink(full) or not os.path.isdir(full):  # noqa: PTH112, PTH114 - bytes
             return True
@@ -174,7 +174,7 @@ class _Work:
         return folder in self.kept_folders
 
     def remove_repositories(self, current: Snapshot, is_wanted: Callable[[bytes], bool] = lambda folder: True) -> None:
-        """Remove nested repositories made since the checkpoint, as far as they are saved."""
+        """Remove nested repositories made since the checkpoint, if they are saved."""
         now = entries(self.repo, current.tree)
         made = new_repositories(self.repo.root, self.checkpoint, self.before, now, current.nested)
         for folder in filter(is_wanted, made):
@@ -192,7 +192,8 @@ class _Work:
             remove_empty_folders(self.repo.root, folder, self._stays)
 
     def remove_pipes(self) -> None:
-        """Pipes and sockets made since the checkpoint: they hold nothing, but a test that opens one waits for ever."""
+        """Remove pipes and sockets made since the checkpoint: they hold nothing, but opening one in a test would
+        hang."""
         for folder in {b"", *self.kept_folders, *self._untracked_folders()}:
             place = self.repo.root / os.fsdecode(folder)
             for path in special_in(place) if not place.is_symlink() else ():
@@ -210,7 +211,7 @@ class _Work:
                     yield folder
 
     def restore_empty_folders(self) -> None:
-        """Remove folders that are empty and were made, or emptied, since the checkpoint; make those that were there."""
+        """Remove empty folders made or emptied since the checkpoint; recreate those that existed."""
         for folder in list(self._untracked_folders()):
             with contextlib.suppress(OSError):
                 changed_at = (self.repo.root / os.fsdecode(folder)).lstat().st_mtime
@@ -239,7 +240,7 @@ def write_files(shadow: Shadow, wanted: Iterable[Changed], unreadable: Iterable[
 
 
 def _permissions(root: Path, change: Changed) -> int | None:
-    """The rights of a file that is rewritten, which git would forget: those of a private one, for example."""
+    """The permissions of a file that is rewritten, which git does not record, such as those of a private file."""
     try:
         found = os.lstat(os.fsencode(root) + b"/" + change.raw)
     except OSError:

@@ -1,4 +1,4 @@
-"""A git folder of our own beside the private index, for looking at the working tree as raw bytes.
+"""A private git folder next to the private index, for reading the working tree as raw bytes.
 
 It shares the objects of the repository and nothing else: neither its configuration, attributes and filters, nor the
 user's. So a snapshot holds the bytes on disk, whatever line endings or filters a commit would convert, and nothing an
@@ -29,7 +29,7 @@ class Shadow(Struct, frozen=True):
 
     @property
     def surroundings(self) -> Mapping[str, str]:
-        """No file outside of this folder is read as configuration."""
+        """No file outside this folder is read as configuration."""
         nowhere = str(self.git_dir)
         return {
             "GIT_OBJECT_DIRECTORY": str(self.objects),
@@ -43,7 +43,7 @@ class Shadow(Struct, frozen=True):
 
 
 def shadow_of(repo: Repo, index_file: Path, *, refresh: bool = False) -> Shadow:
-    """The shadow beside `index_file`, made when it is not there.
+    """The shadow next to `index_file`, created if missing.
 
     With `refresh` the ignore rules that are not in the tree (`info/exclude`, the user's own) are read again. That is
     for a checkpoint; after an agent ran, the rules of the checkpoint hold.

@@ -1,4 +1,4 @@
-"""Being asked to stop, by a signal or by the program itself."""
+"""Requests to stop, from a signal or from the program itself."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any
 from ralph.core.exit_codes import ExitCode
 
 _ECHO = 0.1
-"""Seconds in which a second signal counts as the same one: a wrapper passes on what the terminal sent to us too."""
+"""Seconds in which a second signal counts as the same one: a wrapper forwards what the terminal also sent to us."""
 
 
 class StopSignal:
-    """Counts requests to stop. As a context it listens for SIGINT, SIGTERM and SIGHUP, and puts back what was there.
+    """Counts requests to stop. As a context manager it handles SIGINT, SIGTERM and SIGHUP, then restores the handlers.
 
-    The first request means: end in good order. The second: end at once. Outside of the main thread no signal can be
-    listened for; then only `request` counts. With `key`, SIGQUIT (Ctrl-\\) is counted, too, and ends nothing.
+    The first request means: end cleanly. The second: end immediately. Signals cannot be handled outside the main
+    thread; there only `request` counts. With `key`, SIGQUIT (Ctrl-\\) is counted too, and ends nothing.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, key: bool = False) -> None:
@@ -59,7 +59,7 @@ class StopSignal:
         return ExitCode.INTERRUPTED if self._first == signal.SIGINT else ExitCode.TERMINATED
 
     def request(self, signum: int = signal.SIGTERM) -> None:
-        """Ask to stop, from any thread or from a signal handler."""
+        """Request a stop, from any thread or from a signal handler."""
         now = self._clock()
         # A closed terminal is told by the kernel and by the shell: that is nobody in a hurry.
         is_again = signum == getattr(signal, "SIGHUP", None) and self._first == signum
@@ -71,7 +71,7 @@ class StopSignal:
         self._wake()
 
     def fileno(self) -> int:
-        """Readable when there may be a new request. Call `drain` before looking."""
+        """Readable when there may be a new request. Call `drain` before checking."""
         return self._reader
 
     def drain(self) -> None:
@@ -80,7 +80,7 @@ class StopSignal:
                 pass
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but not past a request to stop. Whether there is one."""
+        """Sleep, but return early on a request to stop. Returns whether there is one."""
         deadline = self._clock() + seconds
         if self._reader < 0:
             while not self.requested and (left := deadline - self._clock()) > 0:

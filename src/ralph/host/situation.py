@@ -1,4 +1,4 @@
-"""What state a repository is in, before a run touches it."""
+"""The state of a repository before a run touches it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 
 class Entry(Struct, frozen=True):
-    """A path with uncommitted work. `path` is printable; a name that is not UTF-8 has escapes in it."""
+    """A path with uncommitted changes. `path` is printable; a name that is not UTF-8 contains escapes."""
 
     path: str
     kind: Kind
@@ -40,11 +40,11 @@ class Situation(Struct, frozen=True, kw_only=True):
     branch: str | None
     """None when HEAD is detached."""
     in_progress: str = ""
-    """"merge", "rebase", "cherry-pick", "revert", "bisect", or nothing."""
+    """"merge", "rebase", "cherry-pick", "revert", "bisect", or empty."""
     submodules: tuple[str, ...] = ()
     dirty: tuple[Entry, ...] = ()
     nested_repositories: tuple[str, ...] = ()
-    """Repositories inside of the working tree that are neither submodules nor ignored."""
+    """Repositories inside the working tree that are neither submodules nor ignored."""
 
     @property
     def unborn(self) -> bool:

@@ -20,7 +20,7 @@ from ralph.host.repo import Repo
 from ralph.host.shadow import Shadow, shadow_of
 
 LARGEST_FILE = 100 * 1024 * 1024
-"""Bytes. An untracked file over this stays where it is and is not looked into; the same limit as GitHub's."""
+"""Bytes. An untracked file larger than this is left in place and not read; the same limit as GitHub's."""
 
 _LOOK = ("ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard")
 _IGNORED = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
@@ -28,7 +28,7 @@ _ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
 _DROP = ("update-index", "-z", "--force-remove", "--stdin")
 _CLOSED = re.compile(rb"could not open directory '(.*?)/?': Permission denied", re.DOTALL)
 _FEW = 100
-"""Paths that go on one command line."""
+"""Number of paths per command line."""
 _ROUNDS = 5
 _NO_LIMIT = 1 << 62
 
@@ -40,29 +40,29 @@ class Snapshot(Struct, frozen=True):
 
     tree: str
     nested: tuple[bytes, ...] = ()
-    """Repositories in the folder that are no submodules. Git does not look into them."""
+    """Repositories in the folder that are not submodules. Git does not look into them."""
     large: tuple[bytes, ...] = ()
     unreadable: tuple[bytes, ...] = ()
     empty_folders: tuple[bytes, ...] = ()
-    """Only when asked for."""
+    """Only when requested."""
 
 
 class _Known(Struct):
-    """What this process knows without asking. Not written down: between two runs a `git gc` may remove objects."""
+    """Cached in this process. Not written to disk: between two runs `git gc` may remove objects."""
 
     index: Signature | None = None
-    """The private index as it was when `tree` was made of it."""
+    """The private index as it was when `tree` was made from it."""
     tree: str = ""
     real_index: Signature | None = None
     tracked: frozenset[bytes] = frozenset()
-    """What the user's index has although a rule ignores it."""
+    """Entries of the user's index that a rule ignores."""
 
 
 _KNOWN: dict[Path, _Known] = {}
 
 
 class _Seen(Struct):
-    """What is to be done to the private index, and what stays outside of it."""
+    """The pending changes to the private index, and what stays out of it."""
 
     add: list[bytes] = []
     drop: list[bytes] = []
@@ -90,10 +90,10 @@ def snapshot(
     unreadable_before: Iterable[bytes] | None = None,
     rules_changed: bool = False,
 ) -> Snapshot:
-    """Look at the working tree. `rules_changed`: ignore rules have changed and the private index knows it already.
+    """Take a snapshot. `rules_changed`: ignore rules changed and the private index already reflects it.
 
-    `unreadable_before` are the paths nobody could read at the checkpoint. When it is given, everything else that
-    cannot be read was made so since then, and is opened up: what cannot be read cannot be saved.
+    `unreadable_before` are the paths that were unreadable at the checkpoint. If given, everything else that is
+    unreadable became so since then, and is made readable: what cannot be read cannot be saved.
     """
     shadow = shadow_of(repo, index_file)
     seen = _look(repo, shadow, limit, rules_changed)
@@ -106,9 +106,9 @@ def snapshot(
 def full_snapshot(
     repo: Repo, index_file: Path, also: Sequence[Call], *, limit: int = LARGEST_FILE
 ) -> tuple[Snapshot, list[Answer]]:
-    """A snapshot for a checkpoint: reads all ignore rules anew, and knows the empty folders.
+    """A snapshot for a checkpoint: rereads all ignore rules, and records the empty folders.
 
-    `also` are other questions, asked at the same time; their answers come second.
+    `also` are other commands, run in parallel; their answers come second.
     """
     shadow = shadow_of(repo, index_file, refresh=True)
     calls = [Call(shadow, (*_LOOK, "--directory")), Call(shadow, _IGNORED), *_question(repo, shadow)]
@@ -130,9 +130,9 @@ def full_snapshot(
 
 
 def _question(repo: Repo, shadow: Shadow) -> list[Call]:
-    """What the user's index has although a rule ignores it; nothing to ask while the index is the same.
+    """Entries of the user's index that a rule ignores. Not asked again while the index is unchanged.
 
-    Asked in the shadow: no configuration is read, and the rules are those of the checkpoint.
+    Runs in the shadow: no configuration is read, and the rules are those of the checkpoint.
     """
     index = _real_index(repo, shadow)
     known = _KNOWN.get(shadow.index)
@@ -142,7 +142,7 @@ def _question(repo: Repo, shadow: Shadow) -> list[Call]:
 
 
 def _tracked(repo: Repo, shadow: Shadow, answers: Sequence[Answer], *, rules_changed: bool) -> frozenset[bytes]:
-    """The answer to `_question`, or what was known when there was none to ask."""
+    """The answer to `_question`, or the cached one if there was nothing to ask."""
     known = _KNOWN.setdefault(shadow.index, _Known())
     if not answers and not rules_changed:
         return known.tracked
@@ -156,7 +156,7 @@ def _tracked(repo: Repo, shadow: Shadow, answers: Sequence[Answer], *, rules_cha
 
 
 def _real_index(repo: Repo, shadow: Shadow) -> Path:
-    """The user's index; for a pipe in its place, which git would wait for, one that does not exist."""
+    """The user's index; a path that does not exist if it is a pipe, on which git would hang."""
     path = repo.git_dir / "index"
     return shadow.git_dir / "no-index" if is_special(path) else path
 
@@ -224,7 +224,7 @@ def _kind(root: Path, path: bytes, limit: int) -> str:
 
 
 def _is_beyond_link(root: Path, path: bytes) -> bool:
-    """Whether a folder on the way is a link, so that the file is somewhere else."""
+    """Whether a folder on the path is a link, so that the file is elsewhere."""
     base, parts = os.fsencode(root), path.split(b"/")[:-1]
     return any(os.path.islink(base + b"/" + b"/".join(parts[: n + 1])) for n in range(len(parts)))  # noqa: PTH114
 
@@ -234,7 +234,7 @@ def _is_repository(root: Path, path: bytes) -> bool:
 
 
 def _sort_by_index(repo: Repo, shadow: Shadow, seen: _Seen, folders: Sequence[bytes], large: Sequence[bytes]) -> None:
-    """Repositories in the folder and large files: what the user's index has of them belongs to the tree."""
+    """Nested repositories and large files: their entries in the user's index belong to the tree."""
     modes: dict[bytes, bytes] = {}
     asked = [*folders, *large]
     for start in range(0, len(asked), _FEW):
@@ -301,7 +301,7 @@ def _joined(paths: Iterable[bytes]) -> bytes:
 
 
 def _empty_folders(root: Path, listing: bytes) -> tuple[list[bytes], bool]:
-    """The empty folders among the untracked ones, and whether there was nothing else untracked."""
+    """The empty folders among the untracked ones, and whether nothing else is untracked."""
     base = os.fsencode(root)
     empty: list[bytes] = []
     is_all = True

@@ -1,4 +1,4 @@
-"""Whether anything in a folder is being written. Only looks at names and times, and at so many of them at most."""
+"""Whether anything in a folder is being written. Looks only at names and times, and only at a limited number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST = 20_000
 
 
 def stamp(folder: Path, most: int = _MOST) -> tuple[int, int]:
-    """Another one when a file below was written, made or removed. What lies nearer to the top is looked at first."""
+    """Changes when a file below was written, created or removed. Entries nearer the top are checked first."""
     newest = count = 0
     folders = deque([os.fspath(folder)])
     while folders and count < most:

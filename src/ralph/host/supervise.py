@@ -1,4 +1,4 @@
-"""Watch one agent process from start to end: output, time, silence, requests to stop, what it leaves behind."""
+"""Supervise one agent process from start to end: output, time, silence, stop requests, leftover processes."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ralph.host.signals import StopSignal
 from ralph.host.tree import ProcessId, Tree
 
 _TICK = 1.0
-"""Seconds between looks at who is in the tree."""
+"""Seconds between updates of the list of processes in the tree."""
 _SWEEP_GRACE = 2.0
-"""Seconds that what an agent left behind gets at most between SIGTERM and SIGKILL."""
+"""Maximum seconds between SIGTERM and SIGKILL for processes an agent left behind."""
 _ERR_TAIL = 64 * 1024
 
 OnLine = Callable[[bytes, bool], None]
-"""A line without its newline, and whether it was over the limit: then it is only the beginning."""
+"""A line without its newline, and whether it exceeded the limit and is only the beginning."""
 
 
 class Command(Struct, frozen=True):
     argv: tuple[str, ...]
     cwd: Path
     env: dict[str, str]
-    """All of it: nothing is inherited."""
+    """The complete environment: nothing is inherited."""
     stdin: bytes = b""
 
 
@@ -42,7 +42,7 @@ class Limits(Struct, frozen=True):
 
     total: float | None = None
     idle: float | None = None
-    """Without output and without another sign of life."""
+    """Seconds without output and without another sign of life."""
     grace: float = 10.0
     """From SIGTERM to SIGKILL."""
     linger: float | None = None
@@ -90,11 +90,11 @@ def supervise(
     on_start: Callable[[ProcessId], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Ending:
-    """Run an agent to its end. When this returns, or raises, nothing the agent started is alive.
+    """Run an agent to its end. When this returns or raises, nothing the agent started is alive.
 
-    `is_final` knows the line after which the agent should end; `resumes` knows a later one that says it goes on after
-    all. No other output after the final line delays its end.
-    `signs_of_life` gives a number that changes while a silent agent is at work. The callables run in this thread; an
+    `is_final` recognizes the line after which the agent should end; `resumes` recognizes a later one which says that
+    it continues after all. No other output after the final line delays its end.
+    `signs_of_life` returns a number that changes while a silent agent is working. The callables run in this thread; an
     exception from one of them ends the agent and is passed on.
     """
     if stop is not None and stop.requested:
@@ -122,7 +122,7 @@ def supervise(
 
 
 class _Output:
-    """What the agent prints: into lines, into the raw logs, and when the last of it came."""
+    """The agent's output: split into lines, written to the raw logs, and when the last of it arrived."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class _Watch:
         return How.EXITED
 
     def _patience(self, now: float, begun: float) -> float:
-        """Seconds until something has to be looked at again, if nothing happens before."""
+        """Seconds until the next check is due, if nothing happens before."""
         times = [now + _TICK]
         if self._limits.total is not None:
             times.append(begun + self._limits.total)
@@ -277,7 +277,7 @@ class _Silence:
         self._signs = signs_of_life
         self._step = idle / 4
         self._since = 0.0
-        """When the silence began: at the last output, or at the last look that found a sign of life."""
+        """When the silence began: at the last output, or at the last check that saw a sign of life."""
         self._output = -1.0
         self._sign: float | None = None
         self._looked = 0.0

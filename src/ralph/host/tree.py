@@ -1,4 +1,4 @@
-"""Who a process is, what came from it, and how to end all of that and nothing else."""
+"""What a process is, what descends from it, and how to end all of that and nothing else."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ralph.host.ptable import ProcessId as ProcessId
 from ralph.host.ptable import Row
 
 _LONGEST_KILL = 10.0
-"""Seconds after which a tree that cannot be killed is reported instead."""
+"""Seconds after which a tree that cannot be killed is reported."""
 _PASSES = 20
 _LONGEST_STRIKE = 2.0
 _DYING = 0.5
-"""Seconds a killed process gets to be gone before it is looked at again."""
+"""Seconds a killed process gets to exit before it is checked again."""
 
 
 class Ended(Struct, frozen=True):
@@ -35,7 +35,7 @@ class Ended(Struct, frozen=True):
 
     @property
     def found(self) -> int:
-        """How many there were, about: some live too short a time to be counted once each."""
+        """Approximate number: some live too briefly to be counted individually."""
         return max(self.asked, self.killed)
 
 
@@ -50,7 +50,7 @@ def is_alive(process: ProcessId) -> bool:
 
 
 def become_subreaper() -> bool:
-    """Make orphans of our descendants come to us. False where the system has no such thing."""
+    """Have orphaned descendants reparented to this process. False where the system does not support that."""
     return HOUSEHOLD.adopts
 
 
@@ -60,14 +60,14 @@ def descendants(pid: int) -> list[ProcessId]:
 
 
 def marked(name: str, value: str) -> list[ProcessId]:
-    """Live processes that were started with NAME=value in their environment. Empty where that cannot be seen."""
+    """Live processes started with NAME=value in their environment. Empty where that cannot be seen."""
     entry = f"{name}={value}".encode()
     found = (r for r in ptable.table().values() if entry in ptable.environment(r.pid).split(b"\0"))
     return [r.id for r in found if not r.is_dead]
 
 
 def cpu_seconds(root: ProcessId) -> float:
-    """Processor time of a process and its live descendants, to see that a silent one is at work."""
+    """CPU time of a process and its live descendants, to tell whether a silent one is working."""
     return sum(r.cpu for r in _closure(ptable.table(), [root.pid]) if r.pid != root.pid or r.start == root.start)
 
 
@@ -78,7 +78,7 @@ def end_tree(
     also: Callable[[], Iterable[ProcessId]] = tuple,
     meanwhile: Callable[[float], bool] | None = None,
 ) -> Ended:
-    """End `roots`, what came from them and what `also` finds: SIGTERM, `grace` seconds, SIGKILL until nobody is left.
+    """End `roots`, their descendants and what `also` finds: SIGTERM, `grace` seconds, SIGKILL until none is left.
 
     `meanwhile(seconds)` is called instead of sleeping, to keep reading output; if it returns True the grace is over.
     """
@@ -86,7 +86,7 @@ def end_tree(
 
 
 class Tree:
-    """A process that `host.proc` started, and everything that came from it."""
+    """A process that `host.proc` started, and everything that descends from it."""
 
     def __init__(self, process: Popen[bytes]) -> None:
         self._process = process
@@ -100,14 +100,15 @@ class Tree:
         return self._root or ProcessId(self._process.pid, "")
 
     def look(self) -> None:
-        """Remember who is in the tree now. Needed where orphans do not come to us, and their origin gets lost."""
+        """Record the current members of the tree. Needed where orphans are not reparented to us and lose their
+        origin."""
         if not HOUSEHOLD.adopts:
             self._seen.update(dict.fromkeys(descendants(self._process.pid)))
         else:
             HOUSEHOLD.strays(self._process.pid)  # reaps those that ended
 
     def end(self, *, grace: float, meanwhile: Callable[[float], bool] | None = None) -> Ended:
-        """End whoever is alive. Call it after the process itself has ended, too: it may have left others behind."""
+        """End all live members. Call it after the process itself has ended, too: it may have left others behind."""
         if self._process.poll() is not None and self._is_empty():
             return Ended()  # the usual case, without reading the whole table
         ended = _end(_Hunt([self.root], self._others, self._is_calm, self._strike), grace, meanwhile)
@@ -156,9 +157,9 @@ def _end(hunt: _Hunt, grace: float, meanwhile: Callable[[float], bool] | None) -
 
 
 def end_left_behind(agent: ProcessId | None, marker: tuple[str, str], grace: float) -> int:
-    """End what outlived a loop that was killed: the recorded agent, what came from it, and all that carries its mark.
+    """End what outlived a killed loop: the recorded agent, its descendants, and everything that carries its mark.
 
-    Never this process, nor those it runs in: an agent may itself run `ralph`. How many processes were ended.
+    Never this process or its ancestors: an agent may itself run `ralph`. Returns the number of processes ended.
     """
     roots = [agent] if agent else []
     ended = end_tree(roots, grace=grace, also=lambda: marked(*marker))
@@ -166,7 +167,7 @@ def end_left_behind(agent: ProcessId | None, marker: tuple[str, str], grace: flo
 
 
 def send(process: ProcessId, number: int) -> bool:
-    """Signal this very process. False when it is gone, another one has its number, or it is not ours to signal."""
+    """Signal exactly this process. False if it is gone, its pid was reused, or we may not signal it."""
     try:
         if sys.platform == "linux":
             descriptor = os.pidfd_open(process.pid)
@@ -186,7 +187,7 @@ def send(process: ProcessId, number: int) -> bool:
 
 
 class _Hunt:
-    """Finds the living members of a tree, again and again. Whoever was a member once stays one."""
+    """Finds the live members of a tree, repeatedly. A member stays a member."""
 
     def __init__(
         self,
@@ -197,12 +198,12 @@ class _Hunt:
     ) -> None:
         self._known = dict.fromkeys(roots)
         self._given = set(self._known)
-        """Roots and others that were named, not found: they may be children that somebody waits for."""
+        """Roots and others that were named, not discovered: they may be children that a caller waits for."""
         self._also = also
         self.is_calm = is_calm
         self.strike = strike
         self._spared = frozenset({os.getpid(), *_ancestors()})
-        """Us, whom we run in, and so whatever else they started."""
+        """This process and its ancestors, and so whatever else they started."""
 
     def alive(self) -> list[ProcessId]:
         others = dict.fromkeys(self._also())
@@ -215,7 +216,7 @@ class _Hunt:
         return found
 
     def reap(self) -> None:
-        """Take the status of those that became our children when their own parent was ended before them."""
+        """Reap processes that became our children because their parent was ended before them."""
         for process in self._known:
             if process in self._given or not (r := ptable.row(process.pid)):
                 continue
@@ -225,7 +226,7 @@ class _Hunt:
 
 
 def _closure(rows: dict[int, Row], seeds: Iterable[int], spared: Container[int] = ()) -> list[Row]:
-    """The seeds and what descends from them, but neither the spared ones nor what descends only from those."""
+    """The seeds and their descendants, without the spared ones and what descends only from those."""
     children: dict[int, list[int]] = {}
     for r in rows.values():
         children.setdefault(r.parent, []).append(r.pid)
@@ -273,7 +274,7 @@ def _rest(seconds: float, meanwhile: Callable[[float], bool] | None) -> bool:
 
 
 def _kill(hunt: _Hunt) -> tuple[int, tuple[ProcessId, ...]]:
-    """Freeze, then kill: what is stopped cannot fork a successor while its siblings are being killed."""
+    """Freeze, then kill: a stopped process cannot fork a successor while its siblings are being killed."""
     killed: set[int] = set()
     deadline = time.monotonic() + _LONGEST_KILL
     while True:

@@ -1,4 +1,4 @@
-"""What differs between two recorded trees."""
+"""The differences between two recorded trees."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def parse_changes(out: bytes) -> tuple[Changed, ...]:
 
 
 def diff_text(repo: Repo, old: str, new: str, paths: Sequence[bytes] = (), *, limit: int = 200_000) -> tuple[str, bool]:
-    """The difference as a patch, at most `limit` bytes of it, and whether it was cut."""
+    """The difference as a patch of at most `limit` bytes, and whether it was cut."""
     shown, cut = head_of_output(repo, "diff-tree", "-r", "-p", *DIFF, old, new, "--", *paths, limit=limit)
     return shown.decode("utf-8", "replace"), cut
 
 
 def entries(repo: Repo, tree: str) -> Mapping[bytes, TreeEntry]:
-    """Every file of a tree or commit, given by its id. A rollback asks for the same few several times."""
+    """Every file of a tree or commit, by id. Cached, because a rollback asks for the same few repeatedly."""
     key = (repo.common_dir, tree)
     if (known := _RECENT.get(key)) is not None:
         return known
@@ -84,7 +84,7 @@ def entries(repo: Repo, tree: str) -> Mapping[bytes, TreeEntry]:
 
 
 def folders(paths: Iterable[bytes]) -> set[bytes]:
-    """Every folder that holds one of these, directly or not."""
+    """Every folder that holds one of these, directly or indirectly."""
     found: set[bytes] = set()
     for path in paths:
         parent = path.rpartition(b"/")[0]
@@ -95,5 +95,5 @@ def folders(paths: Iterable[bytes]) -> set[bytes]:
 
 
 def index_line(path: bytes, mode: str, name: str) -> bytes:
-    """One line for `update-index -z --index-info`: this entry, or its removal when the mode is all zeros."""
+    """One line for `update-index -z --index-info`: this entry, or its removal if the mode is all zeros."""
     return f"{mode} {name}\t".encode() + path + b"\0" if mode != _NO_MODE else f"0 {name}\t".encode() + path + b"\0"
