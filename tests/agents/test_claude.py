@@ -109,7 +109,7 @@ def test_another_program_can_be_named(tmp_path: Path) -> None:
 
 def test_a_named_program_that_is_missing_is_not_replaced_by_another(tmp_path: Path) -> None:
     program(tmp_path / "claude")
-    with pytest.raises(SetupError, match="my-claude is not there"):
+    with pytest.raises(SetupError, match="my-claude not found"):
         claude.find(session(tmp_path, command=("my-claude",)), str(tmp_path))
 
 

@@ -672,8 +672,8 @@ def test_the_pace_slows_every_action_down(theatre: Theatre) -> None:
     [
         ({"replace": {"path": "a.txt", "old": "x", "new": "y"}}, "No such file"),
         ({"delete": "a.txt"}, "No such file"),
-        ({"mark": {"story": "US-9", "by": "hand"}}, "no story US-9"),
-        ({"crash": {"signal": "NOPE"}}, "no signal NOPE"),
+        ({"mark": {"story": "US-9", "by": "hand"}}, "story US-9 is not in the plan"),
+        ({"crash": {"signal": "NOPE"}}, "unknown signal NOPE"),
         ({"prompt": "no/such/folder"}, "No such file"),
     ],
 )
@@ -687,11 +687,11 @@ def test_a_script_that_cannot_be_played_says_where(planned: Theatre, action: dic
 
 def test_without_a_place_for_requests_a_claim_cannot_be_made(theatre: Theatre) -> None:
     assert "RALPH_REQUEST_FILE is not set" in theatre.perform("claim", request=None).err
-    assert "which file the plan is, is not known" in theatre.perform({"corrupt": "empty"}, plan=None).err
+    assert "the path of the plan is not known" in theatre.perform({"corrupt": "empty"}, plan=None).err
 
 
 def test_a_bad_script_is_refused_before_a_process_starts(theatre: Theatre) -> None:
-    with pytest.raises(ConfigError, match="no action 'claimm'"):
+    with pytest.raises(ConfigError, match="unknown action 'claimm'"):
         scripted.find(theatre.session("claimm"), "")
     theatre.script.unlink()
     with pytest.raises(BadData, match="does not exist"):

@@ -1,1 +1,1 @@
-"""Agents: how each client is started, and how its output is read into typed events."""
+"""Agents: how each client is started, and how its output is parsed into typed events."""

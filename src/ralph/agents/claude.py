@@ -37,18 +37,18 @@ ENV = (
     "https_proxy",
     "no_proxy",
 )
-"""What it gets with `env: minimal`: its own credentials, the way to the model, and its limits. Keys that open more than
-a model, such as AWS ones, are passed only when agent.env names them."""
+"""Variables passed with `env: minimal`: its own credentials, how to reach the model, and its limits. Keys for more than
+a model, such as AWS ones, are passed only if agent.env names them."""
 
 _RETRIES = 6
-"""About half a minute. The client's own ten take three minutes, also for a key that is wrong; the loop tries again."""
+"""About half a minute. The client's default of ten takes three minutes, even with an invalid key; the loop retries."""
 _SHELL = "/bin/bash"
 _UNUSABLE = (
     *("AskUserQuestion", "EnterPlanMode", "ExitPlanMode"),
     *("CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "EnterWorktree", "ExitWorktree"),
 )
-"""Tools that wait for a person (a question goes into the request file), that keep the session open for later, or that
-leave the workspace. The client permits the latter by itself."""
+"""Tools that wait for the user (questions go into the request file), keep the session open, or leave the workspace,
+which the client permits by default."""
 
 
 def find(session: Session, path: str) -> str:
@@ -56,13 +56,13 @@ def find(session: Session, path: str) -> str:
         given = session.command[0]
         if found := which(given, session.cwd, path):
             return found
-        raise SetupError(f"the agent's program {given} is not there", hint="correct agent.command, or leave it out")
+        raise SetupError(f"agent program {given} not found", hint="correct agent.command, or remove it")
     if found := which("claude", session.cwd, path) or _bundled():
         return found
     raise SetupError(
-        "Claude Code is not installed: there is no program called claude on PATH",
-        hint="`npm install -g @anthropic-ai/claude-code`, or `pip install claude-agent-sdk`, which brings it along; "
-        "agent.command names another program",
+        "Claude Code is not installed: claude not found on PATH",
+        hint="run `npm install -g @anthropic-ai/claude-code`, or `pip install claude-agent-sdk`, which includes it; "
+        "or set agent.command to another program",
     )
 
 

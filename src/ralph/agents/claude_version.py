@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 
 OLDEST = (2, 1, 300)
-"""Older ones leave children behind when they are ended, and tell less about limits."""
+"""Older ones leave children behind when stopped, and report less about limits."""
 TRIED = (2, 1)
-"""The line of versions that the tests run against."""
+"""The release line that the tests run against."""
 
 
 def advice(said: str) -> str:
-    """What to know about a version, or nothing. `said` is what the client calls itself."""
+    """A warning about a version, or nothing. `said` is the client's version string."""
     numbers = re.search(r"(\d+)\.(\d+)\.(\d+)", said)
     if numbers is None:
-        return f"the client does not say which version it is ({said[:40]!r}); it may behave differently"
+        return f"unknown client version ({said[:40]!r}); it may behave differently"
     version = tuple(int(part) for part in numbers.groups())
     if version < OLDEST:
-        return f"Claude Code {numbers[0]} is older than {'.'.join(map(str, OLDEST))}: please update it"
+        return f"Claude Code {numbers[0]} is older than {'.'.join(map(str, OLDEST))}; update it"
     if version[:2] != TRIED:
-        return f"Claude Code {numbers[0]} is newer than the versions this Ralph was tried with"
+        return f"Claude Code {numbers[0]} is newer than the versions this Ralph was tested with"
     return ""

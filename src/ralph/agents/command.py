@@ -1,7 +1,7 @@
-"""Any command line: the prompt comes in by stdin, every line it prints is something the agent says.
+"""Any command line: the prompt is passed on stdin, and every line of output is a message of the agent.
 
-Words of the command may hold `{story}`, `{title}`, `{mode}`, `{iteration}`, `{attempt}`, `{model}`, `{plan}` and
-`{cwd}`. There is no shell in between, so a title with quotes or a `;` stays one word.
+Arguments may contain `{story}`, `{title}`, `{mode}`, `{iteration}`, `{attempt}`, `{model}`, `{plan}` and
+`{cwd}`. No shell is involved, so a title with quotes or a `;` stays one argument.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def find(session: Session, path: str) -> str:
     if not session.command:
         raise SetupError(
             "the agent `command` has no command line",
-            hint="set agent.command, e.g. [my-agent, --model, '{model}'], or give --agent-command",
+            hint="set agent.command, e.g. [my-agent, --model, '{model}'], or pass --agent-command",
         )
     _fill(session)
     if found := which(session.command[0], session.cwd, path):
         return found
     raise SetupError(
-        f"the agent's program {session.command[0]} is not installed, or not on PATH",
-        hint="install it, or give its full path in agent.command",
+        f"the agent program {session.command[0]} is not installed, or not on PATH",
+        hint="install it, or set its full path in agent.command",
     )
 
 
@@ -44,7 +44,7 @@ def launch(session: Session, program: str) -> Launch:
 
 
 def _fill(session: Session) -> list[str]:
-    """The words after the program, with the placeholders filled in. Other braces stay as they are."""
+    """The arguments after the program, with placeholders filled in. Other braces stay as they are."""
     values = {
         "story": session.story,
         "title": session.title,
@@ -61,7 +61,7 @@ def _fill(session: Session) -> list[str]:
         if name in values:
             return argument(values[name])
         if close := get_close_matches(name, values, 1, cutoff=0.75):
-            raise ConfigError(f"agent.command has a placeholder {{{name}}}", hint=f"did you mean {{{close[0]}}}?")
+            raise ConfigError(f"unknown placeholder {{{name}}} in agent.command", hint=f"did you mean {{{close[0]}}}?")
         return match[0]
 
     return [_PLACEHOLDER.sub(value, word) for word in session.command[1:]]

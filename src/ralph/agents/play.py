@@ -1,7 +1,7 @@
-"""Plays a script as a process of its own: `python -I -m ralph.agents.play SCRIPT [PLAN]`, the prompt on stdin.
+"""Plays a script as a separate process: `python -I -m ralph.agents.play SCRIPT [PLAN]`, the prompt on stdin.
 
-Which story, mode and attempt it is comes from `RALPH_STORY`, `RALPH_MODE` and `RALPH_ATTEMPT`. What it prints is the
-stream of the Claude client.
+Story, mode and attempt come from `RALPH_STORY`, `RALPH_MODE` and `RALPH_ATTEMPT`. The output has the format of the
+Claude client's stream.
 """
 
 from __future__ import annotations

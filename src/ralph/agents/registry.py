@@ -1,4 +1,4 @@
-"""The table of agents. Third-party ones enter by the entry point group `ralph.agents`."""
+"""The table of agents. Third-party agents register with the entry point group `ralph.agents`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scripted agent's YAML script: what is in it, and which part of it is played."""
+"""The scripted agent's YAML script: its format, and which part of it is played."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Steps = tuple[Step, ...]
 
 class Script(Struct, frozen=True):
     stories: dict[str, tuple[dict[Mode, Steps], ...]]
-    """Story → its attempts → what is done in each mode."""
+    """Story → its attempts → actions by mode."""
     setup: Steps = ()
     model: str = "scripted"
     pace: float = 0
     """Seconds before each action, for people who watch."""
 
     def select(self, story: str, mode: Mode, attempt: int) -> Steps:
-        """What to do now. The last attempt repeats; where a story says nothing about a mode, `*` is asked."""
+        """The actions to play now. The last attempt repeats; for a mode that a story does not define, `*` is used."""
         if mode is Mode.SETUP and self.setup:
             return self.setup
         for name in (story, ANY):
@@ -55,7 +55,7 @@ def read(source: bytes, file: str) -> Script:
 
 
 class _Reader:
-    """Holds the file's name, for messages."""
+    """Holds the file name, for messages."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -81,18 +81,18 @@ class _Reader:
     def attempts(self, node: Node, story: str) -> tuple[dict[Mode, Steps], ...]:
         if not isinstance(node, Sequence) or not node.items:
             hint = "start each attempt with `- implement:`"
-            self.refuse(node, f"story {story} has {describe(node)}, not a list of attempts", hint)
+            self.refuse(node, f"story {story} has {describe(node)}, expected a list of attempts", hint)
         return tuple(self.attempt(item, story) for item in node.items)
 
     def attempt(self, node: Node, story: str) -> dict[Mode, Steps]:
-        """A list of actions is an implementation."""
+        """A bare list of actions is an implementation."""
         if isinstance(node, Sequence):
             return {Mode.IMPLEMENT: self.steps(node, story)}
         modes: dict[Mode, Steps] = {}
         for name, value in self.mapping(node, f"an attempt of story {story}", "a mode").items:
             if name.text in ACTIONS:
-                hint = "put the action into the list of a mode, e.g. `implement: [...]`"
-                self.refuse(name, f"the action {name.text} stands where a mode is expected", hint)
+                hint = "put the action in the list of a mode, e.g. `implement: [...]`"
+                self.refuse(name, f"found action {name.text} where a mode is expected", hint)
             if name.text not in _MODES:
                 self.refuse_name(name, "mode", name.text, _MODES)
             modes[Mode(name.text)] = self.steps(value, f"{story} {name.text}")
@@ -100,17 +100,17 @@ class _Reader:
 
     def steps(self, node: Node, what: str) -> Steps:
         if not isinstance(node, Sequence):
-            self.refuse(node, f"{what} is {describe(node)}, not a list of actions")
+            self.refuse(node, f"{what} is {describe(node)}, expected a list of actions")
         return tuple(self.step(item) for item in node.items)
 
     def step(self, node: Node) -> Step:
-        """`name: settings`, or just the name."""
+        """`name: settings`, or only the name."""
         name: Node = node
         given: Node = Scalar(text="")
         if isinstance(node, Mapping):
             if len(node.items) != 1:
                 names = ", ".join(key.text for key, _ in node.items) or "none"
-                self.refuse(node, f"an action has one name, here there are: {names}", "start each action with `- `")
+                self.refuse(node, f"an action has one name, but this one has: {names}", "start each action with `- `")
             name, given = node.items[0]
         if not isinstance(name, Scalar):
             self.refuse(node, f"{describe(node)} is not an action")
@@ -148,7 +148,7 @@ class _Reader:
                 name = f"{name}.{path}" if path else name
                 message = f"expected {wanted}, got {got}"
                 if (wanted, isinstance(at, Scalar)) == ("str", True):
-                    self.refuse(at, f"{name}: {message}", "put it in quotes")
+                    self.refuse(at, f"{name}: {message}", "quote it")
             self.refuse(at, f"{name}: {message.replace('Object missing required field', 'it needs')}")
 
     def mapping(self, node: Node, what: str, key: str) -> Mapping:
@@ -161,7 +161,7 @@ class _Reader:
 
         close = get_close_matches(name, known, 1)
         hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(known) or 'none'}"
-        self.refuse(node, f"there is no {kind} {name!r}", hint)
+        self.refuse(node, f"unknown {kind} {name!r}", hint)
 
     def refuse(self, node: Node, message: str, hint: str = "") -> NoReturn:
         place = Place(self.file, node.line or None, node.column or None)

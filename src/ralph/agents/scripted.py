@@ -1,4 +1,4 @@
-"""The agent that ships with Ralph: plays a script, with no model and no network. For tests, demos and dry runs."""
+"""The agent that ships with Ralph: plays a script, without a model or network. For tests, demos and dry runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENV = ()
 
 
 def find(session: Session, path: str) -> str:
-    """The interpreter that runs Ralph. A script that is missing or wrong is told now, not by a process that fails."""
+    """The interpreter that runs Ralph. A missing or invalid script is reported now, not by a failing process."""
     script = _script(session)
     read(read_bytes(script), str(script))
     return sys.executable
@@ -43,7 +43,7 @@ def _script(session: Session) -> Path:
     if session.script is None:
         raise SetupError(
             "the scripted agent has no script",
-            hint="set agent.script, or give --agent-script; docs/scripted-agent.md has the format",
+            hint="set agent.script or pass --agent-script; docs/scripted-agent.md describes the format",
         )
     return session.cwd / session.script
 

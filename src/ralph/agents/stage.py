@@ -1,4 +1,4 @@
-"""Where a script is played: what is known of the session, and the stream that is written, as the Claude client does."""
+"""Where a script is played: the facts of the session, and the stream that is written, as by the Claude client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_OUTPUT = 10_000
 
 
 class Leave(Exception):
-    """The play is over: the process ends with this code."""
+    """The script is finished: the process exits with this code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -28,7 +28,7 @@ class Leave(Exception):
 
 
 class CannotPlay(Exception):
-    """The script asks for something that is not possible here. A sentence for its author."""
+    """The script requests something that is not possible here. A sentence for its author."""
 
 
 class Stage:
@@ -40,7 +40,7 @@ class Stage:
         self.cwd = Path.cwd()
         self.linger = 0.0
         self.closing = ""
-        """Said at the very end."""
+        """Printed at the very end."""
         self.tokens = Tokens()
         self.cost_usd = 0.0
         self._plan = plan
@@ -56,13 +56,13 @@ class Stage:
     @property
     def plan(self) -> Path:
         if not self._plan:
-            raise CannotPlay("which file the plan is, is not known")
+            raise CannotPlay("the path of the plan is not known")
         return Path(self._plan)
 
     def request(self, **entries: Any) -> Path:
         """Add to the request file."""
         if not self._request:
-            raise CannotPlay("there is no place for a request: RALPH_REQUEST_FILE is not set")
+            raise CannotPlay("cannot write a request: RALPH_REQUEST_FILE is not set")
         path = Path(self._request)
         with contextlib.suppress(FileNotFoundError):
             entries = {**json.loads(path.read_bytes()), **entries}
@@ -75,7 +75,7 @@ class Stage:
         self.write(json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n")
 
     def write(self, data: bytes, to: int = 1) -> None:
-        """Nobody reading is no reason to stop: the client works on to the end, too."""
+        """Continue if nothing reads the output: the client does, too."""
         view = memoryview(data)
         with contextlib.suppress(BrokenPipeError):
             while view:
@@ -111,7 +111,7 @@ class Stage:
         self.emit({"type": "assistant", "message": message, "parent_tool_use_id": None})
 
     def begin(self, tool: str, given: dict[str, Any]) -> str:
-        """A tool call. Its id goes to `end`."""
+        """A tool call. Its id is passed to `end`."""
         self._calls += 1
         call = f"toolu_{os.urandom(11).hex()}"
         self.message({"type": "tool_use", "id": call, "name": tool, "input": given})
@@ -130,7 +130,7 @@ class Stage:
         return self.command(["/bin/sh", "-c", command], command)
 
     def command(self, argv: Sequence[str], shown: str = "", env: Mapping[str, str] | None = None) -> bool:
-        """Run a program as the Bash tool would: wait for itself, not for what it leaves in the background."""
+        """Run a program as the Bash tool would: wait for the program, not for what it leaves in the background."""
         import tempfile
 
         call = self.begin("Bash", {"command": shown or " ".join(argv)})
@@ -150,13 +150,13 @@ class Stage:
         return code == 0
 
     def synthetic(self, text: str, **fields: Any) -> None:
-        """What the client says itself when the API fails."""
+        """What the client prints when the API fails."""
         message = {"role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": text}]}
         event = {"type": "assistant", "message": message, "parent_tool_use_id": None, "is_api_error_message": True}
         self.emit({**event, **fields})
 
     def result(self, **fields: Any) -> None:
-        """A result, of a success unless `fields` say otherwise. Cost and tokens by model are totals so far."""
+        """A result, successful unless `fields` say otherwise. Cost and tokens by model are totals so far."""
         new, self._reported = _minus(self.tokens, self._reported), self.tokens
         event = {
             "duration_ms": int((time.monotonic() - self._began) * 1000),
@@ -192,12 +192,12 @@ class Stage:
         self.emit({**event, **fields})
 
     def fail(self, text: str, *, terminal: str = "api_error", **fields: Any) -> NoReturn:
-        """End as the client does when it cannot go on."""
+        """End as the client does when it cannot continue."""
         self.result(is_error=True, result=text, terminal_reason=terminal, **fields)
         raise Leave(1)
 
     def close(self) -> None:
-        """The last words and the final result."""
+        """The final message and the final result."""
         if self.closing or not self._said:
             self.say(self.closing or "The script is played to its end.")
         self.result()

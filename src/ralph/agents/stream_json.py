@@ -1,7 +1,7 @@
-"""The stream of the Claude client, `--output-format stream-json`: one JSON object a line, read into typed events.
+"""The stream of the Claude client, `--output-format stream-json`: one JSON object per line, parsed into typed events.
 
-A reader remembers a little between lines, because a result is only understood with what came before it: costs are
-totals of the whole process, and why it failed is said by an earlier event.
+A reader keeps some state between lines, because a result depends on earlier events: costs are totals of the whole
+process, and the reason of a failure is in an earlier event.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from ralph.core.text import one_line
 
 _CHANGING = frozenset({"Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"})
 _SAFETY = "safetyCheck"
-"""The client protects the file itself, whatever anybody permits: one story fails by it, not the run."""
+"""The client protects the file itself, regardless of permissions: that fails one story, not the run."""
 _MOST_DENIALS = 200
 _MOST_OPEN = 256
 _DETAIL = 300
 _HOOK_ERROR = re.compile(r"^PreToolUse:\w+ hook error: ")
 _RETURNED = 4000
-"""Characters that are kept of what a tool returned."""
+"""Characters kept of a tool's output."""
 _LARGEST_ANSWER = 200_000
 _FURTHEST = 1e11
-"""Seconds since the epoch; a time of reset beyond is none."""
+"""Seconds since the epoch; a reset time beyond this is ignored."""
 
 
 def _window(usage: dict[str, Any]) -> int:
-    """Of the model that cost most: it did the work."""
+    """The model that cost most: it did the work."""
     by_cost = _by_cost(usage)
     return count(members(usage.get(by_cost[0])).get("contextWindow")) if by_cost else 0
 
 
 def _context(usage: dict[str, Any]) -> int:
-    """What the model has read for this message. That is known from its first event on, unlike what it wrote."""
+    """Tokens the model read for this message. Known from its first event on, unlike what it wrote."""
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     return sum(count(usage.get(name)) for name in names)
 
@@ -72,24 +72,24 @@ class StreamJson:
     def __init__(self) -> None:
         self._cwd = ""
         self._worked = False
-        """The model said or did something."""
+        """The model has sent something."""
         self._limited = False
         self._error: dict[str, Any] = {}
-        """The last assistant event, when it stands for an error of the API."""
+        """The last assistant event, if it represents an API error."""
         self._open: dict[str, str] = {}
-        """Calls of changing tools without a result yet: id → tool."""
+        """Calls of modifying tools without a result yet: id → tool."""
         self._called: dict[str, float] = {}
         """When each call without a result began, by the client's clock."""
         self._denied: list[str] = []
-        """Changing tools that the client did not permit."""
+        """Modifying tools that the client did not permit."""
         self._asked: dict[str, str] = {}
-        """Calls that would have needed somebody to say yes: id → the client's kind of reason."""
+        """Calls that would have needed approval: id → the client's kind of reason."""
         self._changed = False
         self._cost = 0.0
         self._tokens = Tokens()
         self._context = 0
         self._overridden = False
-        """The client ended the session although a Stop hook kept saying no."""
+        """The client ended the session although a Stop hook kept blocking it."""
 
     def __call__(self, line: bytes) -> Iterable[AgentEvent]:
         event = decode(line)
@@ -130,7 +130,7 @@ class StreamJson:
         return []
 
     def _assistant(self, event: dict[str, Any]) -> Iterator[AgentEvent]:
-        """What a sub-agent does is shown; what it says is said to the agent, and no word of the agent's."""
+        """A sub-agent's tool calls are shown; its messages go to the agent and are not the agent's own."""
         is_main = event.get("parent_tool_use_id") is None
         message = members(event.get("message"))
         is_api_error = event.get("is_api_error_message") is True
@@ -179,7 +179,7 @@ class StreamJson:
             yield ToolResult(call, ok, _returned(block.get("content")), seconds)
 
     def _limit(self, info: dict[str, Any]) -> list[AgentEvent]:
-        """A rejection without a time of reset is a busy server, not a used-up limit; one on overage goes on."""
+        """A rejection without a reset time is a busy server, not a used-up limit; with overage, work continues."""
         status, kind = text(info.get("status")), text(info.get("rateLimitType"))
         resets_at = number(info.get("resetsAt"))
         if resets_at is not None and not 0 < resets_at < _FURTHEST:
@@ -216,7 +216,7 @@ class StreamJson:
             window=_window(members(event.get("modelUsage"))),
             structured=_structured(event.get("structured_output")),
             denials=tuple(self._denial(entry) for entry in items(event.get("permission_denials"))[:_MOST_DENIALS]),
-            note="the client overrode the Stop hook, which kept saying no" if self._overridden else "",
+            note="the client overrode the Stop hook, which kept blocking" if self._overridden else "",
         )
 
     def _denial(self, entry: dict[str, Any]) -> Denial:
@@ -247,7 +247,7 @@ class StreamJson:
         return None
 
     def _new_cost(self, event: dict[str, Any]) -> float | None:
-        """What this result adds: the client reports the total of its process."""
+        """What this result adds: the client reports totals of its process."""
         total = number(event.get("total_cost_usd"))
         if total is None or total < 0:
             return None
@@ -255,7 +255,7 @@ class StreamJson:
         return round(total - before, 9) if total >= before else total
 
     def _new_tokens(self, event: dict[str, Any]) -> Tokens:
-        """By model, because that has sub-agents and compaction in it; those are totals too."""
+        """By model, because that includes sub-agents and compaction; those are totals too."""
         used = [item for item in members(event.get("modelUsage")).values() if isinstance(item, dict)]
         if not used:
             usage = members(event.get("usage"))
@@ -280,14 +280,14 @@ def _time(event: dict[str, Any]) -> float | None:
 
 
 def _returned(content: object) -> str:
-    """What a tool returned, as far as it is text."""
+    """A tool's result, as far as it is text."""
     if isinstance(content, str):
         return _HOOK_ERROR.sub("denied: ", content[:_RETURNED])
     return "\n".join(text(block.get("text"))[:_RETURNED] for block in items(content) if block.get("text"))[:_RETURNED]
 
 
 def _structured(answer: object) -> str:
-    """As JSON again. One that is larger than any answer need be is none."""
+    """Encoded as JSON again. One larger than any answer needs to be is ignored."""
     if not isinstance(answer, dict):
         return ""
     written = msgspec.json.encode(answer)
@@ -295,7 +295,7 @@ def _structured(answer: object) -> str:
 
 
 def _other_windows(info: dict[str, Any], kind: str) -> Iterator[Limit]:
-    """How much is used of the windows that an event is not about."""
+    """How much is used of the limit windows that an event is not about."""
     for name, window in members(info.get("unifiedWindows")).items():
         resets_at, used = number(members(window).get("resetsAt")), number(members(window).get("utilization"))
         if text(name) != kind and resets_at is not None and 0 < resets_at < _FURTHEST and used is not None:
@@ -309,5 +309,5 @@ def _by_cost(used: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _added(total: int, before: int) -> int:
-    """A total that fell was counted anew."""
+    """A total that decreased was restarted."""
     return total - before if total >= before else total

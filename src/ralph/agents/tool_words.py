@@ -1,4 +1,4 @@
-"""A tool call in a few words, for people who watch: `Edit src/app.py`, `Bash pytest -q`."""
+"""A short description of a tool call, for people who watch: `Edit src/app.py`, `Bash pytest -q`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST = 100
 
 
 def summarise(name: str, given: dict[str, Any], cwd: str) -> str:
-    """`cwd` is cut from the front of paths."""
+    """`cwd` is stripped from the front of paths."""
     found = next((word for key in _TELLING if (word := text(given.get(key)).strip())), "")
     # A command may be megabytes long: cut before cleaning.
     about = one_line(found.removeprefix(f"{cwd.rstrip('/')}/" if cwd else "")[:1000])

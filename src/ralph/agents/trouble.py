@@ -1,6 +1,6 @@
 """Why the Claude client failed, from the typed fields of its events. Pure.
 
-Words that a model, a tool or a server wrote are never searched: they may be about an error without being one.
+Text written by a model, a tool or a server is never searched: it may mention an error without being one.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from ralph.core.agent import Trouble
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """What the client says about a result that is an error."""
+    """What the client reports about a result that is an error."""
 
     subtype: str = ""
     terminal_reason: str = ""
     status: int = 0
-    """Of the last HTTP answer; 0: there was none."""
+    """Status of the last HTTP response; 0: there was none."""
     names: frozenset[str] = frozenset()
-    """`error`, `api_error` and `api_error_type`: the client's and the server's names for it."""
+    """`error`, `api_error` and `api_error_type`: the client's and the server's names for the error."""
     limited: bool = False
-    """A usage limit with a time of reset was reported before."""
+    """A usage limit with a reset time was reported before."""
 
 
 _BY_ENDING = {

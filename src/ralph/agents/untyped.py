@@ -1,4 +1,4 @@
-"""Looking into JSON that somebody else wrote: what is not of the expected kind counts as missing. Nothing raises."""
+"""Read JSON written by others: a value of an unexpected type counts as missing. Nothing raises."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LARGEST = 2**53
 
 
 def decode(line: bytes) -> dict[str, Any]:
-    """The object on a line; empty when there is none."""
+    """The object on a line; empty if there is none."""
     if line.lstrip()[:1] != b"{":
         return {}
     try:
@@ -25,7 +25,7 @@ def decode(line: bytes) -> dict[str, Any]:
 
 
 def _decode_loosely(line: bytes) -> Any:
-    """JavaScript writes half of a surrogate pair as it is, when a tool's output was cut inside an emoji."""
+    """Replace lone surrogates: JavaScript writes them when a tool's output was cut inside an emoji."""
     try:
         return json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -33,14 +33,14 @@ def _decode_loosely(line: bytes) -> Any:
 
 
 def text(value: Any) -> str:
-    """Always fit to be encoded again."""
+    """Can always be encoded again."""
     if not isinstance(value, str):
         return ""
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def count(value: Any) -> int:
-    """A whole number from 0 on that every reader of JSON can hold."""
+    """A whole number from 0 up that every JSON reader can hold."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LARGEST:
         return 0
     return value

@@ -1,1 +1,1 @@
-"""What the scripted agent can do, good and bad: one class an action, by theme."""
+"""What the scripted agent can do, good and bad: one class per action, grouped by theme."""

@@ -1,4 +1,4 @@
-"""What an action is."""
+"""The base class of actions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ralph.agents.stage import Stage
 
 
 class Action(Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing a scripted agent does. Its fields are its settings; the first one may be given without its name."""
+    """One action of a scripted agent. Its fields are its settings; the first one may be passed without its name."""
 
     def play(self, stage: Stage) -> None:
         raise NotImplementedError

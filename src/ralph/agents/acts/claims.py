@@ -1,4 +1,4 @@
-"""Ways to say that a story is done, true or not, and to ask."""
+"""Ways to claim that a story is done, truthfully or not, and to ask questions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Claim(Action, frozen=True):
 
 
 class Promise(Action, frozen=True):
-    """By the tag in its last words."""
+    """By the tag in its final message."""
 
     text: str = _PROMISE
 
@@ -37,7 +37,7 @@ class Promise(Action, frozen=True):
 
 
 class Mark(Action, frozen=True):
-    """In the plan: with `ralph task done`, as an agent is told to, or by hand in the file."""
+    """In the plan: with `ralph task done`, as agents are instructed, or by editing the file."""
 
     story: str = ""
     note: str = ""
@@ -87,7 +87,7 @@ class Verdict(Action, frozen=True):
 
 
 class Fixes(Action, frozen=True):
-    """What a fix says about each finding of a review, in the request file."""
+    """The answer of a fix session to each finding of a review, in the request file."""
 
     replies: tuple[dict[str, str], ...]
 
@@ -97,7 +97,7 @@ class Fixes(Action, frozen=True):
 
 
 class Ask(Action, frozen=True):
-    """A question for a person, in the request file."""
+    """A question for the user, in the request file."""
 
     question: str
 
@@ -107,7 +107,7 @@ class Ask(Action, frozen=True):
 
 
 class Learn(Action, frozen=True):
-    """Something for later sessions, in the request file."""
+    """A learning for later sessions, in the request file."""
 
     text: str | tuple[str, ...]
 
@@ -117,7 +117,7 @@ class Learn(Action, frozen=True):
 
 
 class Waiting(Action, frozen=True):
-    """The file by which an agent stops everything until a person has read it."""
+    """The file with which an agent stops everything until the user has read it."""
 
     text: str
     path: str = ".ralph/WAITING"
@@ -127,7 +127,7 @@ class Waiting(Action, frozen=True):
 
 
 class Complete(Action, frozen=True):
-    """The file by which an agent says that the whole plan is done."""
+    """The file with which an agent claims that the whole plan is done."""
 
     text: str = ""
     path: str = ".ralph/COMPLETE"
@@ -137,7 +137,7 @@ class Complete(Action, frozen=True):
 
 
 class Lie(Action, frozen=True):
-    """Every claim there is, and no work."""
+    """Every possible claim, without any work."""
 
     text: str = "I implemented the story, and all tests pass."
 
@@ -196,7 +196,7 @@ def _write(plan: Path, document: Any) -> None:
 def _entries(document: Any, story: str) -> list[dict[str, Any]]:
     found = [entry for entry in _objects(document) if entry.get("id") == story]
     if not found:
-        raise CannotPlay(f"there is no story {story} in the plan")
+        raise CannotPlay(f"story {story} is not in the plan")
     return found
 
 

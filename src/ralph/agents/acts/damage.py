@@ -1,4 +1,4 @@
-"""Ways to leave a file, by default the plan, so that it cannot be read."""
+"""Ways to make a file, by default the plan, unreadable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong between the client and the model. The stream is the one the Claude client writes then."""
+"""Failures between client and model. The stream is the one the Claude client writes in that case."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ralph.agents.stage import Leave, Stage
 
 
 class Limit(Action, frozen=True):
-    """The usage limit. Rejected, it ends the session; otherwise it is news about how much is left."""
+    """The usage limit. If rejected, it ends the session; otherwise it reports how much is left."""
 
     seconds: float = 3600
     kind: str = "five_hour"
@@ -40,7 +40,7 @@ class Limit(Action, frozen=True):
 
 
 class ApiError(Action, frozen=True):
-    """An error of the API, after as many retries; status 0: no connection."""
+    """An API error after a number of retries; status 0: no connection."""
 
     status: int
     retries: int = 0
@@ -65,7 +65,7 @@ class ApiError(Action, frozen=True):
         stage.fail(text, **fields)
 
     def _names(self) -> tuple[str, dict[str, str]]:
-        """The client's name for it, and the server's."""
+        """The client's name for the error, and the server's."""
         match self.status:
             case 0:
                 return "server_error", {"api_error": "connection_failed"}
@@ -86,7 +86,7 @@ class ApiError(Action, frozen=True):
 
 
 class Empty(Action, frozen=True):
-    """Ends well, with nothing said."""
+    """Ends successfully without any output."""
 
     def play(self, stage: Stage) -> None:
         stage.result(result="")
@@ -94,7 +94,7 @@ class Empty(Action, frozen=True):
 
 
 class GiveUp(Action, frozen=True):
-    """The client stops on its own account."""
+    """The client stops on its own."""
 
     reason: Literal["max_turns", "max_budget", "context", "interrupted"] = "max_turns"
 

@@ -1,4 +1,4 @@
-"""Edits of files. Paths are seen from the workspace, and may leave it when the script says so."""
+"""File edits. Paths are relative to the workspace, and may leave it if the script says so."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Replace(Action, frozen=True):
 
 
 class Delete(Action, frozen=True):
-    """A file, a link, or a folder with all that is in it."""
+    """A file, a link, or a folder with all its content."""
 
     path: str
 
@@ -63,7 +63,7 @@ class Delete(Action, frozen=True):
 
 
 class Run(Action, frozen=True):
-    """A line of shell. When it fails, that is shown, and the play goes on."""
+    """A shell command line. If it fails, that is shown and the script continues."""
 
     command: str
 

@@ -11,12 +11,12 @@ from ralph.agents.acts.action import Action
 from ralph.agents.stage import CannotPlay, Leave, Stage
 
 _LONG = 600.0
-"""Seconds. Longer than any test waits, and still not for ever."""
+"""Seconds. Longer than any test waits, but finite."""
 _POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
 
 
 class Sleep(Action, frozen=True):
-    """As a command that takes its time. `heartbeat`: seconds between signs of life."""
+    """Like a slow command. `heartbeat`: seconds between signs of life."""
 
     seconds: float
     heartbeat: float = 0
@@ -32,7 +32,7 @@ class Sleep(Action, frozen=True):
 
 
 class Silent(Action, frozen=True):
-    """Nothing is heard of it. It ends when it is asked to."""
+    """Prints nothing. Ends when asked to."""
 
     seconds: float = _LONG
 
@@ -41,7 +41,7 @@ class Silent(Action, frozen=True):
 
 
 class Hang(Action, frozen=True):
-    """As `silent`, and deaf as well."""
+    """Like `silent`, and ignores requests to end."""
 
     seconds: float = _LONG
     ignore_term: bool = True
@@ -54,7 +54,7 @@ class Hang(Action, frozen=True):
 
 
 class Crash(Action, frozen=True):
-    """Ends at once, without a result: with an exit code, or by a signal."""
+    """Ends immediately without a result: with an exit code, or by a signal."""
 
     code: int = 1
     signal: str = ""
@@ -67,13 +67,13 @@ class Crash(Action, frozen=True):
             raise Leave(self.code)
         number = getattr(signal, f"SIG{self.signal.upper().removeprefix('SIG')}", None)
         if not isinstance(number, signal.Signals):
-            raise CannotPlay(f"there is no signal {self.signal}")
+            raise CannotPlay(f"unknown signal {self.signal}")
         os.kill(os.getpid(), number)
         time.sleep(_LONG)  # until it arrives
 
 
 class Linger(Action, frozen=True):
-    """Stays for a while after its final result."""
+    """Keeps running for a while after its final result."""
 
     seconds: float = _LONG
 
@@ -82,7 +82,7 @@ class Linger(Action, frozen=True):
 
 
 class Daemon(Action, frozen=True):
-    """Leaves a process behind, in a session of its own and with no parent; it may write a file `after` a while."""
+    """Leaves a process behind, in a separate session and without a parent; it may write a file `after` a while."""
 
     seconds: float = _LONG
     path: str = ""

@@ -1,4 +1,4 @@
-"""What an agent does to the git repository it works in, and should not."""
+"""What an agent should not do to its git repository, and does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _git(stage: Stage, *words: str) -> bool:
 
 
 def _commit(stage: Stage, *words: str) -> None:
-    """As whoever git is set up for; else under a name of its own."""
+    """Uses the configured git identity, else a fixed name."""
     known = stage.command(["git", "config", "--get", "user.email"])
     stage.command(["git", *([] if known else _IDENTITY), "commit", "--quiet", *words])
 
@@ -33,7 +33,7 @@ class Commit(Action, frozen=True):
 
 
 class Amend(Action, frozen=True):
-    """Rewrites the last commit, whoever made it."""
+    """Rewrites the last commit, regardless of its author."""
 
     message: str = "Rewritten by the agent"
 
@@ -71,7 +71,7 @@ class DeleteGit(Action, frozen=True):
 
 
 class ReplaceGit(Action, frozen=True):
-    """A new repository in place of the old one; or with `to`, a file that points to another one."""
+    """A new repository in place of the old one; or, with `to`, a file that points to another one."""
 
     to: str = ""
 

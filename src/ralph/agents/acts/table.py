@@ -1,4 +1,4 @@
-"""The actions by the name a script calls them. `docs/scripted-agent.md` lists them all."""
+"""The actions by their name in a script. `docs/scripted-agent.md` lists them all."""
 
 from __future__ import annotations
 

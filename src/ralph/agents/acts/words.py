@@ -1,4 +1,4 @@
-"""What the agent says and shows."""
+"""What the agent prints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Say(Action, frozen=True):
 
 
 class Answer(Action, frozen=True):
-    """The answer of a planning session: questions, or a plan. As the last words, which is where it is looked for."""
+    """The answer of a planning session: questions, or a plan. Printed as the final message, where it is expected."""
 
     questions: list[dict[str, Any]] = field(default_factory=list)
     requirements: str = ""
@@ -46,7 +46,7 @@ class Think(Action, frozen=True):
 
 
 class Use(Action, frozen=True):
-    """A tool call that is only shown, and does nothing."""
+    """A tool call that is only shown and does nothing."""
 
     tool: str
     input: dict[str, Any] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Use(Action, frozen=True):
 
 
 class Cost(Action, frozen=True):
-    """Adds to what the result reports."""
+    """Adds to the numbers that the result reports."""
 
     usd: float = 0
     input: int = 0
@@ -77,7 +77,7 @@ class Cost(Action, frozen=True):
 
 
 class Result(Action, frozen=True):
-    """A result that is not the last one: the session goes on after it."""
+    """A result that is not the last one: the session continues after it."""
 
     text: str = "So far, so good."
 
@@ -88,11 +88,11 @@ class Result(Action, frozen=True):
 
 
 class Print(Action, frozen=True):
-    """Bytes that are no event of the stream."""
+    """Bytes that are not an event of the stream."""
 
     text: str = ""
     size: int = 0
-    """Bytes of filling."""
+    """Bytes of padding."""
     kind: Literal["lines", "line", "event", "invalid_utf8", "nul"] = "lines"
     newline: bool = True
     to: Literal["stdout", "stderr"] = "stdout"
@@ -122,7 +122,7 @@ class Print(Action, frozen=True):
 
 
 class CloseOutput(Action, frozen=True):
-    """Closes stdout and works on: the end of output is not the end of the agent."""
+    """Closes stdout and continues: the end of output is not the end of the agent."""
 
     def play(self, stage: Stage) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -131,7 +131,7 @@ class CloseOutput(Action, frozen=True):
 
 
 class Prompt(Action, frozen=True):
-    """Writes down the prompt it was given."""
+    """Writes its prompt to a file."""
 
     path: str
 
