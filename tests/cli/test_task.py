@@ -607,3 +607,14 @@ def test_a_damaged_sidecar_is_reported_and_kept(ref: PlanRef) -> None:
     assert done.code == 0
     assert done.err.startswith("warning: beside.json was damaged")
     assert len(list(state.glob("beside.json.corrupt-*"))) == 1
+
+
+@pytest.mark.parametrize("layout", LAYOUT_NAMES)
+def test_the_first_story_takes_the_place_of_the_example(layout: str, tmp_path: Path) -> None:
+    name = "1" if layout == "plan.md" else "shop"
+    assert ralph_here("init", name, "--layout", layout, "--no-checks", cwd=tmp_path).code == 0
+    for title in ("Log in", "Log out"):
+        assert ralph_here("task", "add", title, "--criterion", "GET /me answers 200", cwd=tmp_path).code == 0
+    stories = ralph_here("task", "list", "--json", cwd=tmp_path).json
+    assert [story["title"] for story in stories if "Review" not in story["title"]] == ["Log in", "Log out"]
+    assert ralph_here("check", cwd=tmp_path).code == 0

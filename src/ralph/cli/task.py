@@ -36,6 +36,7 @@ from ralph.core.plan import Mode, Order, State, Story
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.surgery import insert, move, move_first, split
 from ralph.core.text import one_line
+from ralph.plans.lint import is_example
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -257,6 +258,10 @@ def _add(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
             f"a story in {opened.ref.layout} needs a criterion",
             hint="say how one sees that it is met: --criterion 'GET /health answers 200'",
         )
+    example = next((story.id for story in opened.plan.stories if is_example(story)), "")
+    if example and args.new_id is None and args.after is None:  # the first story of a new plan
+        blank = {"description": "", "criteria": (), "depends_on": (), "verify": ()}
+        return [SetFields(example, blank | {"title": given.line("the title", args.title)} | fields)]
     new_id = given.new_id(args.new_id) if args.new_id is not None else ""
     after = find_story(opened.plan, args.after).id if args.after is not None else None
     story = Story(id=new_id, title=given.line("the title", args.title), **fields)
