@@ -13,7 +13,7 @@ from support.hook_calls import Answered, LiveRun, call
 
 WORDS = {
     50: ("NOTICE", "Plan to finish this story"),
-    60: ("NOTICE", "becomes a new story"),
+    60: ("NOTICE", "as a new story"),
     70: ("WARNING", "start nothing else"),
     80: ("WARNING", "write what the next session needs to know"),
     90: ("CRITICAL", "end your turn"),

@@ -150,7 +150,7 @@ def test_a_block_names_the_story_the_field_and_both_values(session: Session) -> 
 
 def test_without_the_snapshot_the_invariants_still_hold(session: Session) -> None:
     assert session.stop(None, document(story(**APPROVED))).kind == ""
-    assert "only what it says is checked" in session.recorded()[-2]["error"]
+    assert "only its content is checked" in session.recorded()[-2]["error"]
     assert "not 'approved'" in session.stop(None, document(story(passes=True))).reason
     assert session.stop("garbage", document(story(**APPROVED))).kind == ""
 

@@ -122,7 +122,7 @@ class StreamJson:
             case "notification" if event.get("key") == "stop-hook-block-cap":
                 self._overridden = True
             case "permission_denied":
-                # Only what needs somebody to say yes; a hook that denies a call does not come this way.
+                # Only calls that need approval; a call denied by a hook does not arrive here.
                 name, reason = text(event.get("tool_name")), text(event.get("decision_reason_type"))
                 self._asked[text(event.get("tool_use_id"))] = reason
                 if name in _CHANGING and name not in self._denied and reason != _SAFETY:

@@ -31,7 +31,7 @@ _BY_ENDING = {
 }
 _BY_STATUS = {
     401: Trouble.AUTHENTICATION,
-    402: Trouble.AUTHENTICATION,  # nobody pays for this account: as with a bad key, a person has to act
+    402: Trouble.AUTHENTICATION,  # the account is unpaid: as with a bad key, the user has to act
     403: Trouble.AUTHENTICATION,
     404: Trouble.MODEL,
     408: Trouble.TRANSPORT,

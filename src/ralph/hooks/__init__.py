@@ -1,1 +1,1 @@
-"""Hooks for an agent's client. Stands alone: nothing here imports the rest of Ralph, and little of the library."""
+"""Hooks for an agent's client. Self-contained: imports nothing else of Ralph, and little of the standard library."""

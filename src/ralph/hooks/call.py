@@ -1,4 +1,4 @@
-"""One hook call: what the client sent, in its current form or in an older one, and the answers it understands."""
+"""One hook call: what the client sent, in the current or an older format, and the answers it understands."""
 
 import os
 
@@ -12,11 +12,11 @@ class Call:
         self.values = values
         self.policy = policy
         self.is_old_form = "hook_event_name" not in values
-        """Without the name of the event in it, somebody calls by hand, or with the older form of the protocol."""
+        """A call without an event name is made manually, or in the older form of the protocol."""
 
     @property
     def is_by_hand(self) -> bool:
-        """Somebody tries a hook: no run has started this process, and no client (they name the project)."""
+        """A manual call: this process was started neither by a run nor by a client, which would name the project."""
         return self.policy is None and not (os.environ.get("CLAUDE_PROJECT_DIR") or os.environ.get("RALPH_POLICY"))
 
     @property
@@ -41,7 +41,7 @@ class Call:
         return value if isinstance(value, str) else ""
 
     def paths(self) -> list[str]:
-        """Every path the call names. A tool uses one of them; the caller must not choose which one is judged."""
+        """Every path in the call. A tool uses one of them; the caller must not choose which one is judged."""
         return [path for name in ("file_path", "notebook_path", "path") if (path := self.input(name))]
 
 
@@ -66,7 +66,7 @@ def deny(reason: str, category: str) -> Answer:
 
 
 def block(reason: str, category: str) -> Answer:
-    """Do not stop yet."""
+    """Block stopping."""
     return Answer("block", reason, category)
 
 
@@ -75,7 +75,7 @@ def context(text: str, category: str) -> Answer:
 
 
 def written(call: Call, answer: Answer) -> str:
-    """The answer as the caller expects it. Nothing to say is nothing written."""
+    """The answer in the format the caller expects. Empty if there is nothing to say."""
     if call.is_old_form and call.event != "Stop":
         return _old_form(call, answer)
     if answer.kind in ("allow", "deny"):

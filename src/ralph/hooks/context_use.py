@@ -1,4 +1,4 @@
-"""How full the context is, from the transcript's own token counts; told once at 50, 60, 70, 80 and 90 percent."""
+"""How full the context is, from the transcript's token counts; reported once at 50, 60, 70, 80 and 90 percent."""
 
 import os
 
@@ -18,11 +18,11 @@ _MOST = 32 * 1024 * 1024
 _BYTES_PER_TOKEN = 4
 
 _NOTICE = (
-    "Plan to finish this story in this session. Follow-up work that you find becomes a new story in the plan; a later "
-    "session takes it."
+    "Plan to finish this story in this session. Add follow-up work to the plan as a new story; a later session "
+    "picks it up."
 )
 _WARNING = (
-    "Finish this story soon and start nothing else. What remains becomes a new story in the plan; write what the next "
+    "Finish this story soon and start nothing else. Add what remains to the plan as a new story; write what the next "
     "session needs to know into the progress log."
 )
 _CRITICAL = (
@@ -45,7 +45,7 @@ _REVIEW_MEANING = {
 
 
 def answer(call: Call) -> Answer:
-    """The highest threshold that is reached and was not told yet; lower ones are then passed over."""
+    """The highest threshold that was reached and not yet reported; lower ones are skipped."""
     used = _told_by_the_loop(call, _TOKENS) or _used(call.text("transcript_path"))
     window = _window(call, used)
     if not used or window <= 0:
@@ -67,7 +67,7 @@ def answer(call: Call) -> Answer:
 
 
 def forget(call: Call) -> None:
-    """A new session, or a compacted one: every threshold counts again, and so does the context."""
+    """After a new session or a compaction, every threshold counts again, and so does the context."""
     gone = [_state(call)]
     if call.policy and call.policy.state and call.text("source") == "compact":
         gone.append(os.path.join(call.policy.state, _TOKENS))
@@ -93,7 +93,7 @@ def _told_by_the_loop(call: Call, name: str) -> int:
 
 
 def _window(call: Call, used: int) -> int:
-    """What the loop knows of the model, or what somebody said by hand; what is in use already fits in any case."""
+    """What the loop knows about the model, or a manual setting; never less than what is already in use."""
     if call.policy is None:
         given = os.environ.get("CLAUDE_CONTEXT_WINDOW", "")
         window = int(given) if given.isdecimal() else _WINDOW
@@ -103,7 +103,7 @@ def _window(call: Call, used: int) -> int:
 
 
 def _used(path: str) -> int:
-    """Tokens in the last usage record after the last compaction, else an estimate by the size of what follows it."""
+    """Tokens in the last usage record after the last compaction, else an estimate from the size of what follows it."""
     try:
         with open(path, "rb") as stream:
             size = stream.seek(0, os.SEEK_END)
@@ -122,7 +122,7 @@ def _used(path: str) -> int:
 
 
 def _from_the_end(stream: "BinaryIO", at: int) -> "Iterator[bytes]":
-    """The last lines of a file, last one first. What is asked for is most often near the end of a long transcript."""
+    """The lines of a file, last one first: what is needed is usually near the end of a long transcript."""
     rest, piece, until = b"", _PIECE, max(0, at - _MOST)
     while at > until:
         step = min(piece, at)
@@ -143,7 +143,7 @@ def _record(line: bytes) -> dict[str, object]:
 
 
 def _count(record: dict[str, object]) -> int | None:
-    """Everything the model read for its last answer. A sub-agent's context is another one."""
+    """Everything the model read for its last answer. A sub-agent has a separate context."""
     message = record.get("message")
     if record.get("isSidechain") is True or not isinstance(message, dict):
         return None

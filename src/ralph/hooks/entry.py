@@ -1,7 +1,7 @@
-"""Reads a call, asks the one module that answers it, writes the answer, and leaves a record for the journal.
+"""Reads a call, passes it to the module that answers it, writes the answer, and records it for the journal.
 
-Hooks are a convenience: an error in one is recorded and the agent goes on. The loop decides again afterwards, from its
-own memory. Only what nobody has looked at is denied: a command that the guard failed on, a call that cannot be read.
+Hooks are a convenience: an error in one is recorded and the agent continues. The loop decides again afterwards, from
+its own records. Only what was not checked is denied: a command the guard failed on, a call that cannot be parsed.
 """
 
 import os
@@ -27,7 +27,7 @@ MODULES = {
     "SessionStart": "ralph.hooks.session",
     "SessionEnd": "ralph.hooks.session",
 }
-"""Event → the module whose `answer(call)` is asked."""
+"""Event → the module whose `answer(call)` is called."""
 
 _OLD_NAMES = {"pre-tool": "PreToolUse", "post-tool": "PostToolUse", "on-stop": "Stop", "pre-prompt": "UserPromptSubmit"}
 
@@ -41,10 +41,10 @@ example: echo '{{"tool_name":"Bash","tool_input":{{"command":"git push"}}}}' | p
 
 
 def main() -> None:
-    """Answers one call, and ends the process: code 0, whatever happened, and without taking the interpreter down."""
+    """Answer one call and exit: always with code 0, and without shutting down the interpreter."""
     try:
         _write(_answered(sys.argv[1] if len(sys.argv) > 1 else ""))
-    except BaseException:  # noqa: BLE001 - a closed pipe, a signal: nobody is there to be told
+    except BaseException:  # noqa: BLE001 - a closed pipe, a signal: nothing is left to report to
         pass
     os._exit(0)
 
@@ -85,14 +85,14 @@ def _read(data: bytes) -> tuple[Values, str]:
     try:
         values = loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as problem:
-        return {}, f"the call cannot be read: {problem}"
-    return (values, "") if isinstance(values, dict) else ({}, "the call is no JSON object")
+        return {}, f"could not parse the call: {problem}"
+    return (values, "") if isinstance(values, dict) else ({}, "the call is not a JSON object")
 
 
 def _unread(call: Call, error: str) -> str:
-    """In a live run a tool call that nobody could read does not happen: it may be made so that nobody can."""
+    """In a live run, an unreadable tool call is denied: it may have been made unreadable on purpose."""
     call.is_old_form = False
-    answer = deny("Ralph could not read this call. Make it in a simpler way.", "unreadable")
+    answer = deny("Ralph could not parse this call. Make a simpler one.", "unreadable")
     answer = answer if call.event == "PreToolUse" else NOTHING
     keep(call, answer, error)
     return written(call, answer)

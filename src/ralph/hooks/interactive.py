@@ -1,4 +1,4 @@
-"""Ends an interactive client when it stops, so that the shell loop around it starts a fresh one (`RALPH_LOOP=1`).
+"""Ends an interactive client when it stops, so that the surrounding shell loop starts a fresh one (`RALPH_LOOP=1`).
 
     while :; do RALPH_LOOP=1 claude "$(cat prompt.md)"; test -e .ralph/COMPLETE && break; done
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 _NAMES = ("claude", "node")
 _MOST = 3
-"""A client starts a hook directly or by a shell. Further up there may be a client that has nothing to do with it."""
+"""A client starts a hook directly or through a shell. A client further up is unrelated."""
 _SIGINT = 2
 
 
 def end_client(env: "Mapping[str, str]") -> int:
-    """Interrupt the client this process was started by. Its number, or 0 when there is nothing to end."""
+    """Interrupt the client that started this process. Returns its PID, or 0 if there is nothing to end."""
     if not is_asked_for(env) or not (pid := find_client(env)):
         return 0
     try:
@@ -36,7 +36,7 @@ def is_asked_for(env: "Mapping[str, str]") -> bool:
 
 
 def find_client(env: "Mapping[str, str]") -> int:
-    """Only a process above this one is ever taken: a number in the environment may be old, and another's by now."""
+    """Only an ancestor of this process is ever used: a PID in the environment may be old and reused."""
     above = dict(_above(os.getpid()))
     given = env.get("CLAUDE_PID", "")
     if given.isdecimal() and int(given) in above:
@@ -56,7 +56,7 @@ def _above(pid: int) -> "Iterator[tuple[int, str]]":
 
 
 def _look(pid: int) -> tuple[int, str]:
-    """Number of the parent, and name of the program."""
+    """PID of the parent, and name of the program."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             # The name is in parentheses and may hold anything, a ")" too.

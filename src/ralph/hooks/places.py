@@ -1,4 +1,4 @@
-"""Files that an agent does not edit: the git folder, Ralph's own settings, what the checks are made of, elsewhere."""
+"""Files that an agent must not edit: the git folder, Ralph's settings, files of the checks, paths elsewhere."""
 
 import os
 
@@ -16,14 +16,14 @@ def why_protected(call: Call, path: str) -> str:
         if any(_is_below(target, os.path.realpath(folder)) for folder in policy.texts("writable")):
             return ""
         return (
-            f"{path} is outside of the workspace {root}. Work on files in it, or use the temporary folder; "
-            "a person can allow a folder with the setting allow_paths."
+            f"{path} is outside the workspace {root}. Work on files in it, or use the temporary folder; "
+            "the user can allow a folder with the setting allow_paths."
         )
     inside = os.path.relpath(target, root).lower()  # where case does not count, `.GIT` is `.git`
     if ".git" in inside.split(os.sep):
-        return f"{path} belongs to git. Use git commands, and leave its folder alone."
+        return f"{path} belongs to git. Use git commands; do not edit its folder."
     if any(_matches(inside, pattern.lower()) for pattern in policy.texts("protected")):
-        return f"{path} is Ralph's, or part of the checks, and stays as it is. Say in your notes what should change."
+        return f"{path} belongs to Ralph or the checks and must not change. Note what should change instead."
     return ""
 
 
@@ -32,7 +32,7 @@ def is_inside(call: Call, path: str) -> bool:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """A file, a folder with all that is in it, or a glob."""
+    """A file, a folder with all its content, or a glob."""
     pattern = pattern.removeprefix("./").rstrip("/")
     if path == pattern or path.startswith(pattern + "/"):
         return True

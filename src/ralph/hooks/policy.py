@@ -8,7 +8,7 @@ Values = dict[str, object]
 
 
 class Policy:
-    """Typed access to the compiled file. What is missing has a harmless default."""
+    """Typed access to the compiled file. Missing values have a harmless default."""
 
     def __init__(self, values: Values) -> None:
         self.values = values
@@ -17,7 +17,7 @@ class Policy:
         self.mode = self.text("mode")
         self.workspace = self.text("workspace")
         self.state = self.text("state")
-        """A folder outside of the workspace for what one session has to remember."""
+        """A folder outside the workspace for the state of one session."""
 
     def text(self, name: str) -> str:
         value = self.values.get(name)
@@ -44,7 +44,7 @@ def live_policy(env: "os._Environ[str] | dict[str, str]") -> Policy | None:
     """The policy of the run this process belongs to; None: there is none, or it is over.
 
     The nonce ties a client to the run that started it: a policy file left behind, or an environment that was copied,
-    does not make hooks act.
+    does not activate hooks.
     """
     path, nonce = env.get("RALPH_POLICY"), env.get("RALPH_NONCE")
     if not path or not nonce:

@@ -1,4 +1,4 @@
-"""After a tool was used: what the tests said, what was written by itself, and how full the context is."""
+"""After a tool call: test results, generated files, and how full the context is."""
 
 from ralph.hooks import context_use, reads
 from ralph.hooks.call import NOTHING, Answer, Call, context
@@ -21,7 +21,7 @@ def answer(call: Call) -> Answer:
 
 
 def _failed_tests(call: Call) -> str:
-    """An error while test results are read must not keep the word about the context back."""
+    """An error while parsing test results must not suppress the context report."""
     try:
         return _tests(call)
     except Exception as problem:  # noqa: BLE001
@@ -30,7 +30,8 @@ def _failed_tests(call: Call) -> str:
 
 
 def _tests(call: Call) -> str:
-    """A record of failing tests for the journal; words for the agent only where the work is undone at once."""
+    """A record of failing tests for the journal; a message to the agent only where the work is rolled back
+    immediately."""
     output = _output(call)
     command = call.input("command")
     if not output and not command:
@@ -49,8 +50,8 @@ def _tests(call: Call) -> str:
         return ""
     append(path, {"event": "rollback", "session": call.session, "subject": command[:500], "output": kept})
     return (
-        "Tests failed. In this workspace that undoes the whole iteration: stop here. "
-        "The next session starts from the last good state and is told what failed."
+        "Tests failed. In this workspace that rolls back the whole iteration: stop here. "
+        "The next session starts from the last good state and learns what failed."
     )
 
 

@@ -1,7 +1,7 @@
-"""Before a tool is used: read before edit, protected places, private keys, the web, the command guard.
+"""Before a tool call: read before edit, protected places, private keys, the web, the command guard.
 
-A denial says what to do instead. With `permissions: guard` everything else that Ralph knows is permitted here, so that
-a client that nobody watches never has to ask. A tool that Ralph does not know is left to the client's own rules.
+A denial says what to do instead. With `permissions: guard` all other known tools are permitted here, so that an
+unattended client never has to ask. A tool that Ralph does not know is left to the client's own rules.
 """
 
 import os
@@ -20,7 +20,7 @@ _HARMLESS = (
     *("TodoWrite", "TodoRead", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TaskOutput", "TaskStop"),
     *("BashOutput", "KillShell", "KillBash", "StructuredOutput", "ReportFindings"),
 )
-"""Sub-agents, whose calls come here too, and what changes nothing but the session."""
+"""Sub-agents, whose calls come here too, and tools that change nothing but the session."""
 
 
 def answer(call: Call) -> Answer:
@@ -39,7 +39,7 @@ def _judge(call: Call) -> Answer:
     if tool in _READS:
         return _read(call, tool)
     if tool in _WEB and call.policy and call.policy.text("web") == "deny":
-        return deny("The web tools are off here (web: deny). Work with what is on this machine.", "web")
+        return deny("The web tools are disabled (web: deny). Work with what is on this machine.", "web")
     return ALLOWED if tool in _WEB or tool in _HARMLESS else NOTHING
 
 
@@ -48,7 +48,7 @@ def _read(call: Call, tool: str) -> Answer:
         if tool == "Read":
             reads.remember(call, path)
         if call.policy and not is_inside(call, path) and _is_private_key(reads.real(path, call.cwd)):
-            return deny(f"{path} holds a private key or a password. Leave it alone.", "exfiltration")
+            return deny(f"{path} contains a private key or a password. Do not access it.", "exfiltration")
     return ALLOWED
 
 
@@ -61,7 +61,7 @@ def _is_private_key(path: str) -> bool:
 def _edits(call: Call, tool: str) -> Answer:
     paths = call.paths()
     if not paths and not call.is_old_form:
-        return deny(f"This {tool} names no file. Give its path.", "unreadable")
+        return deny(f"This {tool} call has no file path. Pass one.", "unreadable")
     for path in paths:
         if denied := _edit(call, tool, path):
             return denied
@@ -87,7 +87,7 @@ def _edit(call: Call, tool: str, path: str) -> Answer:
 
 
 def _places(call: Call) -> dict[str, object]:
-    """What the guard has to know besides its rules."""
+    """What the guard needs besides its rules."""
     if call.policy is None or not call.policy.workspace:
         return {}
     workspace = os.path.realpath(call.policy.workspace)
@@ -97,7 +97,7 @@ def _places(call: Call) -> dict[str, object]:
 def _command(call: Call) -> Answer:
     command = call.input("command")
     if not command.strip():
-        return NOTHING if call.is_old_form else deny(f"This {call.tool} names no command.", "unreadable")
+        return NOTHING if call.is_old_form else deny(f"This {call.tool} call has no command.", "unreadable")
     section = call.policy.section("guard") if call.policy else {}
     if section.get("enabled") is False:
         return ALLOWED
@@ -106,7 +106,7 @@ def _command(call: Call) -> Answer:
 
         cwd = os.path.realpath(call.cwd) if call.cwd else ""
         decision = judge_shielded(command, cwd, section | _places(call))
-    except Exception as error:  # noqa: BLE001 - nobody has looked at the command, so it does not run
+    except Exception as error:  # noqa: BLE001 - the command was not judged, so it does not run
         keep(call, NOTHING, f"{type(error).__name__}: {error}")
-        return deny("The command guard could not look at this command. Say it in a simpler way.", "guard-failed")
+        return deny("The command guard could not check this command. Write it more simply.", "guard-failed")
     return deny(decision.reason, decision.category) if decision.denied else ALLOWED

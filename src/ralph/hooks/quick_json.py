@@ -1,10 +1,10 @@
-"""JSON by the C parts of the standard library: `json` imports `re`, which costs more than everything else here."""
+"""JSON with the C parts of the standard library: `json` imports `re`, which costs more than everything else here."""
 
 import _json
 
 
 class _Settings:
-    """What the C scanner asks of a decoder."""
+    """What the C scanner needs from a decoder."""
 
     def __init__(self) -> None:
         self.memo: dict[str, str] = {}
@@ -21,7 +21,7 @@ _scan = _json.make_scanner(_Settings())  # type: ignore[arg-type]
 
 
 def loads(text: str) -> object:
-    """Raises ValueError for whatever is no JSON, RecursionError for what is nested too deeply."""
+    """Raises ValueError for anything that is not JSON, RecursionError for deep nesting."""
     start = len(text) - len(text.lstrip(" \t\r\n\ufeff"))
     try:
         value, end = _scan(text, start)
@@ -47,4 +47,4 @@ def dumps(value: object) -> str:
         return "{" + ", ".join(f"{dumps(str(key))}: {dumps(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(dumps(item) for item in value) + "]"
-    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+    raise TypeError(f"cannot encode {type(value).__name__} as JSON")

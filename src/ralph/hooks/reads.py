@@ -1,4 +1,4 @@
-"""Which files a session has seen: read before edit. One list per session, outside of the workspace."""
+"""Which files a session has read: read before edit. One list per session, outside the workspace."""
 
 import os
 

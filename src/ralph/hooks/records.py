@@ -1,4 +1,4 @@
-"""What hooks answered, one line each, for the loop to read into the journal. Appended by single writes."""
+"""The hooks' answers, one line each, which the loop reads into the journal. Appended with single writes."""
 
 import os
 import time
@@ -10,7 +10,7 @@ _LONGEST = 2000
 
 
 def keep(call: Call, answer: Answer, error: str = "") -> None:
-    """The first record of a session also tells the loop that its hooks are at work."""
+    """The first record of a session also tells the loop that its hooks work."""
     if call.policy is None or not (path := call.policy.text("records")):
         return
     record = {

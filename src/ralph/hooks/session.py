@@ -1,4 +1,5 @@
-"""The beginning and the end of a session: a clean list of what was read, and how long a prompt was, never its text."""
+"""The beginning and the end of a session: resets the list of read files, and records a prompt's length, never its
+text."""
 
 from ralph.hooks import context_use, reads
 from ralph.hooks.call import NOTHING, Answer, Call
@@ -6,7 +7,7 @@ from ralph.hooks.records import append
 
 
 def answer(call: Call) -> Answer:
-    # After a compaction the session goes on: what was read stays read, and the context is counted anew.
+    # After a compaction the session continues: read files stay read, and the context is counted again.
     if call.text("source") != "compact":
         reads.forget(call)
     if call.event == "SessionStart":

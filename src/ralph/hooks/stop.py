@@ -1,9 +1,9 @@
-"""The agent wants to stop: is the plan sound, are the review fields legal, is everything committed?
+"""Before the agent stops: check that the plan is valid, the review fields are legal, and everything is committed.
 
-The rules are the loop's own, so they are asked of `ralph`, in a process of its own: stopping is rare, and this module
-stays as light as the others. What is let through here is looked at again when the agent has ended.
+The rules are the loop's own, so a separate `ralph` process applies them: stopping is rare, and this module stays as
+light as the others. What is allowed here is checked again after the agent has ended.
 
-By hand, without a run, the marker `.ralph-active` in the working directory stands for one, as in seed 001.
+Without a run, the marker `.ralph-active` in the working directory stands for one, as in seed 001.
 """
 
 import os
@@ -18,7 +18,7 @@ _TIME = 20.0
 _BEFORE = "plan.before"
 _MARKER = ".ralph-active"
 _MOST_BLOCKS = 7
-"""The client overrides the ninth block in a row. Giving in before that keeps its last words."""
+"""The client overrides the ninth block in a row. Giving in before that keeps its final message."""
 
 
 def answer(call: Call) -> Answer:
@@ -27,14 +27,18 @@ def answer(call: Call) -> Answer:
         folder = call.cwd or os.getcwd()
         if call.is_by_hand and os.path.isfile(os.path.join(folder, _MARKER)):
             return _listed(_ask([sys.executable, "-I", "-m", "ralph", "hooks", "at-stop"], folder, quiet=False))
-        if not call.is_old_form:  # somebody who tries a hook by hand is not interrupted
+        if not call.is_old_form:  # a manual call of the hook interrupts nothing
             end_client(os.environ)
         return NOTHING
     command = policy.texts("stop_command")
     if not command or _blocks_so_far(call) >= _MOST_BLOCKS:
         return NOTHING
     if policy.state and not os.path.isfile(os.path.join(policy.state, _BEFORE)):
-        keep(call, NOTHING, "the plan as it was before is missing: only what it says is checked, not what was changed")
+        keep(
+            call,
+            NOTHING,
+            "the previous version of the plan is missing: only its content is checked, not the changes to it",
+        )
     problems = _ask(command, policy.workspace)
     if problems:
         _count_block(call)
@@ -71,7 +75,8 @@ def _state(call: Call) -> str:
 
 
 def _blocks_so_far(call: Call) -> int:
-    """Counted anew once the agent has stopped well; `stop_hook_active` stays true for the rest of a session."""
+    """The count restarts once the agent has stopped successfully; `stop_hook_active` stays true for the rest of a
+    session."""
     if not (path := _state(call)) or call.values.get("stop_hook_active") is not True:
         return 0
     try:

@@ -1,7 +1,7 @@
-"""What the output of a command says about tests: whether any ran, whether they failed, and of which framework.
+"""What the output of a command says about tests: whether any ran, whether they failed, and the framework.
 
-The command and its output are read together: a summary in the output of `grep` or `git log` is somebody else's, and a
-`pytest | tail` has no exit code of its own.
+The command and its output are read together: a summary in the output of `grep` or `git log` is not this command's,
+and `pytest | tail` hides the exit code.
 """
 
 from ralph.hooks.results.kinds import TELLING
@@ -20,14 +20,14 @@ class Found:
         self.ran = ran
         self.failed = failed
         self.framework = framework
-        """Empty when no tests ran, or when nobody named it."""
+        """Empty if no tests ran, or if it is unknown."""
 
     def __repr__(self) -> str:
         return f"Found(ran={self.ran}, failed={self.failed}, framework={self.framework!r})"
 
 
 def detect(command: str, output: str, exit_code: int | None = None) -> Found:
-    """Most commands are no test runs: the cheap look comes first, and imports nothing."""
+    """Most commands are not test runs: the cheap check comes first, and imports nothing."""
     lowered = command.lower()
     is_likely = any(word in lowered for word in _COMMANDS.split())
     if not is_likely and not any(word in output for word in TELLING):

@@ -48,7 +48,7 @@ class Household:
     def start(self, make: Callable[[], Popen[bytes]]) -> Popen[bytes]:
         with self._entered():
             if not self._started and self._adopts:
-                # Children that somebody else started in sessions of their own before us are no strays.
+                # Children that were started in other sessions before us are not strays.
                 self._before = frozenset(found.id for pid in ptable.own_children() if (found := ptable.row(pid)))
             process = make()
             self._started.add(process.pid)

@@ -34,7 +34,7 @@ _PLAIN = (
     "submodule.recurse=false",
     "protocol.ext.allow=never",
     "color.ui=false",
-    "core.filesRefLockTimeout=5000",  # milliseconds to wait for somebody else's lock on a ref, instead of 100
+    "core.filesRefLockTimeout=5000",  # milliseconds to wait for another process's lock on a ref, instead of 100
     "core.packedRefsTimeout=10000",
 )
 _FLAGS = tuple(part for setting in _PLAIN for part in ("-c", setting))

@@ -134,7 +134,7 @@ class Lock:
                     if time.monotonic() > deadline:
                         raise self._held()
                     time.sleep(0.02)
-                # The file may have been removed or replaced between the two: then we locked one that nobody else sees.
+                # The file may have been removed or replaced between the two: then our lock is on a hidden file.
                 kept = _is_same_file(descriptor, self.path)
                 if kept:
                     return descriptor
@@ -160,7 +160,7 @@ class Lock:
             ) from None
 
     def _write(self, owner: Owner) -> None:
-        # In place: a rename would put a file there that nobody has locked. A full disk costs the name, not the lock.
+        # In place: a rename would leave a file that is not locked. A full disk costs the name, not the lock.
         assert self._descriptor is not None
         with contextlib.suppress(OSError):
             data = msgspec.json.encode(owner) + b"\n"

@@ -61,7 +61,7 @@ class StopSignal:
     def request(self, signum: int = signal.SIGTERM) -> None:
         """Request a stop, from any thread or from a signal handler."""
         now = self._clock()
-        # A closed terminal is told by the kernel and by the shell: that is nobody in a hurry.
+        # Both the kernel and the shell report a closed terminal: that is not an urgent request.
         is_again = signum == getattr(signal, "SIGHUP", None) and self._first == signum
         if self._count == 0 or (now - self._last >= _ECHO and not is_again):
             self._count += 1
@@ -132,7 +132,7 @@ class StopSignal:
         self._pressed = now
 
     def _wake(self) -> None:
-        # Full: it is readable already. Closed: nobody waits any more.
+        # Full: it is readable already. Closed: nothing waits any more.
         with contextlib.suppress(OSError):
             os.write(self._writer, b"\0")
 

@@ -249,7 +249,7 @@ def _sort_by_index(repo: Repo, shadow: Shadow, seen: _Seen, folders: Sequence[by
         if modes.get(folder) == b"160000":
             seen.submodules.append(folder)
         elif inner := [p for p in modes if p.startswith(folder + b"/") and _kind(repo.root, p, _NO_LIMIT) == "add"]:
-            seen.add += inner  # somebody ran `git init` inside of a project; its files are still the project's
+            seen.add += inner  # someone ran `git init` inside a project; its files are still the project's
             seen.again = True
         else:
             seen.nested.append(folder)

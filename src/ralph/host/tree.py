@@ -172,7 +172,7 @@ def send(process: ProcessId, number: int) -> bool:
         if sys.platform == "linux":
             descriptor = os.pidfd_open(process.pid)
             try:
-                # The descriptor is bound to whoever has the number now; so look who that is after opening it.
+                # The descriptor is bound to the current owner of the pid, so check which process that is after opening.
                 if is_alive(process):
                     signal.pidfd_send_signal(descriptor, number)
                     return True
@@ -278,7 +278,7 @@ def _kill(hunt: _Hunt) -> tuple[int, tuple[ProcessId, ...]]:
     killed: set[int] = set()
     deadline = time.monotonic() + _LONGEST_KILL
     while True:
-        # One that forked and ended within a look is missed by it; so it takes two looks to believe that nobody is left.
+        # A scan misses a process that forked and ended during it, so two scans in a row must find none.
         alive = hunt.alive() or hunt.alive()
         if (not alive and hunt.is_calm()) or time.monotonic() > deadline:
             return len(killed), tuple(alive)

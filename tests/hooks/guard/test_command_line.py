@@ -21,7 +21,7 @@ def test_a_denied_command_ends_with_1_and_says_why(tmp_path: Path) -> None:
     assert done.code == 1
     assert done.out.splitlines()[0] == "deny  git push --force"
     assert "category: git-history (critical): destroys commits" in done.out
-    assert "reason:   This overwrites or deletes what is in another repository: `git push --force`." in done.out
+    assert "reason:   This overwrites or deletes content of another repository: `git push --force`." in done.out
 
 
 def test_json_has_the_decision_and_its_severity(tmp_path: Path) -> None:

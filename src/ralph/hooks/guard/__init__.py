@@ -1,1 +1,1 @@
-"""The command guard: reads a shell command, follows it as far as it can without running it, and says yes or no."""
+"""The command guard: parses a shell command, follows it without running it, and allows or denies it."""

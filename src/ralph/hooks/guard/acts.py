@@ -1,4 +1,4 @@
-"""What commands do to files, whichever program it is: read, write, delete, move. Each act is judged by its place."""
+"""What commands do to files, in any program: read, write, delete, move. Each act is judged by the path's place."""
 
 from ralph.hooks.guard import places as at
 from ralph.hooks.guard.marks import NETWORK, OPAQUE, OUTPUT, PARENT, SECRET, UNKNOWN, is_known, is_mark
@@ -7,12 +7,12 @@ from ralph.hooks.guard.secrets import is_private_key, is_secret_file
 from ralph.hooks.guard.state import Shell
 
 _ELSEWHERE = {
-    at.RIGHTS: ("privilege", "This changes who may do what on this machine"),
-    at.STARTUP: ("persistence", "This changes what is started, or who may log in, after this session"),
-    at.HISTORY: ("audit", "This changes a history"),
-    at.LOG: ("audit", "This changes a log of the system"),
+    at.RIGHTS: ("privilege", "This changes privileges on this machine"),
+    at.STARTUP: ("persistence", "This changes what starts, or who can log in, after this session"),
+    at.HISTORY: ("audit", "This changes a history file"),
+    at.LOG: ("audit", "This changes a system log"),
     at.OWN: ("tampering", "This changes Ralph's files or the agent's own settings"),
-    at.GIT_HOOK: ("tampering", "This changes git's hooks or its configuration behind its back"),
+    at.GIT_HOOK: ("tampering", "This changes git's hooks or configuration directly"),
     at.DEVICE: ("devices", "This writes to a device"),
     at.KERNEL: ("system", "This changes the running kernel"),
 }
@@ -34,28 +34,28 @@ def delete(shell: Shell, path: str, argv: list[str], recursive: bool) -> None:
         shell.deny("destruction", "This deletes from the .git folder", argv)
     elif kind == at.TEMP_ROOT:
         if recursive or "*" in path:
-            shell.deny("destruction", "This deletes the temporary files of everybody", argv)
+            shell.deny("destruction", "This deletes all temporary files, not only yours", argv)
     elif kind == at.MAYBE_ROOT:
-        shell.deny("destruction", "If the variable is empty, this deletes from the root of the file system", argv)
+        shell.deny("destruction", "If the variable is empty, this deletes from the root of the filesystem", argv)
     elif kind == at.UNSURE:
         _delete_unknown(shell, path, argv, recursive)
     else:
-        shell.deny("destruction", f"This deletes {_called(place)}, outside of the workspace", argv)
+        shell.deny("destruction", f"This deletes {_called(place)}, outside the workspace", argv)
 
 
 def _delete_unknown(shell: Shell, path: str, argv: list[str], recursive: bool) -> None:
     if recursive and (OPAQUE in path or NETWORK in path):
-        shell.deny("opaque", "This deletes something that cannot be read here", argv)
+        shell.deny("opaque", "The guard cannot see what this deletes", argv)
     if not recursive or not path or not is_mark(path[0]):
         return
     names = ["(…)"] if path[0] == OUTPUT else shell.names.names_in(path[0])
     is_all_variable = not "".join(letter for letter in path if not is_mark(letter)).strip("/*")
     if names and is_all_variable and not any(word in names[0].upper() for word in _HARMLESS_NAMES):
-        shell.deny("destruction", f"This deletes whatever ${names[0]} is, and the command does not say what", argv)
+        shell.deny("destruction", f"This deletes ${names[0]}, which the command does not set", argv)
 
 
 def write(shell: Shell, path: str, argv: list[str], appends: bool = False) -> None:
-    """Overwriting a file, or adding to one, or creating one (`appends`)."""
+    """Overwrite a file, append to one, or create one (`appends`)."""
     place = shell.places.on_disk(shell.locate(_linked(shell, path)))
     kind = place.kind
     if kind in (at.INSIDE, at.TEMP, at.NULL, at.NOTHING, at.UNSURE, at.ALL, at.TEMP_ROOT):
@@ -67,21 +67,21 @@ def write(shell: Shell, path: str, argv: list[str], appends: bool = False) -> No
     elif kind == at.GIT:
         shell.deny("destruction", "This writes into the .git folder", argv)
     elif kind == at.MAYBE_ROOT:
-        shell.deny("destruction", "If the variable is empty, this writes to a folder of the system", argv)
+        shell.deny("destruction", "If the variable is empty, this writes to a system folder", argv)
     elif kind == at.SYSTEM or not appends:
-        shell.deny("destruction", f"This writes to {_called(place)}, outside of the workspace", argv)
+        shell.deny("destruction", f"This writes to {_called(place)}, outside the workspace", argv)
     else:
-        shell.deny("outside", f"This writes to {_called(place)}, outside of the workspace", argv)
+        shell.deny("outside", f"This writes to {_called(place)}, outside the workspace", argv)
 
 
 def make_folder(shell: Shell, path: str, argv: list[str]) -> None:
-    """One that holds the workspace is there already."""
+    """Create a folder. One that contains the workspace already exists."""
     if shell.locate(path).kind != at.ROOT:
         write(shell, path, argv, appends=True)
 
 
 def change(shell: Shell, path: str, argv: list[str], what: str, whole: bool) -> None:
-    """Modes and owners. `whole`: of a tree, or in a way that breaks one."""
+    """Change modes or owners. `whole`: of a tree, or in a way that breaks one."""
     place = shell.locate(_linked(shell, path))
     kind = place.kind
     if kind in (at.OWN, at.GIT_HOOK):
@@ -90,11 +90,11 @@ def change(shell: Shell, path: str, argv: list[str], what: str, whole: bool) -> 
         if whole or not _is_workspace(shell, place):
             shell.deny("permissions", f"This changes {what} of {_called(place)}", argv)
     elif kind not in (at.INSIDE, at.TEMP, at.NOTHING, at.UNSURE, at.NULL):
-        shell.deny("permissions", f"This changes {what} of {_called(place)}, outside of the workspace", argv)
+        shell.deny("permissions", f"This changes {what} of {_called(place)}, outside the workspace", argv)
 
 
 def move(shell: Shell, path: str, target: str, argv: list[str]) -> None:
-    """Away from where it was; the target is judged as something written."""
+    """Move a file away; the target is judged as a write."""
     place = shell.locate(path)
     leaves = shell.locate(target).kind not in (at.INSIDE, at.ROOT, at.ALL)
     if place.kind == at.ALL and not leaves:
@@ -106,7 +106,7 @@ def move(shell: Shell, path: str, target: str, argv: list[str]) -> None:
 
 
 def look(shell: Shell, path: str, argv: list[str]) -> None:
-    """Printing a private key shows it to whoever reads the session."""
+    """Printing a private key exposes it in the session."""
     if is_known(path) and is_private_key(shell.full(path)):
         kind = shell.locate(path).kind
         if kind not in (at.INSIDE, at.TEMP) or "/.ssh/" in path:
@@ -114,7 +114,7 @@ def look(shell: Shell, path: str, argv: list[str]) -> None:
 
 
 def contents(shell: Shell, path: str) -> str:
-    """What is in a file, as far as it is known."""
+    """The content of a file, as far as it is known."""
     if not path:
         return ""
     if (known := shell.files.get(shell.full(path))) is not None:
@@ -179,7 +179,7 @@ def is_local_host(host: str) -> bool:
 
 
 def _linked(shell: Shell, path: str) -> str:
-    """Through a link that the command itself made."""
+    """Resolve a link that the command itself made."""
     if not shell.files or not is_known(path):
         return path
     full = shell.full(path)
@@ -198,4 +198,4 @@ def _is_workspace(shell: Shell, place: Place) -> bool:
 
 
 def _called(place: Place) -> str:
-    return "the whole file system" if place.path == "/" else place.path
+    return "the whole filesystem" if place.path == "/" else place.path

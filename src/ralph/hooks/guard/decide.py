@@ -1,4 +1,4 @@
-"""The guard's one question: may this command be run?"""
+"""Decide whether a command may run."""
 
 import os
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 100_000
 _NOWHERE = "/the/workspace"
-"""Stands for a workspace that is not known."""
+"""Stands for an unknown workspace."""
 
 
 class Decision:
@@ -33,7 +33,7 @@ ALLOWED = Decision(False)
 
 
 def needs_reading(command: str, section: dict[str, object]) -> bool:
-    """Whether one look at the words is not enough."""
+    """Whether the quick check is not enough."""
     return bool(section.get("deny")) or not is_plain(command)
 
 
@@ -42,7 +42,7 @@ def judge_command(command: str, cwd: str, section: dict[str, object]) -> Decisio
     if not needs_reading(command, section):
         return ALLOWED
     if len(command) > _LONGEST:
-        return _unreadable(command, "it is too long")
+        return _unreadable(command, "too long")
     from ralph.hooks.guard.shell import Unreadable
     from ralph.hooks.guard.state import Denied, TooMuch
 
@@ -54,7 +54,7 @@ def judge_command(command: str, cwd: str, section: dict[str, object]) -> Decisio
     except Unreadable as problem:
         return _unreadable(command, str(problem))
     except (TooMuch, RecursionError):
-        return _unreadable(command, "it does too much at once")
+        return _unreadable(command, "too complex")
     return ALLOWED
 
 
@@ -72,7 +72,9 @@ def _unreadable(command: str, problem: str) -> Decision:
         return ALLOWED
     from ralph.hooks.guard.categories import BY_ID
 
-    return Decision(True, "unreadable", f"The guard cannot read this command ({problem}). {BY_ID['unreadable'].advice}")
+    return Decision(
+        True, "unreadable", f"The guard cannot parse this command ({problem}). {BY_ID['unreadable'].advice}"
+    )
 
 
 def _shell(cwd: str, section: dict[str, object]) -> "Shell":
@@ -98,7 +100,7 @@ def _shell(cwd: str, section: dict[str, object]) -> "Shell":
 
 
 def _home(workspace: str) -> str:
-    """Whose workspace it is says more than whose process this is."""
+    """The home folder of the workspace's owner, which matters more than that of this process."""
     parts = workspace.split("/")
     if len(parts) > 2 and parts[1] in ("home", "Users"):
         return "/".join(parts[:3])

@@ -1,4 +1,4 @@
-"""Variables that programs obey: what they run, whom they tell, what they remember."""
+"""Variables that programs obey: what they run, where they report, what they remember."""
 
 from ralph.hooks.guard.marks import is_known
 from ralph.hooks.guard.state import Shell
@@ -11,7 +11,7 @@ _RUN = one_of(
     SUDO_ASKPASS
     """
 )
-"""Their value is run as a command by some program, sooner or later."""
+"""Their value is eventually run as a command by some program."""
 _HISTORY = frozenset(("HISTFILE", "HISTSIZE", "HISTFILESIZE", "HISTCONTROL", "HISTIGNORE", "SAVEHIST"))
 _OURS = ("RALPH_POLICY", "RALPH_NONCE", "RALPH_STATE_HOME", "CLAUDE_CODE_SIMPLE")
 
@@ -19,11 +19,11 @@ _OURS = ("RALPH_POLICY", "RALPH_NONCE", "RALPH_STATE_HOME", "CLAUDE_CODE_SIMPLE"
 def judge_variable(shell: Shell, name: str, value: str) -> None:
     shown = [f"{name}={value}"]
     if name in _OURS:
-        shell.deny("tampering", "This changes how Ralph's hooks find their run", shown)
+        shell.deny("tampering", "This changes the variables that tie Ralph's hooks to their run", shown)
     elif name in _HISTORY:
         off = value in ("", "0", "/dev/null") or (name == "HISTIGNORE" and value == "*")
         if off:
-            shell.deny("audit", "This turns the shell's history off", shown)
+            shell.deny("audit", "This disables the shell history", shown)
     elif name in _RUN and value and is_known(value):
         from ralph.hooks.guard.walk import run_text
 
@@ -31,7 +31,7 @@ def judge_variable(shell: Shell, name: str, value: str) -> None:
     elif name == "GIT_CONFIG_GLOBAL" and value == "/dev/null":
         return
     elif name in ("HUSKY", "HUSKY_SKIP_HOOKS") and value in ("0", "1") and (value == "0") == (name == "HUSKY"):
-        shell.deny("tampering", "This turns the project's git hooks off", shown)
+        shell.deny("tampering", "This disables the project's git hooks", shown)
     elif name.startswith("GIT_CONFIG_VALUE_") or name == "GIT_CONFIG_PARAMETERS":
         _configuration(shell, value, shown)
     elif name.startswith("BASH_FUNC_"):
@@ -44,16 +44,16 @@ def judge_variable(shell: Shell, name: str, value: str) -> None:
 
 def judge_unset(shell: Shell, name: str) -> None:
     if name in _OURS:
-        shell.deny("tampering", "This changes how Ralph's hooks find their run", ["unset", name])
+        shell.deny("tampering", "This changes the variables that tie Ralph's hooks to their run", ["unset", name])
     if name in _HISTORY:
-        shell.deny("audit", "This turns the shell's history off", ["unset", name])
+        shell.deny("audit", "This disables the shell history", ["unset", name])
 
 
 def _configuration(shell: Shell, value: str, shown: list[str]) -> None:
     from ralph.hooks.guard.walk import run_text
 
     if "hookspath" in value.lower():
-        shell.deny("tampering", "This turns git's hooks off", shown)
+        shell.deny("tampering", "This disables git's hooks", shown)
     if "!" in value:
         run_text(shell.fork(), value.partition("!")[2].strip("'"))
 

@@ -21,7 +21,8 @@ _DIGITS = {"x": 2, "u": 4, "U": 8}
 
 
 def unescape(text: str) -> str:
-    """What `$'…'`, printf and `echo -e` make of backslashes. Bytes above 127 are read as Latin-1: enough to judge."""
+    """The result of backslashes in `$'…'`, printf and `echo -e`. Bytes above 127 are read as Latin-1, which
+    suffices."""
     if "\\" not in text:
         return text
     out: list[str] = []
@@ -54,7 +55,7 @@ def unescape(text: str) -> str:
 
 
 def unquote_double(text: str) -> str:
-    """Between double quotes a backslash only counts before these."""
+    """Between double quotes a backslash only matters before these."""
     if "\\" not in text:
         return text
     out: list[str] = []
@@ -71,7 +72,7 @@ def unquote_double(text: str) -> str:
 
 
 def unquote_bare(text: str) -> str:
-    """Outside of quotes a backslash keeps the next character as it is; before a line's end both vanish."""
+    """Outside quotes a backslash keeps the next character as it is; before a line end both are removed."""
     if "\\" not in text:
         return text
     out: list[str] = []

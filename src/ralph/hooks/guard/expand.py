@@ -1,4 +1,4 @@
-"""Words to texts: braces, tildes, variables, substitutions, splitting. What cannot be known becomes a mark."""
+"""Expand words to text: braces, tildes, variables, substitutions, splitting. Unknown values become marks."""
 
 from ralph.hooks.guard.escapes import unescape
 from ralph.hooks.guard.globs import braces, has_glob, matches
@@ -12,7 +12,7 @@ _LONGEST_EDITED = 4000
 
 
 def expand(shell: Shell, word: Word) -> list[str]:
-    """The fields that a word becomes: none, one or several."""
+    """The fields a word expands to: none, one or several."""
     if len(word) == 1 and isinstance(word[0], Lit):
         text = word[0].text
         if word[0].quoted:
@@ -37,7 +37,7 @@ def text_of(shell: Shell, word: Word) -> str:
 
 
 def bounded(text: str) -> str:
-    """`a=$a$a$a`, forty times over, is nothing that anybody needs to know."""
+    """Limits the length: `a=$a$a$a`, repeated forty times, need not be known in full."""
     return text if len(text) <= _LONGEST else UNKNOWN + taints(text)
 
 
@@ -70,7 +70,7 @@ def _fields(shell: Shell, word: Word) -> list[str]:
     fields: list[str] = []
     current = ""
     is_open = False
-    """Something stands in the current field, even if it is empty."""
+    """The current field has content, even if it is empty."""
     for i, part in enumerate(word):
         if isinstance(part, Lit):
             current += _tilde(shell, part.text) if i == 0 and not part.quoted else part.text
@@ -109,7 +109,7 @@ def _fields(shell: Shell, word: Word) -> list[str]:
 
 
 def _split(shell: Shell, value: str) -> list[str]:
-    """Splitting what an unquoted expansion gives."""
+    """Split the result of an unquoted expansion."""
     ifs = shell.vars.get("IFS")
     if ifs and ifs[0] not in (" \t\n", "") and is_known(ifs[0]):
         for letter in ifs[0]:
@@ -278,7 +278,7 @@ def _replaced(value: str, op: str, arg: str) -> str:
 
 
 def _trimmed(value: str, op: str, pattern: str) -> str:
-    """`#`, `##`, `%`, `%%`: the shortest or longest match at the beginning or at the end is taken away."""
+    """`#`, `##`, `%`, `%%`: remove the shortest or longest match at the beginning or the end."""
     cuts = range(len(value) + 1)
     if op in ("##", "%"):
         cuts = range(len(value), -1, -1)

@@ -1,11 +1,11 @@
-"""Shell patterns without `re`, which takes longer to import than a command takes to judge; and brace expansion."""
+"""Shell patterns without `re`, whose import takes longer than judging a command; and brace expansion."""
 
 _MOST = 64
 _MOST_BRACES = 40
 
 
 def matches(pattern: str, text: str) -> bool:
-    """`*`, `?` and `[…]`, as in a shell and in find; a slash is nothing special."""
+    """`*`, `?` and `[…]`, as in a shell and in find; a slash is not special."""
     if "*" not in pattern and "?" not in pattern and "[" not in pattern:
         return pattern == text
     return _match(pattern, 0, text, 0)
@@ -32,7 +32,7 @@ def _match(pattern: str, p: int, text: str, t: int) -> bool:
 
 
 def _one(pattern: str, p: int, letter: str) -> int:
-    """Where the pattern goes on when its next element takes the letter; 0: it does not."""
+    """Where the pattern continues if its next element matches the letter; 0: it does not."""
     if pattern[p] == "?":
         return p + 1
     if pattern[p] == "[" and (stop := pattern.find("]", p + 2)) > 0:
@@ -61,7 +61,7 @@ def has_glob(text: str) -> bool:
 
 
 def takes_everything(pattern: str) -> bool:
-    """A file name pattern that leaves nothing, or next to nothing, out: `*`, `.*`, `?*`, `[!.]*`."""
+    """A file name pattern that excludes nothing, or almost nothing: `*`, `.*`, `?*`, `[!.]*`."""
     if "*" not in pattern:
         return False
     rest = pattern.replace("*", "").replace("?", "").lstrip(".")
@@ -71,7 +71,7 @@ def takes_everything(pattern: str) -> bool:
 
 
 def braces(text: str) -> list[str]:
-    """`a{b,c}` is `ab` and `ac`, `{1..3}` is three words. Too many are cut off: the first ones tell enough."""
+    """`a{b,c}` is `ab` and `ac`, `{1..3}` is three words. Long lists are cut off: the first ones are enough."""
     if "{" not in text or text.count("{") > _MOST_BRACES:
         return [text]
     start = text.find("{")

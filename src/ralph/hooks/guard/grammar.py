@@ -1,4 +1,4 @@
-"""tree-sitter and its bash grammar, loaded when the first command has to be read."""
+"""tree-sitter and its bash grammar, loaded when the first command has to be parsed."""
 
 import sys
 
@@ -11,9 +11,9 @@ _ASCII = bytes(range(128)) + b"x" * 128
 
 
 def parse(source: bytes) -> "Node":
-    """The tree of a command. Its places are right, its text is not: to a shell a byte beyond ASCII is a letter.
+    """The syntax tree of a command. Positions are right, text is not: non-ASCII bytes are replaced by letters.
 
-    The grammar's own code asks C whether such a character is a digit, and may crash on the answer.
+    The grammar passes such characters to C's `isdigit`, which may crash.
     """
     global _parser
     if _parser is None:
@@ -22,7 +22,7 @@ def parse(source: bytes) -> "Node":
 
 
 def _load() -> "Parser":
-    """Both packages wrap one extension module. Their own code takes ten times as long to import as the extensions."""
+    """Load the extension modules directly: the packages around them take ten times as long to import."""
     try:
         core, bash = _extension("tree_sitter"), _extension("tree_sitter_bash")
         return core.Parser(core.Language(bash.language()))  # type: ignore[attr-defined, no-any-return]

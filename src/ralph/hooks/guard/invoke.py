@@ -1,4 +1,4 @@
-"""One command with its arguments: finds the function that knows the program, and asks it."""
+"""One command with its arguments: find the function that knows the program, and call it."""
 
 import sys
 
@@ -40,13 +40,13 @@ class Invocation:
         return invoke(self.shell, argv, self.stdin if stdin is None else stdin, self.env)
 
     def run_text(self, text: str, stdin: str | None = None) -> str:
-        """In a shell of its own."""
+        """In a subshell."""
         from ralph.hooks.guard.programs.shells import judge_script
 
         return judge_script(self.shell.fork(), text, self.argv, self.stdin if stdin is None else stdin)
 
     def output(self) -> str:
-        """What a program prints of which nothing is known but what goes into it."""
+        """The output of an unknown program: only what goes into it is known."""
         found = taints(self.stdin)
         for arg in self.args:
             found += taints(arg)
@@ -57,14 +57,14 @@ class Invocation:
         return UNKNOWN + found if found else UNKNOWN
 
     def files(self, paths: list[str]) -> str:
-        """The contents of files, one after the other; stdin when there are none."""
+        """The content of files, one after the other; stdin if there are none."""
         if not paths:
             return self.stdin
         return "".join(self.stdin if path == "-" else contents(self.shell, path) for path in paths)
 
 
 def invoke(shell: Shell, argv: list[str], stdin: str, env: dict[str, str], is_program: bool = False) -> str:
-    """What it prints. `is_program`: functions and aliases of that name do not count."""
+    """Returns its output. `is_program`: functions and aliases of that name are ignored."""
     shell.meter.step()
     name = argv[0]
     if name in shell.functions and not is_program:
@@ -109,7 +109,7 @@ def _asks_for_help(call: Invocation, module: str) -> bool:
 
 
 def _by_shape(call: Invocation) -> str:
-    """Programs known by a part of their name, scripts, and all the others."""
+    """Programs recognized by part of their name, scripts, and all others."""
     base = call.name
     if base.startswith("mkfs."):
         return "disks"
@@ -125,11 +125,11 @@ def _by_shape(call: Invocation) -> str:
 
 
 def _guessed(shell: Shell, base: str, argv: list[str]) -> str:
-    """The program's name is a pattern, or not known."""
+    """The program's name is a pattern, or unknown."""
     if NETWORK in argv[0]:
-        shell.deny("remote-code", "This runs what a server sends", argv)
+        shell.deny("remote-code", "This runs downloaded code", argv)
     if OPAQUE in argv[0]:
-        shell.deny("opaque", "What this runs cannot be read here", argv)
+        shell.deny("opaque", "The guard cannot see what this runs", argv)
     flags = {letter for arg in argv[1:] if arg.startswith("-") and not arg.startswith("--") for letter in arg[1:]}
     if "r" in flags and "f" in flags:
         return "rm"  # `$x -rf …`
@@ -143,7 +143,7 @@ def _call_function(shell: Shell, name: str, argv: list[str], stdin: str) -> str:
 
     before = [spawned for called, spawned in shell.calls if called == name]
     if before and shell.spawned > before[0]:
-        shell.deny("fork-bomb", f"{name} starts itself again and again", argv)
+        shell.deny("fork-bomb", f"{name} starts itself in an endless loop", argv)
     if len(before) >= _MOST_CALLS:
         return UNKNOWN
     params, shell.params = shell.params, argv[1:]

@@ -1,4 +1,4 @@
-"""Reads what stands between words: blanks, comments, redirections, here-documents, assignments."""
+"""Reads what is between words: blanks, comments, redirections, here-documents, assignments."""
 
 from ralph.hooks.guard.shell import Assign, Lit, Quoted, Redirect, Unreadable, Word
 from ralph.hooks.guard.word_reader import WordReader
@@ -10,10 +10,10 @@ class LineReader(WordReader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.waiting: list[tuple[Redirect, str, bool, bool]] = []
-        """Here-documents whose text starts after this line: where it belongs, its end, quoted, tabs stripped."""
+        """Here-documents whose text starts after this line: target, delimiter, quoted, tabs stripped."""
 
     def skip(self, lines: bool) -> None:
-        """Blanks, comments, continued lines; line ends too, where a statement may start."""
+        """Skip blanks, comments and continued lines; also line ends where a statement may start."""
         while self.at < self.end:
             letter = self.text[self.at]
             if letter in " \t\r":
@@ -49,7 +49,7 @@ class LineReader(WordReader):
         self.waiting = []
 
     def peek(self) -> str:
-        """The bare word that starts here."""
+        """The unquoted word that starts here."""
         stop = self.at
         while stop < self.end and self.text[stop] not in " \t\n;&|<>()'\"$`\\":
             stop += 1
@@ -122,7 +122,7 @@ class LineReader(WordReader):
 
 
 def plain_text(word: Word) -> str:
-    """A word's own text, without what it expands to."""
+    """A word's literal text, without its expansions."""
     out = ""
     for part in word:
         if isinstance(part, Lit):

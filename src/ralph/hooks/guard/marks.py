@@ -1,20 +1,20 @@
-"""What the guard does not know, inside of texts: each mark is one private character, so that joining, cutting and
-passing texts on keeps track of where they came from."""
+"""Unknown parts of text: each mark is one private-use character, so that joining, cutting and passing text on keeps
+track of its origin."""
 
 UNKNOWN = "\ue000"
-"""Something, from this machine: the contents of a file, what a program printed."""
+"""Something from this machine: the content of a file, the output of a program."""
 SECRET = "\ue001"
 """Keys, credentials, the environment."""
 NETWORK = "\ue002"
-"""Whatever a server sent."""
+"""Data sent by a server."""
 OPAQUE = "\ue003"
-"""Made by a program so that it cannot be read here: decoded, decrypted, unpacked, computed."""
+"""Produced by a program and not readable here: decoded, decrypted, unpacked, computed."""
 LOCAL = "\ue004"
-"""Names of some files in the folder where the command works."""
+"""Names of some files in the current folder."""
 PARENT = "\ue005"
 """The process that started this shell."""
 EVERYONE = "\ue006"
-"""The numbers of all processes, or of all containers."""
+"""The PIDs of all processes, or the IDs of all containers."""
 
 PLACEHOLDER = chr(0xF0000)
 """From here on: parts of a word while its braces are expanded."""
@@ -36,22 +36,22 @@ def is_mark(letter: str) -> bool:
 
 
 def taints(text: str) -> str:
-    """The marks that stay with whatever is made from the text."""
+    """The marks that carry over to whatever is made from the text."""
     return "" if text.isascii() else "".join(mark for mark in _TAINTS if mark in text)
 
 
 def without_marks(text: str) -> str:
-    """Of what somebody sent: nobody else makes marks."""
+    """Remove marks from input: only the guard makes them."""
     return text if text.isascii() else "".join("?" if is_mark(letter) else letter for letter in text)
 
 
 def readable(text: str) -> str:
-    """For a reason: what is not known is dots."""
+    """For a message: unknown parts become dots."""
     return text if is_known(text) else "".join("…" if is_mark(letter) else letter for letter in text)
 
 
 class Names:
-    """Variables that are not set in the command: a mark for each, because it matters which one it is."""
+    """Variables not set in the command: one mark for each, because it matters which one it is."""
 
     def __init__(self) -> None:
         self.known: list[str] = []

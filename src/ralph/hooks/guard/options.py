@@ -1,8 +1,9 @@
-"""Arguments taken apart: flags, values, and the words that are left."""
+"""Parse arguments: flags, values, and the remaining words."""
 
 
 class Options:
-    """Short flags are kept one by one (`-rf` is `-r` and `-f`); a long one may be cut short, as GNU and git allow."""
+    """Short flags are kept individually (`-rf` is `-r` and `-f`); long ones may be abbreviated, as in GNU tools and
+    git."""
 
     def __init__(
         self, args: list[str], valued: str = "", valued_long: "tuple[str, ...]" = (), stops: bool = False
@@ -11,7 +12,7 @@ class Options:
         self.values: list[tuple[str, str]] = []
         self.rest: list[str] = []
         self.after: list[str] = []
-        """What follows `--`."""
+        """The words after `--`."""
         i = 0
         while i < len(args):
             arg = args[i]
@@ -55,7 +56,7 @@ class Options:
         return i
 
     def has(self, *names: str) -> bool:
-        """One of them is given. Of a long name, four letters are enough."""
+        """Whether one of them is present. Four letters of a long name are enough."""
         for name in names:
             if name in self.flags:
                 return True

@@ -1,4 +1,4 @@
-"""Where a path leads, seen from the workspace. The guard judges what the command says; in a run it follows links."""
+"""Where a path leads, relative to the workspace. The guard judges the command's text; in a run it follows links."""
 
 import os
 
@@ -9,13 +9,13 @@ from ralph.hooks.guard.wordlist import one_of
 NOTHING = "nothing"
 INSIDE = "inside"
 ROOT = "root"
-"""The workspace itself, or a folder that it is in."""
+"""The workspace itself, or a folder above it."""
 ALL = "all"
 """Everything in the workspace."""
 GIT = "git"
 GIT_HOOK = "git-hook"
 OWN = "own"
-"""Ralph's, or the agent's settings."""
+"""Ralph's files, or the agent's settings."""
 TEMP = "temp"
 TEMP_ROOT = "temp-root"
 STARTUP = "startup"
@@ -30,7 +30,7 @@ NULL = "null"
 NET = "net"
 UNSURE = "unsure"
 MAYBE_ROOT = "maybe-root"
-"""A variable that may be empty, and what is left then is a system folder."""
+"""Starts with a variable that may be empty, which would leave a system folder."""
 
 _NULL = frozenset(
     f"/dev/{name}" for name in ("null", "zero", "stdout", "stderr", "stdin", "tty", "full", "random", "urandom", "ptmx")
@@ -88,7 +88,7 @@ _TOP = one_of(
 
 
 _USUAL = one_of("workspace workspaces repo repos app project projects code work src")
-"""Where containers keep the project that they work on."""
+"""Where containers keep the project they work on."""
 _PERSONAL = one_of(
     "Documents Downloads Desktop Pictures Music Movies Videos Library Public Templates Applications snap"
 )
@@ -110,9 +110,9 @@ class Places:
         self.names = names
         self.is_home_within = (self.home + "/").startswith(self.workspace + "/")
         self.is_guess = False
-        """Nobody said where the workspace is: what looks like one counts as one."""
+        """The workspace is unknown: a path that looks like one counts as one."""
         self.follows_links = False
-        """There is a disk to look at: a link in the workspace leads to where it points."""
+        """Check the disk: a link in the workspace leads to where it points."""
 
     def locate(self, text: str, cwd: str) -> Place:
         if not text:
@@ -129,7 +129,7 @@ class Places:
         return self._absolute(normal(text))
 
     def on_disk(self, place: Place, follow: bool = True) -> Place:
-        """Where a place really is. Without `follow` its last part may be a link: it is the link that is meant."""
+        """The real location. Without `follow` the last part may be a link, which is then meant itself."""
         path = place.path
         if not self.follows_links or not path.startswith("/") or not is_known(path) or has_glob(path):
             return place
@@ -161,7 +161,7 @@ class Places:
         return Place(self._outside(path, prefix, rest), path)
 
     def _holds_workspace(self, prefix: str, rest: list[str]) -> bool:
-        """The path is the workspace or above it; or a pattern that takes one of its parents."""
+        """The path is the workspace or above it, or a pattern that matches one of its parents."""
         if not rest:
             return prefix == "/" or (self.workspace + "/").startswith(prefix + "/")
         above = prefix if prefix == "/" else prefix + "/"
@@ -216,7 +216,7 @@ class Places:
         return Places(workspace, self.home, self.temp, self.names)
 
     def could_be_workspace(self, path: str) -> bool:
-        """A folder in somebody's home that is not one of those that every home has."""
+        """A folder in a home folder that is not one of the standard ones."""
         tail = self._below_home(path)
         if not tail:
             return False

@@ -1,6 +1,6 @@
-"""Tells most harmless commands without reading them as a shell would, and without importing anything.
+"""Recognizes most harmless commands without parsing them as a shell would, and without importing anything.
 
-Two questions: `is_plain`, is this surely harmless; and `is_risky`, is there a word in it that a harmful command has.
+Two questions: `is_plain`, is it certainly harmless; and `is_risky`, does it contain a word of a harmful command.
 """
 
 from ralph.hooks.guard.wordlist import one_of
@@ -14,7 +14,7 @@ _SAFE = one_of(
     uptime lsof ctest cmake pre-commit bats
     """
 )
-"""Whatever their arguments are, as long as there is nothing but words."""
+"""Harmless with any arguments, as long as they are plain words."""
 
 _SAFE_PAIRS = {
     "git": one_of(
@@ -37,7 +37,7 @@ _SPECIAL = (
     *(".ssh", ".aws", ".gnupg", "shadow", "netrc", "credentials", "environ", "hosts.yml", ".kube", ".docker", "pypirc"),
     *(" -o", "--output", "--pre", "--ext-diff", ".pgpass", ".password-store", "sudoers", "/dev/"),
 )
-"""Secrets, and options that write or run something: then it has to be read after all."""
+"""Secrets, and options that write or run something: these commands have to be parsed."""
 
 _RISKY = one_of(
     """
@@ -54,7 +54,7 @@ _RISKY_PARTS = ("/dev/", ">", "~/.", "/etc", "$(", "`", "\\x", "\\0", "\\1", "${
 
 
 def is_plain(command: str) -> bool:
-    """Programs with plain words, one after the other, all of which are harmless whatever the words are."""
+    """Programs with plain words, one after the other, that are all harmless with any arguments."""
     if not _PLAIN.issuperset(command.replace("&&", " ").replace("2>&1", " ").replace(" | ", " ")):
         return False
     if any(part in command for part in _SPECIAL):
@@ -75,7 +75,7 @@ def _is_safe(words: list[str]) -> bool:
 
 
 def is_risky(text: str) -> bool:
-    """For what cannot be read: is there anything in it to be afraid of?"""
+    """For a command that cannot be parsed: does it contain a risky word?"""
     if any(part in text for part in _RISKY_PARTS):
         return True
     for letter in "\t\n;|&<>(){}'\"`$\\=/!,":

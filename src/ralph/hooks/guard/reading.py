@@ -1,8 +1,8 @@
-"""Text to statements, by two readers.
+"""Parse text to statements, with two parsers.
 
-Shells are easy to read wrongly, and a command that two programs read differently is how guards are passed. The
-grammar reads first; it knows all of bash, and drops or splits a word here and there. The second reader is ours. Where
-they agree, that is the command. Where they do not, both readings are followed, and both have to be harmless.
+Shell is easy to misparse, and a command that two programs parse differently is how guards are bypassed. The grammar
+comes first; it knows all of bash, but occasionally drops or splits a word. The second parser is ours. Where they
+agree, that is the command. Where they do not, both results are followed, and both have to be harmless.
 """
 
 from ralph.hooks.guard.shell import Group, Script, Unreadable, shape
@@ -13,11 +13,11 @@ _memory: dict[str, Script] = {}
 
 
 def read(text: str) -> Script:
-    """Raises Unreadable when neither reader can."""
+    """Raises Unreadable if neither parser can parse it."""
     if (known := _memory.get(text)) is not None:
         return known
     if len(text) > _LONGEST:
-        raise Unreadable("it is too long")
+        raise Unreadable("too long")
     script = _read(text.replace("\r\n", "\n"))
     if len(_memory) >= _KEPT:
         _memory.clear()

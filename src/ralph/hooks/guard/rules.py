@@ -1,4 +1,4 @@
-"""The project's own say: commands that are allowed although the guard would deny them, and the other way round."""
+"""The project's own rules: commands allowed although the guard would deny them, and the other way round."""
 
 from ralph.hooks.guard.globs import matches
 
@@ -21,7 +21,7 @@ class Rule:
 
 
 class Rules:
-    """From the section `guard` of the compiled policy. What has another shape than it should is passed over."""
+    """From the section `guard` of the compiled policy. Entries of an unexpected type are skipped."""
 
     def __init__(self, section: dict[str, object]) -> None:
         self.allow = _rules(section.get("allow"))

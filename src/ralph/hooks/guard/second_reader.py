@@ -1,4 +1,4 @@
-"""A shell reader of our own, for what the grammar misreads: words after a redirection, here-documents in the middle of
+"""Our own shell parser, for what the grammar misparses: words after a redirection, here-documents in the middle of
 a line, extended globs, `{rm,-rf,/}`, coprocesses. It is slower than the grammar and less strict than a shell."""
 
 from ralph.hooks.guard.line_reader import LineReader
@@ -35,7 +35,7 @@ def read(text: str) -> Script:
 
 
 def read_template(text: str) -> Word:
-    """The text of a here-document, with what is expanded in it."""
+    """The text of a here-document, with its expansions."""
     return _Reader(text).double_quoted("")
 
 
@@ -61,7 +61,7 @@ class _Reader(LineReader):
         return reader.whole()
 
     def script_until(self, closer: str) -> Script:
-        """Statements up to a closing parenthesis, which is passed over, or a reserved word, which is not."""
+        """Statements up to a closing parenthesis, which is consumed, or a reserved word, which is not."""
         self.depth += 1
         if self.depth > _DEEPEST:
             raise Unreadable("nested too deeply")
@@ -167,7 +167,7 @@ class _Reader(LineReader):
         return Group(self._block("}"))
 
     def _block(self, *closers: str) -> Script:
-        """Statements up to one of the reserved words. A single one is passed over, of several the caller looks."""
+        """Statements up to one of the reserved words. A single one is consumed; with several, the caller decides."""
         found = self.script_until("")
         if self.peek() not in closers:
             raise Unreadable(f"{closers[0]} is missing")
@@ -265,7 +265,7 @@ class _Reader(LineReader):
         return Function(word, [self._command()])
 
     def _test(self) -> Node:
-        """`[[ … ]]`: only what is run inside of it matters."""
+        """`[[ … ]]`: only what is run inside it matters."""
         words: list[Word] = []
         while self.at < self.end:
             self.skip(True)

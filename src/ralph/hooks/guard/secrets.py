@@ -34,7 +34,7 @@ def is_secret_file(path: str) -> bool:
 
 
 def is_private_key(path: str) -> bool:
-    """Outside of a project, nobody but its owner reads it: not even to look at it."""
+    """Outside a project, a file that only its owner reads and that must not even be displayed."""
     name = path.rpartition("/")[2]
     if name.endswith(_PLAIN_ENDINGS) or _is_public(path, name):
         return False

@@ -1,7 +1,7 @@
-"""A shell command as values: words made of parts, and statements made of words. Both readers give these.
+"""A shell command as values: words made of parts, and statements made of words. Both parsers return these.
 
-What a command does to the outside is the same for `a && b`, `a || b` and `a; b`: the guard takes every branch. So lists
-are only lists here.
+For the guard `a && b`, `a || b` and `a; b` are the same, because it takes every branch. So they are all plain lists
+here.
 """
 
 
@@ -12,7 +12,7 @@ class Part:
 
 
 class Lit(Part):
-    """Text that stands for itself. Unquoted text may still have globs, braces and a tilde in it."""
+    """Literal text. Unquoted text may still contain globs, braces and a tilde."""
 
     __slots__ = ("quoted", "text")
 
@@ -22,7 +22,7 @@ class Lit(Part):
 
 
 class Quoted(Part):
-    """Between double quotes: its parts make one word, whatever they stand for."""
+    """Double-quoted: its parts make one word, whatever they expand to."""
 
     __slots__ = ("parts",)
 
@@ -43,7 +43,7 @@ class Var(Part):
 
 
 class Sub(Part):
-    """What a command prints: `$(…)` and backticks."""
+    """The output of a command: `$(…)` and backticks."""
 
     __slots__ = ("script",)
 
@@ -52,7 +52,7 @@ class Sub(Part):
 
 
 class Proc(Part):
-    """A command as a file: `<(…)`, and `>(…)` that reads what is written."""
+    """A command as a file: `<(…)`, and `>(…)` which reads what is written."""
 
     __slots__ = ("is_input", "script")
 
@@ -62,7 +62,7 @@ class Proc(Part):
 
 
 class Sum(Part):
-    """Arithmetic: a number, and the commands that are run to get it."""
+    """Arithmetic: a number, and the commands run to compute it."""
 
     __slots__ = ("scripts",)
 
@@ -91,7 +91,7 @@ class Assign:
         self.name = name
         self.value = value
         self.items = items
-        """The members, when it is an array."""
+        """The elements, if it is an array."""
         self.index = index
         self.adds = adds
 
@@ -124,7 +124,7 @@ class Pipe(Node):
 
 
 class Group(Node):
-    """Braces, or parentheses: then nothing that it sets lasts."""
+    """Braces, or parentheses: what is set inside parentheses does not last."""
 
     __slots__ = ("body", "is_subshell")
 
@@ -141,7 +141,7 @@ class Background(Node):
 
 
 class Branch(Node):
-    """`if` and `case`: what is always run, and the arms of which one is."""
+    """`if` and `case`: what always runs, and the branches of which one runs."""
 
     __slots__ = ("always", "arms")
 
@@ -181,7 +181,7 @@ class Redirected(Node):
 
 
 def shape(value: object) -> object:
-    """Comparable: equal for statements that mean the same, however many pieces a reader made of a word."""
+    """Comparable: equal for statements that mean the same, however a parser splits a word."""
     if isinstance(value, list):
         return _word_shape(value) if value and isinstance(value[0], Part) else [shape(each) for each in value]
     if isinstance(value, (Node, Part, Assign, Redirect)):
@@ -207,4 +207,4 @@ def _flat(word: Word) -> Word:
 
 
 class Unreadable(Exception):
-    """A reader cannot make sense of the text."""
+    """A parser cannot make sense of the text."""

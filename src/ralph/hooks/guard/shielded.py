@@ -1,6 +1,6 @@
-"""Judges a command in a process of its own: the grammar is C, and a crash there must not let the command through.
+"""Judges a command in a child process: the grammar is C, and a crash there must not allow the command.
 
-A client takes a hook that dies for one that has nothing to say.
+A client treats a hook that crashes like one without an answer.
 """
 
 import os
@@ -9,11 +9,11 @@ from ralph.hooks.guard.decide import ALLOWED, Decision, judge_command, needs_rea
 
 
 class JudgeDied(Exception):
-    """Nobody has looked at the command."""
+    """The command was not judged."""
 
 
 def judge_shielded(command: str, cwd: str, section: dict[str, object]) -> Decision:
-    """As `judge_command`. Raises JudgeDied when that comes to no end."""
+    """Like `judge_command`. Raises JudgeDied if that does not finish."""
     if not hasattr(os, "fork") or not needs_reading(command, section):
         return judge_command(command, cwd, section)
     reader, writer = os.pipe()
@@ -25,13 +25,13 @@ def judge_shielded(command: str, cwd: str, section: dict[str, object]) -> Decisi
         answer = answers.read().decode("utf-8", "surrogateescape")
     _, status = os.waitpid(child, 0)
     if status or not answer:
-        raise JudgeDied(f"the judge ended with {os.waitstatus_to_exitcode(status)}")
+        raise JudgeDied(f"the guard process exited with {os.waitstatus_to_exitcode(status)}")
     denied, category, reason = answer.split("\0", 2)
     return Decision(True, category, reason) if denied == "denied" else ALLOWED
 
 
 def _answer(writer: int, command: str, cwd: str, section: dict[str, object]) -> None:
-    """The child: it writes and is gone, without anything that an exit of Python would do."""
+    """The child: writes its result and exits without Python's usual cleanup."""
     code = 1
     try:
         found = judge_command(command, cwd, section)

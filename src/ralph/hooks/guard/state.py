@@ -1,4 +1,4 @@
-"""What is known of a shell while a command is followed: variables, functions, where it is, what it has written."""
+"""What is known about a shell while a command is followed: variables, functions, current folder, written files."""
 
 from ralph.hooks.guard.categories import BY_ID
 from ralph.hooks.guard.marks import PARENT, UNKNOWN, Names, readable
@@ -21,11 +21,11 @@ class Denied(Exception):
 
 
 class TooMuch(Exception):
-    """The command does more than the guard is willing to follow."""
+    """The command does more than the guard follows."""
 
 
 class Meter:
-    """Shared by a shell and all that it starts: a command cannot keep the guard busy."""
+    """Shared by a shell and everything it starts, so that a command cannot keep the guard busy."""
 
     def __init__(self) -> None:
         self.steps = _STEPS
@@ -46,7 +46,7 @@ class Shell:
         self.meter = Meter()
         self.cwd = places.workspace
         self.branch = ""
-        """The branch that the command itself went to; empty: some branch."""
+        """The branch that the command itself switched to; empty: unknown."""
         self.vars: dict[str, list[str]] = {}
         self.params: list[str] = []
         self.functions: dict[str, Script] = {}
@@ -56,14 +56,14 @@ class Shell:
         self.listeners: dict[str, Script] = {}
         """The commands behind `>(…)`, by the path that stands for them."""
         self.streams: dict[str, str] = {}
-        """What can be read from further file descriptors."""
+        """What can be read from other file descriptors."""
         self.traps: list[str] = []
         self.calls: list[tuple[str, int]] = []
-        """Functions being run, and how many processes deep."""
+        """Functions being run, and the process depth."""
         self.spawned = 0
         self.depth = 0
         self.stdin = ""
-        """What a command in a substitution reads, unless it is given something else."""
+        """The stdin of a command in a substitution, unless it is redirected."""
         self.is_elsewhere = False
         """On another machine, or in a container: nothing there is the workspace."""
 
@@ -77,7 +77,7 @@ class Shell:
         return other
 
     def elsewhere(self) -> "Shell":
-        """A shell that has nothing of this one but the rules."""
+        """A shell that shares only the rules with this one."""
         other = Shell(Places("/elsewhere/there", "/elsewhere/home", (), self.names), self.names, self.rules)
         other.meter = self.meter
         other.depth = self.depth
@@ -90,7 +90,7 @@ class Shell:
             raise TooMuch
 
     def deny(self, category: str, what: str, argv: list[str]) -> None:
-        """Ends the judging, unless the project allows this very command."""
+        """Ends the judging with a denial, unless the project allows this command."""
         if self.rules.allows(category, argv):
             return
         shown = readable(" ".join(argv))
@@ -103,13 +103,13 @@ class Shell:
         return self.places.locate(path, self.cwd)
 
     def full(self, path: str) -> str:
-        """The path by which files are remembered."""
+        """The path under which files are remembered."""
         from ralph.hooks.guard.places import normal
 
         return normal(path if path.startswith("/") else f"{self.cwd}/{path}")
 
     def value(self, name: str) -> list[str] | None:
-        """The members of a variable, or None when neither the command nor every shell sets it."""
+        """The elements of a variable, or None if neither the command nor every shell sets it."""
         found = self.vars.get(name)
         if found is not None:
             return found

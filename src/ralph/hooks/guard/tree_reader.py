@@ -1,5 +1,5 @@
-"""Reads a shell command with the tree-sitter grammar for bash. What the grammar is known to misread is refused here,
-and the second reader has a look."""
+"""Reads a shell command with the tree-sitter grammar for bash. What the grammar is known to misparse is refused here
+and left to the second parser."""
 
 from ralph.hooks.guard.escapes import unescape, unquote_bare, unquote_double
 from ralph.hooks.guard.grammar import parse
@@ -50,12 +50,12 @@ def read(text: str) -> Script:
     source = text.encode("utf-8", "replace")
     root = parse(source)
     if root.has_error:
-        raise Unreadable("the grammar finds an error")
+        raise Unreadable("syntax error")
     return _TreeReader(source).body(root.children)
 
 
 def bare(words: list[Word]) -> str:
-    """The first word, if it is nothing but itself."""
+    """The first word, if it is entirely literal."""
     first = words[0][0] if words and len(words[0]) == 1 else None
     return first.text if isinstance(first, Lit) and not first.quoted else ""
 
@@ -125,7 +125,7 @@ class _TreeReader:
             return self.case(tree)
         if kind == "function_definition":
             return self.function(tree)
-        raise Unreadable(f"a statement of the kind {kind}")
+        raise Unreadable(f"a statement of type {kind}")
 
     def group(self, tree: "Tree") -> Node:
         if tree.children and tree.children[0].type == "((":
@@ -133,7 +133,7 @@ class _TreeReader:
         return Group(self.body(tree.children), tree.type == "subshell")
 
     def commands_within(self, tree: "Tree") -> Group:
-        """Tests and arithmetic do nothing themselves; substitutions in them do."""
+        """Tests and arithmetic have no effects themselves; substitutions in them may."""
         found: Script = []
         waiting = [tree]
         while waiting:
@@ -222,7 +222,7 @@ class _TreeReader:
         return self.with_redirects(body, redirects, is_list)
 
     def with_redirects(self, node: Node, redirects: list[Redirect], is_list: bool = False) -> Node:
-        """Of a pipeline or a list, the grammar redirects the whole, and a shell the last command."""
+        """For a pipeline or a list, the grammar redirects the whole, but a shell only the last command."""
         if isinstance(node, Simple):
             node.redirects += redirects
             return node
@@ -233,7 +233,7 @@ class _TreeReader:
         return Redirected(node, redirects)
 
     def redirect(self, tree: "Tree", extra: list[Word]) -> Redirect:
-        """The grammar takes words that follow a redirection for further targets: they go to `extra`."""
+        """The grammar treats words after a redirection as further targets: they go to `extra`."""
         if tree.type == "heredoc_redirect":
             return self.document(tree)
         fd, op = "", ""
@@ -356,7 +356,7 @@ class _TreeReader:
         raise Unreadable(f"{kind} in a word")
 
     def substituted(self, tree: "Tree") -> Script:
-        """In backticks, escapes belong to the outer level: the second reader knows."""
+        """In backticks, escapes belong to the outer level, which only the second parser handles."""
         if tree.children[0].type.endswith("`") and "\\" in self.text(tree):
             raise Unreadable("escapes in backticks")
         redirects = [each for each in tree.children if each.type == "file_redirect"]
@@ -365,7 +365,7 @@ class _TreeReader:
         return self.body(tree.children)
 
     def string(self, tree: "Tree") -> Word:
-        """The grammar leaves gaps between the parts, and puts blanks into the next one."""
+        """The grammar leaves gaps between parts, and puts blanks into the next one."""
         parts: Word = []
         at, end = tree.start_byte + 1, tree.end_byte - 1
         for each in tree.children[1:-1]:

@@ -1,4 +1,4 @@
-"""Follows a script statement by statement, taking every branch, and hands each command to the rules of its program.
+"""Follows a script statement by statement, taking every branch, and passes each command to its program's rules.
 
 Nothing is run. A command's output is followed as far as it is a matter of text (echo, printf, base64 …), because what
 one command prints may be what the next one runs.
@@ -37,7 +37,7 @@ _LONGEST_OUTPUT = 200_000
 
 
 def run_text(shell: Shell, text: str, stdin: str = "") -> str:
-    """A command line in the same shell, as `eval` does it."""
+    """A command line in the same shell, as with `eval`."""
     shell.deeper()
     try:
         return run_script(shell, read(text), stdin)
@@ -46,7 +46,7 @@ def run_text(shell: Shell, text: str, stdin: str = "") -> str:
 
 
 def run_apart(shell: Shell, script: Script, stdin: str = "") -> str:
-    """In a shell of its own that knows what this one knows."""
+    """In a subshell that knows what this one knows."""
     inner = shell.fork()
     inner.deeper()
     out = run_script(inner, script, stdin)
@@ -55,7 +55,7 @@ def run_apart(shell: Shell, script: Script, stdin: str = "") -> str:
 
 
 def run_as_file(shell: Shell, part: Proc) -> str:
-    """`<(…)` and `>(…)`: a path, and what is behind it."""
+    """`<(…)` and `>(…)`: a path, and what it stands for."""
     shell.meter.pipes += 1
     path = f"/dev/fd/{62 + shell.meter.pipes}"
     if part.is_input:
@@ -67,7 +67,7 @@ def run_as_file(shell: Shell, part: Proc) -> str:
 
 
 def end(shell: Shell) -> None:
-    """When a shell ends, its traps are run."""
+    """Run the traps when a shell ends."""
     for _ in range(_MOST_TRAPS):
         traps, shell.traps = shell.traps, []
         for trap in traps:
@@ -188,7 +188,7 @@ def _loop(shell: Shell, node: Loop, stdin: str) -> str:
             out += run_script(shell, node.body, stdin)
         return out
     if _never_ends(node) and _spawns(node.body):
-        shell.deny("fork-bomb", "This starts processes without end", ["while true; do … & done"])
+        shell.deny("fork-bomb", "This starts an unlimited number of processes", ["while true; do … & done"])
     lines = stdin.splitlines()[:_MOST_TURNS] if is_known(stdin) and "\n" in stdin else [stdin]
     out = ""
     for line in lines:
@@ -212,7 +212,7 @@ def _plain(word: Word) -> str:
 
 
 def _branch(shell: Shell, node: Branch, stdin: str) -> list[Shell]:
-    """The shells that may go on: one for each outcome that differs. The first one is this shell."""
+    """The shells that may continue: one for each different outcome. The first one is this shell."""
     run_script(shell, node.always, stdin)
     before = shell.fork()
     outcomes: list[Shell] = [shell]
@@ -251,7 +251,7 @@ def _read_redirects(shell: Shell, redirects: list[Redirect], stdin: str) -> str:
 
 
 def _write_redirects(shell: Shell, redirects: list[Redirect], out: str, argv: list[str]) -> str:
-    """What is left of the output for the next command."""
+    """The output that remains for the next command."""
     for redirect in redirects:
         op = redirect.op
         if op in ("<<", "<<<", "<", "<&") and not _is_network(shell, redirect):

@@ -1,4 +1,4 @@
-"""Reads the words of a shell command: quotes, expansions, substitutions. Half of the second reader."""
+"""Parses the words of a shell command: quotes, expansions, substitutions. Half of the second parser."""
 
 from ralph.hooks.guard.escapes import unescape
 from ralph.hooks.guard.shell import Lit, Part, Proc, Quoted, Script, Simple, Sub, Sum, Unreadable, Var, Word
@@ -25,7 +25,7 @@ class WordReader:
         raise NotImplementedError
 
     def word(self) -> Word:
-        """One word, from here to a blank or an operator. Empty when there is none."""
+        """One word, from here to a blank or an operator. Empty if there is none."""
         parts: Word = []
         while self.at < self.end:
             letter = self.text[self.at]
@@ -82,7 +82,7 @@ class WordReader:
         return found
 
     def double_quoted(self, closer: str) -> Word:
-        """Up to the closing quote; with no closer, all the text: that is a here-document."""
+        """Up to the closing quote; without a closer, all of the text, as in a here-document."""
         parts: Word = []
         out: list[str] = []
         while self.at < self.end:
@@ -167,7 +167,7 @@ class WordReader:
         return Lit(unescape(self.text[start:stop]), True)
 
     def _arithmetic(self, start: int, closer: str) -> Sum | None:
-        """None: it is no arithmetic after all, but a subshell in a substitution."""
+        """None: not arithmetic after all, but a subshell in a substitution."""
         depth, at = 0, start
         opener = "(" if closer == "))" else "["
         while at < self.end:
@@ -242,7 +242,7 @@ class WordReader:
         return Proc(self.script_until(")"), is_input)
 
     def _extended_glob(self, parts: Word) -> None:
-        """`!(…)` and its like match some names: as far as the guard is concerned, any."""
+        """`!(…)` and similar match some names: for the guard, any."""
         depth = 0
         while self.at < self.end:
             depth += (self.text[self.at] == "(") - (self.text[self.at] == ")")
@@ -255,7 +255,7 @@ class WordReader:
 
 
 def _reading(script: Script) -> Script:
-    """`$(<file)` is what is in the file."""
+    """`$(<file)` is the content of the file."""
     only = script[0] if len(script) == 1 else None
     if (
         isinstance(only, Simple)

@@ -1,4 +1,4 @@
-"""Long lists of names as text, which is how they are read."""
+"""Long lists of names, written as text for readability."""
 
 
 def one_of(text: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Programs that change the folder they are run in, or the one an option names: not one outside of the workspace."""
+"""Programs that change the folder they run in, or one named by an option, which must be inside the workspace."""
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard import places as at
@@ -19,7 +19,7 @@ _GIT = one_of(
 )
 _FOLDER_OPTIONS = ("-C", "--directory", "--prefix", "--cwd", "--dir")
 _CREATES = {"clone": 1, "init": 0, "worktree": 1}
-"""Commands of git that make a folder, and the place of its name among their words."""
+"""Git commands that create a folder, and the position of its name among their arguments."""
 
 
 _OUTPUTS = {
@@ -28,7 +28,7 @@ _OUTPUTS = {
     **dict.fromkeys(one_of("pip pip3"), ("--target", "-t", "--prefix", "--root")),
     **dict.fromkeys(one_of("tsc babel"), ("--outDir", "--out-dir", "--outFile")),
 }
-"""Programs, and the options by which they are told what to write."""
+"""Programs, and the options that name their output."""
 
 
 def judge_folder(shell: Shell, name: str, argv: list[str]) -> None:
@@ -43,13 +43,13 @@ def judge_folder(shell: Shell, name: str, argv: list[str]) -> None:
     while words and words[0] in _FOLDER_OPTIONS:
         folder, words = words[1] if len(words) > 1 else ".", words[2:]
     if name == "git" and words[:1] == ["config"] and _changes_global(words[1:]):
-        shell.deny("outside", "This changes the settings that git has for every repository", argv)
+        shell.deny("outside", "This changes git's global settings", argv)
     if name == "git" and (not words or words[0] not in _GIT):
         _judge_created(shell, words, argv)
         return
     place = shell.places.on_disk(shell.locate(folder))
     if place.kind in (at.OUTSIDE, at.SYSTEM) and is_known(place.path):
-        shell.deny("outside", f"This works in {place.path}, outside of the workspace", argv)
+        shell.deny("outside", f"This works in {place.path}, outside the workspace", argv)
     _judge_created(shell, words, argv)
 
 

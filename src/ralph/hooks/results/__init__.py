@@ -1,1 +1,1 @@
-"""What a command and its output say about tests. `ralph.hooks.test_results` is the door."""
+"""What a command and its output say about tests. The entry point is `ralph.hooks.test_results`."""

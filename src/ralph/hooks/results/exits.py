@@ -1,4 +1,4 @@
-"""What an exit code, or words that a command line prints about one, say about the test run in it."""
+"""What an exit code, or a command line's text about one, says about its test run."""
 
 import re
 
@@ -7,7 +7,7 @@ from ralph.hooks.results.shell import Part
 from ralph.hooks.results.wrappers import base
 
 PASSED, FAILED, PERHAPS, UNKNOWN = "passed", "failed", "perhaps", ""
-"""PERHAPS: something failed, but it may have been something else than the tests."""
+"""PERHAPS: something failed, but it may not have been the tests."""
 
 
 class Ending:
@@ -17,11 +17,11 @@ class Ending:
         self.says = says
         self.code = code
         self.is_last = is_last
-        """Nothing that can fail comes after the tests."""
+        """Nothing that can fail follows the tests."""
 
 
 def ending(parts: list[Part], code: int | None, text: str) -> Ending:
-    """Of the last test run of a command line."""
+    """The last test run of a command line."""
     at = max(index for index, part in enumerate(parts) if part.role == TEST)
     end = _told(parts, at, text) or _by_code(parts, at, code)
     if parts[at].is_negated:  # `if ! T; then …`
@@ -56,7 +56,7 @@ def _by_code(parts: list[Part], at: int, code: int | None) -> Ending:
 
 
 def _kept_in(parts: list[Part], at: int) -> str:
-    """The variable that keeps the code of the tests: `T; rc=$?`. Otherwise `$?` itself."""
+    """The variable that keeps the exit code of the tests: `T; rc=$?`. Otherwise `$?` itself."""
     following = parts[at + 1].words if at + 1 < len(parts) else [""]
     name, equals, value = following[0].partition("=")
     return f"${name}" if equals and value == "$?" and len(following) == 1 else "$?"
@@ -77,7 +77,7 @@ def _is_piped(parts: list[Part], at: int) -> bool:
 
 
 def _filters_never_fail(parts: list[Part], at: int) -> bool:
-    """`tail` and its like do not fail; `grep` does when it finds nothing."""
+    """`tail` and similar do not fail; `grep` does when nothing matches."""
     for part in parts[at + 1 :]:
         if part.joint != "|":
             break
@@ -93,7 +93,7 @@ def _has_pipefail(parts: list[Part]) -> bool:
 
 
 def _told(parts: list[Part], at: int, text: str) -> Ending | None:
-    """`T; echo "exit: $?"`, `T || echo FAILED`, `T && echo OK`: the words, if they were printed."""
+    """`T; echo "exit: $?"`, `T || echo FAILED`, `T && echo OK`: the text, if it was printed."""
     piped = _is_piped(parts, at)
     kept = _kept_in(parts, at)
     end = at + 1
@@ -120,7 +120,7 @@ def _told(parts: list[Part], at: int, text: str) -> Ending | None:
 
 
 def _number_in(template: str, text: str) -> int | None:
-    """The number that stands where the template has the code of the tests."""
+    """The number at the position of the tests' exit code in the template."""
     marks = r"\$\{?(?:PIPESTATUS|pipestatus)(?:\[\d\])?\}?|\$\?"
     pieces = re.split(marks, template.replace("\\n", ""), maxsplit=1)
     if len(pieces) < 2:

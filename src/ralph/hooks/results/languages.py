@@ -1,4 +1,4 @@
-"""Interpreters and build tools of languages, whose arguments tell whether they run tests."""
+"""Interpreters and build tools whose arguments tell whether they run tests."""
 
 from ralph.hooks.results.kinds import LISTING, LOOK, OTHER, TEST, UNKNOWN, Again, Kind
 from ralph.hooks.results.names import is_testy, is_testy_path, pieces

@@ -1,4 +1,4 @@
-"""Names of scripts, targets and files: does one say that it runs tests?"""
+"""Names of scripts, targets and files: which of them suggest that tests are run."""
 
 from ralph.hooks.results.vocabulary import words as words_of
 from ralph.hooks.results.wrappers import base
@@ -14,7 +14,8 @@ SHOWS = frozenset(("log", "logs", "show", "print", "history", "trace", "report")
 
 
 def is_testy(name: str) -> bool:
-    """Whether the name of a script or a target says that it runs tests: `test`, `test:unit`, `unit-tests`, `check`."""
+    """Whether the name of a script or target suggests that it runs tests: `test`, `test:unit`, `unit-tests`,
+    `check`."""
     words = pieces(name)
     if not words or any(word in _NO_TEST for word in words):
         return False

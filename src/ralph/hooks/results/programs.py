@@ -1,4 +1,4 @@
-"""What a simple command is: a test run and of which framework, a look at text, something trivial, or anything else."""
+"""Classifies a simple command: a test run and its framework, displaying text, something trivial, or anything else."""
 
 from ralph.hooks.results import languages, scripts
 from ralph.hooks.results.kinds import LISTING, LOOK, OTHER, TEST, TRIVIAL, UNKNOWN, Again, Kind
@@ -21,7 +21,7 @@ _DEEPEST = 5
 
 
 def kind(words: list[str], depth: int = 0, *, is_tail: bool = False) -> Kind:
-    """For words that are already unwrapped. `is_tail`: whoever asks looks at every other tail of them, too."""
+    """For words that are already unwrapped. `is_tail`: the caller examines every other tail of them, too."""
     if not words or depth > _DEEPEST:
         return TRIVIAL, ""
     name = plain_name(words[0])
@@ -103,7 +103,7 @@ _NO_RUN = frozenset(("vet", "fmt", "build", "lint", "format", "install", "get", 
 
 
 def _subcommand(name: str, rest: list[str]) -> Kind | Again | None:
-    """None: the program runs scripts as well, and this is one."""
+    """None: the program also runs scripts, and this is one."""
     tests, before_script = SUBCOMMANDS[name]
     at = 0
     while at < len(rest):
@@ -140,7 +140,7 @@ def _odd_subcommand(name: str, word: str, rest: list[str]) -> Kind | None:
 
 
 def _git(rest: list[str]) -> Kind:
-    """Commits, pushes and merges run a project's hooks, perhaps with its tests; everything else only shows."""
+    """Commits, pushes and merges run a project's hooks, perhaps with its tests; everything else only displays."""
     verb = next((word for at, word in enumerate(rest) if not word.startswith("-") and rest[at - 1 : at] != ["-C"]), "")
     runs = verb in ("commit", "push", "merge", "rebase", "am", "hook") or (verb == "bisect" and "run" in rest)
     return (UNKNOWN, "") if runs else (LOOK, "")

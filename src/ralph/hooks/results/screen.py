@@ -1,4 +1,4 @@
-"""Output as one would read it: without colours, cursor movements, progress bars, and the prefixes of monorepo tools."""
+"""Output as displayed: without colours, cursor movements, progress bars, and the prefixes of monorepo tools."""
 
 import re
 
@@ -35,12 +35,12 @@ def clean(output: str) -> str:
 
 
 def _shortened(line: str) -> str:
-    """A report in JSON on one line has its counts at the beginning or at the end. Patterns are slow on long lines."""
+    """Shorten long lines: a JSON report on one line has its counts at either end, and patterns are slow."""
     return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE // 2] + " … " + line[-_LONGEST_LINE // 2 :]
 
 
 def _without_prefixes(text: str) -> str:
-    """The lines that had a prefix, once more and without it. The original stays: a guess takes nothing away."""
+    """The lines that had a prefix, repeated without it. The original stays: a guess removes nothing."""
     fixed, named = re.compile(_FIXED), re.compile(_NAMED)
     counts: dict[str, int] = {}
     found: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Runners of scripts and targets that a project has named: package managers, make, task runners, monorepo tools."""
+"""Runners of a project's scripts and targets: package managers, make, task runners, monorepo tools."""
 
 from ralph.hooks.results.kinds import LOOK, OTHER, PERHAPS, TEST, UNKNOWN, Again, Kind
 from ralph.hooks.results.names import SHOWS, is_testy, pieces
@@ -81,7 +81,7 @@ def _package(name: str, rest: list[str]) -> Kind | Again:
 
 
 def sessions(rest: list[str]) -> Kind:
-    """tox and nox: the environments that are asked for, if any."""
+    """tox and nox: the selected environments, if any."""
     asked: list[str] = []
     for before, word in zip(["", *rest], rest, strict=False):
         if before in ("-e", "-s", "--session", "--sessions"):

@@ -1,7 +1,7 @@
-"""A command line cut into its simple commands, with how each is joined to the one before.
+"""Splits a command line into simple commands, with how each is joined to the one before.
 
-The command guard parses the shell for real. Here a wrong cut costs one record, so a small scanner is enough, and it
-starts in no time.
+The command guard really parses shell. Here a wrong split costs one record, so a small scanner is enough, and it
+starts quickly.
 """
 
 _OPERATORS = ("&&", "||", ";;", "|&", ";", "|", "&", "\n", "(", ")")
@@ -32,19 +32,19 @@ class Part:
 
     def __init__(self, joint: str, in_loop: bool = False) -> None:
         self.joint = joint
-        """How it is joined to the part before: `&&`, `||`, `;`, `|`, `&`, or `$` inside of a substitution."""
+        """How it is joined to the part before: `&&`, `||`, `;`, `|`, `&`, or `$` inside a substitution."""
         self.words: list[str] = []
         self.nested: list[Part] = []
         self.in_loop = in_loop
         self.is_negated = False
         self.saved = False
-        """Its output went into a file."""
+        """Its output went to a file."""
         self.role = ""
         self.text = ""
 
 
 def split(command: str, depth: int = 0) -> list[Part]:
-    """The parts in order. Those of a substitution come before the part that it stands in."""
+    """The parts in order. Those of a substitution come before the part that contains it."""
     scanner = _Scanner(command, depth)
     scanner.run()
     return scanner.parts
@@ -59,7 +59,7 @@ class _Scanner:
         self.part = Part(";")
         self.word: list[str] | None = None
         self.target = ""
-        """Why the next word is no argument: `>` or `<` for a file, `<<` for the end of a heredoc."""
+        """Why the next word is not an argument: `>` or `<` for a file, `<<` for the end of a heredoc."""
         self.ends: list[tuple[str, bool]] = []
         self.loops = 0
 
@@ -134,7 +134,7 @@ class _Scanner:
         self.at += 1
 
     def substitution(self) -> str:
-        """Its commands become parts of their own; what it stands for is not known."""
+        """Its commands become separate parts; its result is unknown."""
         text, start = self.text, self.at
         if text[start] == "`":
             end = text.find("`", start + 1)
@@ -150,7 +150,7 @@ class _Scanner:
         return "$()"
 
     def inside(self, start: int) -> tuple[str, int]:
-        """The text up to the parenthesis that closes, and the place after it."""
+        """The text up to the closing parenthesis, and the position after it."""
         text, level, at, quote = self.text, 1, start, ""
         while at < len(text):
             char = text[at]

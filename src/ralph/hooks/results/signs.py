@@ -1,6 +1,6 @@
-"""Looks for the words of test frameworks in an output.
+"""Searches an output for the typical text of test frameworks.
 
-A sign is a tuple: what it means, a text that must be there (looked for first, since that is cheap), a pattern for whole
+A sign is a tuple: its meaning, a text that must occur (searched first, since that is cheap), a pattern for whole
 lines, and for a summary the pattern that makes it a bad one (None: it is a good one; empty: a bad one).
 
     sum    the framework's own summary: enough to know that tests ran, whatever the command was
@@ -54,7 +54,7 @@ _RELATED = {
     "behat": ("cucumber",),
     "clojure": ("clojure",),
 }
-"""The framework of a command → whose words to look for; itself when it is not here, everything when it is not known."""
+"""The framework of a command → whose signs to search for: its own if not listed, all if unknown."""
 
 _UNNAMED = {"tapjs": "tap", "junit-xml": "", "behat": "cucumber", "gtest": "gtest"}
 
@@ -64,10 +64,10 @@ class Evidence:
 
     def __init__(self) -> None:
         self.sums: list[tuple[int, bool]] = []
-        """Where each summary is, and whether it is a bad one."""
+        """The position of each summary, and whether it is a bad one."""
         self.fails = False
         self.hints = False
-        """A statement that is believed only of a command that runs tests."""
+        """A statement that is only believed from a command that runs tests."""
         self.marks = False
         self.oks = False
         self.nothing = False
@@ -94,7 +94,7 @@ class Evidence:
 
 
 def scan(text: str, framework: str, is_test: bool) -> dict[str, Evidence]:
-    """By framework. A command that is not known to run tests is believed only by summaries and plain statements."""
+    """By framework. From a command not known to run tests, only summaries and plain statements are believed."""
     names = _RELATED.get(framework) or ((framework,) if framework and framework in ALL else tuple(ALL))
     found: dict[str, Evidence] = {}
     for name in names:
@@ -137,7 +137,7 @@ def _look(text: str, sign: Sign, evidence: Evidence) -> None:
 
 
 def _look_at_tap(text: str, meaning: str, evidence: Evidence) -> None:
-    """Only results of the outermost level count; a TODO or a SKIP is no failure."""
+    """Only results of the outermost level count; a TODO or SKIP is not a failure."""
     results = [
         (
             len(match[1]),

@@ -1,4 +1,4 @@
-"""How the frameworks of compiled languages say how it went: Go, Rust, C, C++, JVM, .NET … `signs` has the key."""
+"""Result signs of frameworks for compiled languages: Go, Rust, C, C++, JVM, .NET … `signs` explains the format."""
 
 GO = (
     ("sum", "ok", r"^ok +\t? *\S+\t *(?:[\d.]+s|\(cached\)|coverage:.*)(?!.*\[no tests to run\]).*$", None),

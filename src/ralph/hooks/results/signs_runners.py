@@ -1,4 +1,4 @@
-"""What a runner of scripts says about the script it ran, and what is left of tests that nobody sums up."""
+"""Result signs of script runners, and what remains of tests that are not summarized."""
 
 NAMED = (
     ("npm", r"^npm (?:ERR!|error) Lifecycle script `([^`]+)` failed"),
@@ -17,7 +17,7 @@ NAMED = (
     ("handling the", r"^Script .* handling the (\S+) event returned with error code"),
     ("errored after", r"'(\S+)' errored after"),
 )
-"""What was found in the text, and who failed. A name that is no test's says that something else failed."""
+"""The signs found in the text, and what failed. A name that is not a test's means that something else failed."""
 
 FAILED = (
     ("A complete log of this run", r"^npm (?:ERR!|error) A complete log of this run can be found in"),
@@ -50,7 +50,7 @@ _LAST = (
     r"^panic: |Assertion .*failed|assertion failed|^E  +\w*Error\b|^error: "
 )
 LAST_WORDS = _LAST
-"""An exception as the last line of a program that was to test something."""
+"""An exception as the last line of a program that was supposed to test something."""
 
 _OF = r"(?:(?:tests?|specs?|checks?|cases?|assertions?|modules?|suites?) )?"
 _PASS = rf"{_OF}(?:passed|passing|ok|succeeded|successful|success|pass)"
@@ -97,4 +97,4 @@ NOTHING = (
     r"^Could not open input file: |^\S+: can't open file |"
     r"^node:internal/modules/cjs/loader.*\n(?:.*\n){2,4}Error: Cannot find module '/"
 )
-"""What was to run is not there."""
+"""The thing to run does not exist."""

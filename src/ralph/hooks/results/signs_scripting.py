@@ -1,4 +1,4 @@
-"""How the frameworks of Python, Ruby, PHP, Perl, Elixir, Lua, R and the shell say how it went. `signs` has the key."""
+"""Result signs of Python, Ruby, PHP, Perl, Elixir, Lua, R and shell frameworks. `signs` explains the format."""
 
 _COUNT = r"\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|warnings?|deselected|reruns?|rerun|subtests passed)"
 
@@ -206,7 +206,7 @@ TAP = (
     ("ok", "ok ", "TAP"),
     ("none", "1..0", r"^1\.\.0\b"),
 )
-"""`"TAP"` stands for the rule in `tap`: results of the outermost level count, and TODO or SKIP is no failure."""
+"""`"TAP"` stands for the rule in `tap`: results of the outermost level count, and TODO or SKIP is not a failure."""
 
 BATS = (
     ("wsum", " test", r"^\d+ tests?, \d+ failures?.*$", r"\b[1-9]\d* failures?"),

@@ -1,4 +1,4 @@
-"""How the frameworks of JavaScript and TypeScript say how it went. `signs` has the key."""
+"""Result signs of JavaScript and TypeScript frameworks. `signs` explains the format."""
 
 JEST = (
     (

@@ -1,4 +1,4 @@
-"""Cuts a command line into its parts, and weighs its output only where one of them may have run tests."""
+"""Splits a command line into parts, and weighs its output only if one of them may have run tests."""
 
 from ralph.hooks.results.kinds import PERHAPS, TELLING, TEST, UNKNOWN
 from ralph.hooks.results.programs import kind
@@ -42,7 +42,7 @@ def roles(command: str, depth: int = 0) -> list[Part]:
 
 
 def _told_by_client(output: str, code: int | None) -> tuple[int | None, str]:
-    """A client that tells the hook of a failure puts the code on the first line of the output."""
+    """A client that reports a failure to the hook puts the exit code on the first line of the output."""
     if not output.startswith("Exit code "):
         return code, output
     line, _, rest = output.partition("\n")

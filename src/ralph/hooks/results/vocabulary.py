@@ -1,4 +1,4 @@
-"""The programs that are known: test runners, script runners, programs that show text, and those that do neither."""
+"""Known programs: test runners, script runners, programs that display text, and those that do neither."""
 
 
 def words(text: str) -> frozenset[str]:
@@ -132,14 +132,14 @@ SUBCOMMANDS = {
     "sui": ({}, ("move",)),
     "aptos": ({}, ("move",)),
 }
-"""Program → its subcommands that run tests, and those after which the name of a script comes."""
+"""Program → its subcommands that run tests, and those that are followed by the name of a script."""
 
 SCRIPTS = words(
     "npm yarn pnpm run-script make gmake bmake mingw32-make just task mage inv invoke doit mise nx turbo lerna rake "
     "composer npm-run-all run-s run-p concurrently ninja cmake scons ant gulp grunt moon wireit ant earthly poe "
     "pypyr duty melos bb fab"
 )
-"""They run what a project has named; a name like `test:unit` says what it is."""
+"""They run scripts of a project; a name like `test:unit` says what it is."""
 
 LOOKS = words(
     "cat bat batcat less more most head tail grep egrep fgrep zgrep rg ripgrep ag ack sed gsed awk gawk mawk cut sort "

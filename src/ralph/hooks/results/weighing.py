@@ -1,4 +1,4 @@
-"""Puts together what the command is, what its output says, and how it ended."""
+"""Combines what the command is, what its output says, and how it ended."""
 
 import re
 
@@ -15,7 +15,7 @@ from ralph.hooks.results.wrappers import base
 _ENDED_FROM_OUTSIDE = (124, 130, 137, 143)
 _CHOOSY = ("grep", "egrep", "rg", "ag", "awk", "sed", "head", "sort", "uniq", "jq")
 _FAMILIES = ("python", "ruby", "junit")
-"""Only the output tells which framework of these it was."""
+"""Only the output tells which of these frameworks it was."""
 
 
 def weigh(parts: list[Part], output: str, code: int | None) -> Verdict:
@@ -65,7 +65,7 @@ def _of_tests(parts: list[Part], tests: list[Part], text: str, code: int | None)
 
 
 def _summed_up(found: dict[str, Evidence], is_known: bool) -> tuple[str, str]:
-    """One state for all: a failure anywhere is a failure; marks and lesser words count when nobody sums up."""
+    """One state for all: a failure anywhere is a failure; marks and weaker signs count if there is no summary."""
     summed = {name: one for name, one in found.items() if one.sums}
     named = {name: one for name, one in summed.items() if name}
     summed = named or summed
@@ -90,7 +90,7 @@ def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: li
         summed = [one for one in found.values() if one.sums]
         is_inner = end.says == exits.PASSED and summed and not any(one.fails for one in found.values())
         if is_inner and _is_one_run(parts) and all(one.ends_well for one in summed):
-            return False  # what failed was a run inside of a test
+            return False  # what failed was a run inside a test
         if list(found) == [""] and _something_else_failed(parts, text):
             return False  # a monorepo tool counts its tasks, not tests
         if "atching for file changes" in text or "aiting for file changes" in text:
@@ -119,7 +119,8 @@ def _is_one_run(parts: list[Part]) -> bool:
 
 
 def _failed_after_all(state: str, end: exits.Ending, text: str) -> bool:
-    """The framework is content. Coverage, a crash at the end or a second step of the script may still have failed."""
+    """The framework reports success. Coverage, a crash at the end or a second step of the script may still have
+    failed."""
     if end.code in _ENDED_FROM_OUTSIDE:
         return state == "ok" and end.says == exits.FAILED
     if end.says == exits.FAILED or (end.says == exits.PERHAPS and end.is_last):
@@ -147,7 +148,7 @@ def _runner_failed(text: str) -> bool:
 
 
 def _something_else_failed(parts: list[Part], text: str) -> bool:
-    """A runner names what failed, and it is no test. Where only tests were asked for, it was on the way to them."""
+    """A runner names what failed, and it is not a test. If only tests were requested, it failed on the way to them."""
     names = _names_that_failed(text)
     if not names or any(is_testy(name) for name in names):
         return False
@@ -169,7 +170,7 @@ def _crashed(text: str) -> bool:
 
 
 def _has_last_words(parts: list[Part], text: str) -> bool:
-    """A program that ends with an exception. What a filter lets through does not say how it ended."""
+    """A program that ends with an exception. Filtered output does not say how it ended."""
     if any(part.joint == "|" and base(part.words[0]) in _CHOOSY for part in parts):
         return False
     lines = [line for line in text.splitlines() if line.strip()][-3:]
@@ -177,7 +178,7 @@ def _has_last_words(parts: list[Part], text: str) -> bool:
 
 
 def _counted(parts: list[Part], text: str) -> bool:
-    """`T | grep -c FAIL`: the number is all there is."""
+    """`T | grep -c FAIL`: the number is the only output."""
     last = parts[-1]
     if last.joint != "|" or last.words[0] not in ("grep", "egrep", "rg") or not text.strip().isdigit():
         return False

@@ -1,4 +1,4 @@
-"""What a command really runs: behind `env`, `timeout`, `npx`, `poetry run`, `docker compose exec web` and so on."""
+"""The command behind `env`, `timeout`, `npx`, `poetry run`, `docker compose exec web` and so on."""
 
 from ralph.hooks.results.vocabulary import words as words_of
 
@@ -47,7 +47,7 @@ _RUNS = {
     "volta": ("run",),
     "devbox": ("run",),
 }
-"""Program → the subcommands after which its options and then a command come."""
+"""Program → the subcommands that are followed by options and then a command."""
 
 _ELSEWHERE = {
     "docker": ("exec", "run", "compose"),
@@ -68,7 +68,7 @@ _ELSEWHERE = {
     "chroot": (),
     "wsl": (),
 }
-"""Their options are too many to know: the first word that is a known program is the command."""
+"""They have too many options to list: the first word that is a known program is the command."""
 
 _MOST_TAILS = 200
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ksh", "ash", "busybox", "fish"))
@@ -120,7 +120,7 @@ def unwrapped(words: list[str]) -> tuple[list[str], str]:
 
 
 def runs_elsewhere(words: list[str]) -> list[list[str]]:
-    """For a program that runs commands in another place: every tail of its words that may be the command."""
+    """For a program that runs commands elsewhere: every tail of its words that may be the command."""
     name = base(words[0])
     if name not in _ELSEWHERE:
         return []
@@ -160,7 +160,7 @@ def _past_options(words: list[str], skip: int = 0, keep: tuple[str, ...] = ()) -
 
 
 def _after_flag(words: list[str], letter: str) -> tuple[list[str], str]:
-    """Of a shell: the text of `-c`, else the script that it runs."""
+    """For a shell: the text of `-c`, else the script it runs."""
     for at, word in enumerate(words[1:], 1):
         if word.startswith("-") and not word.startswith("--") and letter in word[1:]:
             return [], words[at + 1] if at + 1 < len(words) else ""

@@ -1,1 +1,1 @@
-"""What the guard knows of programs, one module per family; `table` names the function that judges each of them."""
+"""What the guard knows about programs, one module per family; `table` names the function that judges each."""

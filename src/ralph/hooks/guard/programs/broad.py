@@ -1,4 +1,4 @@
-"""Names of processes that are more than one's own: what runs the agent, Ralph, or the machine."""
+"""Process names that match more than the agent's own: what runs the agent, Ralph, or the machine."""
 
 from ralph.hooks.guard.wordlist import one_of
 
@@ -14,7 +14,7 @@ OURS = ("ralph", "claude", "codex")
 
 
 def is_broad(pattern: str) -> bool:
-    """It takes processes of others: everything, an interpreter, a server of the machine."""
+    """Whether it matches processes of others: everything, an interpreter, a system server."""
     plain = pattern.strip("^$").replace("[", "").replace("]", "").replace("\\", "")
     if plain.strip(".*+?") == "" or len(plain.strip(".*")) == 1:
         return True

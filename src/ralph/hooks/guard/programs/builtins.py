@@ -1,4 +1,4 @@
-"""Commands of the shell itself: they change what the guard knows of the shell."""
+"""Shell builtins: they change what the guard knows about the shell."""
 
 from ralph.hooks.guard.acts import contents
 from ralph.hooks.guard.environment import judge_unset, judge_variable
@@ -56,7 +56,7 @@ def source(call: Invocation) -> str:
 
 
 def replace(call: Invocation) -> str:
-    """`exec`: with a command, the shell becomes it."""
+    """`exec`: replaces the shell with a command, if there is one."""
     return call.run(call.options(valued="a", stops=True).rest)
 
 
@@ -87,7 +87,7 @@ def unalias(call: Invocation) -> str:
 
 
 def declare(call: Invocation) -> str:
-    """Assignments that are written out are set already; these come from expansions."""
+    """Literal assignments are already set; these come from expansions."""
     for arg in call.args:
         name, equals, value = arg.partition("=")
         if equals and name.isidentifier():
@@ -130,7 +130,7 @@ def set_options(call: Invocation) -> str:
     if not args:
         return UNKNOWN + SECRET
     if "history" in args and ("+o" in args or (call.name == "shopt" and "-u" in "".join(args))):
-        call.deny("audit", "This turns the shell's history off")
+        call.deny("audit", "This disables the shell history")
     if call.name == "set":
         if "--" in args:
             call.shell.params = args[args.index("--") + 1 :]
@@ -175,7 +175,7 @@ def printf(call: Invocation) -> str:
 def history(call: Invocation) -> str:
     options = call.options(valued="d")
     if options.has("-c", "-d"):
-        call.deny("audit", "This wipes the shell's history")
+        call.deny("audit", "This erases the shell history")
     return UNKNOWN
 
 

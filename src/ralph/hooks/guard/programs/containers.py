@@ -75,9 +75,9 @@ def docker(call: Invocation) -> str | None:
         return compose_words(call, rest)
     if name in ("rm", "rmi", "stop", "kill", "restart", "pause"):
         if any(EVERYONE in word for word in rest):
-            call.deny("containers", "This takes all containers or images, not only yours")
+            call.deny("containers", "This affects all containers or images, not only yours")
         if name == "rm" and {"-v", "--volumes", "-vf", "-fv"} & set(rest):
-            call.deny("containers", "This removes volumes, and the data in them")
+            call.deny("containers", "This removes volumes and their data")
         return None
     if name in ("ps", "images", "ls"):
         return _listed(rest)
@@ -86,7 +86,7 @@ def docker(call: Invocation) -> str | None:
 
 
 def _listed(rest: list[str]) -> str:
-    """`docker ps -aq` is everybody's; with a filter it may be one's own."""
+    """`docker ps -aq` lists everything; with a filter it may list only the agent's own."""
     quiet = any(arg.startswith("-") and not arg.startswith("--") and "q" in arg for arg in rest) or "--quiet" in rest
     narrowed = any(arg.startswith(("--filter", "-f")) for arg in rest) or any(not arg.startswith("-") for arg in rest)
     return EVERYONE if quiet and not narrowed else UNKNOWN + (EVERYONE if not quiet and not narrowed else "")
@@ -99,7 +99,7 @@ def _judge_management(call: Invocation, name: str, rest: list[str]) -> None:
     if name == "image" and first == "prune" and {"-a", "--all", "-af", "-fa"} & set(rest):
         call.deny("containers")
     if name == "volume" and first in ("rm", "remove"):
-        call.deny("containers", "This removes volumes, and the data in them")
+        call.deny("containers", "This removes volumes and their data")
     if name in ("swarm", "stack", "service", "node", "secret") and first in ("leave", "rm", "remove", "down"):
         call.deny("containers")
     if name == "push" or (
@@ -113,19 +113,19 @@ def _judge_management(call: Invocation, name: str, rest: list[str]) -> None:
 def _run(call: Invocation, rest: list[str]) -> str | None:
     options = Options(rest, _RUN_VALUED, _RUN_LONG, stops=True)
     if options.has("--privileged"):
-        call.deny("privilege", "This gives a container all rights of the machine")
+        call.deny("privilege", "This gives a container full privileges on the machine")
     for name, value in options.values:
         if name in ("--pid", "--userns", "--ipc", "--uts", "--cgroupns") and value == "host":
-            call.deny("privilege", "This lets a container into the machine")
+            call.deny("privilege", "This gives a container access to the machine")
         if name == "--cap-add" and value.upper() in ("ALL", "SYS_ADMIN", "SYS_PTRACE", "CAP_SYS_ADMIN", "SYS_MODULE"):
-            call.deny("privilege", "This gives a container rights over the machine")
+            call.deny("privilege", "This gives a container privileges on the machine")
         if name in ("-v", "--volume"):
             _judge_mount(call, value.split(":")[0])
         if name == "--mount":
             given = dict(part.split("=", 1) for part in value.split(",") if "=" in part)
             _judge_mount(call, given.get("source") or given.get("src") or "x")
         if name == "--device" and value.startswith("/dev/") and "video" not in value and "kvm" not in value:
-            call.deny("devices", "This gives a device to a container")
+            call.deny("devices", "This gives a container access to a device")
     command = options.rest[1:]
     if entry := options.value("--entrypoint"):
         command = [entry, *command]
@@ -136,11 +136,11 @@ def _judge_mount(call: Invocation, source: str) -> None:
     full = call.shell.full(source) if source.startswith(("/", ".")) else ""
     home = call.shell.places.home
     if full in (*_MOUNTS_DENIED, home, home + "/.ssh", home + "/.aws") or full.endswith("/docker.sock"):
-        call.deny("privilege", f"This gives {full} to a container")
+        call.deny("privilege", f"This gives a container access to {full}")
 
 
 def _inside(call: Invocation, command: list[str]) -> str | None:
-    """A command in a container: nothing there is the workspace, except by relative paths."""
+    """A command in a container: nothing there is the workspace, except by relative path."""
     if not command:
         return None
     from ralph.hooks.guard.invoke import invoke
@@ -159,9 +159,9 @@ def compose_words(call: Invocation, args: list[str]) -> str | None:
         return None
     name, rest = words[0], words[1:]
     if name == "down" and {"-v", "--volumes", "--rmi"} & {arg.partition("=")[0] for arg in rest}:
-        call.deny("containers", "This removes volumes or images, and the data in them")
+        call.deny("containers", "This removes volumes or images and their data")
     if name == "rm" and any(arg.startswith("-") and "v" in arg for arg in rest):
-        call.deny("containers", "This removes volumes, and the data in them")
+        call.deny("containers", "This removes volumes and their data")
     if name == "push":
         call.deny("publishing")
     if name in ("exec", "run"):

@@ -1,4 +1,4 @@
-"""Database clients, and the tools of frameworks that drop and rebuild databases."""
+"""Database clients, and framework tools that drop and rebuild databases."""
 
 from ralph.hooks.guard import places as at
 from ralph.hooks.guard.invoke import Invocation
@@ -11,7 +11,7 @@ _CODE = ("-c", "--command", "-e", "--execute", "-q", "-Q", "--query", "--eval", 
 
 
 def client(call: Invocation) -> str | None:
-    """psql, mysql and others: the statements are in an option, or come in on stdin."""
+    """psql, mysql and others: the statements are in an option, or come from stdin."""
     valued = "cdhpUfvoPRFLeDuSqQT" if call.name != "mysql" and call.name != "mariadb" else "eDhuPS"
     long = (
         "--command",
@@ -213,7 +213,7 @@ def tool(call: Invocation) -> None:
 
 
 def other_client(call: Invocation) -> str | None:
-    """clickhouse, cqlsh, sqlplus …: the same statements, other options."""
+    """clickhouse, cqlsh, sqlplus …: the same statements, different options."""
     for text in [*call.args, call.stdin]:
         if harm_in(text):
             call.deny("databases")

@@ -1,4 +1,4 @@
-"""Disks, partitions and filesystems. Looking is fine, and so is an ordinary file that holds a filesystem."""
+"""Disks, partitions and filesystems. Inspecting is fine, and so is a regular file that holds a filesystem."""
 
 from ralph.hooks.guard import places as at
 from ralph.hooks.guard.invoke import Invocation
@@ -25,7 +25,7 @@ def make_filesystem(call: Invocation) -> str:
 
 
 def partition(call: Invocation) -> str:
-    """Looking is fine."""
+    """Inspecting is fine."""
     options = call.options(valued="bt")
     looks = {"-l", "--list", "--print", "-p", "--help", "-V", "print", "-d", "--dump", "-n", "--no-act"}
     if looks & (options.flags | set(options.rest)) and not {"rm", "mklabel", "mkpart", "--delete", "-Z"} & set(
@@ -37,7 +37,7 @@ def partition(call: Invocation) -> str:
 
 
 def _on_devices(call: Invocation, paths: list[str]) -> None:
-    """On an ordinary file of one's own it is an exercise."""
+    """On a regular file of the agent it is harmless."""
     kinds = {call.shell.locate(path).kind for path in paths if not path.isdigit()}
     if not kinds or not kinds <= {at.INSIDE, at.TEMP}:
         call.deny("devices")

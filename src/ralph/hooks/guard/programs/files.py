@@ -63,7 +63,7 @@ def move(call: Invocation) -> str:
 
 
 def _arrive(call: Invocation, target: str, path: str, text: str | None) -> None:
-    """Contents that are known, or secret, stay so under the new name; so does a program."""
+    """Content that is known or secret stays so under the new name; so does a program."""
     acts.look(call.shell, path, call.argv)
     if path.startswith(("/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", "/usr/local/bin/")):
         text = "program:" + path.rpartition("/")[2]
@@ -137,7 +137,7 @@ def dd(call: Invocation) -> str:
 def make_node(call: Invocation) -> str:
     rest = call.options(valued="mZ").rest
     if len(rest) > 1 and rest[1] in ("b", "c", "u"):
-        call.deny("devices", "This makes a device")
+        call.deny("devices", "This creates a device")
     return ""
 
 
@@ -211,7 +211,7 @@ def archive(call: Invocation) -> str:
         if folder:
             acts.write(call.shell, folder, call.argv)
         if options.has("-P", "--absolute-names"):
-            call.deny("destruction", "This unpacks to absolute paths, wherever they lead")
+            call.deny("destruction", "This extracts to absolute paths")
         return OPAQUE if options.has("-O", "--to-stdout") else ""
     if not options.has("-c", "--create", "-r", "-u"):
         return call.output()
@@ -228,7 +228,7 @@ def archive(call: Invocation) -> str:
 
 
 def _content_marks(call: Invocation, path: str) -> str:
-    """A home folder, or anything with keys in it, makes an archive secret."""
+    """An archive of a home folder, or of anything with keys in it, is secret."""
     if acts.is_secret(call.shell, path) or call.shell.full(path) == call.shell.places.home:
         return SECRET
     return taints(call.shell.files.get(call.shell.full(path), "")) if is_known(path) else ""
@@ -266,7 +266,7 @@ def seven_zip(call: Invocation) -> str:
 
 
 def desktop(call: Invocation) -> str:
-    """gio: its own commands for files."""
+    """gio: its file commands."""
     words = call.options().rest
     if words[:1] and words[0] in ("trash", "remove", "move"):
         for path in words[1:]:

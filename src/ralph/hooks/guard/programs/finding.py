@@ -1,4 +1,4 @@
-"""find, fd and xargs: they run or delete for each file that they come across."""
+"""find, fd and xargs: they run or delete something for each file."""
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.globs import takes_everything
@@ -37,9 +37,9 @@ class _Search:
     def __init__(self, roots: list[str], args: list[str]) -> None:
         self.roots = roots
         self.names: list[str] = []
-        """What narrows the search: without it, everything is found."""
+        """Name patterns that narrow the search: without one, everything matches."""
         self.acts: list[tuple[list[str], list[str]]] = []
-        """What is done, and the names that it is done to. No command: it is deleted."""
+        """The command to run, and the names it applies to. No command: the files are deleted."""
         self.written: list[str] = []
         negated = False
         depth = i = 0
@@ -81,7 +81,7 @@ def _all_found(root: str, names: list[str]) -> list[str]:
 
 
 def _found(root: str, names: list[str]) -> str:
-    """A path that stands for what is found below a folder."""
+    """A path that stands for the matches below a folder."""
     root = root.rstrip("/")
     if not names:
         return f"{root}/*"
@@ -120,12 +120,12 @@ def xargs(call: Invocation) -> str:
     items = (lines if "\0" in data else _items(data))[:_MOST_ITEMS] or [UNKNOWN]
     is_unknown = any(item[0] in (UNKNOWN, OUTPUT) for item in items if item)
     if is_unknown and command[0].rpartition("/")[2] == "rm" and Options(command[1:]).has("-r", "-R", "--recursive"):
-        call.deny("destruction", "This deletes whatever it is told on its input, which cannot be read here")
+        call.deny("destruction", "This deletes the paths on its stdin, which the guard cannot see")
     return call.run([*command, *items], "")
 
 
 def _items(data: str) -> list[str]:
-    """Split as xargs does: quotes hold together what they enclose."""
+    """Split as xargs does: quotes keep their content together."""
     if "'" not in data and '"' not in data:
         return data.split()
     items, current, quote, is_open = [], "", "", False

@@ -1,4 +1,4 @@
-"""Other version control tools, and the command lines of GitHub and GitLab."""
+"""Other version control tools, and the GitHub and GitLab command lines."""
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.invoke import Invocation
@@ -56,7 +56,7 @@ def forge(call: Invocation) -> str | None:
             call.deny("exfiltration", "This publishes secrets")
         return None
     if len(words) > 1 and words[1] in _GH.get(words[0], _GONE):
-        call.deny(_CATEGORY.get(words[0], "cloud"), "This changes the project for everybody")
+        call.deny(_CATEGORY.get(words[0], "cloud"), "This changes the project for everyone")
     return None
 
 
@@ -64,10 +64,10 @@ def _api(call: Invocation, options: Options) -> str | None:
     method = (options.value("-X", "--method") or "").upper()
     path = options.rest[1] if len(options.rest) > 1 else ""
     if method in ("DELETE", "PUT") or (path.endswith(("/merge", "/merges")) and method != "GET"):
-        call.deny("cloud", "This changes the project for everybody")
+        call.deny("cloud", "This changes the project for everyone")
     query = " ".join([*options.all("-f", "-F", "--field", "--raw-field"), call.stdin])
     if path == "graphql" and "mutation" in query and ("delete" in query.lower() or "merge" in query.lower()):
-        call.deny("cloud", "This changes the project for everybody")
+        call.deny("cloud", "This changes the project for everyone")
     return None
 
 
@@ -82,7 +82,7 @@ def other(call: Invocation) -> str | None:
     if call.name == "svn" and words[:1] and words[0] in ("commit", "ci", "import"):
         call.deny("git-push")
     if call.name == "svn" and words[:1] == ["revert"] and ("." in words or "-R" in call.args):
-        call.deny("git-history", "This throws away the changes of a whole tree")
+        call.deny("git-history", "This discards the changes of a whole tree")
     if (words[:1] and words[0] in ("strip", "hide", "purge", "abandon")) or text.startswith(
         ("op restore", "op undo", "update --clean")
     ):
@@ -92,12 +92,12 @@ def other(call: Invocation) -> str | None:
         and words[:1] in (["update"], ["up"], ["revert"])
         and {"-C", "--clean", "--all", "-a"} & set(call.args)
     ):
-        call.deny("git-history", "This throws away the changes of a whole tree")
+        call.deny("git-history", "This discards the changes of a whole tree")
     return None
 
 
 def rewrites(call: Invocation) -> str | None:
-    call.deny("git-history", "This rewrites the history")
+    call.deny("git-history", "This rewrites history")
     return None
 
 

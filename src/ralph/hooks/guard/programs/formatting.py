@@ -7,7 +7,7 @@ _MOST_ROUNDS = 50
 
 
 def formatted(form: str, args: list[str]) -> str:
-    """The format is used again until no argument is left."""
+    """The format is reused until no argument is left."""
     out = ""
     rest = list(args)
     for _ in range(_MOST_ROUNDS):

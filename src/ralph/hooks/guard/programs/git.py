@@ -1,4 +1,4 @@
-"""git: what destroys commits or uncommitted work, what leaves the repository, and what git is told to run."""
+"""git: what destroys commits or uncommitted work, what leaves the repository, and what git is made to run."""
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard import places as at
@@ -29,7 +29,7 @@ def git(call: Invocation) -> str | None:
 
 
 def _after_global(call: Invocation) -> tuple[list[str], dict[str, str]]:
-    """The subcommand and what follows; `-c` settings are judged on the way."""
+    """The subcommand and its arguments; `-c` settings are judged along the way."""
     args = call.args
     aliases: dict[str, str] = {}
     while args and args[0].startswith("-"):
@@ -68,7 +68,7 @@ def push(call: Invocation, args: list[str]) -> None:
         word.startswith(("+", ":")) for word in options.rest
     )
     if forced:
-        call.deny("git-history", "This overwrites or deletes what is in another repository")
+        call.deny("git-history", "This overwrites or deletes content of another repository")
     else:
         call.deny("git-push")
 
@@ -76,7 +76,7 @@ def push(call: Invocation, args: list[str]) -> None:
 def reset(call: Invocation, args: list[str]) -> None:
     options = Options(args)
     if options.has("--hard", "--merge"):
-        call.deny("git-history", "This throws away changes that are not committed")
+        call.deny("git-history", "This discards uncommitted changes")
 
 
 def clean(call: Invocation, args: list[str]) -> None:
@@ -85,19 +85,19 @@ def clean(call: Invocation, args: list[str]) -> None:
         "requireforce=false" in arg.lower().replace(" ", "") for arg in call.args
     )
     if forced and not options.has("-n", "--dry-run"):
-        call.deny("git-history", "This deletes files that git does not know")
+        call.deny("git-history", "This deletes untracked files")
 
 
 def checkout(call: Invocation, args: list[str]) -> None:
     options = Options(args, "bB", ("--orphan", "--conflict", "--pathspec-from-file"))
     words = [word for word in options.rest if word not in options.after]
     if options.has("-f", "--force"):
-        call.deny("git-history", "This throws away changes that are not committed")
+        call.deny("git-history", "This discards uncommitted changes")
     if options.has("--pathspec-from-file") or any(_is_tree(path) for path in (options.after or words)):
-        call.deny("git-history", "This throws away the changes of a whole tree")
+        call.deny("git-history", "This discards the changes of a whole tree")
     _judge_own(call, options.after or words[1:])
     if options.has("-B") and (options.value("-B") or "") in MAIN:
-        call.deny("git-history", "This makes a main branch point elsewhere")
+        call.deny("git-history", "This moves a main branch")
     if new := options.value("-b", "-B", "--orphan"):
         call.shell.branch = new
     elif len(words) == 1 and not options.after:
@@ -105,7 +105,7 @@ def checkout(call: Invocation, args: list[str]) -> None:
 
 
 def _judge_own(call: Invocation, paths: list[str]) -> None:
-    """An older version of the agent's settings is a change of them."""
+    """Restoring an older version of the agent's settings changes them."""
     for path in paths:
         if call.shell.locate(path).kind == at.OWN:
             acts.write(call.shell, path, call.argv)
@@ -114,10 +114,10 @@ def _judge_own(call: Invocation, paths: list[str]) -> None:
 def switch(call: Invocation, args: list[str]) -> None:
     options = Options(args, "cC", ("--create", "--force-create", "--orphan"))
     if options.has("-f", "--force", "--discard-changes"):
-        call.deny("git-history", "This throws away changes that are not committed")
+        call.deny("git-history", "This discards uncommitted changes")
     new = options.value("-c", "-C", "--create", "--force-create", "--orphan")
     if options.has("-C", "--force-create") and new in MAIN:
-        call.deny("git-history", "This makes a main branch point elsewhere")
+        call.deny("git-history", "This moves a main branch")
     call.shell.branch = new or (options.rest[0] if options.rest else "")
 
 
@@ -127,11 +127,11 @@ def restore(call: Invocation, args: list[str]) -> None:
         return
     _judge_own(call, options.rest)
     if options.has("--pathspec-from-file") or any(_is_tree(path) for path in options.rest):
-        call.deny("git-history", "This throws away the changes of a whole tree")
+        call.deny("git-history", "This discards the changes of a whole tree")
 
 
 def _is_tree(path: str) -> bool:
-    """Not a single file: the root, a folder, or a pattern that takes them all."""
+    """Not a single file: the root, a folder, or a pattern that matches everything."""
     if path in (".", "./", ":/", "/", "..", "../", ":", "-A", "*", "**", ":(top)", "./*") or LOCAL in path:
         return True
     last = path.rstrip("/").rpartition("/")[2]
@@ -141,32 +141,32 @@ def _is_tree(path: str) -> bool:
 def branch(call: Invocation, args: list[str]) -> None:
     options = Options(args, "u", ("--set-upstream-to", "--contains", "--merged", "--no-merged", "--sort", "--format"))
     if options.has("-D") or (options.has("-d", "--delete") and options.has("-f", "--force")):
-        call.deny("git-history", "This deletes a branch, merged or not")
+        call.deny("git-history", "This deletes a branch, even if it is not merged")
     elif options.has("-f", "--force") and options.rest:
-        call.deny("git-history", "This makes a branch point elsewhere")
+        call.deny("git-history", "This moves a branch")
     elif options.has("-d", "--delete") and any(name in MAIN for name in options.rest):
         call.deny("git-history", "This deletes a main branch")
 
 
 def reflog(call: Invocation, args: list[str]) -> None:
     if args[:1] in (["expire"], ["delete"]) and "--dry-run" not in args and "-n" not in args:
-        call.deny("git-history", "This deletes the record of where branches were")
+        call.deny("git-history", "This deletes the reflog")
 
 
 def collect(call: Invocation, args: list[str]) -> None:
     prune = [arg for arg in args if arg.startswith("--prune")]
     if any(arg not in ("--prune=never", "--prune=2.weeks.ago") for arg in prune):
-        call.deny("git-history", "This deletes commits that no branch has")
+        call.deny("git-history", "This deletes unreachable commits")
 
 
 def prune(call: Invocation, args: list[str]) -> None:
     if "-n" not in args and "--dry-run" not in args:
-        call.deny("git-history", "This deletes commits that no branch has")
+        call.deny("git-history", "This deletes unreachable commits")
 
 
 def rewrite(call: Invocation, args: list[str]) -> None:
     if not {"--analyze", "--dry-run"} & set(args):
-        call.deny("git-history", "This rewrites the history")
+        call.deny("git-history", "This rewrites history")
 
 
 def stash(call: Invocation, args: list[str]) -> None:
@@ -179,12 +179,12 @@ def stash(call: Invocation, args: list[str]) -> None:
 def update_ref(call: Invocation, args: list[str]) -> None:
     options = Options(args, "m")
     if options.has("-d", "--stdin") or (options.rest and options.rest[0].startswith(("refs/heads/", "HEAD"))):
-        call.deny("git-history", "This deletes a reference or makes it point elsewhere")
+        call.deny("git-history", "This deletes or moves a ref")
 
 
 def symbolic_ref(call: Invocation, args: list[str]) -> None:
     if "-d" in args or "--delete" in args:
-        call.deny("git-history", "This deletes a reference")
+        call.deny("git-history", "This deletes a ref")
 
 
 def merge(call: Invocation, args: list[str]) -> None:
@@ -242,7 +242,7 @@ def remove(call: Invocation, args: list[str]) -> None:
 def commit(call: Invocation, args: list[str]) -> None:
     options = Options(args, "mFCct", ("--message", "--file", "--author", "--date", "--template", "--fixup", "--squash"))
     if options.has("--no-verify", "-n"):
-        call.deny("tampering", "This skips the project's own checks before a commit")
+        call.deny("tampering", "This skips the project's commit hooks")
 
 
 def tag(call: Invocation, args: list[str]) -> None:
@@ -253,7 +253,7 @@ def tag(call: Invocation, args: list[str]) -> None:
 
 def worktree(call: Invocation, args: list[str]) -> None:
     if args[:1] == ["remove"] and {"-f", "--force", "-ff"} & set(args):
-        call.deny("git-history", "This deletes a worktree with changes that are not committed")
+        call.deny("git-history", "This deletes a worktree with uncommitted changes")
 
 
 def submodule(call: Invocation, args: list[str]) -> None:
@@ -263,7 +263,7 @@ def submodule(call: Invocation, args: list[str]) -> None:
             " ".join(arg for arg in args[args.index("foreach") + 1 :] if arg not in ("--recursive", "--quiet"))
         )
     if words[:1] == ["deinit"] and {"-f", "--force"} & set(args):
-        call.deny("git-history", "This deletes submodules with changes that are not committed")
+        call.deny("git-history", "This deletes submodules with uncommitted changes")
 
 
 def bisect(call: Invocation, args: list[str]) -> None:
@@ -303,13 +303,13 @@ def remote(call: Invocation, args: list[str]) -> None:
 def read_tree(call: Invocation, args: list[str]) -> None:
     options = Options(args)
     if options.has("--reset"):
-        call.deny("git-history", "This throws away the changes of a whole tree")
+        call.deny("git-history", "This discards the changes of a whole tree")
 
 
 def checkout_index(call: Invocation, args: list[str]) -> None:
     options = Options(args)
     if options.has("-a", "--all") and options.has("-f", "--force"):
-        call.deny("git-history", "This throws away the changes of a whole tree")
+        call.deny("git-history", "This discards the changes of a whole tree")
 
 
 def credential(call: Invocation, args: list[str]) -> str:
@@ -328,12 +328,12 @@ def other_push(call: Invocation, args: list[str]) -> None:
     if args[:1] in (["push"], ["dcommit"], ["submit"]) and "--dry-run" not in args:
         call.deny("git-push")
     if args[:1] == ["prune"] and "--dry-run" not in args and "-d" not in args:
-        call.deny("git-history", "This deletes files that git keeps")
+        call.deny("git-history", "This deletes objects from git's storage")
 
 
 def send(call: Invocation, args: list[str]) -> None:
     if "--dry-run" not in args:
-        call.deny("git-push", "This sends commits away by mail")
+        call.deny("git-push", "This sends commits by email")
 
 
 def flow(call: Invocation, args: list[str]) -> None:

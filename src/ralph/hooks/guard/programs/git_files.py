@@ -1,4 +1,4 @@
-"""git: commands that write what they show into a file, and lists of files that another command acts on."""
+"""git: commands that write their output to a file, and file lists that another command acts on."""
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.invoke import Invocation
@@ -7,13 +7,13 @@ from ralph.hooks.guard.options import Options
 
 
 def list_files(call: Invocation, args: list[str]) -> str:
-    """What is listed decides what a following `xargs rm` deletes."""
+    """The listed files are what a following `xargs rm` deletes."""
     words = [arg for arg in args if not arg.startswith("-")]
     return "".join(f"{LOCAL}/{word.strip('*')}\n" for word in words) or "*\n"
 
 
 def changed_files(call: Invocation, args: list[str]) -> str | None:
-    """Everything that shows a difference can write it to a file."""
+    """Every command that shows a diff can write it to a file."""
     _write(call, Options(args, "", ("--output",)).all("--output"))
     return LOCAL + "\n" if "--name-only" in args else None
 

@@ -1,4 +1,4 @@
-"""git: the branch a command works on, from the command itself or from the HEAD of the repository it runs in."""
+"""git: the current branch, from the command itself or from the HEAD of the repository it runs in."""
 
 import os
 
@@ -8,7 +8,7 @@ _REF = "ref: refs/heads/"
 
 
 def current_branch(call: Invocation) -> str:
-    """Empty when it cannot be known: a detached HEAD, no repository."""
+    """Empty if unknown: a detached HEAD, no repository."""
     return call.shell.branch or branch_in(_folder(call))
 
 
@@ -24,7 +24,7 @@ def branch_in(folder: str) -> str:
 
 
 def _folder(call: Invocation) -> str:
-    """Where git runs: the shell's folder, and every `-C` from there."""
+    """Where git runs: the shell's folder, followed by every `-C`."""
     folder = call.shell.cwd
     for option, value in zip(call.args, call.args[1:], strict=False):
         if option == "-C":

@@ -1,4 +1,4 @@
-"""git's own configuration: some of its values are programs, and some turn hooks off."""
+"""git's configuration: some of its values are programs, and some disable hooks."""
 
 from ralph.hooks.guard.invoke import Invocation
 from ralph.hooks.guard.marks import UNKNOWN, is_known
@@ -25,7 +25,7 @@ def judge(call: Invocation, key: str, value: str, lasts: bool) -> None:
     """`lasts`: written to a file, not only for this one command."""
     key = key.lower()
     if key == "core.hookspath" and not value.startswith((".husky", ".githooks")):
-        call.deny("tampering", "This makes git use other hooks, or none")
+        call.deny("tampering", "This makes git use other hooks or none")
     if key.startswith("alias."):
         command = value[1:] if value.startswith("!") else f"git {value}"
         call.run_text(command)
@@ -39,7 +39,7 @@ def judge(call: Invocation, key: str, value: str, lasts: bool) -> None:
     elif key.startswith("core.") and key.endswith("command"):
         call.run_text(value)
     elif key == "protocol.ext.allow" and value == "always":
-        call.deny("remote-code", "This lets a repository's address run commands")
+        call.deny("remote-code", "This lets a repository URL run commands")
 
 
 def configure(call: Invocation, args: list[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Interpreters: code that is given on the command line, on stdin, or in a file that the command itself wrote."""
+"""Interpreters: code passed on the command line, on stdin, or in a file that the command itself wrote."""
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.acts import contents
@@ -64,9 +64,9 @@ def _python_code(call: Invocation, code: str) -> str | None:
 
 def judge_source(call: Invocation, code: str) -> None:
     if NETWORK in code.strip()[:3] or code.strip() == NETWORK:
-        call.deny("remote-code", "This runs what a server sends")
+        call.deny("remote-code", "This runs downloaded code")
     if OPAQUE in code.strip()[:3]:
-        call.deny("opaque", "What this runs cannot be read here")
+        call.deny("opaque", "The guard cannot see what this runs")
 
 
 _CODE_FLAGS = {
@@ -234,7 +234,7 @@ def _recipes(call: Invocation, text: str) -> None:
 
 
 def compiler(call: Invocation) -> str | None:
-    """C that comes in on stdin, or that the command itself wrote."""
+    """C code from stdin, or written by the command itself."""
     options = call.options(valued="oxIDLl")
     for path in options.rest:
         text = call.stdin if path == "-" else call.shell.files.get(call.shell.full(path), "")

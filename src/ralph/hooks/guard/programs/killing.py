@@ -1,4 +1,4 @@
-"""Ending processes: one's own are fine, everybody's are not."""
+"""Killing processes: the agent's own are fine, others are not."""
 
 from ralph.hooks.guard.invoke import Invocation
 from ralph.hooks.guard.marks import EVERYONE, PARENT, UNKNOWN
@@ -22,9 +22,9 @@ def kill(call: Invocation) -> str:
         if target == "--":
             continue
         if target in ("1", "-1", "0") or EVERYONE in target:
-            call.deny("kill", "This ends processes that are not yours")
+            call.deny("kill", "This kills processes you did not start")
         if PARENT in target:
-            call.deny("tampering", "This ends the program that the agent runs in")
+            call.deny("tampering", "This kills the program the agent runs in")
     return ""
 
 
@@ -35,12 +35,12 @@ def kill_by_name(call: Invocation) -> str:
     if (options.has("-l", "-V", "--list") and call.name == "killall") or "-0" in call.args:
         return ""
     if options.has("-u", "-U", "--user", "--euid", "--uid") and not options.rest:
-        call.deny("kill", "This ends all processes of a user")
+        call.deny("kill", "This kills all processes of a user")
     for pattern in options.rest:
         if is_ours(pattern):
-            call.deny("tampering", "This ends Ralph or the agent")
+            call.deny("tampering", "This kills Ralph or the agent")
         if is_broad(pattern) or EVERYONE in pattern:
-            call.deny("kill", f"This ends every process that is called {pattern}, not only yours")
+            call.deny("kill", f"This kills every process named {pattern}, not only yours")
     if options.has("-v", "--inverse") or (not options.rest and not options.has("-P", "-t", "-g", "-F", "-s")):
         call.deny("kill")
     return ""
@@ -52,7 +52,7 @@ def everybody(call: Invocation) -> str:
 
 
 def by_file(call: Invocation) -> str:
-    """fuser -k: whoever uses a file, a mount or a port."""
+    """fuser -k: every process that uses a file, a mount or a port."""
     options = call.options(valued="nM")
     if options.has("-k", "--kill") and (
         options.has("-m", "-M") or any(path in ("/", "/home", ".") for path in options.rest)
@@ -69,10 +69,10 @@ def windows(call: Invocation) -> str:
 
 
 def terminal(call: Invocation) -> str | None:
-    """tmux and screen: they run commands, type them, and end all sessions."""
+    """tmux and screen: they run commands, type them, and kill sessions."""
     words = call.args
     if "kill-server" in words or (words[:2] == ["kill-session", "-a"]):
-        call.deny("kill", "This ends all sessions")
+        call.deny("kill", "This kills all sessions")
     if words[:1] and words[0] in ("send-keys", "send"):
         rest = Options(words[1:], "tN").rest
         call.run_text(" ".join(word for word in rest if word not in ("Enter", "C-m", "C-c", "ENTER")))

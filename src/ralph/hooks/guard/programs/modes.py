@@ -1,4 +1,4 @@
-"""chmod, chown and their like: one file is fine, a tree or somebody else's file is not."""
+"""chmod, chown and similar: one file is fine, a tree or someone else's file is not."""
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.invoke import Invocation
@@ -16,15 +16,15 @@ def change_mode(call: Invocation) -> str:
         return ""
     mode, paths = words[0], words[1:]
     if _gives_other_rights(mode):
-        call.deny("privilege", "This lets a program run with the rights of its owner")
+        call.deny("privilege", "This lets a program run with its owner's privileges")
     breaks = _breaks(mode)
     for path in paths:
         if recursive and mode.isdigit() and (len(mode) < 3 or mode[-3] == "0"):
             call.deny("permissions", f"This makes everything below {path} unusable")
         if recursive and breaks and _is_wide(mode):
-            call.deny("permissions", f"This makes everything below {path} writable by everybody")
+            call.deny("permissions", f"This makes everything below {path} world-writable")
         acts.change(
-            call.shell, path, call.argv, "the rights", (recursive and breaks) or _is_wide(mode) or mode in _NONE
+            call.shell, path, call.argv, "the permissions", (recursive and breaks) or _is_wide(mode) or mode in _NONE
         )
     return ""
 
@@ -45,7 +45,7 @@ def _is_wide(mode: str) -> bool:
 
 
 def _breaks(mode: str) -> bool:
-    """Writable by everybody, or no longer usable by the owner."""
+    """World-writable, or no longer usable by the owner."""
     if not is_known(mode):
         return True
     if mode.isdigit():
@@ -61,7 +61,7 @@ def change_owner(call: Invocation) -> str:
 
 
 def change_attributes(call: Invocation) -> str:
-    """Access lists, immutable files."""
+    """ACLs and immutable files."""
     for path in [arg for arg in call.args if not arg.startswith(("-", "+", "="))][-1:]:
         acts.change(call.shell, path, call.argv, "the attributes", True)
     return ""

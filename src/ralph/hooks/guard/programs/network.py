@@ -1,4 +1,4 @@
-"""What is downloaded, and what is sent: by curl and wget, as copies, by mail, in names that are looked up."""
+"""Downloads and uploads: with curl and wget, as copies, by email, in DNS lookups."""
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.acts import contents, is_local_host, keep
@@ -63,7 +63,7 @@ def curl(call: Invocation) -> str:
         if method == "DELETE" and urls and is_known(host_of(urls[0])):
             call.deny("cloud", f"This deletes something on {host_of(urls[0])}")
     if _empties_an_index(urls, (options.value("-X", "--request") or "").upper()):
-        call.deny("databases", "This deletes a search index, or what is in it")
+        call.deny("databases", "This deletes a search index or its content")
     data = NETWORK if not is_local else UNKNOWN + NETWORK
     targets = [path for path in options.all("-o", "--output") if path not in ("-", "/dev/stdout")]
     for path in targets:
@@ -78,7 +78,7 @@ def curl(call: Invocation) -> str:
 
 
 def _empties_an_index(urls: list[str], method: str) -> bool:
-    """Search servers by their usual ports."""
+    """Search servers by their default ports."""
     if any("_delete_by_query" in url for url in urls):
         return True
     return method == "DELETE" and any(f":{port}/" in url for url in urls for port in (9200, 7700, 8983, 6333))
@@ -115,7 +115,7 @@ def _judge_body(call: Invocation, value: str, target: str) -> None:
 
 
 def _body(call: Invocation, path: str) -> str:
-    """What is in the file that is sent."""
+    """The content of the file that is sent."""
     return call.stdin if path in ("-", "/dev/stdin") else contents(call.shell, path)
 
 
@@ -123,11 +123,11 @@ _DROPS = (
     *("webhook.site", "requestbin.com", "pipedream.net", "ngrok.io", "ngrok-free.app", "oastify.com", "interact.sh"),
     *("burpcollaborator.net", "file.io", "transfer.sh", "0x0.st", "termbin.com", "hastebin.com", "pastebin.com"),
 )
-"""Where anybody may leave anything."""
+"""Sites where anyone can post anything."""
 
 
 def _names_a_login(value: str) -> bool:
-    """A token is handed to the service that it is for: `client_secret=$X&grant_type=…`, `{"token": …}`."""
+    """A token is passed to the service it is for: `client_secret=$X&grant_type=…`, `{"token": …}`."""
     return any(
         word in value for word in ("client_id", "grant_type", "password=", '"password"', "username", "refresh_token")
     )
@@ -138,7 +138,7 @@ def leaks(call: Invocation, target: str) -> None:
 
 
 def _without_variables(call: Invocation, text: str) -> str:
-    """Secrets by the name of a variable are put into headers by everybody; contents of files are not."""
+    """Secrets in a variable are commonly put into headers; file contents are not."""
     out = ""
     for i, letter in enumerate(text):
         if letter == SECRET and i and call.shell.names.name(text[i - 1]):
@@ -148,7 +148,7 @@ def _without_variables(call: Invocation, text: str) -> str:
 
 
 def _without_keys(call: Invocation, url: str) -> str:
-    """`?key=$API_KEY` is how some services want it."""
+    """Some services expect `?key=$API_KEY`."""
     query = url.partition("?")[2]
     if host_of(url).endswith(_DROPS):
         return url
@@ -196,7 +196,7 @@ def wget(call: Invocation) -> str:
 
 
 def downloader(call: Invocation) -> str:
-    """aria2c, httpie, xh, lynx -dump: whatever they print came from elsewhere."""
+    """aria2c, httpie, xh, lynx -dump: their output comes from the network."""
     is_local = any(is_local_host(host_of(arg)) for arg in call.args if not arg.startswith("-"))
     is_secret = SECRET in call.stdin or any(SECRET in _without_variables(call, arg) for arg in call.args)
     if is_secret and not is_local:
@@ -235,7 +235,7 @@ def judge_upload(call: Invocation, paths: list[str], target: str) -> None:
 
 
 def file_transfer(call: Invocation) -> str:
-    """sftp, ftp, lftp, tftp: what they are told to do comes in on stdin or in an option."""
+    """sftp, ftp, lftp, tftp: their commands come from stdin or an option."""
     text = " ".join([*call.args, call.stdin])
     words = text.replace(";", " ").split()
     pairs = [(words[i], words[i + 1]) for i in range(len(words) - 1)]
@@ -253,7 +253,7 @@ def mail(call: Invocation) -> str:
     sent = call.stdin + "".join(call.args)
     attached = [arg for arg in call.args if acts.is_secret(call.shell, arg)]
     if SECRET in sent or attached:
-        leaks(call, "somebody by mail")
+        leaks(call, "someone by email")
     return ""
 
 
@@ -265,7 +265,7 @@ def lookup(call: Invocation) -> str:
         if not is_known(arg) and "." in arg and any(is_mark(letter) for letter in arg.partition(".")[0]):
             names = call.shell.names.names_in(arg)
             if not names or len(arg.partition(".")[0]) > 1:
-                call.deny("exfiltration", "This hides data in a name that is looked up")
+                call.deny("exfiltration", "This sends data in a DNS lookup")
     return UNKNOWN
 
 
@@ -273,16 +273,16 @@ _RCLONE_HARM = one_of("purge delete deletefile sync move cleanup rmdir rmdirs")
 
 
 def send_file(call: Invocation) -> str:
-    """wormhole, croc, ffsend, rclone, and other ways to hand a file to somebody."""
+    """wormhole, croc, ffsend, rclone, and other ways to send a file to someone."""
     for path in call.args:
         if not path.startswith("-") and SECRET in contents(call.shell, path):
-            leaks(call, "somebody else")
+            leaks(call, "someone else")
     if SECRET in call.stdin:
-        leaks(call, "somebody else")
+        leaks(call, "someone else")
     words = call.options().rest
     is_dry = "--dry-run" in call.args or "-n" in call.args
     if call.name == "rclone" and words[:1] and words[0] in _RCLONE_HARM and not is_dry:
-        call.deny("cloud", "This deletes files in a remote store")
+        call.deny("cloud", "This deletes files in remote storage")
     return UNKNOWN
 
 

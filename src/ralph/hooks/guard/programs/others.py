@@ -1,4 +1,4 @@
-"""Programs of which the guard knows nothing. They are let through, unless their arguments give them away."""
+"""Unknown programs. They are allowed unless their arguments give them away."""
 
 from ralph.hooks.guard.invoke import Invocation
 from ralph.hooks.guard.marks import NETWORK, is_known
@@ -11,12 +11,12 @@ def judge(call: Invocation) -> str | None:
     if not is_known(name):
         return _unknown(call)
     if call.shell.files and call.shell.files.get(call.shell.full(name)) == NETWORK:
-        call.deny("remote-code", "This runs what was just downloaded")
+        call.deny("remote-code", "This runs a file that was just downloaded")
     return None
 
 
 def _unknown(call: Invocation) -> str | None:
-    """`$x …`: the arguments say enough when they belong to something destructive."""
+    """`$x …`: the arguments say enough if they belong to something destructive."""
     args = call.args
     if args[:1] == ["push"] or args[:2] == ["reset", "--hard"]:
         return call.run(["git", *args])

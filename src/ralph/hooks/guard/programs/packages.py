@@ -1,4 +1,4 @@
-"""Package managers of the system: installing is fine, removing is not."""
+"""System package managers: installing is fine, removing is not."""
 
 from ralph.hooks.guard.invoke import Invocation
 
@@ -27,7 +27,7 @@ def packages(call: Invocation) -> str | None:
     if {"--dry-run", "-s", "--simulate", "--just-print"} & set(call.args):
         return None
     if words and words[0] in _REMOVES.get(call.name, ()):
-        call.deny("system", "This removes packages of the system, or changes its services")
+        call.deny("system", "This removes system packages or changes system services")
     hook = next((arg for arg in call.args if "Pre-Invoke" in arg or "Post-Invoke" in arg), "")
     if hook:
         call.run_text(hook.partition("=")[2].strip("\"'"))
@@ -37,7 +37,7 @@ def packages(call: Invocation) -> str | None:
             any(flag in flags for flag in ("-r", "-P", "--purge", "--remove", "-e", "--erase", "-R"))
             and "-q" not in flags
         ):
-            call.deny("system", "This removes packages of the system")
+            call.deny("system", "This removes system packages")
     return None
 
 

@@ -1,4 +1,4 @@
-"""What Python's functions do and give: processes, files, sockets, decoding."""
+"""What Python's functions do and return: processes, files, sockets, decoding."""
 
 from collections.abc import Callable
 
@@ -50,14 +50,14 @@ KNOWN = _SHELL | _SPAWN | _DELETE | _WRITE_FIRST | _WRITE_SECOND | _MOVE | _SEND
 
 
 class World:
-    """The outside of the program: each call is judged when it is met."""
+    """The effects of the program: each call is judged when it is reached."""
 
     def __init__(self, call: Invocation, run_code: "Callable[[str], None]") -> None:
         self.call = call
         self.run_code = run_code
         self.endless = 0
         self.narrowed = 0
-        """Under a condition: not everything that a loop goes over."""
+        """Under a condition: not everything a loop iterates over."""
         self.argv = ["-c", *call.args[call.args.index("-c") + 2 :]] if "-c" in call.args else []
         self.database = ""
         self.has_cloud = False
@@ -137,7 +137,7 @@ class World:
         if path == "getattr" and len(args) > 1 and isinstance(args[1], str):
             return self.attribute(first, args[1])
         if path in ("os.chmod", "os.chown", "os.lchown", "shutil.chown") and first is not None:
-            acts.change(self.call.shell, as_text(first), self.call.argv, "the rights", True)
+            acts.change(self.call.shell, as_text(first), self.call.argv, "the permissions", True)
         elif path in ("os.kill", "os.killpg"):
             self.call.run(["kill", "-9", as_text(first)]) if first != "0" else None
         elif path in ("os.fork", "multiprocessing.Process", "os.forkpty", "threading.Thread"):
@@ -161,7 +161,7 @@ class World:
     def _stream(self) -> None:
         self.gives_streams = True
         if self.is_connected:
-            self.call.deny("remote-shell", "This gives a shell to whoever is at the other end")
+            self.call.deny("remote-shell", "This gives the other end of a connection a shell")
 
     def _spawn(self, path: str, args: list[Value], named: dict[str, Value]) -> Value:
         first = args[0] if args else named.get("args")
@@ -200,9 +200,9 @@ class World:
 
     def _evaluate(self, text: str) -> Value:
         if NETWORK in text:
-            self.call.deny("remote-code", "This runs what a server sends")
+            self.call.deny("remote-code", "This runs downloaded code")
         if OPAQUE in text:
-            self.call.deny("opaque", "What this runs cannot be read here")
+            self.call.deny("opaque", "The guard cannot see what this runs")
         if is_known(text):
             self.run_code(text)
         return None
@@ -230,7 +230,7 @@ class World:
             return python_texts.method(of, name, args)
         if name in ("execute", "executescript", "executemany", "query", "raw") and isinstance(first, str):
             self._statement(first)
-        if name in ("system", "popen") and isinstance(first, str):  # of a C library, of somebody's wrapper
+        if name in ("system", "popen") and isinstance(first, str):  # of a C library or a wrapper
             return self.call.run_text(first, "")
         if name in ("connect", "connect_ex") and isinstance(first, list):
             self.is_connected = not acts.is_local_host(as_text(first[0]))
@@ -247,7 +247,7 @@ class World:
         return Method(None, name)
 
     def _chained(self, of: Method, name: str, args: list[Value], named: dict[str, Value]) -> Value:
-        """On what a call gave: an open file, a connection, a socket."""
+        """Calls on the result of a call: an open file, a connection, a socket."""
         if of.name == "reader" and isinstance(of.of, str):
             return of.of if name in ("read", "readlines", "readline") else Method(of.of, "reader")
         if of.name == "writer" and name in ("write", "writelines") and isinstance(of.of, str):
@@ -272,7 +272,7 @@ class World:
         elif name == "open":
             return self._open(str(path), as_text(first) if first is not None else "r")
         elif name == "chmod":
-            acts.change(self.call.shell, str(path), self.call.argv, "the rights", False)
+            acts.change(self.call.shell, str(path), self.call.argv, "the permissions", False)
         elif name in ("glob", "rglob", "iterdir"):
             return [join_paths(str(path), as_text(first) if first is not None else "*")]
         elif name in ("expanduser", "resolve", "absolute", "joinpath", "with_suffix", "with_name"):

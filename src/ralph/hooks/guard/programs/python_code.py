@@ -1,4 +1,4 @@
-"""Python given on the command line: read with Python's own parser, and followed as far as its values are constants."""
+"""Python code on the command line: parsed with `ast`, and followed as far as its values are constants."""
 
 import ast
 
@@ -29,7 +29,7 @@ def judge_python(call: Invocation, code: str) -> None:
     from ralph.hooks.guard.programs.script_code import EMPTIES
 
     if any(part in code for part in EMPTIES):
-        call.deny("databases", "This deletes every record of a table")
+        call.deny("databases", "This deletes every row of a table")
     _Reader(call).block(tree.body)
 
 
@@ -40,10 +40,10 @@ class _Reader:
         self.functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda] = {}
         self.depth = 0
         self.stars: list[str] = []
-        """Modules whose names were all imported."""
+        """Modules imported with `*`."""
 
     def code(self, text: str) -> None:
-        """What `exec` and `eval` are given."""
+        """The argument of `exec` and `eval`."""
         if self.depth > _DEEPEST:
             raise TooMuch
         self.depth += 1

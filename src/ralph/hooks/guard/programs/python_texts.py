@@ -1,4 +1,4 @@
-"""Python's functions and methods that make texts from texts: decoding, joining, paths."""
+"""Python's functions and methods that make text from text: decoding, joining, paths."""
 
 import binascii
 
@@ -10,7 +10,7 @@ from ralph.hooks.guard.programs.text import decoded
 
 
 def value(call: Invocation, path: str, args: list[Value], named: dict[str, Value]) -> Value:
-    """What a function gives; None: not known."""
+    """The return value of a function; None: unknown."""
     first = args[0] if args else None
     text = as_text(first)
     shell = call.shell
@@ -120,7 +120,7 @@ def _rotated(letter: str) -> str:
 
 
 def method(text: str, name: str, args: list[Value]) -> Value:
-    """A method of a text."""
+    """A method of a string."""
     first = as_text(args[0]) if args else ""
     if name == "join" and args and isinstance(args[0], list):
         return text.join(as_text(item) for item in args[0])

@@ -1,4 +1,4 @@
-"""Values of a Python program that is read, not run: texts, numbers, lists, and names of things in modules."""
+"""Values of a Python program that is read, not run: text, numbers, lists, and names from modules."""
 
 import ast
 
@@ -12,7 +12,7 @@ class Path(str):
 
 
 class Reference:
-    """Something by its dotted name: `os.system`, or what a module's function gave."""
+    """Something by its dotted name: `os.system`, or the return value of a module's function."""
 
     __slots__ = ("path",)
 
@@ -21,7 +21,7 @@ class Reference:
 
 
 class Method:
-    """A method of a value that is known."""
+    """A method of a known value."""
 
     __slots__ = ("name", "of")
 
@@ -34,7 +34,7 @@ Value = str | int | list["Value"] | Reference | Method | None
 
 
 def as_text(value: Value) -> str:
-    """What is not known is a mark; lists are joined, because only the marks in them are of interest."""
+    """Unknown values are marks; lists are joined, because only the marks in them matter."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool) or value is None:

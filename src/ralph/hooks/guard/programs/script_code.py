@@ -1,7 +1,7 @@
-"""Code in perl, ruby, node, php, lua, awk and others: the calls that start programs, delete, write, connect, evaluate.
+"""Code in perl, ruby, node, php, lua, awk and others: calls that start programs, delete, write, connect, evaluate.
 
-The languages differ, their dangerous functions have names of their own. So one reader looks for those names in all of
-them and takes the constants that they are given.
+The languages differ, but their dangerous functions have distinctive names. So one reader looks for those names in all
+of them and takes their constant arguments.
 """
 
 from ralph.hooks.guard import acts
@@ -102,7 +102,7 @@ _SHELLS = (
 
 
 EMPTIES = ("objects.all().delete()", ".delete_all", ".destroy_all", ".deleteMany({})", ".deleteMany()", "->truncate()")
-"""How object mappers empty a table."""
+"""How ORMs empty a table."""
 
 
 def judge_code(call: Invocation, language: str, code: str) -> None:
@@ -134,11 +134,11 @@ def judge_code(call: Invocation, language: str, code: str) -> None:
 
 
 def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]) -> None:
-    """What only shows in the code as a whole."""
+    """What only the code as a whole shows."""
     names = {token.text for token in found if token.kind == "name"}
     whole, code = code, "".join(token.text for token in found if token.kind != "text" or " " not in token.text)
     if any(mark in code for mark in _SOCKETS) and any(shell in whole for shell in _SHELLS):
-        call.deny("remote-shell", "This gives a shell to whoever is at the other end")
+        call.deny("remote-shell", "This gives the other end of a connection a shell")
     if names & {"fork", "Process.fork", "os.fork", "pcntl_fork", "fork()"} and names & {
         "while",
         "loop",
@@ -149,7 +149,7 @@ def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]
     if language == "awk" and "/inet/" in code and "localhost" not in code:
         call.deny("remote-shell")
     if _sends(code) and {token.text.rpartition(".")[2] for token in found} & {"eval", "Function", "instance_eval"}:
-        call.deny("remote-code", "This runs what a server sends")
+        call.deny("remote-code", "This runs downloaded code")
     if language == "osascript":
         _judge_apple(call, whole)
     _judge_listings(call, language, found)
@@ -157,7 +157,7 @@ def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]
     if names & {"setuid", "setgid", "POSIX.setuid", "POSIX.setgid", "Process.setuid", "process.setuid", "posix_setuid"}:
         call.deny("privilege")
     if any(part in code for part in EMPTIES):
-        call.deny("databases", "This deletes every record of a table")
+        call.deny("databases", "This deletes every row of a table")
     if _sends(code) and any(secret in code for secret in _SECRETS):
         call.deny("exfiltration", "This sends secrets to another machine")
     if _sends(code) and any(acts.is_secret(call.shell, token.text) for token in found if token.kind == "text"):
@@ -193,7 +193,7 @@ _STARTS = (
 
 
 def _judge_texts(call: Invocation, language: str, code: str, found: list[Token]) -> None:
-    """Where code can start programs, a text that is a harmful command is one, whatever way it takes."""
+    """In code that can start programs, a string that is a harmful command counts as one, however it is used."""
     if any(word in code for word in _STARTS) or (language == "awk" and "|" in code):
         for token in found:
             if token.kind == "text" and " " in token.text.strip() and "\n" not in token.text.strip():
@@ -204,7 +204,7 @@ _LISTS = one_of("find finddepth glob readdirSync readdir scandir Dir.glob Dir.ch
 
 
 def _judge_listings(call: Invocation, language: str, found: list[Token]) -> None:
-    """Everything in a folder, one by one: what is deleted is a variable, what is listed is not."""
+    """Everything in a folder, one by one: what is deleted is a variable, what is listed is known."""
     if not any(token.text.rpartition(".")[2] in _DELETES for token in found):
         return
     values = Values(call, language)
@@ -278,7 +278,7 @@ def _judge_name(call: Invocation, language: str, values: Values, found: list[Tok
             if name in ("renameSync", "rename", "mv", "move"):
                 acts.move(call.shell, given.texts[0], given.texts[1], call.argv)
     elif name in _CALLS and _leaks_in_address(values.arguments(found, i + 1)):
-        call.deny("exfiltration", "This sends a secret as a part of an address")
+        call.deny("exfiltration", "This sends a secret as part of a URL")
     elif name in ("kill", "killpg"):
         given = values.arguments(found, i + 1)
         if any(text in ("-1", "1") for text in given.texts[:3]) or "-1" in given.raw:
@@ -290,7 +290,7 @@ def _judge_name(call: Invocation, language: str, values: Values, found: list[Tok
     elif name in ("chmodSync", "chownSync") or full in ("File.chmod", "FileUtils.chmod_R", "FileUtils.chown_R"):
         for text in values.arguments(found, i + 1).texts:
             if "/" in text:
-                acts.change(call.shell, text, call.argv, "the rights", True)
+                acts.change(call.shell, text, call.argv, "the permissions", True)
 
 
 _CALLS = one_of("fetch get post request axios open urlopen file_get_contents")
@@ -346,7 +346,7 @@ def _home(call: Invocation, text: str) -> str:
 def _evaluate(call: Invocation, language: str, given: Arguments) -> None:
     for text in given.texts[:1]:
         if OPAQUE in text:
-            call.deny("opaque", "What this runs cannot be read here")
+            call.deny("opaque", "The guard cannot see what this runs")
         if NETWORK in text:
             call.deny("remote-code")
         if is_known(text) and text.strip():
@@ -354,7 +354,7 @@ def _evaluate(call: Invocation, language: str, given: Arguments) -> None:
             judge_code(call, language, text)
             call.shell.depth -= 1
     if not given.texts and any(word in given.raw for word in ("base64", "atob", "decode", "unpack", "gzinflate")):
-        call.deny("opaque", "What this runs cannot be read here")
+        call.deny("opaque", "The guard cannot see what this runs")
     if any(word in given.raw for word in ("http://", "https://", "fetch(", "file_get_contents", "LWP", "Net.HTTP")):
         call.deny("remote-code")
 

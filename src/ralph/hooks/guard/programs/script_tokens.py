@@ -1,4 +1,4 @@
-"""Code of any scripting language as tokens: texts, names, signs. Rough, and the same for all of them."""
+"""Code of any scripting language as tokens: text, names, signs. Approximate, and the same for all of them."""
 
 from ralph.hooks.guard.escapes import unescape
 
@@ -65,7 +65,7 @@ def tokens(code: str, language: str) -> list[Token]:
 
 
 def _starts_pattern(found: list[Token]) -> bool:
-    """A slash that is no division: nothing, an operator or a keyword stands before it."""
+    """A slash that is not a division: it follows nothing, an operator or a keyword."""
     if not found:
         return True
     last = found[-1]
@@ -102,7 +102,7 @@ def _quoted(code: str, start: int, language: str, found: list[Token]) -> int:
 
 
 def _is_tag(found: list[Token]) -> bool:
-    """`$` before a template: zx and Bun run it."""
+    """`$` before a template string: zx and Bun run it."""
     return bool(found) and (found[-1].text in ("$", "Bun.$") or found[-1].text.endswith(".$"))
 
 

@@ -1,4 +1,4 @@
-"""The constants that a call in some scripting language is given, put together from pieces where they are in pieces."""
+"""The constant arguments of a call in some scripting language, joined from pieces if necessary."""
 
 from ralph.hooks.guard.invoke import Invocation
 from ralph.hooks.guard.marks import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, is_secret_name
@@ -45,7 +45,7 @@ class Values:
             self.names[name.lstrip("$@")] = value
 
     def arguments(self, found: list[Token], start: int) -> Arguments:
-        """After a function's name: in parentheses, or up to the end of the statement."""
+        """After a function name: in parentheses, or up to the end of the statement."""
         is_open = start < len(found) and found[start].text == "("
         i = start + 1 if is_open else start
         texts: list[str] = []
@@ -79,7 +79,7 @@ class Values:
         return items, i + 1
 
     def _expression(self, found: list[Token], i: int) -> tuple[str | None, int]:
-        """Terms that are joined by `+`, `.` or `..`; None when none of it is known."""
+        """Terms joined by `+`, `.` or `..`; None if none of them is known."""
         value, i = self._term(found, i)
         while self.joins_by_blank and value is not None and i < len(found) and found[i].kind in ("text", "name"):
             more, after = self._term(found, i)
@@ -118,7 +118,7 @@ class Values:
         return self._named(token.text, found, i + 1)
 
     def _after_text(self, text: str, found: list[Token], i: int) -> tuple[str | None, int]:
-        """Methods of a text: `.split('').reverse().join('')`, `.reverse`."""
+        """String methods: `.split('').reverse().join('')`, `.reverse`."""
         plain = "".join(token.text for token in found[i : i + 12])
         if plain.startswith((".reverse", ".split().reverse().join()")) and is_known(text):
             while i < len(found) and found[i].text not in (";", ",", "\n") and "join" not in found[i].text:

@@ -1,4 +1,4 @@
-"""sed: it edits files, writes to others, and GNU's runs commands."""
+"""sed: it edits files, writes to others, and GNU sed runs commands."""
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.invoke import Invocation
@@ -44,7 +44,7 @@ def _judge(call: Invocation, script: str, data: str) -> None:
 
 
 def _parts(text: str) -> list[str]:
-    """Of an `s` command: pattern, replacement, flags."""
+    """Parts of an `s` command: pattern, replacement, flags."""
     mark = text[1]
     parts: list[str] = []
     current, i = "", 2
@@ -63,7 +63,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _edited(scripts: list[str], data: str) -> str:
-    """Replacing one text by another can be followed; anything else cannot."""
+    """Replacing one literal text with another can be followed; anything else cannot."""
     if not data or not is_known(data):
         return data if data.strip(UNKNOWN + "\n") == "" and data else UNKNOWN + taints(data) if data else UNKNOWN
     for script in scripts:

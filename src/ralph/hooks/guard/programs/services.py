@@ -1,4 +1,4 @@
-"""What outlives a session or keeps its record: services, cron, keys for logging in, logs."""
+"""What persists after a session or records it: services, cron, login keys, logs."""
 
 from ralph.hooks.guard import places as at
 from ralph.hooks.guard.invoke import Invocation
@@ -28,7 +28,7 @@ def services(call: Invocation) -> None:
     if words and words[0] in _POWER:
         call.deny("shutdown")
     if any(name in ("auditd", "rsyslog", "syslog", "auditd.service") for name in words[1:]) and words[0] not in _LOOKS:
-        call.deny("audit", "This changes what the system records")
+        call.deny("audit", "This changes what the system logs")
     if words and words[0] not in _LOOKS:
         call.deny("persistence", "This starts, stops or changes a service")
 
@@ -47,12 +47,12 @@ def cron(call: Invocation) -> None:
     options = call.options(valued="u")
     if options.has("-l") and not options.rest:
         return
-    call.deny("persistence", "This changes what is run at set times")
+    call.deny("persistence", "This changes scheduled jobs")
 
 
 def at_time(call: Invocation) -> None:
     if not {"-l", "-c", "-V"} & set(call.args):
-        call.deny("persistence", "This runs something later, after the session")
+        call.deny("persistence", "This runs something after the session ends")
 
 
 def journal(call: Invocation) -> None:
@@ -71,7 +71,7 @@ def kernel_log(call: Invocation) -> None:
 
 
 def key(call: Invocation) -> None:
-    """ssh-keygen: a key pair of one's own, in the workspace, is a test's."""
+    """ssh-keygen: a new key pair in the workspace is probably for a test."""
     options = call.options(valued="tbfNCPmOYnIsVaRFDEGTwWz")
     if options.has("-l", "-F", "-L", "-y", "-B", "-e", "-i", "-H", "-Y"):
         return
@@ -80,11 +80,11 @@ def key(call: Invocation) -> None:
         call.deny("persistence", "This changes which machines are trusted")
     kind = call.shell.locate(path).kind if path else at.STARTUP
     if kind not in (at.INSIDE, at.TEMP, at.UNSURE):
-        call.deny("persistence", "This makes or changes keys for logging in")
+        call.deny("persistence", "This creates or changes login keys")
 
 
 def copy_key(call: Invocation) -> None:
-    call.deny("persistence", "This lets a key log in to another machine")
+    call.deny("persistence", "This authorizes a key on another machine")
 
 
 def process_manager(call: Invocation) -> None:

@@ -1,4 +1,4 @@
-"""Shells: what they are given to run is read like the command itself."""
+"""Shells: the code they run is parsed like the command itself."""
 
 from ralph.hooks.guard import acts
 from ralph.hooks.guard.invoke import Invocation, invoke
@@ -13,7 +13,7 @@ _VALUED_LONG = ("--rcfile", "--init-file", "--init-command", "--features")
 
 
 def judge_script(shell: Shell, text: str, argv: list[str], stdin: str = "") -> str:
-    """Text that a shell runs: written out, or from somewhere."""
+    """Text that a shell runs: literal, or from another source."""
     from ralph.hooks.guard.reading import read
     from ralph.hooks.guard.walk import end, run_script
 
@@ -24,11 +24,11 @@ def judge_script(shell: Shell, text: str, argv: list[str], stdin: str = "") -> s
         script = read(text)
     except Unreadable as problem:
         if NETWORK in text:
-            shell.deny("remote-code", "This runs what a server sends", argv)
+            shell.deny("remote-code", "This runs downloaded code", argv)
         if OPAQUE in text:
-            shell.deny("opaque", "What this runs cannot be read here", argv)
+            shell.deny("opaque", "The guard cannot see what this runs", argv)
         if is_risky(text):
-            shell.deny("unreadable", f"What this runs cannot be read ({problem})", argv)
+            shell.deny("unreadable", f"The guard cannot parse what this runs ({problem})", argv)
         return UNKNOWN
     out = run_script(shell, script, stdin)
     end(shell)
@@ -62,14 +62,14 @@ def run_shell(call: Invocation) -> str:
 
 
 def _started(call: Invocation) -> Shell:
-    """A new shell, with the variables that were set for it alone."""
+    """A new shell, with the variables that were set only for it."""
     shell = call.shell.fork()
     shell.vars.update({name: [value] for name, value in call.env.items()})
     return shell
 
 
 def run_file(call: Invocation, path: str, args: list[str]) -> str:
-    """A script, when the command itself has written it; others are part of the project."""
+    """A script that the command itself wrote; others are part of the project."""
     text = call.stdin if path in ("/dev/stdin", "/dev/fd/0") else acts.contents(call.shell, path)
     first = text.partition("\n")[0]
     if first.startswith("#!") and not any(name in first for name in ("sh", "env bash")):
@@ -99,7 +99,7 @@ def power_shell(call: Invocation) -> str:
     if ("iex" in text or "invoke-expression" in text) and any(
         part in text for part in ("http", "irm", "iwr", "downloadstring")
     ):
-        call.deny("remote-code", "This runs what a server sends")
+        call.deny("remote-code", "This runs downloaded code")
     for i, arg in enumerate(args[:-1]):
         if arg.startswith(("-e", "-enc")) and "ncodedcommand".startswith(arg.lstrip("-")[1:]):
             call.deny("opaque", "This runs an encoded command")

@@ -1,4 +1,4 @@
-"""Connections that are not for one purpose: netcat, socat, ssh, tunnels. A shell at either end is not for an agent."""
+"""General-purpose connections: netcat, socat, ssh, tunnels. Agents must not get a shell at either end."""
 
 from ralph.hooks.guard.acts import is_local_host
 from ralph.hooks.guard.invoke import Invocation
@@ -13,21 +13,21 @@ def netcat(call: Invocation) -> str:
         valued="ecwpsqiIXxoGTkmO", valued_long=("--exec", "--sh-exec", "--lua-exec", "--source-port")
     )
     if options.has("-e", "--exec", "--sh-exec", "--lua-exec") or options.value("-c"):
-        call.deny("remote-shell", "This gives a program to whoever is at the other end")
+        call.deny("remote-shell", "This gives the other end of a connection access to a program")
     return judge_socket(call, options.rest, listens=options.has("-l"), probes=options.has("-z"))
 
 
 def judge_socket(call: Invocation, words: list[str], listens: bool = False, probes: bool = False) -> str:
-    """A bare connection: probing a port is fine, and so is one's own machine."""
+    """A raw connection: probing a port is fine, and so is the local machine."""
     hosts = [host_of(word) for word in words if not word.isdigit() and not word.startswith("-")]
     if probes or (not listens and hosts and is_local_host(hosts[0])):
         return UNKNOWN + NETWORK
     if SECRET in call.stdin:
         leaks(call, hosts[0] if hosts else "another machine")
     if listens and call.stdin and not is_known(call.stdin):
-        call.deny("exfiltration", "This offers data to whoever connects")
+        call.deny("exfiltration", "This serves data to anyone who connects")
     if call.stdin and not is_known(call.stdin):
-        call.deny("exfiltration", "This sends data to another machine, and not by a protocol that says what it is")
+        call.deny("exfiltration", "This sends raw data to another machine")
     return NETWORK
 
 
@@ -36,7 +36,7 @@ def relay(call: Invocation) -> str:
     for word in call.args:
         lower = word.lower()
         if lower.startswith(("exec:", "system:", "shell:")):
-            call.deny("remote-shell", "This gives a program to whoever is at the other end")
+            call.deny("remote-shell", "This gives the other end of a connection access to a program")
     if any(word.lower().startswith(("tcp", "udp", "openssl", "ssl")) for word in call.args):
         hosts = [word.split(":")[1] for word in call.args if word.count(":") > 1]
         return judge_socket(call, hosts or ["another"], listens="listen" in " ".join(call.args).lower())
@@ -59,7 +59,7 @@ def secure_shell(call: Invocation) -> str:
     while command and command[0].startswith("-"):
         command = command[2:] if command[0][1:2] in _SSH_VALUED and len(command[0]) == 2 else command[1:]
     if options.has("-R", "-D", "-w") or any(arg.startswith("-R") for arg in call.args):
-        call.deny("remote-shell", "This opens a way back from another machine")
+        call.deny("remote-shell", "This opens a tunnel to another machine")
     if SECRET in call.stdin or any(SECRET in word for word in command):
         leaks(call, host)
     if host.startswith("git@"):
@@ -86,7 +86,7 @@ def with_password(call: Invocation) -> str:
 def tunnel(call: Invocation) -> str:
     if call.args[:1] and call.args[0] in ("version", "help", "config", "--version", "status"):
         return UNKNOWN
-    call.deny("remote-shell", "This opens this machine to others")
+    call.deny("remote-shell", "This exposes this machine to others")
     return UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""SQL and its relatives: statements that drop, empty or overwrite."""
+"""SQL and similar languages: statements that drop, empty or overwrite."""
 
 _HARM = (
     *(
@@ -35,7 +35,7 @@ _TRIAL = ("test", "tmp", "temp", "scratch", "sandbox", "demo", "dummy", "fixture
 
 
 def harm_in(text: str) -> str:
-    """The statement that does harm; empty: none does."""
+    """The harmful statement; empty if there is none."""
     for statement in _statements(text):
         words = " ".join(statement.upper().split())
         if not words or words.startswith(
@@ -56,7 +56,7 @@ def harm_in(text: str) -> str:
 
 
 def _is_trial(statement: str) -> bool:
-    """The name says that it is for trying things out."""
+    """Whether the name says that it is for testing."""
     name = statement.split()[-1].strip("\"'`;()").lower() if statement.split() else ""
     if name in ("cascade", "restrict"):
         name = statement.split()[-2].strip("\"'`;()").lower()
@@ -70,7 +70,7 @@ def is_trial_name(name: str) -> bool:
 
 
 def _statements(text: str) -> list[str]:
-    """Split at semicolons outside of quotes, without comments."""
+    """Split at semicolons outside quotes, without comments."""
     lines = [line.partition("--")[0] for line in text.split("\n")]
     text = "\n".join(lines)
     while "/*" in text and "*/" in text:

@@ -1,4 +1,4 @@
-"""Tools whose harm is in a subcommand: publishing, deploying, deleting in the cloud. The table says which."""
+"""Tools with harmful subcommands: publishing, deploying, deleting in the cloud. The table lists them."""
 
 from ralph.hooks.guard.acts import is_secret
 from ralph.hooks.guard.globs import matches
@@ -49,7 +49,7 @@ _lines: dict[str, list[_Line]] = {}
 
 
 def _rules(program: str) -> list[_Line]:
-    """Read on first use: category, joined text, words, needed and excluded arguments."""
+    """Read on first use: category, joined text, words, required and excluded arguments."""
     if not _lines:
         for category, text in TABLE.items():
             for line in text.strip().splitlines():
@@ -126,7 +126,7 @@ def _special(call: Invocation, words: list[str]) -> str | None:
         _upload(call, words)
     is_upload = call.name in ("az", "gcloud", "b2") and {"upload", "copy", "cp", "put", "sync", "create"} & set(words)
     if is_upload and any(is_secret(call.shell, arg) for arg in call.args):
-        call.deny("exfiltration", "This sends secrets to a remote store")
+        call.deny("exfiltration", "This sends secrets to remote storage")
     if call.name in ("yarn", "pnpm", "bun") and words and call.name != "npm":
         return _script_or_program(call, words)
     if (
@@ -157,7 +157,7 @@ def _upload(call: Invocation, words: list[str]) -> None:
 
 
 def _script_or_program(call: Invocation, words: list[str]) -> str | None:
-    """`yarn rimraf /` and `pnpm rimraf /` run the program, `yarn test` a script of the project."""
+    """`yarn rimraf /` and `pnpm rimraf /` run the program, `yarn test` runs a script of the project."""
     from ralph.hooks.guard.programs.table import MODULES
 
     if MODULES.get(words[0]) in ("files", "subcommands", "databases", "interpreters", "modes") and words[0] not in (

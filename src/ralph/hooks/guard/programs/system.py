@@ -1,4 +1,4 @@
-"""The machine: who may do what, power, the network, the kernel, the clock."""
+"""The machine: privileges, power, the network, the kernel, the clock."""
 
 from ralph.hooks.guard.invoke import Invocation, invoke
 from ralph.hooks.guard.marks import UNKNOWN
@@ -30,7 +30,7 @@ def rights(call: Invocation) -> None:
 
 
 def enter(call: Invocation) -> str | None:
-    """chroot, nsenter, unshare: another root, or another system's."""
+    """chroot, nsenter, unshare: another root, or the root of another system."""
     rest = Options(call.args, "tSG", ("--target", "--userspec"), stops=True).rest
     call.deny("privilege")
     return call.run(rest[1:] if call.name == "chroot" else rest)
@@ -61,13 +61,13 @@ def firewall(call: Invocation) -> None:
         "verbose",
     }
     if not looks & set(call.args):
-        call.deny("system", "This changes what may pass the network")
+        call.deny("system", "This changes firewall rules")
 
 
 def network_settings(call: Invocation) -> None:
     changes = {"add", "del", "delete", "flush", "set", "down", "up", "replace", "disconnect", "modify", "off"}
     if changes & set(call.args):
-        call.deny("system", "This changes the network")
+        call.deny("system", "This changes network settings")
 
 
 def settings(call: Invocation) -> None:

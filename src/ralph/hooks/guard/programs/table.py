@@ -174,4 +174,4 @@ NOTORIOUS = [
     "printenv",
     "base64",
 ]
-"""Whom a pattern such as `/bin/r?` may mean."""
+"""The programs that a pattern such as `/bin/r?` may match."""

@@ -1,4 +1,4 @@
-"""Programs that read and print: none of them does harm, but what they print may be run, or sent away."""
+"""Programs that read and print: harmless themselves, but their output may be run or sent away."""
 
 import binascii
 
@@ -21,7 +21,7 @@ from ralph.hooks.guard.wordlist import one_of
 
 
 def cat(call: Invocation) -> str:
-    """Also head, tail, sort and others that print some of it, or in another order: all of it is judged."""
+    """Also head, tail, sort and others that print part of it, or reorder it: all of it is judged."""
     paths = call.options(valued="ncksStT" if call.name in ("head", "tail", "sort", "less", "fold") else "").rest
     for path in paths:
         acts.look(call.shell, path, call.argv)
@@ -29,7 +29,7 @@ def cat(call: Invocation) -> str:
 
 
 def transform(call: Invocation) -> str:
-    """Something else than what went in: what was readable is not any more."""
+    """The output differs from the input: what was readable no longer is."""
     paths = [arg for arg in call.args if not arg.startswith("-")]
     for path in paths:
         acts.look(call.shell, path, call.argv)
@@ -109,7 +109,7 @@ def cut_lines(call: Invocation) -> str:
 
 
 def unpack(call: Invocation) -> str:
-    """Whatever was packed or encrypted cannot be read here."""
+    """What was compressed or encrypted cannot be read here."""
     unpacks = call.name in ("zcat", "gunzip", "bunzip2", "unxz", "uudecode", "gpg", "bzcat", "xzcat") or any(
         arg in ("-d", "-dc", "-cd", "--decompress", "--decrypt", "-D") or (arg.startswith("-d") and len(arg) < 4)
         for arg in call.args
@@ -222,7 +222,7 @@ def list_files(call: Invocation) -> str:
 
 
 def search(call: Invocation) -> str:
-    """grep and its like. What they let through of a list of names is still names, but no longer all of them."""
+    """grep and similar. What they select from a list of names is still names, but no longer all of them."""
     options = call.options(valued="efmABCgtTjdD", valued_long=("--include", "--exclude", "--glob", "--type", "--pre"))
     if program := options.value("--pre"):
         call.run([program, UNKNOWN])
@@ -250,7 +250,7 @@ def plain_output(call: Invocation) -> str | None:
 
 
 def processes(call: Invocation) -> str:
-    """Which ones: all of them, unless some are named."""
+    """Which processes: all of them, unless some are named."""
     text = " ".join(call.args)
     if call.name in ("pgrep", "pidof"):
         options = call.options(valued="uUgGPstd")
@@ -262,7 +262,7 @@ def processes(call: Invocation) -> str:
 
 
 def open_files(call: Invocation) -> str:
-    """`lsof -t -i` is everybody who has a connection; with a port it is one program."""
+    """`lsof -t -i` lists every process with a connection; with a port it is one program."""
     text = " ".join(call.args)
     return UNKNOWN if ":" in text or "-p" in call.args or "+D" in call.args or "-t" not in text else EVERYONE
 

@@ -175,7 +175,7 @@ def parallel(call: Invocation) -> str:
 
 
 def node_runner(call: Invocation) -> str | None:
-    """npx and its like fetch a package and run its program."""
+    """npx and similar fetch a package and run its program."""
     options = Options(call.args, "pcw", ("--package", "--call", "--workspace"), stops=True)
     for command in options.all("-c", "--call"):
         call.run_text(command)
