@@ -27,9 +27,9 @@ class ChosenCheck(Struct, frozen=True):
 
 
 def choose(config: Config, plan: Plan, story: Story | None, when: When) -> tuple[ChosenCheck, ...]:
-    """The plan's commands, the story's own, those of the stories that are done, then those of the settings.
+    """The plan's commands, the story's own, those of finished stories, then those of the settings.
 
-    What proved an earlier story has to go on passing: a change that breaks it is a regression, and the check's name
+    What proved an earlier story must keep passing: a change that breaks it is a regression, and the check's name
     says of which story. The final pass takes every story's, and the `command` steps: until then those have been run as
     steps, and were evidence.
     """
@@ -50,7 +50,7 @@ def choose(config: Config, plan: Plan, story: Story | None, when: When) -> tuple
 
 
 def _of_story(check: ChosenCheck, story: Story | None) -> ChosenCheck:
-    """A general check that the story names as its own has to pass for it, also where it failed before."""
+    """A general check that the story names as its own must pass for it, even if it failed before."""
     if story is None or check.story or check.cwd or check.command not in story.verify:
         return check
     return msgspec.structs.replace(check, story=story.id)

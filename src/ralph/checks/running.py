@@ -31,11 +31,11 @@ def run_check(
 ) -> CheckResult:
     """Run one command. It never raises for what the command does; that is its result.
 
-    `keep` is given the output of one that fails, and says where it put it.
+    `keep` receives the output of a failing command, and returns where it saved it.
     """
     folder = Path(os.path.realpath(root / cwd)) if cwd else root
     if not folder.is_relative_to(os.path.realpath(root)):
-        raise ConfigError(f"check {name!r} would run in {cwd}, outside of the workspace")
+        raise ConfigError(f"check {name!r} would run in {cwd}, outside the workspace")
     try:
         finished = run_shell(command, cwd=folder, env=env, timeout=timeout, limit=_KEPT, stop=stop)
     except CannotStart as error:
@@ -56,6 +56,6 @@ def run_check(
 
 
 def tail(output: bytes, lines: int = _TAIL_LINES) -> str:
-    """The last lines, fit for a prompt, a log and a terminal."""
+    """The last lines, safe for a prompt, a log and a terminal."""
     text = clean(output.decode("utf-8", "replace"))
     return "\n".join(line[:500] for line in text.rstrip().splitlines()[-lines:])

@@ -1,1 +1,1 @@
-"""What an agent did to the tests and to what checks it. Pure: two trees in, findings out."""
+"""What an agent did to the tests and to what runs them. Pure: two trees in, findings out."""

@@ -98,7 +98,7 @@ def _ci(path: str, old: str | None, new: str | None, evidence: Evidence) -> Iter
         return
     if new is None:
         if any(starts_runner(line) for line in _ci_lines(old)):
-            yield Finding("check-removed", path, 1, f"{path} is gone, and what it checked", high_unless(asked))
+            yield Finding("check-removed", path, 1, f"{path} was removed, with its checks", high_unless(asked))
         return
     before, after = _ci_lines(old), _ci_lines(new)
     findings = list(_told(path, new, weaknesses(before, after), asked, evidence))
@@ -117,7 +117,7 @@ _VARIABLE = re.compile(r"^\s*(?:export\s+)?[\w.-]+\s*(?:\?|:|\+|!)?=")
 
 
 def _targets(text: str) -> tuple[dict[str, list[str]], dict[str, list[str]], list[str]]:
-    """Recipes, prerequisites, and what stands outside of them."""
+    """Recipes, prerequisites, and everything outside them."""
     recipes: dict[str, list[str]] = {}
     needs: dict[str, list[str]] = {}
     outside: list[str] = []
@@ -151,7 +151,7 @@ def _make(path: str, old: str | None, new: str | None, used: Used, evidence: Evi
     if new is None:
         if wanted:
             yield Finding(
-                "check-removed", path, 1, f"{path} is gone, with {', '.join(sorted(wanted))}", high_unless(asked)
+                "check-removed", path, 1, f"{path} was removed, with {', '.join(sorted(wanted))}", high_unless(asked)
             )
         return
     now, now_needs, now_outside = _targets(new)
@@ -171,11 +171,11 @@ def _make(path: str, old: str | None, new: str | None, used: Used, evidence: Evi
             for line in ignored
         ]
         if target not in now:
-            findings.append(Finding("check-removed", path, 1, f"the target {target} is gone", high_unless(asked)))
+            findings.append(Finding("check-removed", path, 1, f"target {target} was removed", high_unless(asked)))
         yield from findings
         if not findings:
             line = _line(new, f"{target}:")
-            yield Finding("check-edited", path, line, f"the target {target} was changed; the checks use it", "low")
+            yield Finding("check-edited", path, line, f"target {target}, used by the checks, was changed", "low")
     if outside != now_outside:
         yield from _told(path, new, weaknesses(_values(outside), _values(now_outside)), asked, evidence)
         if ".IGNORE:" in new and ".IGNORE:" not in old:
@@ -186,7 +186,7 @@ def _make(path: str, old: str | None, new: str | None, used: Used, evidence: Evi
 
 
 def _values(lines: Sequence[str]) -> list[str]:
-    """What variables are set to: `PYTEST = true` is a command as well."""
+    """Values of variables: `PYTEST = true` is a command as well."""
     return [re.sub(_VARIABLE, "", line).strip() for line in lines]
 
 
@@ -221,14 +221,12 @@ def _scripts(path: str, old: str | None, new: str | None, used: Used, evidence: 
         if now is None:
             gone = [f"npm run {name}"] if starts_runner(" ".join(setting.values)) else []
             if gone and name in used.targets:
-                yield Finding("check-removed", path, 1, f"the script {name} is gone", high_unless(asked))
+                yield Finding("check-removed", path, 1, f"script {name} was removed", high_unless(asked))
         elif now.values != setting.values:
             findings = list(_told(path, new, weaknesses(setting.values, now.values), asked, evidence))
             yield from findings
             if not findings:
-                yield Finding(
-                    "check-edited", path, now.line, f"the script {name} was changed; the checks use it", "low"
-                )
+                yield Finding("check-edited", path, now.line, f"script {name}, used by the checks, was changed", "low")
     for key, setting in after.items():
         name = key.partition(".")[2]
         hidden = (
@@ -237,7 +235,9 @@ def _scripts(path: str, old: str | None, new: str | None, used: Used, evidence: 
             and name[3 if name[2] == "e" else 4 :] in used.targets
         )
         if hidden and key not in before:
-            yield Finding("check-edited", path, setting.line, f"{name} runs around a script that the checks use", "low")
+            yield Finding(
+                "check-edited", path, setting.line, f"{name} runs before or after a script that the checks use", "low"
+            )
 
 
 def _script(path: str, old: str | None, new: str | None, used: Used, evidence: Evidence) -> Iterator[Finding]:
@@ -247,7 +247,7 @@ def _script(path: str, old: str | None, new: str | None, used: Used, evidence: E
         return
     if new is None:
         if named or any(starts_runner(line) for line in old.split("\n")):
-            yield Finding("check-removed", path, 1, f"{path} is gone; the checks use it", high_unless(asked))
+            yield Finding("check-removed", path, 1, f"{path}, used by the checks, was removed", high_unless(asked))
         return
     before, after = _code_lines(old), _code_lines(new)
     if before == after:
@@ -263,7 +263,7 @@ def _script(path: str, old: str | None, new: str | None, used: Used, evidence: E
         lost = [line for line in before if line not in after]
         severity = high_unless(not (named and lost) or asked or is_collected(path))
         line = _first_difference(old, new)
-        yield Finding("check-edited", path, line, f"{path} was changed; the checks use it", severity)
+        yield Finding("check-edited", path, line, f"{path}, used by the checks, was changed", severity)
 
 
 def _code_lines(text: str) -> list[str]:
@@ -277,7 +277,7 @@ def _code(path: str, before: Sequence[str], after: Sequence[str], new: str, aske
                 "failure-hidden",
                 path,
                 _line(new, line),
-                f"a failure goes unseen: {line.strip()[:80]}",
+                f"a failure is hidden: {line.strip()[:80]}",
                 high_unless(asked),
             )
     old_words, new_words = _runner_words(before), _runner_words(after)

@@ -1,4 +1,4 @@
-"""Lines of shell that run checks: which runner they start, and how they can be made to say less."""
+"""Shell lines that run checks: which runner they start, and how they can be weakened."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ class Weakness(Struct, frozen=True):
     code: str
     message: str
     line: str
-    """The line of the new version to point at; '' for what is gone."""
+    """The line of the new version to point at; '' for a removed one."""
     runner: str = ""
     """What is no longer run."""
 
 
 def hides(line: str) -> str:
-    """What makes a failure of this line go unseen, or ''."""
+    """What hides a failure of this line, or ''."""
     for pattern, label in _HIDING_RULES:
         if pattern.search(line):
             return label
@@ -107,14 +107,14 @@ def hides(line: str) -> str:
 
 
 def narrows(line: str) -> str:
-    """The option that leaves tests or rules out, or ''."""
+    """The option that excludes tests or rules, or ''."""
     if not starts_runner(line):
         return ""
     return next((label for pattern, label in _NARROWING_RULES if pattern.search(line)), "")
 
 
 def narrowing_option(options: str) -> str:
-    """As `narrows`, for options alone (`addopts`)."""
+    """Like `narrows`, for options alone (`addopts`)."""
     return next((label for pattern, label in _NARROWING_RULES if pattern.search(options)), "")
 
 
@@ -180,18 +180,18 @@ def starts_runner(line: str) -> bool:
 
 
 def weaknesses(old: Sequence[str], new: Sequence[str]) -> Iterator[Weakness]:
-    """How the lines of a check became weaker. Lines that are in both say nothing."""
+    """How the lines of a check became weaker. Unchanged lines are ignored."""
     added = [line for line in new if line not in old]
     lost = [line for line in old if line not in new]
     whole = "\n".join(new)
     for line in added:
         before = _closest(line, lost)
         if (label := hides(line)) and not hides(before) and not _is_usage(line):
-            yield Weakness("failure-hidden", f"`{label}` keeps a failure from being seen: {line.strip()[:80]}", line)
+            yield Weakness("failure-hidden", f"`{label}` hides a failure: {line.strip()[:80]}", line)
         elif starts_runner(line) and _PIPED.search(line) and not _PIPED.search(before) and "pipefail" not in whole:
-            yield Weakness("failure-hidden", f"behind a pipe, a failure goes unseen: {line.strip()[:80]}", line)
+            yield Weakness("failure-hidden", f"a pipe hides a failure: {line.strip()[:80]}", line)
         elif (label := narrows(line)) and label != narrows(before):
-            yield Weakness("tests-narrowed", f"`{label}` leaves something out: {line.strip()[:80]}", line)
+            yield Weakness("tests-narrowed", f"`{label}` excludes something: {line.strip()[:80]}", line)
     yield from _lost_runners(lost, added, new)
 
 
@@ -234,7 +234,7 @@ def _weaker_arguments(runner: str, old: list[str], new: list[str], line: str) ->
         before, now = thresholds.pop(match["name"], None), float(match["value"])
         dropped = [word for word in dropped if match["name"] not in word]
         if before is not None and (now > before if match["name"] == "max-warnings" else now < before):
-            yield Weakness("coverage-loosened", f"--{match['name']} went from {before:g} to {now:g}", line)
+            yield Weakness("coverage-loosened", f"--{match['name']} changed from {before:g} to {now:g}", line)
     if dropped:
         yield Weakness("check-edited", f"`{runner}` runs without {' '.join(dropped)}: {line.strip()[:80]}", line)
     places, now_places = _places(old), _places(new)
@@ -243,7 +243,7 @@ def _weaker_arguments(runner: str, old: list[str], new: list[str], line: str) ->
         q != p and q.startswith(p.rstrip("/.").rstrip("/") + "/") for p in places for q in now_places - places
     )
     if fewer or (inside and not places <= now_places):
-        yield Weakness("tests-narrowed", f"`{runner}` looks at less than before: {line.strip()[:80]}", line)
+        yield Weakness("tests-narrowed", f"`{runner}` checks less than before: {line.strip()[:80]}", line)
 
 
 _TAKES_VALUE = frozenset(

@@ -1,4 +1,4 @@
-"""All test files of a change, before and after, next to each other."""
+"""All test files of a change, old and new versions side by side."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Comparison:
         live = [a for a in new.assertions if a.fate <= Fate.CONDITIONAL]
         if not old.assertions and old.calls and not new.calls and not new.assertions and new.outline.is_test:
             told.append(
-                Finding("test-emptied", path, new.outline.line, f"{new.outline.name} does nothing any more", "high")
+                Finding("test-emptied", path, new.outline.line, f"{new.outline.name} no longer does anything", "high")
             )
         yield from told
         yield from mocked(old, new)
@@ -75,11 +75,11 @@ class Comparison:
             yield from self._data(found, live)
 
     def _data(self, found: Difference, live: Sequence[Assertion]) -> Iterator[Finding]:
-        """The assertions are the same; what they are made with may not be."""
+        """The assertions are the same; their data may not be."""
         outline = found.new.outline
         for row, other in _lost_rows(found.old.data, found.new.data):
             if other is None:
-                name = f"a row of {outline.name} is gone: {' '.join(row)[:60]}"
+                name = f"a row of {outline.name} was removed: {' '.join(row)[:60]}"
                 asked = self._evidence.removal_is_asked_for([*words_of(outline.name), *_row_words(row)])
                 yield Finding("test-removed", outline.path, outline.line, name, high_unless(asked))
             else:
@@ -91,7 +91,7 @@ class Comparison:
         lost = [token for token in found.old.loose if token not in found.new.loose and token not in _used(live)]
         if lost and live:
             shown = ", ".join(token.lstrip("'") for token in lost[:3])[:60]
-            message = f"{outline.name} is fed with other data than before ({shown} is gone)"
+            message = f"{outline.name} uses different data than before ({shown} was removed)"
             yield Finding("test-data-edited", outline.path, outline.line, message, "low")
 
     def _gone(self) -> Iterator[Finding]:
@@ -108,7 +108,7 @@ class Comparison:
                 yield from findings
 
     def _whole_file(self, path: str, pairs: Sequence[Pair], findings: Sequence[Finding]) -> Finding | None:
-        """One finding for a file that is gone, instead of one for each of its tests."""
+        """One finding for a removed file, instead of one for each of its tests."""
         file = next(file for file in self._files if file.path == path)
         removed = [finding for finding in findings if finding.code in ("test-removed", "test-not-collected")]
         if file.unchanged or not removed or len(removed) < len(file.old_tests()) or file.new_tests():
@@ -123,8 +123,8 @@ class Comparison:
         severity = high_unless(self._evidence.removal_is_asked_for(about))
         count = f"{len(removed)} test{'s' if len(removed) > 1 else ''}"
         if file.new is None:
-            return Finding("test-file-deleted", path, 1, f"{path} is gone, with {count}", severity)
-        return Finding("test-file-emptied", path, 1, f"{path} has no test left, it had {count}", severity)
+            return Finding("test-file-deleted", path, 1, f"{path} was removed, with {count}", severity)
+        return Finding("test-file-emptied", path, 1, f"{path} has no tests left; it had {count}", severity)
 
     def _gone_one(self, pair: Pair) -> Iterator[Finding]:
         old = self._case(self._old, pair.old)
@@ -147,7 +147,7 @@ class Comparison:
         yield Finding("test-removed", pair.old.path, pair.old.line, f"{pair.old.name} is gone", severity)
 
     def _alike(self, old: Case) -> Case | None:
-        """A new test of the same file that asserts the same, or nearly so: the old one was renamed."""
+        """A new test in the same file with the same or nearly the same assertions: the old one was renamed."""
         best, score = None, 0.0
         for case in self._fresh:
             outline = case.outline
@@ -174,7 +174,7 @@ class Comparison:
                 continue
             elif outline.name.rpartition(".")[2] in _SET_UP or "autouse=True" in outline.body.replace(" ", ""):
                 yield Finding(
-                    "test-skipped", path, mark.line, f"{outline.name} skips the tests it sets up ({mark.text})", "high"
+                    "test-skipped", path, mark.line, f"{outline.name} skips the tests that use it ({mark.text})", "high"
                 )
         yield from autouse_mocks(case)
         constant = [a for a in case.assertions if a.fate is Fate.CONSTANT]
@@ -192,7 +192,7 @@ class Comparison:
             if (mark.kind, mark.text) in before:
                 continue
             if mark.kind == "ignore":
-                yield Finding("tests-narrowed", file.path, mark.line, f"{mark.text[:80]} leaves tests out", "high")
+                yield Finding("tests-narrowed", file.path, mark.line, f"{mark.text[:80]} excludes tests", "high")
             elif mark.kind == "focus":
                 yield Finding(
                     "test-focused", file.path, mark.line, f"{mark.text} keeps the other tests from running", "high"

@@ -1,4 +1,4 @@
-"""Code that knows it is being tested: it looks for the runner, or has the answers of the tests built in."""
+"""Code that detects that it is being tested: it looks for the runner, or has the tests' answers built in."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def detection_findings(path: str, old: str | None, new: str | None, added: str) 
                 known.remove(match[0])
                 continue
             severity: Severity = "low" if configurable and _CONFIGURATION.search(path) else "high"
-            message = f"`{match[0][:60]}`: the code behaves differently when it is tested"
+            message = f"`{match[0][:60]}`: the code behaves differently under test"
             yield Finding("test-detected", path, line_at(after, match.start()), message, severity)
             break
 
@@ -69,14 +69,15 @@ _ANSWER = re.compile(
 def answer_findings(
     path: str, old: str | None, new: str | None, added: str, asserted: Sequence[frozenset[str]]
 ) -> Iterator[Finding]:
-    """`if n == 5: return 120` where a test asks for just that. A guess: small functions have special cases too."""
+    """`if n == 5: return 120` where a test asks for exactly that. A heuristic: small functions have special cases
+    too."""
     if new is None or not asserted or "return" not in added or is_test_file(path):
         return
     known = {(match["asked"], match["answer"]) for match in _ANSWER.finditer(old or "")}
     for match in _ANSWER.finditer(new):
         asked, answer = _token(match["asked"]), _token(match["answer"])
         if (match["asked"], match["answer"]) not in known and any({asked, answer} <= literals for literals in asserted):
-            message = f"{match['asked']} → {match['answer']} stands in the code as it stands in a test"
+            message = f"{match['asked']} → {match['answer']} is hard-coded as in a test"
             yield Finding("answers-hard-coded", path, line_at(new, match.start()), message[:120], "low")
             return
 

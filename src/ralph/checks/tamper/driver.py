@@ -11,7 +11,7 @@ _KEPT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.Im
 
 
 def only_the_driver_changed(change: FileChange) -> bool:
-    """Every test, class and import is as it was: what differs can only be how they are run."""
+    """Every test, class and import is unchanged: only how they are run can differ."""
     if change.old is None or change.new is None or not is_test_file(change.path):
         return False
     if not change.path.endswith(".py"):

@@ -1,4 +1,4 @@
-"""What the rest of a change says about a change to the tests: is the code it was about gone as well?"""
+"""What the rest of a change says about a change to the tests: was the code they were about removed as well?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 2_000_000
 
 
 class Evidence:
-    """The story and the changed code, asked whenever something looks wrong."""
+    """The story and the changed code, consulted whenever something looks wrong."""
 
     def __init__(self, story: StoryWords, code: Sequence[FileChange]) -> None:
         self.story = story
@@ -29,7 +29,7 @@ class Evidence:
 
     @cached_property
     def _gone(self) -> frozenset[str]:
-        """Words that the code has fewer of than before."""
+        """Words that occur less often in the code than before."""
         before: Counter[str] = Counter()
         after: Counter[str] = Counter()
         read = 0
@@ -44,7 +44,7 @@ class Evidence:
         return frozenset(fewer) | {part for word in fewer for part in words_of(word)}
 
     def removal_is_asked_for(self, words: Iterable[str]) -> bool:
-        """The story says that this is to go, and code that has to do with it did go."""
+        """The story says to remove this, and related code was removed."""
         if not self.story.sentences:
             return False
         about = [word.lower() for word in words if len(word) > 2]

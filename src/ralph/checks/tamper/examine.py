@@ -1,6 +1,6 @@
 """Tamper analysis: what an agent did to the tests, and to what runs them, between the checkpoint and now. Pure.
 
-`examine` says what looks like cheating. `tests_to_put_back` names the test files to run once more in their old
+`examine` reports what looks like cheating. `tests_to_put_back` names the test files to run again in their old
 version, and `new_tests` the ones that have to fail on the old code.
 """
 
@@ -43,7 +43,7 @@ def examine(
     check_commands: Sequence[str] = (),
     protected: Sequence[str] = (),
 ) -> tuple[Finding, ...]:
-    """Findings with the gravest first. Never raises, whatever is in the files."""
+    """Findings, most severe first. Never raises, whatever the files contain."""
     reads = read_all(changes)
     used = used_by(check_commands)
     code = [read.change for read in reads if not is_test_file(read.path)]
@@ -65,13 +65,13 @@ def examine(
 
 
 def _safely(path: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
-    """A file nested too deep for a reader is not a reason to stop."""
+    """A file nested too deeply to parse is not a reason to stop."""
     try:
         return list(look())
     except RecursionError:
         return [
             Finding(
-                "not-examined", path, 1, "nested too deep to look into", "low" if not is_test_file(path) else "high"
+                "not-examined", path, 1, "nested too deeply to examine", "low" if not is_test_file(path) else "high"
             )
         ]
 
@@ -124,7 +124,7 @@ def _one_file(read: Read, used: Used, evidence: Evidence, reads: Sequence[Read])
         and "PYTEST_ADDOPTS" not in (old or "")
         and not path.endswith((".md", ".rst"))
     ):
-        yield Finding("tests-narrowed", path, 1, "PYTEST_ADDOPTS gives pytest options behind its back", "high")
+        yield Finding("tests-narrowed", path, 1, "PYTEST_ADDOPTS passes hidden options to pytest", "high")
 
 
 def _moved(read: Read, reads: Sequence[Read]) -> bool:

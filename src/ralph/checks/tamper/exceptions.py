@@ -9,7 +9,7 @@ from ralph.checks.tamper.grading import BROAD
 
 
 def is_broader(new: Sequence[str], old: Sequence[str]) -> bool:
-    """Everything that was accepted is accepted now, and more."""
+    """Everything that was accepted still is, and more."""
     if set(new) == set(old):
         return False
     return all(any(_covers(wide, narrow) for wide in new) for narrow in old)

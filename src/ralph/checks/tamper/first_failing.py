@@ -1,4 +1,4 @@
-"""Which tests of a story have to fail on the code as it was, and whether it needs any. Pure."""
+"""Which tests of a story have to fail on the old code, and whether it needs any. Pure."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _NOT_WANTED = re.compile(
 
 
 class Needed(Struct, frozen=True):
-    """The tests of a change, by what can be asked of them."""
+    """The tests of a change, grouped by what they must show."""
 
     fresh: tuple[str, ...] = ()
-    """Files with new tests: each has to fail on the code as it was."""
+    """Files with new tests: each has to fail on the old code."""
     edited: tuple[str, ...] = ()
-    """Files with tests that were changed: where nothing is new, one of them has to."""
+    """Files with changed tests: if none is new, one of these has to fail."""
     has_code: bool = False
     is_excused: bool = False
-    """The story's own words want no test, or the tests are in the same files as the code."""
+    """The story itself wants no test, or the tests are in the same files as the code."""
 
 
 def is_on_the_test_side(path: str) -> bool:
-    """Stays as it is while the code is what it was: tests, their helpers and their data."""
+    """Unchanged while the code is reverted: tests, their helpers and their data."""
     return is_test_file(path) or is_golden(path) or is_foreign_test(path)
 
 

@@ -1,4 +1,4 @@
-"""Test files in languages that are not read here, and the data of tests: what can be said without reading them."""
+"""Test files in languages that are not parsed here, and test data: what can be said without parsing them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def foreign_findings(read: Read, evidence: Evidence) -> Iterator[Finding]:
 def _shrunk(path: str, old: str, new: str, asked: bool) -> Iterator[Finding]:
     severity = high_unless(asked)
     if len(squeezed(old)) > 40 and len(squeezed(new)) * 5 < len(squeezed(old)):
-        yield Finding("test-file-emptied", path, 1, f"{path} is nearly empty now", severity)
+        yield Finding("test-file-emptied", path, 1, f"{path} is now nearly empty", severity)
         return
     if len(_CLAIMS.findall(new)) < len(_CLAIMS.findall(old)):
         yield Finding("assertion-removed", path, 1, f"{path} has fewer assertions than before", severity)
@@ -49,7 +49,7 @@ def _shrunk(path: str, old: str, new: str, asked: bool) -> Iterator[Finding]:
 
 
 def lost_lines(old: str | None, new: str | None) -> bool:
-    """Something that was there is not there any more. Unreadable: nobody can say, so yes."""
+    """Something was removed. Unreadable: cannot be determined, so yes."""
     if old is None or new is None:
         return True
     before = Counter(line.strip() for line in old.split("\n") if line.strip())

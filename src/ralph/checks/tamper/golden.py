@@ -20,7 +20,7 @@ def golden_findings(
         return  # recorded for the first time
     if change.new is None:
         asked = tests_gone or evidence.removal_is_asked_for(stem_words(path)) or evidence.story.renews_snapshots()
-        yield Finding("snapshot-edited", path, 1, f"the recorded result {path} is gone", high_unless(asked))
+        yield Finding("snapshot-edited", path, 1, f"the recorded result {path} was removed", high_unless(asked))
         return
     if old is None or new is None:
         asked = evidence.story.renews_snapshots() or evidence.change_is_asked_for(stem_words(path))
@@ -41,6 +41,6 @@ def golden_findings(
         "snapshot-edited",
         path,
         line,
-        f"the recorded result {path} was rewritten: `{lost[0][:60]}` is gone",
+        f"the recorded result {path} was rewritten: `{lost[0][:60]}` was removed",
         high_unless(asked),
     )

@@ -1,6 +1,6 @@
 """Comments, strings and code told apart, for languages that are read by their tokens.
 
-`code` has the comments blanked, `bare` also what is inside of strings. Both are as long as the text, line by line, so
+`code` has the comments blanked, `bare` also the content of strings. Both are as long as the text, line by line, so
 that a place found in one is the same place in all of them.
 """
 

@@ -1,4 +1,4 @@
-"""Which test of before is which test of now: by name, by body, moved to another file, or gone."""
+"""Matches old tests to new ones: by name, by body, moved to another file, or removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ralph.checks.tamper.paths import is_collected, language_of, left_the_tests,
 from ralph.checks.tamper.suite import Outline, Suite
 
 _TELLING = 30
-"""A body shorter than this says too little to know a test by it."""
+"""A shorter body is not enough to identify a test."""
 
 
 class TestFile(Struct, frozen=True):
@@ -34,9 +34,9 @@ class TestFile(Struct, frozen=True):
 class Pair(Struct, frozen=True):
     old: Outline
     new: Outline | None
-    """None: it is gone."""
+    """None: it was removed."""
     left: Outline | None = None
-    """For one that is gone: the same function, where no runner looks for it."""
+    """For a removed one: the same function, where no runner looks for it."""
 
 
 class Pairing(Struct, frozen=True):

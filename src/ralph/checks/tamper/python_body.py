@@ -1,4 +1,4 @@
-"""Read the body of a Python test: its assertions with what becomes of them, and its skips."""
+"""Parses the body of a Python test: its assertions with their fate, and its skips."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SKIPS = {
 
 
 class Where(Struct, frozen=True):
-    """The place of a statement: what names mean there, and what becomes of an assertion that is made there."""
+    """The context of a statement: what names mean there, and the fate of an assertion made there."""
 
     names: Names
     fate: Fate = Fate.LIVE
@@ -205,7 +205,7 @@ class BodyReader:
         return helper if can_be_read else None
 
     def _inline(self, helper: Function, call: ast.Call, at: Where) -> bool:
-        """The assertions of a helper of the same file, made with what the call hands it."""
+        """The assertions of a helper in the same file, with the arguments of the call."""
         self._inlined += 1
         parameters = [argument.arg for argument in arguments(helper.node)]
         given = {name: _bound(value, at.names) for name, value in zip(parameters, call.args, strict=False)}
@@ -232,7 +232,7 @@ class BodyReader:
             self._add(node, claim, plain, place, doubtful=doubtful)
 
     def _acts_before(self, node: ast.stmt, test: ast.expr | None) -> bool:
-        """Something happened between a value was taken and it is compared with the same again."""
+        """Something happened between reading a value and comparing it with the same value again."""
         mentioned = {inner.id for inner in ast.walk(test) if isinstance(inner, ast.Name)} if test is not None else set()
         taken = [line for name, line in self.scan.assigned.items() if name in mentioned]
         first = min(taken, default=node.lineno)

@@ -18,7 +18,7 @@ from ralph.checks.tamper.token_suite import TokenSuite
 from ralph.checks.tamper.values import FileChange, Finding
 
 _MOST_BYTES = 8_000_000
-"""Of all files together. A change beyond that is examined by the names of its files."""
+"""Of all files together. A larger change is examined by file names only."""
 _HOLDS_TESTS = re.compile(
     r"\bdef test|#\[(?:\w+::)*(?:test|rstest)\b|\b(?:it|test)\(\s*[\"'`]|@Test\b|^func Test|\[Fact\]|@test ",
     re.MULTILINE,
@@ -26,7 +26,7 @@ _HOLDS_TESTS = re.compile(
 
 
 class Read(Struct, frozen=True):
-    """One change with its texts. A text is None where there is none, or none that can be read."""
+    """One change with its texts. A text is None if it does not exist or cannot be read."""
 
     change: FileChange
     old: str | None
@@ -98,18 +98,18 @@ def _test_file(read: Read) -> TestFile:
 
 
 def is_broken(read: Read, file: TestFile) -> bool:
-    """It had tests that could be read, and now it has something else."""
+    """It had readable tests, and now contains something else."""
     return bool(file.old_tests() or file.unchanged) and read.change.new is not None and file.new is None
 
 
 def unreadable(read: Read, file: TestFile) -> Iterator[Finding]:
     if not is_broken(read, file):
         if read.change.new is not None and read.new is None and is_collected(read.path):
-            yield Finding("not-examined", read.path, 1, f"{read.path} is too large or too strange to look into", "low")
+            yield Finding("not-examined", read.path, 1, f"{read.path} is too large or could not be decoded", "low")
         return
     data = read.change.new or b""
     if len(data) > LONGEST:
-        yield Finding("not-examined", read.path, 1, f"{read.path} was made too large to look into", "high")
+        yield Finding("not-examined", read.path, 1, f"{read.path} is now too large to examine", "high")
     elif is_binary(data):
         yield Finding("test-file-broken", read.path, 1, f"{read.path} is no longer text", "high")
     else:

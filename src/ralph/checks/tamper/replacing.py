@@ -1,4 +1,4 @@
-"""Tests that no longer test the code: a mock, a local function or a fake module stands where it was."""
+"""Tests that no longer test the code: a mock, a local function or a fake module replaced it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FAKE = re.compile(
 
 
 def mocked(old: Case, new: Case) -> Iterator[Finding]:
-    """A function that an assertion calls was replaced in the same test. A guess, but a good one where it is new."""
+    """A function that an assertion calls was replaced in the same test. A heuristic, but reliable where it is new."""
     for name in sorted(new.replaced - old.replaced):
         for assertion in new.assertions:
             called = any(
@@ -48,13 +48,13 @@ def mocked(old: Case, new: Case) -> Iterator[Finding]:
                 for token, following in zip(assertion.tokens, assertion.tokens[1:], strict=False)
             )
             if called and assertion.fate <= Fate.CONDITIONAL:
-                message = f"{new.outline.name} replaces {name}, and then asserts what the replacement answers"
+                message = f"{new.outline.name} replaces {name}, then asserts the replacement's result"
                 yield Finding("subject-mocked", new.outline.path, assertion.line, message, "high")
                 break
 
 
 def autouse_mocks(case: Case) -> Iterator[Finding]:
-    """A new fixture that every test gets, and that puts something in the place of the project's own code."""
+    """A new fixture for every test that replaces the project's own code."""
     outline = case.outline
     if outline.is_test or "autouse=True" not in outline.body.replace(" ", ""):
         return
@@ -101,7 +101,7 @@ def replaced_imports(file: TestFile) -> Iterator[Finding]:
     for name, source in before.items():
         now = after.get(name)
         if now is None and name in local and name not in already:
-            message = f"{name} was imported from {source.rpartition('.')[0] or source}; now the test has one of its own"
+            message = f"{name} was imported from {source.rpartition('.')[0] or source}; now the test defines its own"
             yield Finding("subject-mocked", file.path, local[name], message, "high")
         elif now is not None and now != source and _FAKE.search(now) and not _FAKE.search(source):
             line = next((n for n, text in enumerate(new.file.lines, 1) if name in text and "import" in text), 1)

@@ -1,4 +1,4 @@
-"""What stands between the tests and their result: a shim for the runner, a forged outcome, an early exit."""
+"""What is between the tests and their result: a shim for the runner, a forged outcome, an early exit."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _TEST_MAIN = re.compile(r"^func\s+TestMain\s*\(", re.MULTILINE)
 
 
 def shim_findings(path: str, old: bytes | None, new: bytes | None, used: Used) -> Iterator[Finding]:
-    """Files whose mere name takes the place of something the checks rely on."""
+    """Files whose name alone replaces something the checks rely on."""
     if _INSTALLED_BINARY.search(path) and new is not None:
         yield Finding("runner-shadowed", path, 1, f"{path} is run instead of the installed program", "high")
         return
@@ -90,7 +90,7 @@ def shim_findings(path: str, old: bytes | None, new: bytes | None, used: Used) -
     ):
         yield Finding("runner-shadowed", path, 1, f"{name} is imported instead of the real {stem}", "high")
     elif path.endswith(".py") and stem in _STANDARD and folder in ("", "tests", "test"):
-        yield Finding("runner-shadowed", path, 1, f"{name} hides the {stem} of the standard library", "low")
+        yield Finding("runner-shadowed", path, 1, f"{name} shadows {stem} of the standard library", "low")
     elif (
         "." not in name
         and (name in _PROGRAMS or name in used.programs)
@@ -101,7 +101,7 @@ def shim_findings(path: str, old: bytes | None, new: bytes | None, used: Used) -
     elif re.fullmatch(r"(?:jest|mocha|vitest|tsc|eslint)\.[cm]?js", name) and folder == "":
         yield Finding("runner-shadowed", path, 1, f"{path} is named like a test runner", "high")
     elif _INSTALLED.search(path):
-        yield Finding("runner-shadowed", path, 1, f"{path} was put among the installed packages", "high")
+        yield Finding("runner-shadowed", path, 1, f"{path} was added to the installed packages", "high")
 
 
 def forgery_findings(path: str, old: str | None, new: str | None, added: str) -> Iterator[Finding]:
@@ -126,7 +126,7 @@ def forgery_findings(path: str, old: str | None, new: str | None, added: str) ->
 
 
 def _in_code(text: str, path: str, pattern: re.Pattern[str]) -> list[re.Match[str]]:
-    """Matches that begin in code, not in a comment and not in a string: a test may well write down a program."""
+    """Matches in code, not in a comment or a string: a test may contain a program as text."""
     if not pattern.search(text):
         return []
     lexed = lex(text, language_of(path))
@@ -152,7 +152,7 @@ def _exits(path: str, old: str, new: str) -> Iterator[Finding]:
         above = new[max(0, match.start() - 600) : match.start()]
         if "fork(" in above or "Process(" in above:
             continue  # a child that must not run what its parent registered
-        message = f"`{match[0][:40]}` ends the run as if all were well"
+        message = f"`{match[0][:40]}` ends the run as successful"
         yield Finding("outcome-forged", path, line_at(new, match.start()), message, "high")
         return
 
@@ -173,7 +173,7 @@ def _python(path: str, old: str, new: str) -> Iterator[Finding]:
             continue
         told = {
             "equal": f"{name} is equal to everything",
-            "exit": f"{name} ends the program while it is imported",
+            "exit": f"{name} ends the program on import",
             "hook": f"{name} decides how a test ends",
             "drop": f"{name} decides which tests run",
         }[kind]

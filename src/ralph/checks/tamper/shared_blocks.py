@@ -1,4 +1,4 @@
-"""Leave out the tests that both versions of a Python file have word for word, so that only the others are parsed.
+"""Leaves out tests that are identical in both versions of a Python file, so that only the others are parsed.
 
 What is left out becomes empty lines: line numbers stay. Helpers, fixtures and constants are never left out, because the
 tests that did change may use them; where they differ, nothing is left out, because every test may mean something else.
@@ -13,7 +13,7 @@ from msgspec import Struct
 _START = re.compile(r"(?:@|def |async def |class )")
 _TEST = re.compile(r"(?:async )?def (?P<function>test\w*)|class (?P<group>\w*Test\w*)(?:\((?:\w+\.)*TestCase\))?:")
 _SMALL = 3000
-"""Characters. Less than this is parsed in no time."""
+"""Characters. Less than this parses quickly."""
 
 
 class Shared(Struct, frozen=True):

@@ -131,7 +131,7 @@ class StoryWords(Struct, frozen=True):
         return bool(fresh) and all(word in self.words or word in self.numbers for word in fresh)
 
     def changes(self, names: Iterable[str]) -> bool:
-        """A sentence says that this behaviour, or the test of it, becomes another one."""
+        """A sentence says that this behaviour, or its test, changes."""
         return any(
             (_CHANGE.search(sentence) or _TEST_WORK.search(sentence)) and _mentions(sentence, names)
             for sentence in self.sentences
@@ -141,7 +141,7 @@ class StoryWords(Struct, frozen=True):
         return any(_SNAPSHOT_WORK.search(sentence) for sentence in self.sentences)
 
     def removes(self, words: Iterable[str]) -> bool:
-        """What a sentence says is to go is, for the better half, what these words are about."""
+        """Most of what a sentence says is to be removed is what these words are about."""
         about = {_stem(word) for word in words}
         for sentence in self.sentences:
             for match in _REMOVAL.finditer(sentence):
@@ -153,7 +153,7 @@ class StoryWords(Struct, frozen=True):
         return False
 
     def works_on(self, *topics: str) -> bool:
-        """A sentence says that something is done to one of these (`coverage`, `Makefile`), not just that it passes."""
+        """A sentence says that one of these is changed (`coverage`, `Makefile`), not just that it passes."""
         topic = re.compile(r"(?<![\w-])(?:" + "|".join(topics) + r")(?![\w-])", re.IGNORECASE)
         return any(
             topic.search(sentence) and _ACTION.search(sentence) and not _BOILERPLATE.search(sentence)
@@ -166,7 +166,7 @@ class StoryWords(Struct, frozen=True):
         return any(topic.search(sentence) and _RELAX.search(sentence) for sentence in self.sentences)
 
     def names_file(self, path: str) -> bool:
-        """The story does something to this very file."""
+        """The story changes this very file."""
         name = path.rsplit("/", 1)[-1]
         return "." in name.strip(".") and self.works_on(re.escape(path), re.escape(name))
 

@@ -1,4 +1,4 @@
-"""Settings that became weaker: less coverage asked for, rules turned off, tests left out."""
+"""Settings that became weaker: less coverage required, rules disabled, tests excluded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LEVELS = {
 
 
 def loosened(old: Table, new: Table, evidence: Evidence, fresh: Mapping[str, bool]) -> Iterator[Finding]:
-    """`fresh`: files that did not exist before. What a tool was told before somebody set it up cannot be known."""
+    """`fresh`: files that did not exist before. A tool's earlier configuration is then unknown."""
     for key in sorted(old.keys() | new.keys()):
         rule = next((rule for rule in RULES if rule.pattern.fullmatch(key)), None)
         if rule is None:
@@ -72,7 +72,7 @@ def _weaker(rule: Rule, key: str, before: Setting | None, after: Setting | None)
             return _number(rule.way, name, old, new)
         case "grows":
             came = [value for value in new if value not in old and not value.startswith("!")]
-            return f"{name} leaves out more: {', '.join(came)[:80]}" if came else ""
+            return f"{name} excludes more: {', '.join(came)[:80]}" if came else ""
         case "shrinks":
             gone = [value for value in old if value not in new]
             excluded = [value for value in new if value.startswith("!") and value not in old]
@@ -108,9 +108,9 @@ def _number(way: Way, name: str, old: tuple[str, ...], new: tuple[str, ...]) -> 
     if before is None:
         return ""
     if after is None:
-        return f"{name} is gone, was {before:g}" if way == "least" else ""
+        return f"{name} was removed (was {before:g})" if way == "least" else ""
     weaker = after < before if way == "least" else after > before
-    return f"{name} went from {before:g} to {after:g}" if weaker else ""
+    return f"{name} changed from {before:g} to {after:g}" if weaker else ""
 
 
 def _first_number(values: tuple[str, ...]) -> float | None:
@@ -138,7 +138,7 @@ def _level(name: str, old: tuple[str, ...], new: tuple[str, ...]) -> str:
     now = _LEVELS.get(new[0].lower()) if new else None
     if now is not None and ((was is None and not old and now == 0) or (was is not None and now < was)):
         return f"{name} is {new[0]}" + (f", was {old[0]}" if old else "")
-    return f"{name} is gone, was {old[0]}" if was is not None and was > 0 and not new else ""
+    return f"{name} was removed (was {old[0]})" if was is not None and was > 0 and not new else ""
 
 
 def _options(name: str, old: tuple[str, ...], new: tuple[str, ...]) -> str:
@@ -149,7 +149,7 @@ def _options(name: str, old: tuple[str, ...], new: tuple[str, ...]) -> str:
             return f"{name} has `{label}` now: {after[:80]}"
     added = _option_values(after) - _option_values(before)
     if added:
-        return f"{name} leaves out more: {', '.join(sorted(added))[:80]}"
+        return f"{name} excludes more: {', '.join(sorted(added))[:80]}"
     strict = [
         word
         for word in before.split()

@@ -21,7 +21,7 @@ NOTHING, TRUTHY, PREDICATE, BOUND, CLOSE, EXACT = 0.0, 1.0, 1.5, 2.0, 2.8, 3.0
 
 
 class Fate(IntEnum):
-    """What becomes of an assertion, the worst last."""
+    """The fate of an assertion, the worst last."""
 
     LIVE = 0
     CONDITIONAL = 1
@@ -33,7 +33,7 @@ class Fate(IntEnum):
 class Assertion(Struct, frozen=True):
     line: int
     said: str
-    """As a person would quote it."""
+    """As quoted in a message."""
     tokens: Tokens
     """Canonical, with names replaced by what they stand for."""
     plain: Tokens
@@ -48,9 +48,9 @@ class Assertion(Struct, frozen=True):
     raises: tuple[str, ...] = ()
     """The errors it waits for, by name."""
     doubtful: bool = False
-    """It cannot fail, as far as a reader can tell; a test of states before and after can look like that."""
+    """It apparently cannot fail; a test that compares states before and after can look like that."""
     is_failure: bool = False
-    """`assert False`, `pytest.fail()`: there to be replaced, or never to be reached."""
+    """`assert False`, `pytest.fail()`: a placeholder, or meant to be unreachable."""
 
     @property
     def op_is_close(self) -> bool:
@@ -89,11 +89,11 @@ class Case(Struct, frozen=True):
     """Those of the outline and those in the body."""
     calls: int = 0
     data: tuple[Tokens, ...] = ()
-    """Rows of literals outside of assertions."""
+    """Rows of literals outside assertions."""
     loose: Tokens = ()
-    """Single literals outside of assertions."""
+    """Single literals outside assertions."""
     replaced: frozenset[str] = frozenset()
-    """Names that the test puts a mock in place of."""
+    """Names that the test mocks."""
 
 
 class Suite(Protocol):

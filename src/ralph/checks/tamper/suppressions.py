@@ -1,4 +1,4 @@
-"""Comments that silence a checker. One has its reason; many at once, or one for a whole file, are told."""
+"""Comments that silence a checker. A single one is fine; many at once, or one for a whole file, are reported."""
 
 from __future__ import annotations
 
@@ -47,4 +47,6 @@ def suppression_findings(texts: Sequence[tuple[str, str, str, str]]) -> Iterator
             added += [(path, line_at(new, match.start()), match[0]) for match in matches[-more:]]
     if len(added) >= _BULK:
         path, line, text = added[0]
-        yield Finding("warnings-silenced", path, line, f"{len(added)} comments such as `{text.strip()}` came in", "low")
+        yield Finding(
+            "warnings-silenced", path, line, f"{len(added)} comments such as `{text.strip()}` were added", "low"
+        )

@@ -229,7 +229,7 @@ class TokenSuite:
         )
 
     def _file_marks(self) -> tuple[Mark, ...]:
-        """Skips outside of every test: a disabled class, a `before` that skips them all."""
+        """Skips outside every test: a disabled class, a `before` that skips them all."""
         inside = [(place.head, place.end) for place in self._places.values()]
         found = [
             Mark(skip.kind, self._line(match.start()), " ".join(match[0].split()))

@@ -1,4 +1,4 @@
-"""Compare a test with what it was: which assertions are gone, and whether others took their place."""
+"""Compares a test with its old version: which assertions were removed, and whether others replaced them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ralph.checks.tamper.suite import EXACT, Assertion, Case, Fate, Tokens, lite
 from ralph.checks.tamper.values import Finding, Severity
 
 _FATES = {
-    Fate.CONDITIONAL: ("assertion-conditional", "is made only under a condition now ({condition})"),
-    Fate.SWALLOWED: ("assertion-swallowed", "can fail without failing the test now: what it raises is caught"),
-    Fate.UNREACHABLE: ("assertion-unreachable", "is never reached now"),
-    Fate.CONSTANT: ("assertion-constant", "cannot fail now"),
+    Fate.CONDITIONAL: ("assertion-conditional", "now runs only under a condition ({condition})"),
+    Fate.SWALLOWED: ("assertion-swallowed", "can now fail without failing the test: its failure is caught"),
+    Fate.UNREACHABLE: ("assertion-unreachable", "is now never reached"),
+    Fate.CONSTANT: ("assertion-constant", "can no longer fail"),
 }
 _OPPOSITES = (
     {"==", "!="},
@@ -35,7 +35,7 @@ _STILL_CLOSE = 1e-3
 
 
 class Judgement(Struct, frozen=True):
-    """What became of one assertion, next to one that may have taken its place. No code: it is fine."""
+    """How one assertion compares with one that may have replaced it. No code: it is fine."""
 
     code: str
     message: str = ""
@@ -49,14 +49,14 @@ class Difference(Struct, frozen=True):
     old: Case
     new: Case
     lost: tuple[Assertion, ...]
-    """Made before, and not as such now."""
+    """In the old version, and no longer in the new one."""
     gained: tuple[Assertion, ...]
     worse: tuple[Assertion, ...]
-    """Still written, but with another fate. As in the new version."""
+    """Still present, but with another fate. As in the new version."""
     constant: tuple[Assertion, ...]
     """New ones that cannot fail."""
     fed: tuple[Assertion, ...]
-    """Written as before, about data that comes from elsewhere. As in the new version."""
+    """Unchanged, but about different data. As in the new version."""
 
 
 def difference(old: Case, new: Case) -> Difference:
@@ -90,7 +90,7 @@ def difference(old: Case, new: Case) -> Difference:
 
 
 def _take(left: dict[Tokens, list[Assertion]], like: Assertion, worst: Fate) -> Assertion | None:
-    """The same assertion, if there is one whose fate is no worse. Each can be taken once."""
+    """The same assertion, if there is one whose fate is no worse. Each can be matched once."""
     for assertion in left.get(like.tokens, ()):
         if assertion.fate <= worst:
             left[like.tokens].remove(assertion)
@@ -99,7 +99,7 @@ def _take(left: dict[Tokens, list[Assertion]], like: Assertion, worst: Fate) -> 
 
 
 def _take_written_alike(left: dict[Tokens, list[Assertion]], like: Assertion) -> Assertion | None:
-    """The same words and the same expected value, though what the names in it stand for is something else."""
+    """The same words and expected value, although the names in it mean something else."""
     if like.plain == like.tokens:
         return None
     for several in left.values():
@@ -112,7 +112,7 @@ def _take_written_alike(left: dict[Tokens, list[Assertion]], like: Assertion) ->
 
 
 class Pool:
-    """Assertions that are new anywhere in the change: one that is gone here may have moved there."""
+    """New assertions anywhere in the change: one that was removed here may have moved there."""
 
     def __init__(self, gained: Sequence[Assertion], helpers: dict[str, frozenset[str]]) -> None:
         self._left = Counter(assertion.tokens for assertion in gained if assertion.fate is Fate.LIVE)
@@ -125,12 +125,12 @@ class Pool:
         return False
 
     def has_all(self, assertions: Sequence[Assertion]) -> bool:
-        """All of them, each taken once."""
+        """All of them, each matched once."""
         found = [self.has(assertion) for assertion in assertions]
         return all(found)
 
     def is_in_helper(self, assertion: Assertion, gained: Sequence[Assertion]) -> bool:
-        """The test calls a helper instead, and that helper compares with the same values."""
+        """The test calls a helper instead, which compares with the same values."""
         wanted = set(literals(assertion.expected))
         for other in gained:
             for name in names(other.tokens):
@@ -146,7 +146,7 @@ def weakened(found: Difference, pool: Pool, evidence: Evidence) -> Iterator[Find
         message = f"`{assertion.said}` " + told.format(condition=assertion.condition[:60])
         yield Finding(code, found.new.outline.path, assertion.line, message, "high")
     for assertion in found.fed[:1]:
-        message = f"`{assertion.said}` is about other data than before"
+        message = f"`{assertion.said}` is about different data than before"
         yield Finding("test-data-edited", found.new.outline.path, assertion.line, message, "low")
     for assertion in found.lost:
         if pool.has(assertion) or _is_replaced_failure(assertion, found.new):
@@ -157,7 +157,7 @@ def weakened(found: Difference, pool: Pool, evidence: Evidence) -> Iterator[Find
 
 
 def _is_replaced_failure(assertion: Assertion, new: Case) -> bool:
-    """`assert False, "to do"` makes room for a real test."""
+    """`assert False, "to do"` may be replaced by a real test."""
     return assertion.is_failure and any(a.fate <= Fate.CONDITIONAL and not a.is_failure for a in new.assertions)
 
 
@@ -178,7 +178,7 @@ def _judge(old: Assertion, found: Difference, pool: Pool, evidence: Evidence) ->
     about = [*subject, *words_of(found.old.outline.name)]
     severity = high_unless(evidence.removal_is_asked_for(about) and bool(subject))
     return Judgement(
-        "assertion-removed", f"`{old.said}` is gone (was in line {old.line})", severity
+        "assertion-removed", f"`{old.said}` was removed (was on line {old.line})", severity
     ), found.new.outline.line
 
 
@@ -194,7 +194,7 @@ def _likeness(old: Assertion, new: Assertion) -> float:
 
 
 def _replaced(old: Assertion, new: Assertion, found: Difference, evidence: Evidence) -> Judgement | None:
-    """Whether `new` says what `old` said. None: it has nothing to do with it."""
+    """Whether `new` asserts what `old` did. None: unrelated."""
     if bool(old.raises) != bool(new.raises):
         return None
     if old.raises:
@@ -206,9 +206,9 @@ def _replaced(old: Assertion, new: Assertion, found: Difference, evidence: Evide
     if not (same_subject or mine & others or (kept and (len(values) > 1 or (values and _are_related(old, new))))):
         return None
     if old.plain == new.plain and old.expected == new.expected and old.plain != old.tokens and not names(new.subject):
-        return Judgement("assertion-constant", f"`{new.said}` no longer asks the code")
+        return Judgement("assertion-constant", f"`{new.said}` no longer depends on the code")
     if _are_opposites(old, new):
-        return _edited(old, new, found, evidence, f"`{new.said}` says the opposite of `{old.said}`")
+        return _edited(old, new, found, evidence, f"`{new.said}` asserts the opposite of `{old.said}`")
     if new.tokens[-1:] == ("or",) and old.tokens[-1:] != ("or",):
         return _loosened(old, new, found, evidence)
     if same_subject and new.op_is_close and old.expected == new.expected:
@@ -229,7 +229,7 @@ def _replaced(old: Assertion, new: Assertion, found: Difference, evidence: Evide
 
 
 def _keeps(old: Assertion, new: Assertion, case: Case) -> bool:
-    """What was compared with still is, and what was handed in still stands somewhere in the test."""
+    """The compared values are unchanged, and the input is still somewhere in the test."""
     held = set(literals(new.tokens))
     return set(literals(old.expected)) <= held and set(literals(old.subject)) <= held | set(case.loose)
 
@@ -286,7 +286,7 @@ def _number(token: str) -> float | None:
 
 
 def _about(old: Assertion, found: Difference) -> list[str]:
-    """Names by which a story may speak of what an assertion is about."""
+    """Names by which a story may refer to what an assertion is about."""
     stem = "_".join(stem_words(found.old.outline.path))
     return [
         *names(old.subject),
@@ -302,11 +302,11 @@ def _edited(old: Assertion, new: Assertion, found: Difference, evidence: Evidenc
     with_code = " while the code changed as well" if evidence.code_changed else ""
     was, now = (old.said, new.said) if old.said != new.said else (_values(old, new), _values(new, old))
     told = message or f"`{was}` became `{now}`{with_code}"
-    return Judgement("expected-edited", told + ("; the story speaks of it" if asked else ""), high_unless(asked))
+    return Judgement("expected-edited", told + ("; the story mentions it" if asked else ""), high_unless(asked))
 
 
 def _values(one: Assertion, other: Assertion) -> str:
-    """What one assertion compares with and the other does not, when both are written the same."""
+    """The values that one assertion compares with and the other does not, if they are otherwise the same."""
     own = [token.lstrip("'#") for token in literals(one.tokens) if token not in literals(other.tokens)]
     return ", ".join(own)[:80] or one.said
 
@@ -325,13 +325,13 @@ def _replaced_exception(old: Assertion, new: Assertion, found: Difference, evide
         if old.subject == new.subject or names(old.subject) & names(new.subject) or not names(old.subject):
             return FINE
         return None
-    message = f"`{new.said}` waits for more kinds of errors than `{old.said}` did"
+    message = f"`{new.said}` expects more exception types than `{old.said}` did"
     if is_broader(old.raises, new.raises):
         return FINE
     if is_broader(new.raises, old.raises):
         return Judgement("exception-broadened", message)
     if old.raises == new.raises:
         if len(new.expected) < len(old.expected):
-            return Judgement("exception-broadened", f"`{new.said}` no longer looks at the message of the error")
+            return Judgement("exception-broadened", f"`{new.said}` no longer checks the error message")
         return _edited(old, new, found, evidence)
     return _edited(old, new, found, evidence)

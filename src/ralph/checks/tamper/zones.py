@@ -1,4 +1,4 @@
-"""Stretches of a test's body where an assertion is not what it seems: never reached, caught, or under a condition."""
+"""Parts of a test's body where an assertion is not what it seems: never reached, caught, or conditional."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def brace_zones(lexed: Lexed, start: int, end: int) -> list[Zone]:
 
 
 def _condition(header: str) -> int:
-    """Where the `if` begins that this brace belongs to, or -1: an earlier one may stand in the same text."""
+    """Where the `if` of this brace begins, or -1: an earlier one may be in the same text."""
     found = list(_IF.finditer(header))
     if not found:
         return -1
@@ -79,7 +79,7 @@ def _braces(lexed: Lexed, start: int, end: int) -> Iterator[int]:
 
 
 def _header(bare: str, brace: int, floor: int) -> str:
-    """What stands before a brace: back to the end of the statement before."""
+    """What precedes a brace: back to the end of the statement before."""
     text = bare[max(floor + 1, brace - 300) : brace]
     if (go := _GO_IF.search(text)) is not None:
         return text[go.start() :]
@@ -88,7 +88,7 @@ def _header(bare: str, brace: int, floor: int) -> str:
 
 
 def _is_forgotten(lexed: Lexed, closing: int) -> bool:
-    """The `catch` after a `try` lets the test go on as if nothing had happened."""
+    """The `catch` after a `try` lets the test continue as if nothing had happened."""
     match = re.compile(r"\s*(?P<head>(?:catch|rescue)\b[^{]*)\{").match(lexed.bare, closing + 1)
     if match is None:
         return False
