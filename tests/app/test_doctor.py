@@ -113,7 +113,7 @@ def test_a_client_is_asked_for_its_version_in_an_empty_home(tmp_path: Path) -> N
     assert [finding.text.split(" (/")[0] for finding in found] == [
         "claude 2.1.325",
         "codex 0.166.0",
-        "gemini (--version ends with exit code 3)",
+        "gemini (--version exited with code 3)",
     ]
     arguments, home, key, proxy = log.read_text().strip().split("|")
     assert arguments == "--version"

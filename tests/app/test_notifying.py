@@ -85,7 +85,7 @@ def test_stories_that_are_given_up_are_told_when_the_run_goes_on(tmp_path: Path)
         (Moment.FAILED, ""),
         (Moment.FAILED, "failed-stories"),
     ]
-    assert "US-001 is given up: check 'tests' failed; US-002 is set aside: the same error 5 times" in told[0].text
+    assert "gave up on US-001: check 'tests' failed; US-002 was set aside: the same error 5 times" in told[0].text
 
 
 def test_long_waits_and_pauses_are_told(tmp_path: Path) -> None:
@@ -141,8 +141,8 @@ def test_a_failure_is_told_once_and_keeps_no_other_way_waiting(tmp_path: Path) -
     assert time.monotonic() - begun < 10
     assert (good.tried, broken.tried) == (3, 3)
     assert said == [
-        "warning: no notification by the broken one: it is broken; the run goes on",
-        "warning: no notification by the hanging one: it did not end in time; the run goes on",
+        "warning: no notification by the broken one: it is broken; the run continues",
+        "warning: no notification by the hanging one: timed out; the run continues",
     ]
 
 
@@ -191,7 +191,7 @@ def test_a_run_tells_its_end_and_gives_no_secret_away(project: LoopProject) -> N
         test = run_ralph(project, "notify", "test")
     assert (got["event"], got["done"], got["total"], got["exit_code"]) == ("done", 3, 3, 0)
     assert (project.home / "got").read_text().startswith('{"event":"done"')
-    assert done.err.count("no notification by the command sh: it ended with exit code 3; the run goes on") == 1
+    assert done.err.count("no notification by the command sh: it ended with exit code 3; the run continues") == 1
     assert "the webhook: sent" in test.out
     assert test.code == 1
     assert "http://127.0.0.1:" in shown.out

@@ -77,7 +77,7 @@ def test_a_failure_takes_everything_back(tmp_path: Path) -> None:
     before = snapshot(tmp_path)
     files = [NewFile("x/y/new", b"1"), NewFile("old", b"2", Existing.BACK_UP), NewFile("last", b"3" * 5000)]
 
-    with files_end_at(1000), pytest.raises(SetupError, match="everything is as it was before"):
+    with files_end_at(1000), pytest.raises(SetupError, match="all changes were undone"):
         place(tmp_path, files, NOW)
 
     assert snapshot(tmp_path) == before

@@ -79,7 +79,7 @@ def test_a_run_that_cannot_start_tells_of_everything_else_too(workspace: Path) -
     (workspace / "dirty.txt").write_text("mine")
     done = ralph("run", cwd=workspace, env={"PATH": "/usr/bin:/bin", "RALPH_TRUST": "1"})
     assert done.code == 78
-    for words in ("Claude Code is not installed", "there is no reviewer 'beauty'", "uncommitted work"):
+    for words in ("Claude Code is not installed", "unknown reviewer 'beauty'", "uncommitted work"):
         assert done.err.count(words) == 1, done.err
 
 
@@ -97,6 +97,6 @@ def test_a_run_that_is_not_trusted_tells_of_everything_else_too(workspace: Path)
     settle(workspace, "checks: [{name: no, command: 'false'}]\nprompt: nowhere.md\n")
     done = ralph("run", cwd=workspace, env={"PATH": "/usr/bin:/bin"})
     assert done.code == 78
-    assert "nobody has agreed to" in done.err
+    assert "are not trusted yet" in done.err
     assert "prompts: the prompt file nowhere.md does not exist" in done.err
     assert "trust: " not in done.err, "that is what it says first"

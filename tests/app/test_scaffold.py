@@ -296,5 +296,5 @@ def test_the_home_folder_is_no_project_even_when_it_is_a_repository(tmp_path: Pa
     work.mkdir()
 
     assert choose_root(None, work, os.environ) == work
-    with pytest.raises(UsageError, match="no project folder"):
+    with pytest.raises(UsageError, match="is not a project folder"):
         choose_root(None, home, os.environ)

@@ -18,7 +18,7 @@ from support.workspaces import workspace
 def test_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "_PATIENCE", 0.1)
     ref = workspace(tmp_path, "tasks.json")
-    with turn(ref, os.environ), pytest.raises(LockHeld, match=r"is changing .*tasks\.json"), turn(ref, os.environ):
+    with turn(ref, os.environ), pytest.raises(LockHeld, match=r"been changing .*tasks\.json"), turn(ref, os.environ):
         pass
     with turn(ref, os.environ):
         pass

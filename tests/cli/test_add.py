@@ -242,7 +242,7 @@ def test_a_run_that_is_at_work_takes_new_stories_in_between_iterations(project: 
         go.write_text("")
         out = run.communicate(timeout=90)[0].decode()
     assert run.returncode == 0, out
-    assert "taken in, added by a person: task-4; task-1 went into the archive" in out
+    assert "stories added by you: task-4; archived: task-1" in out
     left = {t["id"]: t["status"] for t in project.tasks(".ralph/prd.json")["tasks"]}
     assert left == {"task-2": "done", "task-3": "done", "task-4": "done", "task-5": "done"}
     assert (project.root / "x.txt").exists()
@@ -277,7 +277,7 @@ ONE = Addition((DraftStory("x", "Build x", "It.", ("x is there",)),))
 def test_what_waits_is_taken_in_once_although_a_run_was_killed_in_between(project: Project) -> None:
     data = msgspec.json.encode(ONE)
     left(project, "1.json", data)
-    assert take_in(reference(project), project.env) == ["taken in, added by a person: task-4"]
+    assert take_in(reference(project), project.env) == ["stories added by you: task-4"]
     assert take_in(reference(project), project.env) == []
     again = left(project, "1.taken", data)  # written into the plan, but not removed any more
     assert take_in(reference(project), project.env) == []
@@ -291,19 +291,19 @@ def test_what_a_run_did_not_come_to_is_taken_in_by_the_next_call(project: Projec
     assert "1 call of `ralph add` or `ralph fix`" in status.err
     project.plays(new(story("y")), kind="add")
     done = add(project, "more of it", "--no-input", "--keep-done")
-    assert "taken in, added by a person: task-4" in done.err
+    assert "stories added by you: task-4" in done.err
     assert ids(project)[-2:] == ["task-4", "task-5"]
     assert ralph_here("status", cwd=project.root, env=project.env).err == ""
 
 
 def test_what_was_taken_but_not_written_is_written(project: Project) -> None:
     left(project, "1.taken", msgspec.json.encode(ONE))
-    assert take_in(reference(project), project.env) == ["taken in, added by a person: task-4"]
+    assert take_in(reference(project), project.env) == ["stories added by you: task-4"]
 
 
 def test_what_cannot_be_taken_in_is_kept_aside_and_said(project: Project) -> None:
     path = left(project, "1.json", b"{")
     [told] = take_in(reference(project), project.env)
-    assert "could not be taken in" in told
+    assert "could not be written to the plan" in told
     assert list(path.parent.glob("*.corrupt-*"))
     assert take_in(reference(project), project.env) == []

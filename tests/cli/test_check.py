@@ -393,4 +393,4 @@ def test_a_workspace_without_a_plan_has_nothing_to_check(tmp_path: Path) -> None
     (tmp_path / ".ralph").mkdir()
     done = ralph_here("check", cwd=tmp_path)
     assert (done.code, done.out) == (ExitCode.ENVIRONMENT, "")
-    assert "there is no plan" in done.err
+    assert "no plan" in done.err

@@ -174,7 +174,7 @@ def test_an_agent_in_the_loop_cannot_change_settings(work: Path) -> None:
     for action in (["set", "review.enabled", "false"], ["unset", "review.enabled"], ["set", "--user", "name", "x"]):
         done = ralph_here("config", *action, cwd=work, env={"RALPH_LOOP": "1"})
         assert done.code == 78
-        assert "a person has to do it" in done.err
+        assert "only the user can do this" in done.err
     assert not project(work).exists()
     assert ralph_here("config", "get", "review.enabled", cwd=work, env={"RALPH_LOOP": "1"}).out == "true\n"
 

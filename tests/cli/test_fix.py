@@ -43,7 +43,7 @@ def test_the_story_comes_first_and_its_check_fails_now(project: Project) -> None
     project.plays(fault("grep -q goodbye src/app.py"), kind="fix")
     done = fix(project, "--no-input", "--trust")
     assert done.code == 0, done.err
-    assert "it fails now, as it should (exit code 1)" in done.err
+    assert "fails now, as it should (exit code 1)" in done.err
     assert titles(project) == [("US-003", "Say goodbye"), ("US-001", "Story 1"), ("US-002", "Story 2")]
     first = project.tasks()["userStories"][0]
     assert first["priority"] == 1
@@ -62,7 +62,7 @@ def test_a_story_that_was_written_elsewhere_needs_a_check_that_fails_now(project
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("grep -q hello src/app.py", "passes already, so it does not show what is wrong"),
+        ("grep -q hello src/app.py", "already passes, so it does not show the fault"),
         ("no-such-program-here", "cannot be run here"),
         ("git push", "would not be allowed"),
         ("sleep 60", "did not end in 1 s"),
@@ -96,7 +96,7 @@ def test_in_every_layout_it_is_the_next_story(tmp_path: Path, name: str) -> None
 def test_a_story_without_a_check_is_no_answer(project: Project) -> None:
     project.plays(fault(), fault("false"), kind="fix")
     assert fix(project, "--no-input", "--trust").code == 0
-    assert "stories[0].verify: a command is needed that fails now" in project.prompt(2)
+    assert "stories[0].verify: the story needs a command that fails now" in project.prompt(2)
 
 
 def test_in_ci_the_check_is_not_run_unless_somebody_agrees(project: Project) -> None:
@@ -114,7 +114,7 @@ def test_a_person_is_asked_before_the_check_is_run(project: Project) -> None:
     project.plays(fault(f"touch {ran}; grep -q goodbye src/app.py"), kind="fix")
     person = Typist(project, "fix", "it says hello")
     person.waits_for("Run it now? [y/N] ", "y\n")
-    person.waits_for("it fails now, as it should")
+    person.waits_for("fails now, as it should")
     person.waits_for("[d]rop\n> ", "accept\n")
     assert person.ends() == 0, person.screen
     assert ran.exists()
@@ -126,7 +126,7 @@ def test_a_person_may_say_no_and_take_the_story_all_the_same(project: Project) -
     project.plays(fault(f"touch {ran}"), kind="fix")
     person = Typist(project, "fix", "it says hello")
     person.waits_for("Run it now? [y/N] ", "n\n")
-    person.waits_for("whether it fails now is not known")
+    person.waits_for("it is not known whether it fails now")
     person.waits_for("[d]rop\n> ", "a\n")
     assert person.ends() == 0, person.screen
     assert not ran.exists()

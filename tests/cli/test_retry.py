@@ -145,7 +145,7 @@ def test_a_failed_story_is_tried_again_when_checks_or_settings_change(tmp_path: 
     made.git("commit", "-qam", "config")
     done = run_ralph(made)
     assert done.code == 0, done.out
-    assert "US-001 starts again: checks or settings were changed" in done.out
+    assert "US-001 starts again: checks or settings changed" in done.out
 
 
 def test_attempts_of_a_story_that_was_replaced_are_not_the_new_ones(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_failed_story_that_is_named_is_tried_again(tmp_path: Path) -> None:
     made = failed(tmp_path)
     done = run_ralph(made, "run", "--plain", "--story", "US-001")
     assert done.code == 0, done.out
-    assert "trying again what had failed: US-001" in done.out
+    assert "retrying failed stories: US-001" in done.out
 
 
 def test_a_wrong_name_is_said_with_those_that_look_like_it(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_an_agent_in_the_loop_cannot_trust(work: Path) -> None:
     for arguments in (["-y"], ["--revoke"], []):
         done = ralph_here("trust", *arguments, cwd=work, env={"RALPH_LOOP": "1", "RALPH_TRUST": "1"})
         assert done.code == 78
-        assert "a person has to do it" in done.err
+        assert "only the user can do this" in done.err
     assert status(work) == "new"
     assert ralph_here("trust", "--show", cwd=work, env={"RALPH_LOOP": "1"}).code == 0
 

@@ -83,7 +83,7 @@ def test_a_plan_that_is_not_there_is_an_error_in_every_command(name: str, projec
     for flag, value in (("-f", "nope"), ("--prd", "77")):
         done = ralph_here(*name.split(), *needed, flag, value, "-d", str(project / "src"), cwd=project.parent)
         assert done.code not in (0, 70), (flag, done)
-        assert re.search(rf"there is no plan \((plan\.md, )?{value}\) in {project}\n", done.err), (flag, done)
+        assert re.search(rf"no plan \((plan\.md, )?{value}\) in {project}\n", done.err), (flag, done)
 
 
 def test_a_new_plan_is_named_by_the_same_options(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_two_questions_then_an_answer_that_is_broken_once(tmp_path: Path) -> Non
     person.waits_for("> ", "2\n")
     person.waits_for("2/2  Who?")
     person.waits_for("> ", "me\n")
-    person.waits_for("stories[0].dependsOn: 'b' is no story")
+    person.waits_for("stories[0].dependsOn: 'b' is not a story")
     person.waits_for("US-002  Build b  (after US-001)")
     person.waits_for("[d]rop\n> ", "a\n")
     assert person.ends() == 0, person.screen
@@ -87,7 +87,7 @@ def test_two_questions_then_an_answer_that_is_broken_once(tmp_path: Path) -> Non
     assert told.count("hook error") >= 1, "the guard has seen what looks like reading"
     assert "Output does not match required schema" in told
     assert "**SQLite**" in told
-    assert "'b' is no story" in told
+    assert "'b' is not a story" in told
     assert marked("RALPH_STORY", "plan") == []
 
 
@@ -96,5 +96,5 @@ def test_a_model_that_only_talks_is_told_and_given_up(tmp_path: Path) -> None:
     before = project.files()
     person = project.starts([say("I would suggest a list.") | {"times": 0}], "plan", "a to-do list", "--no-input")
     assert person.ends() == 65, person.screen
-    assert "there is no JSON object in the answer" in person.screen
+    assert "the answer contains no JSON object" in person.screen
     assert project.files() == before

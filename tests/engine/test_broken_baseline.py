@@ -155,7 +155,7 @@ def test_what_checks_leave_is_only_excused_while_it_is_untracked(tmp_path: Path)
     made.write("report.bin", "a person's edit\n")
     done = run(made)
     assert done.code == 78
-    assert "uncommitted work" in done.err
+    assert "uncommitted changes" in done.err
 
 
 def test_a_run_says_how_many_stories_only_the_general_checks_can_judge(tmp_path: Path) -> None:

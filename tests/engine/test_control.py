@@ -290,7 +290,7 @@ def test_without_a_run_an_order_is_refused_with_what_to_do(project: LoopProject)
     done = person(project, "pause", RALPH_LOOP="1")
     assert done.code == 78
     assert "an agent in a loop cannot pause its own run" in done.err
-    assert "there is no plan (none)" in person(project, "pause", "-f", "none").err
+    assert "no plan (none)" in person(project, "pause", "-f", "none").err
     assert person(project, "note", " ").code == 64
     done = person(project, "note", "--story", "US-00", "…")
     assert (done.code, "US-00" in done.err) == (64, True)

@@ -74,7 +74,7 @@ def test_the_model_is_chosen_by_the_story(tmp_path: Path, agent: Path) -> None:
     told = ralph("route", "S-2", cwd=root)
     assert "command, steady (routing: the story looks simple)" in told.out
     given = ralph("route", "S-2", "-m", "hasty", cwd=root)
-    assert "command, hasty (the model given for this run)" in given.out
+    assert "command, hasty (the model set for this run)" in given.out
 
 
 def test_an_agent_that_is_not_here_is_told_before_anything_starts(tmp_path: Path, agent: Path) -> None:

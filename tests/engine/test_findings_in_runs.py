@@ -287,4 +287,4 @@ def test_a_review_that_edits_code_is_reverted_and_repeated(tmp_path: Path) -> No
     assert "by the reviewer" not in log
 
     refused = ralph("run", "--reviewers", "quality,beauty", cwd=told.root, env={"RALPH_TRUST": "1"})
-    assert (refused.code, "there is no reviewer 'beauty'" in refused.err) == (64, True)
+    assert (refused.code, "unknown reviewer 'beauty'" in refused.err) == (64, True)

@@ -239,7 +239,7 @@ def test_work_is_not_accepted_at_the_price_of_branches_tags_and_stashes(den: Den
     thief = shell("git stash drop -q; git tag -d v1; git branch -D other; git update-ref -d refs/ralph/rescue/x")
     assert den.run({"US-001": [[BAD, "claim"], [work("US-001"), thief, "claim"]]}).code == 0
     told = "\n".join(den.ended()[1].notices)
-    assert all(f"{name} was put back" in told for name in ("refs/heads/other", "refs/tags/v1", "refs/stash"))
+    assert all(f"{name} was restored" in told for name in ("refs/heads/other", "refs/tags/v1", "refs/stash"))
     den.check()
 
 

@@ -90,7 +90,7 @@ def test_what_a_person_learns_during_a_run_waits_and_is_then_in_the_next_prompt(
     assert "- Cents are integers (" in (tmp_path / "prompt.txt").read_text()
     assert "waits" not in made.ask("learnings").out
     assert made.read(".ralph/shop/progress.txt").count("Cents are integers") == 1
-    assert "a person has learned: Cents are integers" in made.ask("log").out
+    assert "new learning from you: Cents are integers" in made.ask("log").out
 
 
 def test_an_agent_can_learn_by_command_and_not_for_the_whole_repository(tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ def test_an_agent_may_curate_the_log_but_not_make_it_forget(tmp_path: Path) -> N
     text = made.read(".ralph/shop/progress.txt")
     assert text.startswith("# Log\n\n## Codebase Patterns\n- Use the new pool\n" + entry)
     told = "\n".join(only.notices)
-    assert "entries of .ralph/shop/progress.txt were changed, and put back" in told
-    assert "1 of what was learned is gone from .ralph/shop/progress.txt (Use the pool); it was: " in told
+    assert "entries of .ralph/shop/progress.txt were changed and restored" in told
+    assert "learnings removed (1) from .ralph/shop/progress.txt (Use the pool); the previous version is in " in told
     assert Path(told.rpartition("it was: ")[2]).read_text() == head + entry
 
 

@@ -286,7 +286,7 @@ def _is_waiting(shop: Shop) -> bool:
 def test_what_keeps_a_run_from_starting_has_its_own_code(shop: Shop, tmp_path: Path) -> None:
     script = str(shop.script())
     untrusted = ralph_here("run", "--plain", "--agent-script", script, cwd=shop.root)
-    assert (untrusted.code, "nobody has agreed to" in untrusted.err) == (78, True)
+    assert (untrusted.code, "are not trusted yet" in untrusted.err) == (78, True)
     wrong = {
         64: ["--no-such-option"],
         78: ["--agent", "command", "--agent-command", "no-such-program-anywhere"],

@@ -78,7 +78,7 @@ def test_a_story_that_gets_nowhere_is_set_aside_until_the_circuit_is_reset(tmp_p
     assert "0 differ" in here(made, "replay").out
 
     again = run_ralph(made, "run", "--plain", "--reset-circuit")
-    assert "trying again what had failed: US-001" in again.out
+    assert "retrying failed stories: US-001" in again.out
     assert again.code == 1, "it is played from the first attempt on, and trips once more"
 
 

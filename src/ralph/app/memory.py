@@ -130,9 +130,9 @@ def take_in(ref: PlanRef, memory: Memory) -> list[str]:
     try:
         _write(ref, memory, [learning for _, learning in found])
     except (BadData, SetupError) as error:  # a file for people must not end a run; it is tried again
-        return [f"what a person has learned could not be written down: {error}"]
+        return [f"your learnings could not be saved: {error}"]
     _remove(found)
-    return [f"a person has learned: {one_line(learning.text, 200)}" for _, learning in found]
+    return [f"new learning from you: {one_line(learning.text, 200)}" for _, learning in found]
 
 
 def _remove(found: Sequence[tuple[Path, Learning]]) -> None:
@@ -159,7 +159,7 @@ def _write(ref: PlanRef, memory: Memory, learnings: Sequence[Learning]) -> None:
     else:
         door.append(memory.path, listed(new), header=header)
     if door.failures:
-        raise SetupError(door.failures[0], hint="see what is in its place")
+        raise SetupError(door.failures[0], hint="check what is at that path")
 
 
 class Touched:

@@ -42,12 +42,15 @@ class MemoryWatch:
         told = []
         if self._memory.is_log and (not now.strip() or entries_of(before) not in now):
             self._keep(iteration, now, "changed")
-            done = "and put back" if self._write(with_entries(now, before)) else "and could not be put back"
-            told.append(f"entries of {self._memory.name} were changed, {done}: it is only added to")
+            done = "and restored" if self._write(with_entries(now, before)) else "and could not be restored"
+            told.append(f"entries of {self._memory.name} were changed {done}: entries may only be added")
         if gone := self._gone(before, self._read()):
             kept = self._keep(iteration, before, "before")
             listed = "; ".join(one.text[:80] for one in gone[:3])
-            told.append(f"{len(gone)} of what was learned is gone from {self._memory.name} ({listed}); it was: {kept}")
+            told.append(
+                f"learnings removed ({len(gone)}) from {self._memory.name} ({listed}); the previous version is in "
+                f"{kept}"
+            )
         self._before = self._read()
         return PageBack("; ".join(told), logged=logged)
 

@@ -35,16 +35,16 @@ class News:
             case IterationEnded(kind=Kind.BLOCKED, story=story, question=question):
                 self._questions.append(f"{story} asks: {question}")
             case IterationEnded(story_state=State.FAILED, story=story, headline=headline):
-                self._given_up.append(f"{story} is given up: {headline}")
+                self._given_up.append(f"gave up on {story}: {headline}")
             case StorySetAside(story=story, why=why):
-                self._given_up.append(f"{story} is set aside: {why}")
+                self._given_up.append(f"{story} was set aside: {why}")
             case IterationStarted():  # it goes on; else the end of the run says it
                 return [*self._of_stories(at)]
             case WaitStarted(until=until, why=why) if until - at >= _LONG:
                 clock = time.strftime("%H:%M", time.localtime(until))
-                return [self._message(Moment.LIMIT, f"waits until {clock}", why, at)]
+                return [self._message(Moment.LIMIT, f"waiting until {clock}", why, at)]
             case Paused():
-                return [self._message(Moment.PAUSED, "paused", "`ralph resume` lets it go on", at)]
+                return [self._message(Moment.PAUSED, "paused", "`ralph resume` continues it", at)]
             case RunEnded(reason=reason, detail=detail):
                 return [self._ended(reason, detail, at)]
         return []
@@ -53,16 +53,16 @@ class News:
         """The run ended without a word in its journal. None: it did not, or it had not begun."""
         if self._state.started is None or self._state.ended is not None:
             return None
-        return self._message(Moment.FAILED, "broke off", why, at, code=ExitCode.UNFINISHED)
+        return self._message(Moment.FAILED, "ended unexpectedly", why, at, code=ExitCode.UNFINISHED)
 
     def _of_stories(self, at: float) -> Iterator[Message]:
         if asked := self._questions:
             self._questions = []
-            yield self._message(Moment.BLOCKED, "a story waits for an answer", "; ".join(asked), at)
+            yield self._message(Moment.BLOCKED, "a story needs an answer", "; ".join(asked), at)
         if given_up := self._given_up:
             self._given_up = []
-            text = "; ".join(given_up) + "\nThe run goes on with the others. Next: `ralph retry ID`"
-            yield self._message(Moment.FAILED, "a story has failed", text, at)
+            text = "; ".join(given_up) + "\nThe run continues with the other stories. Next: `ralph retry ID`"
+            yield self._message(Moment.FAILED, "a story failed", text, at)
 
     def _ended(self, reason: Reason, detail: str, at: float) -> Message:
         news = ADVICE[reason]

@@ -81,7 +81,7 @@ class Notifier:
         try:
             messages = self._news.hear(record)
         except Exception as error:  # noqa: BLE001 - the journal would take it for its own trouble
-            self._tell(f"warning: no notification: an error inside Ralph ({type(error).__name__}); the run goes on")
+            self._tell(f"warning: no notification sent: internal error ({type(error).__name__}); the run continues")
             return
         for message in messages:
             self._send(message)
@@ -145,7 +145,7 @@ class _Line:
         try:
             self._waiting.put_nowait(message)
         except queue.Full:
-            self._complain("too many messages are waiting")
+            self._complain("too many messages are queued")
 
     def close(self) -> None:
         if self._thread is not None:
@@ -156,7 +156,7 @@ class _Line:
 
     def give_up(self) -> None:
         if self.is_busy:
-            self._complain("it did not end in time")
+            self._complain("timed out")
             self._cancel.request()
             assert self._thread is not None
             self._thread.join(2.0)
@@ -170,9 +170,9 @@ class _Line:
             except NotSent as error:
                 self._complain(str(error))
             except Exception as error:  # noqa: BLE001 - nothing that happens here may disturb the run
-                self._complain(f"an error inside Ralph ({type(error).__name__})")
+                self._complain(f"internal error ({type(error).__name__})")
 
     def _complain(self, why: str) -> None:
         if not self._is_told:
             self._is_told = True
-            self._tell(f"warning: no notification by {self._way.name}: {one_line(why, 200)}; the run goes on")
+            self._tell(f"warning: no notification by {self._way.name}: {one_line(why, 200)}; the run continues")

@@ -77,8 +77,8 @@ def place(root: Path, files: Sequence[NewFile], now: float) -> Placed:
                 step()
         if isinstance(error, OSError):
             raise SetupError(
-                f"{error.filename or root} cannot be written: {error.strerror}; everything is as it was before",
-                hint="make room or get permission to write there, then do it again",
+                f"{error.filename or root} could not be written: {error.strerror}; all changes were undone",
+                hint="free up space or make it writable, then try again",
             ) from None
         raise
     by = {word: tuple(f.path for f, what in todo if what == word) for word in ("make", "keep", "same", "replace")}
@@ -89,16 +89,16 @@ def check_inside(root: Path, relative: str) -> Path:
     """The path, after making sure that writing there stays in the workspace and out of git's own folder."""
     parts = PurePosixPath(relative).parts
     if not parts or PurePosixPath(relative).is_absolute() or ".." in parts or "\0" in relative:
-        raise SetupError(f"{relative!r} is outside of the workspace {root}")
+        raise SetupError(f"{relative!r} is outside the workspace {root}")
     if any(part.lower() == ".git" for part in parts):
-        raise SetupError(f"{relative} is in git's own folder", hint="choose another place")
+        raise SetupError(f"{relative} is inside the git folder", hint="choose another path")
     path = root
     for part in parts:
         path = path / part
         if path.is_symlink() and not _stays_inside(path, root):
             raise SetupError(
-                f"{path} is a link that points outside of {root}",
-                hint="replace the link by a real folder or file, or work in the folder it points to",
+                f"{path} is a symlink that points outside {root}",
+                hint="replace the symlink with a real folder or file, or work in the folder it points to",
             )
     return path
 
@@ -109,19 +109,19 @@ def _what_to_do(root: Path, file: NewFile) -> str:
     while not os.path.lexists(folder):
         folder = folder.parent
     if not folder.is_dir():
-        raise SetupError(f"{folder} is a file, but a folder is needed there", hint="move the file away")
+        raise SetupError(f"{folder} is a file, but a folder is needed there", hint="move or rename the file")
     if not os.path.lexists(path):
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise SetupError(f"{folder} cannot be written to", hint="get permission to write there")
+            raise SetupError(f"{folder} is not writable", hint="make it writable")
         return "make"
     if not path.is_file():
-        raise SetupError(f"{path} is not a regular file, but a file is needed there", hint="move it away")
+        raise SetupError(f"{path} is not a regular file, but a file is needed there", hint="move or rename it")
     if path.stat().st_size == len(file.data) and read_bytes(path, within=root) == file.data:
         return "same"
     if file.existing is Existing.KEEP:
         return "keep"
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise SetupError(f"{path.parent} cannot be written to", hint="get permission to write there")
+        raise SetupError(f"{path.parent} is not writable", hint="make it writable")
     return "replace"
 
 

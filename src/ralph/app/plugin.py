@@ -23,9 +23,9 @@ from ralph.host.files import make_folder, read_bytes, write_bytes
 NAME = "ralph"
 LIST = ".claude-plugin/written-by-ralph.json"
 _DESCRIPTION = (
-    "Ralph: planning, status and review in a session, and the hooks: read before edit, the command guard, and more"
+    "Ralph: plan, see the status and review in a session; hooks for read before edit, the command guard, and more"
 )
-_HOOKS = "Ralph's hooks: read before edit, protected places, the command guard, context use, rules for stopping"
+_HOOKS = "Ralph's hooks: read before edit, protected paths, the command guard, context use, stop rules"
 _LARGEST = 1024 * 1024
 _PAGES = Path(__file__).with_name("plugin_pages")
 SKILLS = ("ralph-plan", "ralph-setup")
@@ -73,11 +73,13 @@ def write_plugin(folder: Path, *, force: bool = False) -> Written:
             continue
         if name not in known:
             raise IllegalChange(
-                f"{folder / name} is not Ralph's, and stays as it is", hint="give another folder; nothing was written"
+                f"{folder / name} was not written by Ralph; it is left alone",
+                hint="choose another folder; nothing was written",
             )
         if _hash(data) != known[name] and not force:
             raise IllegalChange(
-                f"{folder / name} was edited since Ralph wrote it", hint="--force replaces it; nothing was written"
+                f"{folder / name} was edited after Ralph wrote it",
+                hint=("pass --force to replace it; nothing was written"),
             )
     changed = tuple(name for name, data in wanted.items() if found[name] != data)
     listed = _json({name: _hash(data) for name, data in wanted.items()})
@@ -98,7 +100,8 @@ def _known(folder: Path) -> dict[str, str]:
         return msgspec.json.decode(data, type=dict[str, str])
     except msgspec.DecodeError:
         raise BadData(
-            f"{folder / LIST} cannot be read, so it is not known what is Ralph's", hint="give another folder"
+            f"{folder / LIST} could not be read, so Ralph cannot tell which files are its own",
+            hint="choose another folder",
         ) from None
 
 
@@ -108,7 +111,7 @@ def _read(folder: Path, name: str) -> bytes | None:
 
 def _require_inside(folder: Path, name: str) -> None:
     if not Path(os.path.realpath(folder / name)).is_relative_to(os.path.realpath(folder)):
-        raise IllegalChange(f"{folder / name} leads out of {folder} by a link", hint="nothing was written")
+        raise IllegalChange(f"{folder / name} leads outside {folder} through a symlink", hint="nothing was written")
 
 
 def _write(folder: Path, name: str, data: bytes) -> None:
@@ -117,7 +120,7 @@ def _write(folder: Path, name: str, data: bytes) -> None:
     try:
         write_bytes(path, data)
     except OSError as error:
-        raise SetupError(f"{path} cannot be written: {error.strerror}") from None
+        raise SetupError(f"{path} could not be written: {error.strerror}") from None
 
 
 def _json(value: Any) -> bytes:

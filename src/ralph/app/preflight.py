@@ -87,7 +87,7 @@ def with_the_rest(error: RalphError, prepared: Launched, env: Mapping[str, str])
     if not rest:
         return error
     listed = "\n".join(f"  {line.topic}: {line.text}" + (f"\n    fix: {line.fix}" if line.fix else "") for line in rest)
-    error.message = f"{error.message}\nalso to fix before a run can start:\n{listed}"
+    error.message = f"{error.message}\nalso fix before a run can start:\n{listed}"
     error.args = (error.message,)
     return error
 
@@ -98,7 +98,7 @@ def _plan(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     for problem in errors[:5]:
         yield fail(str(problem), problem.hint or "ralph check")
     if not errors:
-        more = f", {len(problems)} to look at: `ralph check`" if problems else ""
+        more = f", warnings: {len(problems)} (see `ralph check`)" if problems else ""
         yield ok(f"{prepared.ref.name} ({prepared.ref.layout}), stories: {len(prepared.plan.stories)}{more}")
 
 
@@ -106,15 +106,17 @@ def _settings(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     settings, root = prepared.settings, prepared.ref.root
     found = list(unknown_names(settings))
     for problem in found:
-        yield fail(str(problem), problem.hint or "`ralph config` shows what there is")
+        yield fail(str(problem), problem.hint or "`ralph config` shows the settings")
     if not found:  # a type of step that nobody knows cannot be looked at
         plan_steps(settings, root)
     yield from _prices(settings.config, root)
     for problem in settings.warnings:
-        yield warn(str(problem), problem.hint or "`ralph config` shows what there is")
+        yield warn(str(problem), problem.hint or "`ralph config` shows the settings")
     for way in channels(settings.config.notify, root, env):
         if why := way.problem():
-            yield warn(f"no notification by {way.name}: {why}", "fix it or leave it out; `ralph notify test` tries it")
+            yield warn(
+                f"no notification by {way.name}: {why}", ("fix or remove it; `ralph notify test` sends a test message")
+            )
     if not found:
         yield ok("valid")
 
@@ -123,7 +125,7 @@ def _prices(config: Config, root: Path) -> Iterator[Finding]:
     try:
         prices_of(config, root)
     except RalphError as error:
-        yield fail(f"budget.prices: {error}", error.hint or "name a file of prices, or leave it out; see docs/cost.md")
+        yield fail(f"budget.prices: {error}", error.hint or "set it to a price file, or remove it; see docs/cost.md")
 
 
 def _trust(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
@@ -134,12 +136,10 @@ def _trust(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
         yield ok(
             f"all {len(commands)} commands of the workspace are trusted"
             if commands
-            else "the workspace names no commands"
+            else "the workspace defines no commands"
         )
         return
-    yield fail(
-        f"commands of the workspace are not trusted ({verdict.status.value})", "`ralph trust` shows them and asks"
-    )
+    yield fail(f"commands of the workspace are not trusted ({verdict.status.value})", "review them with `ralph trust`")
 
 
 def _agents(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
@@ -148,7 +148,7 @@ def _agents(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     yield client(config.agent.name, probe(prepared), env)
     if config.review.enabled and config.review.agent and config.review.agent != config.agent.name:
         reviewer = msgspec.structs.replace(probe(prepared), command=config.review.command)
-        yield ok(f"{config.review.agent} reviews: {find_agent(config.review.agent).find(reviewer, path)}")
+        yield ok(f"reviewer {config.review.agent}: {find_agent(config.review.agent).find(reviewer, path)}")
     for choice in config.fallback:
         name, _ = parts(choice, known_agents(config))
         if name and name != config.agent.name:
@@ -169,7 +169,7 @@ def _stand_in(prepared: Launched, name: str, path: str) -> Finding:
         bare = msgspec.structs.replace(probe(prepared), command=())
         return ok(f"fallback {name}: {find_agent(name).find(bare, path)}")
     except RalphError as error:
-        return warn(f"fallback {name} cannot be used: {error}", error.hint or "leave it out of fallback")
+        return warn(f"fallback {name} is not usable: {error}", error.hint or "remove it from fallback")
 
 
 def _environment(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
@@ -178,11 +178,11 @@ def _environment(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding
     wanted = (*find_agent(config.agent.name).ENV, *config.agent.env)
     secrets = secret_names(child_environment(env, wanted, everything=config.env == "caller"))
     if not secrets:
-        yield ok("agent and checks get no variable that looks like a secret")
+        yield ok("no variable passed to the agent and the checks looks like a secret")
         return
     shown = ", ".join(secrets[:_MOST_SECRETS]) + (" …" if len(secrets) > _MOST_SECRETS else "")
     less = "; `env: minimal` passes fewer" if config.env == "caller" else ""
-    yield ok(f"agent and checks get {len(secrets)} that look like secrets: {shown}{less}")
+    yield ok(f"variables passed to the agent and the checks that look like secrets ({len(secrets)}): {shown}{less}")
 
 
 _MOST_SECRETS = 12
@@ -197,7 +197,7 @@ def _prompts(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     missing = 0
     if config.prompt and not (root / config.prompt).is_file():
         missing += 1
-        yield fail(f"the prompt file {config.prompt} does not exist", "give a file with -p, or leave it out")
+        yield fail(f"the prompt file {config.prompt} does not exist", "pass a file with -p, or remove the setting")
     for step in config.steps:
         named = str(step.config.get("prompt_file") or "")
         if step.enabled and named and not (root / named).is_file():
@@ -206,7 +206,7 @@ def _prompts(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     for name in config.review.reviewers if config.review.enabled else ():
         lens(name, root)
     if not missing:
-        yield ok("all there")
+        yield ok("all found")
 
 
 def _repository(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
@@ -214,7 +214,7 @@ def _repository(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]
     spec = RunSpec(run="preflight", ref=prepared.ref, settings=prepared.settings, repo=repo)
     if not prepared.stash and not prepared.worktree:
         refuse_unless_ready(situation(repo), ours(spec, env), prepared.ref)
-    yield ok(f"{repo.root}, nothing uncommitted in the way")
+    yield ok(f"{repo.root}, no uncommitted changes in the way")
 
 
 def _disk(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
@@ -224,7 +224,10 @@ def _disk(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
 def _named_checks(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     chosen = choose(prepared.settings.config, prepared.plan, None, "final")
     if not chosen:
-        yield warn("no check is configured: done would be unproven", "name the project's test command under `checks:`")
+        yield warn(
+            ("no checks configured: finished stories would be unproven"),
+            "add the project's test command under `checks:`",
+        )
         return
     yield ok(f"{len(chosen)} configured; `ralph preflight --checks` runs them")
 
@@ -255,7 +258,7 @@ def _checks(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
             elif result.passed:
                 yield ok(f"{told} passes, {result.seconds:.1f} s")
             elif config.baseline == "no-worse" or not check.required:
-                yield warn(f"{told} fails", "stories are not rejected for it")
+                yield warn(f"{told} fails", "stories are not rejected because of it")
             else:
                 last = one_line(result.tail.strip().rpartition("\n")[2], 120)
                 yield fail(f"{told} fails{f': {last}' if last else ''}", "fix it, or set `baseline: no-worse`")

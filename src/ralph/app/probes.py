@@ -47,7 +47,7 @@ _FEW_FILES = 1000
 def python(_patient: Patient) -> Iterator[Finding]:
     yield ok(f"Python {platform.python_version()} ({sys.executable})")
     if sys.platform == "win32":
-        yield warn("agents cannot be run on Windows yet", "use WSL, Linux or macOS for `ralph run`")
+        yield warn("agents cannot run on Windows yet", "use WSL, Linux or macOS for `ralph run`")
 
 
 def git(patient: Patient) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ def identity(patient: Patient) -> Iterator[Finding]:
         yield ok(f"git commits as {answer.out.decode(errors='replace').rpartition('>')[0]}>")
     else:
         yield warn(
-            "git does not know who you are; the loop would commit as Ralph Loop <ralph@localhost>",
+            "git has no user.name and user.email; the loop would commit as Ralph Loop <ralph@localhost>",
             'git config --global user.name "Your Name" && git config --global user.email you@example.com',
         )
 
@@ -81,7 +81,7 @@ def clients(patient: Patient) -> Iterator[Finding]:
         if name == "claude" and (known := advice(said)) and not said.startswith("("):
             yield warn(f"claude {said} ({found}): {known}", "npm install -g @anthropic-ai/claude-code")
         elif said.startswith("("):
-            yield warn(f"{name} {said} ({found})", f"see what `{found} --version` says")
+            yield warn(f"{name} {said} ({found})", f"check the output of `{found} --version`")
         else:
             yield ok(f"{name} {said} ({found})")
 
@@ -103,7 +103,7 @@ def version_of(program: str, env: Mapping[str, str], within: float = _ANSWER_WIT
     if said.timed_out:
         return NO_ANSWER
     if said.code != 0:
-        return f"(--version ends with exit code {said.code})"
+        return f"(--version exited with code {said.code})"
     text = (said.out or said.err).decode(errors="replace")
     numbers = re.search(r"\d+(\.\d+)+\S*", text)
     return numbers[0].rstrip(",;") if numbers else one_line(text, 60)
@@ -138,15 +138,15 @@ def disk(patient: Patient) -> Iterator[Finding]:
         free = shutil.disk_usage(folder).free
         text = f"{free / 1024**3:.1f} GB free for {what} ({wanted})"
         if free < _SCARCE:
-            yield fail(text, "make room: a run needs space for checkpoints and logs")
+            yield fail(text, "free up disk space: a run needs room for checkpoints and logs")
         elif free < _TIGHT:
-            yield warn(text, "make room before a long run")
+            yield warn(text, "free up disk space before a long run")
         else:
             yield ok(text)
         if _is_out_of_inodes(folder):
-            yield fail(f"{what} has room for few more files ({wanted})", "remove files there: its inodes are used up")
+            yield fail(f"{what} is almost out of inodes ({wanted})", "remove files there")
         if not os.access(folder, os.W_OK | os.X_OK):
-            yield fail(f"{what} cannot be written to ({folder})", f"get permission to write to {folder}")
+            yield fail(f"{what} is not writable ({folder})", f"make {folder} writable")
 
 
 def _is_out_of_inodes(folder: Path) -> bool:
@@ -159,14 +159,14 @@ def _is_out_of_inodes(folder: Path) -> bool:
 def terminal(patient: Patient) -> Iterator[Finding]:
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     if not sys.stdout.isatty():
-        yield ok("output is not a terminal: plain lines, no colour, nothing is asked")
+        yield ok("stdout is not a terminal: plain lines, no colour, no questions")
     else:
         size = shutil.get_terminal_size()
         text = f"{size.columns} × {size.lines} characters, TERM={patient.env.get('TERM', '')}"
         colour = "no colour (NO_COLOR)" if patient.env.get("NO_COLOR") else "colour"
         if size.columns < 60 or size.lines < 15:
-            yield warn(f"{text}, {colour}", "make the window larger: 80 × 24 is enough")
+            yield warn(f"{text}, {colour}", "enlarge the window: 80 × 24 is enough")
         else:
             yield ok(f"{text}, {colour}")
     if encoding != "utf8":
-        yield warn(f"the encoding is {encoding or 'not known'}, not UTF-8", "export LC_ALL=C.UTF-8")
+        yield warn(f"the encoding is {encoding or 'unknown'}, not UTF-8", "export LC_ALL=C.UTF-8")

@@ -95,7 +95,7 @@ def as_json(folder: Folder, name: str) -> dict[str, object]:
         folder.warn(name, str(error))
         return {}
     if not isinstance(value, dict):
-        folder.warn(name, "it holds no object")
+        folder.warn(name, "it is not a JSON object")
         return {}
     return value
 

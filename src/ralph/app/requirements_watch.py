@@ -38,9 +38,9 @@ class RequirementsWatch:
         now = self._read()
         if now == self._before:
             return []
-        done = "taken away" if now is None else "written" if self._before is None else "changed"
+        done = "removed" if now is None else "written" if self._before is None else "changed"
         self._before, self._is_odd = now, False
-        return [f"{self.name} was {done} by a person: from now on agents go by it as it is now"]
+        return [f"{self.name} was {done} outside the run: agents use it as it is now"]
 
     def put_back(self, iteration: int) -> PageBack:
         """After an agent: make the page what it was, if it is not."""
@@ -50,15 +50,15 @@ class RequirementsWatch:
         if now == self._before and (now is not None or not os.path.lexists(self._page)):
             return PageBack()
         aside = make_folder(self._aside, private=True) / f"{iteration:04}-{self._page.name}"
-        kept = f"; as it was changed it is in {aside}"
+        kept = f"; the agent's version is in {aside}"
         if now is not None:
             write_bytes(aside, now, mode=0o600, durable=False)
         elif not self._move_away(self._page, aside):
             kept = ""
         self._write(self._page)
         if self._read() != self._before:
-            return PageBack(left=f"{self.name} is read-only during a run, and could not be put back")
-        return PageBack(f"{self.name} is read-only during a run, and was put back{kept}")
+            return PageBack(left=f"{self.name} is read-only during a run, but could not be restored")
+        return PageBack(f"{self.name} is read-only during a run and was restored{kept}")
 
     def _move_away(self, page: Path, aside: Path) -> bool:
         """A link or a folder that has taken the place of the page."""

@@ -38,11 +38,11 @@ class Restored(Struct, frozen=True):
 def restore(root: Path, archive: Archive, now: float, env: Mapping[str, str]) -> Restored:
     if archive.manifest is None:
         raise BadData(
-            f"{archive.path} does not say what it is an archive of: {MANIFEST} is missing or damaged",
+            f"{archive.path} does not say which plan it holds: {MANIFEST} is missing or damaged",
             hint="copy its files back by hand",
         )
     ref = _refer(root, archive.manifest)
-    refuse_inside_loop(env, "bring back a plan")
+    refuse_inside_loop(env, "restore a plan")
     with claim(ref, env, "archive restore"):
         return _bring_back(ref, archive.path, archive.manifest.summary, now, env)
 
@@ -50,7 +50,7 @@ def restore(root: Path, archive: Archive, now: float, env: Mapping[str, str]) ->
 def _bring_back(ref: PlanRef, archive: Path, summary: str, now: float, env: Mapping[str, str]) -> Restored:
     items = _items(ref, archive, summary)
     if not any(item.source == ref.path for item in items):
-        raise BadData(f"{archive} has no {ref.path.name}", hint="copy its files back by hand")
+        raise BadData(f"{archive} does not contain {ref.path.name}", hint="copy its files back by hand")
     fresh = {ref.root / file.path: file.data for file in fresh_now(ref, now)}
     if owns_its_folder(ref):
         restored = _swap_folder(ref, archive, items, fresh)
@@ -68,7 +68,7 @@ def _refer(root: Path, manifest: Manifest) -> PlanRef:
     ref = known.refer(root, manifest.name)
     if ref.folder != folder:
         raise BadData(
-            f"the archive says that its plan was in {manifest.folder}, but {manifest.name} belongs into "
+            f"the archive says its plan was in {manifest.folder}, but {manifest.name} belongs in "
             f"{ref.folder.relative_to(root)}",
             hint="copy its files back by hand",
         )
@@ -109,7 +109,7 @@ def _swap_folder(ref: PlanRef, archive: Path, items: Sequence[Item], fresh: Mapp
     except OSError as error:
         if os.path.lexists(stage / "old") and not os.path.lexists(ref.folder):
             (stage / "old").rename(ref.folder)
-        raise SetupError(f"{ref.folder} cannot be written: {error.strerror}; everything is as before") from None
+        raise SetupError(f"{ref.folder} could not be written: {error.strerror}; nothing was changed") from None
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     sync_folder(ref.folder.parent)
@@ -152,8 +152,8 @@ def _refuse_if_edited(edited: Sequence[Path], ref: PlanRef) -> None:
         names = ", ".join(str(path.relative_to(ref.root)) for path in edited[:5])
         more = f" and {len(edited) - 5} more" if len(edited) > 5 else ""
         raise SetupError(
-            f"the working place is in use, and nothing is overwritten: {names}{more}",
-            hint="`ralph archive` puts what is there away first",
+            f"these files would be overwritten: {names}{more}",
+            hint="archive the current plan first with `ralph archive`; nothing was changed",
         )
 
 

@@ -88,8 +88,8 @@ def _chosen(plan: Plan, stories: Sequence[str], *, everything: bool) -> tuple[st
 
 def _retriable(story: Story) -> str:
     hints = {
-        State.DONE: f"`ralph task reopen {story.id}` has it done again",
-        State.BLOCKED: f'`ralph answer {story.id} "…"` answers its question',
+        State.DONE: f"`ralph task reopen {story.id}` reopens it",
+        State.BLOCKED: f'answer its question with `ralph answer {story.id} "…"`',
     }
     if hint := hints.get(story.state):
         raise IllegalChange(f"story {one_line(story.id, 60)} is {story.state.value}, not failed", hint=hint)
@@ -130,7 +130,7 @@ def renew(store: PlanStore) -> dict[str, str]:
             why[story.id] = CHANGED
         elif story.state is State.FAILED and entry.settings not in (None, store.stamp(reading.plan)):
             changes.append(reopen(reading.plan, story.id))
-            why[story.id] = "checks or settings were changed"
+            why[story.id] = "checks or settings changed"
     if changes:
         store.write(store.planned(reading, changes, dict.fromkeys(why, "")))
     return why

@@ -134,7 +134,7 @@ class Reviewing:
 def _bounded(diff: str) -> str:
     if len(diff) <= _MOST_DIFF:
         return diff.rstrip()
-    return f"{diff[:_MOST_DIFF].rpartition(chr(10))[0]}\n… (more is left out here: read it with git)"
+    return f"{diff[:_MOST_DIFF].rpartition(chr(10))[0]}\n… (truncated: read the rest with git)"
 
 
 def lens(name: str, root: Path) -> str:
@@ -146,7 +146,7 @@ def lens(name: str, root: Path) -> str:
     path = root / name
     if not path.is_file():
         raise UsageError(
-            f"there is no reviewer {name!r}, and no such file",
+            f"unknown reviewer {name!r}: not in the library, and no such file",
             hint=f"the library has {', '.join(REVIEWERS)}; or name a prompt file in review.reviewers",
         )
     return read_bytes(path, within=root, limit=100_000).decode("utf-8", "replace")

@@ -122,9 +122,9 @@ def _open_again(spec: RunSpec, env: Mapping[str, str]) -> tuple[Plan, list[str],
     failed = failed_stories(store.load().plan)
     wanted = [story for story in failed if spec.reset or story in spec.stories]
     if opened := open_stories(store, wanted):
-        notices.append(f"trying again what had failed: {listed(opened)}")
+        notices.append(f"retrying failed stories: {listed(opened)}")
     elif spec.reset:
-        notices.append("no story has failed: there is nothing to reset")
+        notices.append("no story has failed: nothing to reset")
     changed = {story for story, reason in why.items() if reason == CHANGED}
     for story in changed:
         ledger_of(spec.ref.root, spec.repo, env).append(Anew(time.time(), plan_name(spec.ref), story), durable=True)
@@ -193,9 +193,7 @@ def _recover_last(
     except BadData as error:
         # Lines before the damage may tell of an iteration that was settled after it: nothing is undone by those.
         aside = keep_aside(path)
-        return Recovered(
-            last, 0, f"{error}; it is kept as {aside.name}, and what it left open stays as it is"
-        ), History()
+        return Recovered(last, 0, f"{error}; it is kept as {aside.name}, and nothing in it is recovered"), History()
     history = History()
     for record in records:
         history = fold(history, record.event, record.t)
@@ -254,19 +252,19 @@ def refuse_unless_ready(found: Situation, ours: Bookkeeping, ref: PlanRef) -> No
     if found.in_progress:
         raise SetupError(
             f"a {found.in_progress} is in progress in {ref.root}",
-            hint=f"finish it or abort it (`git {found.in_progress} --abort`), then run again",
+            hint=f"finish or abort it (`git {found.in_progress} --abort`), then run again",
         )
     if found.detached:
         raise SetupError(
-            "HEAD is detached: commits made here would belong to no branch",
-            hint="`git switch -c NAME` makes a branch here; `ralph run --worktree` works on one of its own",
+            "HEAD is detached: commits made here would not be on any branch",
+            hint="`git switch -c NAME` creates a branch here; `ralph run --worktree` works on its own branch",
         )
     if foreign := in_the_way(found, ours):
         listed = "\n".join(f"  {entry.kind.value:<10} {one_line(entry.path, 100)}" for entry in foreign[:20])
         more = f"\n  … and {len(foreign) - 20} more" if len(foreign) > 20 else ""
         raise SetupError(
-            f"there is uncommitted work in {ref.root}:\n{listed}{more}",
-            hint="commit it, or `ralph run --stash` (it comes back with `git stash pop`), or `ralph run --worktree`",
+            f"uncommitted changes in {ref.root}:\n{listed}{more}",
+            hint="commit them, or use `ralph run --stash` (`git stash pop` restores them) or `ralph run --worktree`",
         )
 
 

@@ -11,7 +11,7 @@ _MARKERS = ("/.dockerenv", "/run/.containerenv")
 """Files that docker and podman put into every container."""
 _VARIABLES = ("container", "IS_SANDBOX")
 """`container` is set by podman and systemd-nspawn, `IS_SANDBOX` by people for Claude Code."""
-_ADVICE = "run Ralph in a container for work that nobody watches"
+_ADVICE = "run Ralph in a container for unattended work"
 
 
 def sandbox(env: Mapping[str, str]) -> str:

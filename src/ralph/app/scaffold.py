@@ -44,7 +44,7 @@ _ONE_PLAN = ("steps", "spec.md")
 """Layouts with one plan in a workspace, in a place of its own whatever it is called."""
 
 _REQUIREMENTS = {"steps": "requirements"}
-NOT_SEEN = "nobody has looked at the commands of this plan yet: `ralph trust` shows them and agrees to them"
+NOT_SEEN = "the commands of this plan are not trusted yet: review and trust them with `ralph trust`"
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ def start_plan(request: Request, env: Mapping[str, str]) -> Started:
     ref = refer(request)
     refuse_two_plans_in_one_folder(ref)
     if request.force:
-        refuse_inside_loop(env, "start its plan afresh")
+        refuse_inside_loop(env, "recreate its plan")
         with claim(ref, env, "init"):
             return _start(ref, request, env)
     return _start(ref, request, env)
@@ -167,7 +167,7 @@ def _is_trusted(ref: PlanRef, env: Mapping[str, str]) -> bool:
 def trust_own(ref: PlanRef, written: Collection[str], env: Mapping[str, str]) -> str:
     """Agree to the commands in the files that were just written, and to no others. Returns why not, if not."""
     if is_inside_loop(env):
-        return "written inside of a loop, so its commands are not trusted until a person runs `ralph trust`"
+        return "written inside a loop, so its commands are not trusted until you run `ralph trust`"
     try:
         settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags={})
         plan = layout(ref.layout).parse(read_bytes(ref.path, within=ref.root), str(ref.path))
@@ -187,8 +187,8 @@ def refer(request: Request) -> PlanRef:
     if request.ralph_dir:
         if request.layout != "tasks.json":
             raise UsageError(
-                f"--ralph-dir is the folder of tasks.json; the layout {request.layout} has its own place",
-                hint="leave it out, or use --layout tasks.json",
+                f"--ralph-dir is only for the layout tasks.json, not for {request.layout}",
+                hint="omit it, or use --layout tasks.json",
             )
         if request.name:
             safe_name(request.name)
@@ -212,7 +212,7 @@ def _in_ralph_dir(root: Path, given: str) -> PlanRef:
     if Path(relative).is_absolute():
         relative = os.path.relpath(relative, root)
     if relative == "." or Path(relative).parts[0] == "..":
-        raise UsageError(f"{one_line(given)} is not a folder inside {root}", hint="give one such as ralph")
+        raise UsageError(f"{one_line(given)} is not a folder inside {root}", hint="use a name such as ralph")
     folder = check_inside(root, relative)
     return PlanRef("tasks.json", root, folder, folder / "tasks.json", relative)
 
@@ -223,7 +223,7 @@ def _number(root: Path, name: str) -> int:
     try:
         return prd_number(name)
     except UsageError as error:
-        hint = f"a PRD has no name: `ralph init {_next_number(root)} --layout plan.md`"
+        hint = f"a PRD has a number, not a name: `ralph init {_next_number(root)} --layout plan.md`"
         raise UsageError(error.message, hint=hint) from None
 
 
@@ -341,8 +341,8 @@ def refuse_two_plans_in_one_folder(ref: PlanRef, but: Path | None = None) -> Non
         for other in known.detect(ref.root):
             if other.folder == ref.folder and other.path not in (ref.path, but):
                 raise UsageError(
-                    f"{other.folder.relative_to(ref.root)} has a plan in the layout {other.layout} already",
-                    hint=f"use another name, `--layout {other.layout}`, or `ralph archive` it first",
+                    f"{other.folder.relative_to(ref.root)} already has a plan in the layout {other.layout}",
+                    hint=f"use another name or `--layout {other.layout}`, or archive it first with `ralph archive`",
                 )
 
 
@@ -351,7 +351,7 @@ def choose_root(given: str | None, here: Path, env: Mapping[str, str]) -> Path:
     user_home = Path(os.path.realpath(home(env)))
     if given is not None:
         if not os.path.isdir(given):  # noqa: PTH112 - Path.is_dir fails on a name that is too long
-            raise UsageError(f"{one_line(given, 80)} is not a folder", hint="make it first, or leave out -d")
+            raise UsageError(f"{one_line(given, 80)} is not a folder", hint="create it first, or omit -d")
         root = Path(os.path.realpath(given))
     else:
         here = Path(os.path.realpath(here))
@@ -360,5 +360,5 @@ def choose_root(given: str | None, here: Path, env: Mapping[str, str]) -> Path:
         repository = next((folder for folder in below_home if (folder / ".git").exists()), None)
         root = find_root(here, env) or repository or here
     if root == user_home or root == Path(root.anchor):
-        raise UsageError(f"{root} is no project folder", hint="go to the project's folder, or name it with -d")
+        raise UsageError(f"{root} is not a project folder", hint="change to the project folder, or pass it with -d")
     return root

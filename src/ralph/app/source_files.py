@@ -28,14 +28,14 @@ def gather(given: str, read_stdin: Callable[[int], bytes]) -> tuple[Source, ...]
     if given == "-":
         data = read_stdin(LARGEST_PLAN + 1)
         if len(data) > LARGEST_PLAN:
-            raise BadData(f"stdin has more than the {LARGEST_PLAN:,} bytes that are read", where=Place("-"))
+            raise BadData(f"stdin is larger than {LARGEST_PLAN:,} bytes", where=Place("-"))
         return (Source("-", data),)
     if not given or not os.path.lexists(given):
-        raise UsageError(f"{one_line(repr(given), 80)} does not exist", hint="give a file, a folder, or - for stdin")
+        raise UsageError(f"{one_line(repr(given), 80)} does not exist", hint="pass a file, a folder, or - for stdin")
     path = Path(given)
     if not path.is_dir():
         if not path.is_file():  # a pipe or a device, which nobody should be told to remove
-            hint = "give a file, a folder, or - for stdin"
+            hint = "pass a file, a folder, or - for stdin"
             raise UsageError(f"{one_line(repr(given), 80)} is not a regular file", hint=hint)
         return (Source(given, read_bytes(path)),)
     return tuple(Source(str(file), read_bytes(file)) for file in _in_folder(path))
@@ -51,7 +51,7 @@ def _in_folder(folder: Path) -> list[Path]:
         return [plans[0].path]
     if plans:
         listed = ", ".join(str(ref.path.relative_to(folder.absolute())) for ref in plans[:10])
-        raise UsageError(f"there are {len(plans)} plans in {folder}: {listed}", hint="name the file of one of them")
+        raise UsageError(f"there are {len(plans)} plans in {folder}: {listed}", hint="pass the file of one of them")
     for name in ("fix_plan.md", "@fix_plan.md"):
         if (folder / name).is_file():
             return [folder / name]
@@ -59,8 +59,8 @@ def _in_folder(folder: Path) -> list[Path]:
     if not files:
         raise UsageError(
             f"nothing in {folder} can be imported",
-            hint="it has neither beads, nor a plan of Ralph's, nor Markdown files; name a file",
+            hint="found no beads, no Ralph plan and no Markdown files; pass a file",
         )
     if len(files) > _MOST_FILES:
-        raise UsageError(f"{folder} has {len(files)} Markdown files", hint="name the one that is meant")
+        raise UsageError(f"{folder} has {len(files)} Markdown files", hint="pass the one to import")
     return files

@@ -119,11 +119,11 @@ class Till:
             if line.basis is Basis.RESERVED:
                 sum_ = f"${(line.micros or 0) / MICROS:.2f}" if line.micros else f"{line.tokens:,} tokens"
                 yield Noted(
-                    f"run {line.run} was killed, and nobody knows what its last session cost: {sum_} count for it"
+                    f"run {line.run} was killed before its last session reported a cost; {sum_} are counted for it"
                 )
         if count := self._ledger.damaged:
             what = "1 line" if count == 1 else f"{count} lines"
-            yield Noted(f"{what} of {self._ledger.path} cannot be read and not be counted", warning=True)
+            yield Noted(f"{what} of {self._ledger.path} could not be read; the amount is not counted", warning=True)
         self._ledger.refresh()
 
     def _spent(self, book: Book, now: float, is_first: bool) -> Iterator[AnyEvent]:
@@ -197,10 +197,10 @@ class Till:
         ]
         for room in found:
             if room.is_spent:
-                why = f"{room.key} is {figure(room, room.limit)}, and {figure(room, room.spent)} are spent"
+                why = f"{room.key} is {figure(room, room.limit)}; {figure(room, room.spent)} spent"
                 return None, Outcome(trouble=Trouble.BUDGET, detail=why)
             if room.is_taken:  # another run was quicker; that is no fault of this attempt
-                why = f"the rest of {room.key} is set aside by another run"
+                why = f"another run has reserved the rest of {room.key}"
                 return None, Outcome(trouble=Trouble.TRANSPORT, detail=why)
         book = self._ledger.book
         allowed = share(found, cap, book.dearest)
@@ -265,15 +265,15 @@ class Till:
         if charged.basis is Basis.UNKNOWN and (charged.tokens or self._budget.is_set):
             model = charged.model or "the agent"
             yield from self._tell_once(
-                f"what {model} costs is not known: a budget of money cannot hold, one of tokens can if it tells those "
-                "(budget.prices names a file of prices)"
+                f"the cost of {model} is unknown: a dollar budget cannot be enforced, a token budget only if it "
+                "reports tokens (budget.prices sets a price file)"
             )
         over = overspent(self._budget, {charged.story: self._purse.of(charged.story)}) if charged.story else {}
         for story, room in over.items():
             if story not in self._aside:
                 self._aside.add(story)
                 spent = f"{figure(room, room.spent)} of {figure(room, room.limit)} ({room.key})"
-                yield Noted(f"{story} has spent its budget, {spent}, and is set aside unless it is done", True)
+                yield Noted(f"{story} has used up its budget, {spent}, and is set aside unless it is done", True)
 
     def _tell_once(self, text: str) -> Iterator[Noted]:
         if text not in self._told:

@@ -65,15 +65,18 @@ class _OfStep:
             known = self._ref.path.relative_to(self._ref.root)
             message = f"the plan of this workspace is {known}, not {self._value('prd_file')}"
             severity = Severity.ERROR if self._ref.layout == "steps" else Severity.WARNING
-            yield self._problem("other-plan", message, "prd_file", "move the plan, or leave the key out", severity)
+            yield self._problem("other-plan", message, "prd_file", "move the plan, or remove the key", severity)
         prompt, marker = self._path_in("prompt_file"), self._path_in("marker_file")
         if prompt is None or (marker is not None and marker.exists()):  # what is set up needs no prompt any more
             return
         if not self._is_inside(prompt):
             yield self._outside("prompt_file")
         elif not prompt.is_file():
-            hint = "write it, or `ralph init` writes those of the layout; without the key the built-in one is used"
-            yield self._problem("missing-file", f"there is no file {self._value('prompt_file')}", "prompt_file", hint)
+            hint = (
+                "create it (`ralph init` writes the prompts of the layout), or remove the key to use the built-in "
+                "prompt"
+            )
+            yield self._problem("missing-file", f"{self._value('prompt_file')} does not exist", "prompt_file", hint)
 
     def _unknown_keys(self) -> Iterator[Problem]:
         if self._step.type not in KEYS:
@@ -81,7 +84,7 @@ class _OfStep:
         known = ("marker_file", *KEYS[self._step.type])
         for key in self._step.config:
             if key not in known:
-                message = f"a step of the type {self._step.type} does not know {_shown(key)}; it is left out"
+                message = f"a step of type {self._step.type} has no setting {_shown(key)}; it is ignored"
                 yield self._problem("unknown-key", message, key, nearest_hint(key, known), Severity.WARNING)
 
     def _path_in(self, key: str) -> Path | None:
@@ -94,8 +97,8 @@ class _OfStep:
         return real.is_relative_to(root) and str(real) != root
 
     def _outside(self, key: str) -> Problem:
-        message = f"{self._value(key)} is outside of the workspace {self._ref.root}"
-        return self._problem("outside", message, key, "name a file inside it, relative to it")
+        message = f"{self._value(key)} is outside the workspace {self._ref.root}"
+        return self._problem("outside", message, key, "name a file inside it, with a relative path")
 
     def _value(self, key: str) -> str:
         return one_line(str(self._step.config[key]), 100)

@@ -92,7 +92,7 @@ def _missing_notes(before: Plan | None, now: Plan) -> list[str]:
     """Stories that were finished in this session and do not say how."""
     old = {story.id for story in before.stories if story.is_done} if before else set()
     return [
-        f"story {story.id}: passes false → true, but notes is empty: write into notes what was done"
+        f"story {story.id}: passes false → true, but notes is empty: describe in notes what was done"
         for story in now.stories
         if story.is_done and not story.notes.strip() and story.id not in old
     ]

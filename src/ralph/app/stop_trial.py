@@ -39,7 +39,7 @@ def problems_by_marker(root: Path) -> tuple[list[str], str]:
     except (BadData, OSError):
         return [], ""
     except msgspec.DecodeError as error:
-        return [], f"{MARKER} cannot be read: {error}"
+        return [], f"{MARKER} could not be read: {error}"
     refs = layout(_LAYOUT).detect(root) or [layout(_LAYOUT).refer(root, "")]
     policy = StopPolicy(
         workspace=str(root),
@@ -53,7 +53,7 @@ def problems_by_marker(root: Path) -> tuple[list[str], str]:
     )
     snapshot = marker.pre_iteration_snapshot
     if snapshot is None:
-        warning = f"{MARKER} has no preIterationSnapshot: what was changed is not checked, only what the plan says now"
+        warning = f"{MARKER} has no preIterationSnapshot: only the plan as it is now is checked, not what changed"
         return problems_at_stop(policy), "" if marker.skip_review else warning
     return problems_at_stop(policy, lambda now: _plan_before(now, snapshot)), ""
 

@@ -110,6 +110,6 @@ def _with_old_files(shadow: Shadow, edited: list[Changed], run_checks: RunChecks
     failing = [result for result in results if result.required and not result.passed]
     paths = ", ".join(one_line(change.path, 60) for change in edited[:3])
     return [
-        Suspicion("edited-expectation", edited[0].path, f"{result.name!r} fails with {paths} as it was before")
+        Suspicion("edited-expectation", edited[0].path, f"{result.name!r} fails with the original {paths}")
         for result in failing[:3]
     ]

@@ -77,9 +77,9 @@ def prices_of(config: Config, root: Path) -> PriceTable:
         own = msgspec.yaml.decode(source, type=PriceTable)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise BadData(
-            f"these are no prices: {error}",
+            f"not a valid price file: {error}",
             where=Place(str(path)),
-            hint="models: {NAME: {input: 2, output: 10}}, in dollars for a million tokens; see docs/cost.md",
+            hint="expected models: {NAME: {input: 2, output: 10}}, in dollars per million tokens; see docs/cost.md",
         ) from None
     return own.over(list_prices())
 

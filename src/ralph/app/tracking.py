@@ -89,7 +89,7 @@ class Tracking:
         try:
             return self._beads.show(story.ref), None
         except RalphError as error:
-            return None, Told(f"the bead {story.ref} cannot be shown: {error}", is_warning=True)
+            return None, Told(f"the bead {story.ref} could not be shown: {error}", is_warning=True)
 
     def follow(self, before: Plan, after: Plan) -> Iterator[Told]:
         """Give the beads of steps that changed the status their steps have now, and tell about it."""
@@ -104,7 +104,7 @@ class Tracking:
         wanted = _STATUS[story.state]
         try:
             if beads.show(story.ref).status == wanted:
-                return Told(f"the bead {story.ref} is {wanted} already")
+                return Told(f"the bead {story.ref} is already {wanted}")
             if wanted == "closed":
                 beads.close(
                     story.ref, one_line(story.notes.strip().rpartition("\n")[2], 200) or f"step {story.id} is done"
@@ -112,10 +112,10 @@ class Tracking:
             else:
                 beads.set_status(story.ref, wanted)
         except RalphError as error:
-            text = f"the bead {story.ref} could not be set to {wanted}: {error}; `ralph verify-sync` compares them"
+            text = f"the bead {story.ref} could not be set to {wanted}: {error}; compare them with `ralph verify-sync`"
             return Told(text, is_warning=True)
-        return Told(f"the bead {story.ref} is {wanted} now")
+        return Told(f"the bead {story.ref} is now {wanted}")
 
     def _alone(self, story: Story) -> Told:
         missing = f"{self._tool} is not" if self._tool else "neither br nor bd is"
-        return Told(f"{missing} on PATH: the spec stands alone, and the bead {story.ref} is left as it is")
+        return Told(f"{missing} on PATH: only the spec is updated, the bead {story.ref} is left as it is")

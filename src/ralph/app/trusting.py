@@ -68,12 +68,12 @@ def read_record(root: Path, env: Mapping[str, str], report: Callable[[str], None
         record = msgspec.json.decode(read_bytes(file, limit=LIMIT), type=Record)
         if is_sound(record):
             return record
-        problem = "its fingerprints do not fit its commands"
+        problem = "its fingerprints do not match its commands"
     except (msgspec.MsgspecError, UnicodeDecodeError, BadData) as error:
         problem = str(error)
     aside = keep_aside(file)
     if report is not None:
-        report(f"{file} is damaged ({problem}); it is kept as {aside.name}, and the workspace is not trusted")
+        report(f"{file} is damaged ({problem}); it was kept as {aside.name}, and the workspace is not trusted")
     return Record()
 
 
@@ -117,13 +117,13 @@ def ensure_trusted(
         return
     raise NotTrusted(
         "\n".join([_SAID[verdict.status].format(root=root), *(f"  {line}" for line in verdict.difference)]),
-        hint="read them, then run `ralph trust` there; in CI, --trust or RALPH_TRUST=1 agrees to them",
+        hint="review them, then run `ralph trust` there; in CI, pass --trust or set RALPH_TRUST=1",
     )
 
 
 _SAID = {
-    Status.NEW: "{root} names commands that nobody has agreed to yet:",
-    Status.CHANGED: "{root} names other commands than were agreed to:",
+    Status.NEW: "{root} has commands that are not trusted yet:",
+    Status.CHANGED: "{root} has commands that changed since they were trusted:",
 }
 
 
@@ -140,5 +140,5 @@ def refuse_inside_loop(env: Mapping[str, str], what: str) -> None:
     if is_inside_loop(env):
         raise NotTrusted(
             f"an agent in a loop cannot {what}",
-            hint="a person has to do it, outside of the loop (RALPH_LOOP is set here)",
+            hint="only the user can do this, outside the loop (RALPH_LOOP is set)",
         )

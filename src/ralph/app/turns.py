@@ -48,6 +48,6 @@ def _somebody_else(lock: Lock, ref: PlanRef) -> LockHeld:
     owner = lock.owner()
     who = f"process {owner.pid} on {owner.host}" if owner else "another process"
     return LockHeld(
-        f"{who} is changing {ref.path}, for more than {_PATIENCE:.0f} seconds now",
-        hint="wait until it has ended, then do it again; nothing was changed",
+        f"{who} has been changing {ref.path} for more than {_PATIENCE:.0f} seconds",
+        hint="wait until it has finished, then try again; nothing was changed",
     )

@@ -55,7 +55,7 @@ def _worker(settings: Settings, story: Story | None, step: Mapping[str, Any]) ->
     agent = config.agent
     command = _command(config, agent.name, Mode.IMPLEMENT)
     if settings.origin("agent.model").kind in (Kind.FLAG, Kind.ENVIRONMENT):
-        return Who(agent.name, agent.model, command, "the model given for this run")
+        return Who(agent.name, agent.model, command, "the model set for this run")
     if step.get("model"):
         return Who(agent.name, str(step["model"]), command, f"the model of step {step.get('name') or 'agent'}")
     if config.routing.enabled and story is not None:

@@ -74,7 +74,7 @@ def root_of(args: Namespace, env: Mapping[str, str]) -> Path:
     if given:
         if not os.path.isdir(given):  # noqa: PTH112 - Path.is_dir fails on a name that is too long
             raise UsageError(
-                f"-d {one_line(given, 80)}: not a folder", hint="name the project's folder, the one with .ralph/"
+                f"-d {one_line(given, 80)}: not a folder", hint="pass the project folder, the one with .ralph/"
             )
         return find_root(Path(given), env) or Path(os.path.realpath(given))
     if root := find_root(Path.cwd(), env):
@@ -114,14 +114,14 @@ def choose_plan(root: Path, choice: Choice, branch: str = "") -> PlanRef:
     if not found:
         wanted = ", ".join(one_line(v) for v in (choice.layout, choice.feature, choice.prd) if v)
         raise SetupError(
-            f"there is no plan{f' ({wanted})' if wanted else ''} in {root}",
+            f"no plan{f' ({wanted})' if wanted else ''} in {root}",
             hint="`ralph init NAME` creates one",
         )
     if len(found) > 1 and branch:
         found = [ref for ref in found if _branch_of(ref) == branch] or found
     if len(found) > 1:
         listed = "; ".join(f"{ref.path.relative_to(root)} ({_how_to_choose(ref)})" for ref in found[:10])
-        hint = "name one with the option in parentheses"
+        hint = "choose one with the option in parentheses"
         raise UsageError(f"there are {len(found)} plans in {root}: {listed}", hint=hint)
     return found[0]
 

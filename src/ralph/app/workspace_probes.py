@@ -35,18 +35,18 @@ def repository(patient: Patient) -> Iterator[Finding]:
             f"a {now.in_progress} is in progress in {repo.root}", f"finish it, or `git {now.in_progress} --abort`"
         )
     if now.detached:
-        yield warn(f"{repo.root} is on no branch (detached HEAD)", "git switch -c NAME")
+        yield warn(f"{repo.root} is not on a branch (detached HEAD)", "git switch -c NAME")
     if now.unborn:
         yield warn(f"{repo.root} has no commit yet", "git commit: a run starts from a commit")
     if now.dirty:
         yield warn(f"uncommitted changes ({len(now.dirty)})", "commit or stash them before a run")
     if not (now.in_progress or now.detached or now.unborn or now.dirty):
-        yield ok(f"{repo.root} on {now.branch}, nothing uncommitted")
+        yield ok(f"{repo.root} on {now.branch}, no uncommitted changes")
 
 
 def workspace(patient: Patient) -> Iterator[Finding]:
     if patient.root is None:
-        yield warn(f"there is no plan here or above ({patient.here})", "ralph init NAME")
+        yield warn(f"no plan here or above ({patient.here})", "ralph init NAME")
         return
     refs = _refs(patient)
     if not refs:
@@ -97,7 +97,7 @@ def trust(patient: Patient) -> Iterator[Finding]:
     commands = gather(patient.root, _settings(patient, ""), plans)
     verdict = check_trust(read_record(patient.root, patient.env), commands)
     if not commands:
-        yield ok("the workspace names no commands")
+        yield ok("the workspace defines no commands")
     elif verdict.status is Status.TRUSTED:
         yield ok(f"every command of the workspace is trusted ({len(commands)})")
     else:
@@ -111,17 +111,22 @@ def beads(patient: Patient) -> Iterator[Finding]:
             yield ok(f"{tool} {probes.version_of(found, patient.env)}")
             return
     if any(ref.layout == "spec.md" for ref in _refs(patient)):
-        yield warn("neither br nor bd is here; spec.md is used on its own", "install beads_rust (br), or leave it")
+        yield warn(
+            "neither br nor bd is installed; spec.md is used on its own", "install beads_rust (br), or ignore this"
+        )
     else:
-        yield ok("not installed, and not needed here")
+        yield ok("not installed and not needed here")
 
 
 def locks(patient: Patient) -> Iterator[Finding]:
     held = list(held_locks(workspace_state(patient.folder, patient.env)))
     for path, owner in held:
-        yield warn(f"{path} is held by {describe(owner)}", "wait until it ends; one run works on a plan at a time")
+        yield warn(
+            f"{path} is held by {describe(owner)}",
+            ("wait until it ends, or stop it with `ralph stop`; only one run works on a plan at a time"),
+        )
     if not held:
-        yield ok("no run is at work here")
+        yield ok("no run is active here")
 
 
 def _refs(patient: Patient) -> list[PlanRef]:

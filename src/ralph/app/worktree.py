@@ -37,9 +37,9 @@ from ralph.host.trees import changes
 _RECENT = 50
 _MOVED = re.compile(rb"> (\d+) [+-]\d{4}(?:\t|$)", re.MULTILINE)
 _END_OF_LOG = 10_000
-_NO_USER = "git knows no user here, so commits are by Ralph Loop <ralph@localhost>"
-_UNDONE = {"changed": "put back", "removed": "put back", "added": "taken away"}
-_TOO_LARGE = f"is over {LARGEST_FILE >> 20} MB: it is neither committed nor removed, and stays where it is"
+_NO_USER = "git has no user.name and user.email, so commits are made as Ralph Loop <ralph@localhost>"
+_UNDONE = {"changed": "restored", "removed": "restored", "added": "removed"}
+_TOO_LARGE = f"is over {LARGEST_FILE >> 20} MB: it is neither committed nor removed"
 
 
 class GitWorkTree:
@@ -90,7 +90,7 @@ class GitWorkTree:
         self._inspected = found.tree
         changed = changes(self._repo, before.tree, found.tree) if found.tree != before.tree else ()
         committed = agent_commits(self._repo, before)
-        notices = [*_told(tampering), *(f"{one_line(name, 100)} was put back as it was" for name in lost)]
+        notices = [*_told(tampering), *(f"{one_line(name, 100)} was restored" for name in lost)]
         large = [path for path in found.large if path not in before.large]
         notices += [f"{one_line(printable(path), 100)} {_TOO_LARGE}" for path in large]
         left_open = in_progress(self._repo.git_dir)
@@ -99,7 +99,7 @@ class GitWorkTree:
         if committed.is_rewritten:
             notices.append("the agent rewrote the history of the branch")
         if committed.has_switched:
-            notices.append("the agent left the branch it was started on")
+            notices.append("the agent switched away from the branch it started on")
         return Inspection(
             tree=found.tree,
             changed=tuple(change.path for change in changed),
@@ -150,7 +150,7 @@ class GitWorkTree:
     def _kept(self, checkpoint: dict[str, Any], name: str) -> Iterator[None]:
         """While other versions of files are in place: should the loop be killed, the rescue has the work."""
         self._inspected = ""  # the private index comes to know the other versions
-        message = "ralph: the work as it was before its checks were tried on other versions of files"
+        message = "ralph: work before its checks ran against other versions of files"
         saved = save(self._repo, name, self._index, _checkpoint(checkpoint), message) if name else None
         yield
         if saved is not None:  # not after an error: then somebody has to undo the iteration, and needs it
@@ -183,7 +183,7 @@ class GitWorkTree:
         paths = {change.path for change in changes(self._repo, before.tree, now.tree)}
         if not any(map(is_wanted, {*paths, *map(printable, now.nested)})):
             return PutBack()
-        message = "ralph: the work as it was before protected files were put back"
+        message = "ralph: work before protected files were restored"
         saved = save(self._repo, name, self._index, before, message)
         done = restore_some(self._repo, before, self._index, saved.commit if saved else None, is_wanted)
         restored = sorted({*done.removed, *done.rewritten} - {*done.left, *done.unsaved})
@@ -207,7 +207,7 @@ class GitWorkTree:
         self._inspected = ""
         done = roll_back(self._repo, name, self._index, _checkpoint(checkpoint), message)
         restored = done.restored
-        notices = [f"{one_line(path, 100)} could not be put back" for path in (*restored.unsaved, *restored.left)]
+        notices = [f"{one_line(path, 100)} could not be restored" for path in (*restored.unsaved, *restored.left)]
         return RolledBack(
             ref=done.rescue.ref if done.rescue else "",
             commit=done.rescue.commit if done.rescue else "",
@@ -297,4 +297,4 @@ def _checkpoint(data: dict[str, Any]) -> Checkpoint:
 
 def _told(tampering: Sequence[Tampering]) -> list[str]:
     said = [(one_line(item.file, 100), item.what) for item in tampering]
-    return [f"{file} in the git folder was {what}, and {_UNDONE[what]}" for file, what in said]
+    return [f"{file} in the git folder was {what} and {_UNDONE[what]}" for file, what in said]

@@ -27,13 +27,11 @@ def open_worktree(ref: PlanRef, repo: Repo, run: str, env: Mapping[str, str]) ->
     inside = os.path.relpath(ref.root, repo.root)
     if inside.startswith(".."):
         raise SetupError(
-            "the repository is nested in the workspace, so a worktree of it would have no plan",
+            "the repository is nested in the workspace, so a worktree would have no plan",
             hint="commit the work first, or use --stash",
         )
     if ask(repo, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").code:
-        raise SetupError(
-            "there is no commit yet, so there is nothing to make a worktree of", hint="make a first commit"
-        )
+        raise SetupError("there is no commit yet to create a worktree from", hint="make a first commit")
     git(repo, "worktree", "add", "--quiet", "-b", branch, str(folder), "HEAD")
     root = Path(os.path.realpath(folder / inside))
     _copy(ref.root, root, ref.folder)

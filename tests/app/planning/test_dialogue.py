@@ -99,7 +99,7 @@ def test_what_the_planner_changes_is_put_back_and_told(project: Project, harm: l
     assert project.make(person) is None
     assert project.files() == before
     assert project.git("rev-parse", "HEAD") == head
-    assert any("the agent changed src/" in text and "put back" in text for text in person.told)
+    assert any("the agent changed src/" in text and "restored" in text for text in person.told)
     assert "refs/ralph/rescue/plan-" in project.git("for-each-ref", "refs/ralph/rescue")
 
 
@@ -147,7 +147,7 @@ def test_a_command_that_the_guard_denies_is_never_written(project: Project) -> N
     person = Somebody(decisions=("accept", "drop"))
     assert project.make(person) is None
     assert [p.code for p in person.seen[0].errors] == ["denied-command"]
-    assert any("there are errors in it" in text for text in person.told)
+    assert any("the plan has errors" in text for text in person.told)
 
 
 def test_stories_are_edited_in_an_editor_and_looked_at_again(project: Project) -> None:
@@ -156,7 +156,7 @@ def test_stories_are_edited_in_an_editor_and_looked_at_again(project: Project) -
     person.edits = ["{broken", _good]
     assert project.make(person) is not None
     assert person.opened[1] == "{broken", "what was typed is not lost"
-    assert any("the JSON is broken in line 1, column 2" in text for text in person.told)
+    assert any("invalid JSON at line 1, column 2" in text for text in person.told)
     assert [s["title"] for s in project.tasks()["userStories"]] == ["By hand"]
     assert (project.root / ".ralph/todo/prd.md").read_text().startswith("# The page")
 
@@ -328,7 +328,7 @@ def test_without_a_repository_it_plans_and_says_what_it_cannot_see(tmp_path: Pat
     project.plays(plan())
     person = Somebody()
     assert project.make(person) is not None
-    assert any("no git repository" in text for text in person.told)
+    assert any("not a git repository" in text for text in person.told)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -344,6 +344,6 @@ def test_the_page_that_was_written_is_the_plans_own(project: Project, name: str)
     pages = ReadOnlyPages(ref, where, Config(), project.folder / "aside")
     assert pages.by_people() == []
     page.write_text("# Nothing is wanted\n")
-    assert "was put back" in pages.put_back(1).told
+    assert "was restored" in pages.put_back(1).told
     assert page.read_text().startswith("# The page")
     assert page in {item.source for item in collect(ref, where, keep=False)}

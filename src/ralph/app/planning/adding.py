@@ -63,8 +63,8 @@ def add(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
         return msgspec.structs.replace(_write(ref, addition, env), notices=tuple(earlier))
     if not addition.agreed and any(story.verify for story in addition.stories):
         raise NotTrusted(
-            "a run is at work, and would run the commands of these stories, which nobody has agreed to",
-            hint="--trust agrees to them; or wait until the run has ended",
+            "a run is active and would run the commands of these stories, which are not trusted",
+            hint="pass --trust to trust them, or wait until the run ends",
         )
     name = f"{time.time_ns()}.json"
     folder = make_folder(inbox(ref, env), private=True)
@@ -97,8 +97,8 @@ def refuse_busy_tree(ref: PlanRef, env: Mapping[str, str]) -> None:
     lock = Lock(identify(found).git_dir / "ralph-run")
     if lock.is_held():
         raise LockHeld(
-            f"{describe(lock.owner())} is at work in this tree, on another plan",
-            hint="when it has ended, do it again with --resume-draft: the plan is kept as it is now",
+            f"{describe(lock.owner())} is running in this working tree, on another plan",
+            hint="when it has ended, try again with --resume-draft: the draft is kept",
         )
 
 
@@ -120,11 +120,11 @@ def take_in(ref: PlanRef, env: Mapping[str, str]) -> list[str]:
             added = _write(ref, addition, env)
         except (msgspec.DecodeError, RalphError) as error:
             aside = keep_aside(path)
-            told.append(f"stories that were added could not be taken in: {error}; they are kept in {aside}")
+            told.append(f"added stories could not be written to the plan: {error}; they are kept in {aside}")
             continue
         path.unlink(missing_ok=True)
-        gone = f"; {', '.join(added.archived)} went into the archive" if added.archived else ""
-        told.append(f"taken in, added by a person: {', '.join(added.composed.new)}{gone}")
+        gone = f"; archived: {', '.join(added.archived)}" if added.archived else ""
+        told.append(f"stories added by you: {', '.join(added.composed.new)}{gone}")
     return told
 
 

@@ -122,7 +122,7 @@ def _unusable(problems: list[Problem]) -> Unusable:
 def _json_in(text: str) -> tuple[dict[str, Any] | None, Problem]:
     """The whole text, or the last object in it: agents like to say a word before."""
     if len(text) > _LONGEST:
-        return None, Problem("too-long", f"the answer has {len(text):,} characters, more than {_LONGEST:,}")
+        return None, Problem("too-long", f"the answer has {len(text):,} characters; the limit is {_LONGEST:,}")
     message = ""
     candidates = [text.strip(), *reversed(re.findall(r"```(?:json)?[ \t]*\n(.*?)\n```", text, re.DOTALL))]
     # Objects within objects are indented, and are not the answer.
@@ -136,31 +136,37 @@ def _json_in(text: str) -> tuple[dict[str, Any] | None, Problem]:
             found, end = json.JSONDecoder().raw_decode(start)
         except (ValueError, RecursionError) as error:
             if isinstance(error, json.JSONDecodeError) and not message:
-                message = f"the JSON is broken in line {error.lineno}, column {error.colno}: {error.msg}"
+                message = f"invalid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
             continue
         if isinstance(found, dict) and (number > 0 or end == len(start)):
             return found, Problem("", "")
-    message = message or "there is no JSON object in the answer"
-    return None, Problem("no-json", message, hint="answer with one JSON object, and nothing around it")
+    message = message or "the answer contains no JSON object"
+    return None, Problem("no-json", message, hint="answer with one JSON object and nothing else")
 
 
 def _misshapen(message: str) -> Problem:
     """`Expected `str`, got `int` - at `$.stories[0].title`` in words with a place."""
     said, _, place = message.partition(" - at `$.")
-    said = said.replace("Object missing required field", "it lacks the field")
-    said = said.replace("Object contains unknown field", "it has an unknown field")
+    said = said.replace("Object missing required field", "missing field")
+    said = said.replace("Object contains unknown field", "unknown field")
     return Problem("shape", said, Place(path=place.rstrip("`")))
 
 
 def _problems(answer: Answer, form: Form) -> Iterator[Problem]:
     if answer.questions and not form.may_ask:
-        yield _wrong("questions", "nobody can be asked now", "decide yourself, and write down what you assumed")
+        yield _wrong(
+            "questions", ("questions cannot be answered now"), "decide yourself, and write down what you assumed"
+        )
     if answer.questions and answer.stories:
-        yield _wrong("questions", "there are questions and stories", "give one of them; ask first if you must")
+        yield _wrong(
+            "questions", ("the answer has both questions and stories"), "give one or the other; ask first if you must"
+        )
     if not answer.questions and not answer.stories:
-        yield _wrong("stories", "there are no stories", "give at least one story" + (", or ask" * form.may_ask))
+        yield _wrong("stories", "the answer has no stories", "give at least one story" + (", or ask" * form.may_ask))
     if len(answer.questions) > _MOST_QUESTIONS:
-        yield _wrong("questions", f"{len(answer.questions)} questions at once", f"at most {_MOST_QUESTIONS} a round")
+        yield _wrong(
+            "questions", f"{len(answer.questions)} questions at once", (f"ask at most {_MOST_QUESTIONS} per round")
+        )
     for number, question in enumerate(answer.questions):
         yield from _text_problems(f"questions[{number}].question", question.question)
         for at, choice in enumerate(question.choices):
@@ -171,7 +177,9 @@ def _problems(answer: Answer, form: Form) -> Iterator[Problem]:
 
 def _plan_problems(answer: Answer, form: Form) -> Iterator[Problem]:
     if form.requirements and not answer.requirements.strip():
-        yield _wrong("requirements", "the requirements are empty", "write the page that the stories come from")
+        yield _wrong(
+            "requirements", "the requirements are empty", ("write the requirements that the stories are derived from")
+        )
     if len(answer.stories) > (most := 1 if form.only_one else _MOST_STORIES):
         yield _wrong("stories", f"there are {len(answer.stories)} stories", f"give at most {most}")
     yield from _prose_problems("description", answer.description)
@@ -183,16 +191,18 @@ def _plan_problems(answer: Answer, form: Form) -> Iterator[Problem]:
         at = f"stories[{number}]"
         yield from _story_problems(at, story, form)
         if labels.index(story.id) != number:
-            yield _wrong(f"{at}.id", f"the id {story.id!r} is used twice", "give each story its own")
+            yield _wrong(f"{at}.id", f"the id {story.id!r} is used more than once", "give each story its own id")
         if story.id in form.known:
-            yield _wrong(f"{at}.id", f"the id {story.id!r} is a story of the plan already", "give new stories new ids")
+            yield _wrong(f"{at}.id", f"the id {story.id!r} already exists in the plan", "give new stories new ids")
         for wanted in story.depends_on:
             if wanted == story.id:
                 yield _wrong(f"{at}.dependsOn", f"{story.id} depends on itself")
             elif wanted not in labels and wanted not in form.known:
-                yield _wrong(f"{at}.dependsOn", f"{wanted!r} is no story", "name the id of a story that is given")
+                yield _wrong(
+                    f"{at}.dependsOn", f"{wanted!r} is not a story", ("use the id of a story in the answer or the plan")
+                )
     if circle := _circle(answer.stories):
-        yield _wrong("stories", f"these depend on each other in a circle: {' → '.join(circle)}", "take one away")
+        yield _wrong("stories", f"circular dependency: {' → '.join(circle)}", ("remove one of these dependencies"))
 
 
 def _story_problems(at: str, story: DraftStory, form: Form) -> Iterator[Problem]:
@@ -205,9 +215,9 @@ def _story_problems(at: str, story: DraftStory, form: Form) -> Iterator[Problem]
         for number, line in enumerate(lines):
             yield from _text_problems(f"{at}.{name}[{number}]", line)
     if story.layer and story.layer not in LAYERS:
-        yield _wrong(f"{at}.layer", f"{story.layer!r} is no layer", f"one of {', '.join(LAYERS)}")
+        yield _wrong(f"{at}.layer", f"{story.layer!r} is not a layer", f"use one of {', '.join(LAYERS)}")
     if form.only_one and not story.verify:
-        yield _wrong(f"{at}.verify", "a command is needed that fails now and passes when the story is done")
+        yield _wrong(f"{at}.verify", "the story needs a command that fails now and passes when it is done")
 
 
 def _text_problems(at: str, text: str) -> Iterator[Problem]:

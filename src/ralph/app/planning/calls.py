@@ -205,7 +205,7 @@ def _hold(
 def _sessions(target: Target, kind: str, caller: Caller) -> Sessions:
     found = repository_of(target.ref.root, caller.env)
     if found is None:
-        caller.person.tell("there is no git repository here: what the agent changes would not be seen", warning=True)
+        caller.person.tell("not a git repository: changes made by the agent would not be noticed", warning=True)
     shelf = planning_folder(target.ref.root, caller.env)
     tidy(shelf)
     folder = shelf / f"{kind}-{new_run_id(time.time())}"

@@ -70,7 +70,7 @@ class Dialogue:
                 was_told, problems = True, tuple(map(told_in_words, found))
                 for problem in problems:
                     self._person.tell(f"  {one_line(problem, 300)}")
-                self._person.tell("the agent is asked to fix this")
+                self._person.tell("asking the agent to fix this")
                 continue
             if not self._person.can_be_asked:
                 refuse_findings(proposal)
@@ -90,16 +90,16 @@ class Dialogue:
                 self._person.tell(f"  ${said.cost_usd:.2f}")
             if said.put_back:
                 files = ", ".join(one_line(path, 60) for path in said.put_back[:5])
-                self._person.tell(f"the agent changed {files}: put back", warning=True)
+                self._person.tell(f"the agent changed {files}; restored", warning=True)
                 if said.rescue:
-                    self._person.tell(f"what it wrote is in {said.rescue}; `git show {said.rescue}:PATH` shows a file")
+                    self._person.tell(f"its version is in {said.rescue}; `git show {said.rescue}:PATH` shows a file")
             try:
                 answer = read_answer(said.text, self._form)
             except Unusable as error:
                 if is_repaired:
                     raise self._given_up(error) from None
                 is_repaired = True
-                self._person.tell(f"the answer cannot be used ({error}): the agent is told, and answers again")
+                self._person.tell(f"the answer is not usable ({error}): asking the agent again")
                 previous, problems = said.text[:_LONGEST_PREVIOUS], tuple(map(told_in_words, error.problems))
                 continue
             if not answer.questions:
@@ -149,7 +149,7 @@ class Dialogue:
             decision = self._person.decide(proposal)
             match decision.word:
                 case Word.ACCEPT if proposal.errors:
-                    self._person.tell("there are errors in it: edit or revise it first", warning=True)
+                    self._person.tell("the plan has errors: edit or revise it first", warning=True)
                     continue
                 case Word.EDIT:
                     text = self._person.edit(kept or _editable(proposal.answer), "plan.json")
@@ -173,10 +173,10 @@ class Dialogue:
             proposal = self._propose(answer)
 
     def _given_up(self, error: Unusable) -> BadData:
-        kept = " (your answers are kept: --resume-draft goes on)" if self._draft.dialogue else ""
+        kept = " (your answers are kept; continue with --resume-draft)" if self._draft.dialogue else ""
         return BadData(
-            f"the agent was told what is wrong with its answer, and the next one cannot be used either: {error}",
-            hint=f"what it said is in {self._sessions.raw}; do it again{kept}",
+            f"the agent's answer is still not usable after one correction: {error}",
+            hint=f"its output is in {self._sessions.raw}; try again{kept}",
         )
 
 

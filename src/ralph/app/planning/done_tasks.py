@@ -61,8 +61,8 @@ def _read(ref: PlanRef) -> dict[str, Any]:
         document = msgspec.json.decode(read_bytes(path, within=ref.root))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadData(
-            f"it cannot be read: {error}", where=Place(str(path)), hint="repair it, or move it away"
+            f"it is not valid JSON: {error}", where=Place(str(path)), hint="fix it, or move it away"
         ) from None
     if not isinstance(document, dict) or not isinstance(document.get("tasks"), list):
-        raise BadData('it has no list of "tasks"', where=Place(str(path)), hint="repair it, or move it away")
+        raise BadData('it has no list of "tasks"', where=Place(str(path)), hint="fix it, or move it away")
     return document

@@ -41,7 +41,7 @@ class Draft(Struct, frozen=True, kw_only=True):
         """One line by which a person knows it again."""
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.at))
         what = self.source or self.idea
-        return f"{one_line(what, 60)!r} of {when}, {len(self.dialogue)} answered"
+        return f"{one_line(what, 60)!r} from {when}, {len(self.dialogue)} answered"
 
 
 class Drafts:

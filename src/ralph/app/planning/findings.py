@@ -33,8 +33,8 @@ def findings(target: Target, after: Loaded, new: Iterable[str]) -> list[Problem]
         if story.id in ids:
             found += denied(target, story.verify, story.id)
     if target.ref.layout == "spec.md" and (tokens := estimate_tokens(after.source.decode())) > BUDGETS["spec"]:
-        message = f"the spec takes about {tokens} tokens of a budget of {BUDGETS['spec']}"
-        hint = "every session reads it: fewer words, or fewer steps"
+        message = f"the spec is about {tokens} tokens long; its budget is {BUDGETS['spec']}"
+        hint = "every session reads it: shorten it, or use fewer steps"
         found.append(Problem("over-budget", message, Place(file), hint, Severity.WARNING))
     return found
 
@@ -43,10 +43,8 @@ def denied(target: Target, commands: Iterable[str], story: str = "") -> Iterator
     """Commands that no agent may run are no checks either."""
     for command in commands:
         if reason := why_denied(command, str(target.ref.root), target.settings.config):
-            message = f"{one_line(command, 80)!r} would not be allowed: {one_line(reason, 200)}"
-            yield Problem(
-                "denied-command", message, hint="prove the story by a command that harms nothing", story=story
-            )
+            message = f"{one_line(command, 80)!r} would be denied: {one_line(reason, 200)}"
+            yield Problem("denied-command", message, hint="prove the story with a harmless command", story=story)
 
 
 def why_denied(command: str, root: str, config: Config) -> str:
@@ -55,5 +53,5 @@ def why_denied(command: str, root: str, config: Config) -> str:
     try:
         decision = judge_command(command, root, guard_section(config) | {"workspace": root})
     except Exception:  # noqa: BLE001 - as in the hook: nobody has looked at it, so it is not run
-        return "the guard could not read it"
+        return "the guard could not parse it"
     return decision.reason if decision.denied else ""

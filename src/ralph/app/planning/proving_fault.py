@@ -34,8 +34,8 @@ class FaultCheck:
             limit = _limit(proposal)
             problems += [found for result in results if result and (found := _unfit(result, limit, story_id))]
             if results and all(result is not None and result.passed for result in results):
-                message = f"{one_line(commands[0], 80)!r} passes already, so it does not show what is wrong"
-                hint = "give a command that fails now, because of this fault"
+                message = f"{one_line(commands[0], 80)!r} already passes, so it does not show the fault"
+                hint = "use a command that fails now because of this fault"
                 problems.append(
                     Problem("passes-already", message, hint=hint, severity=Severity.WARNING, story=story_id)
                 )
@@ -51,17 +51,17 @@ class FaultCheck:
         if not self._person.may_run(command):
             if not self._person.can_be_asked:
                 raise NotTrusted(
-                    f"the command that proves the repair would have to be run now: {one_line(command, 200)}",
-                    hint="--trust or RALPH_TRUST=1 agrees to it; without --no-input you are asked",
+                    f"the command that proves the fix has to run now: {one_line(command, 200)}",
+                    hint="pass --trust or set RALPH_TRUST=1 to allow it; without --no-input you are asked",
                 )
             self._results[command] = None
-            self._person.tell("not run: whether it fails now is not known", warning=True)
+            self._person.tell("not run: it is not known whether it fails now", warning=True)
             return None
         env = child_environment(self._env, config.agent.env, everything=config.env == "caller")
         limit = _limit(proposal)
         result = run_check("fault", command, root=root, env=env, timeout=limit)
         if not result.passed and _unfit(result, limit) is None:
-            self._person.tell(f"it fails now, as it should (exit code {result.code}): {one_line(command, 80)}")
+            self._person.tell(f"fails now, as it should (exit code {result.code}): {one_line(command, 80)}")
         self._results[command] = result
         return result
 
@@ -75,9 +75,14 @@ def _unfit(result: CheckResult, limit: float, story: str = "") -> Problem | None
     """It fails, but not because of the fault."""
     command = one_line(result.command, 80)
     if result.timed_out:
-        hint = "give one that ends by itself"
-        return Problem("check-too-slow", f"{command!r} did not end in {limit:g} s", hint=hint, story=story)
+        hint = "use one that ends by itself"
+        return Problem("check-too-slow", f"{command!r} did not finish within {limit:g} s", hint=hint, story=story)
     if result.code in _CANNOT_RUN:
         last = one_line(result.tail.splitlines()[-1] if result.tail else "", 120)
-        return Problem("cannot-run", f"{command!r} cannot be run here: {last}", hint="use what is there", story=story)
+        return Problem(
+            "cannot-run",
+            f"{command!r} cannot be run here: {last}",
+            hint=("use a command that is installed here"),
+            story=story,
+        )
     return None

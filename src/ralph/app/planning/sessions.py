@@ -45,11 +45,11 @@ _WRITES = ({"program": "git", "args": "*--output*"}, {"program": "git", "args": 
 """What looks like reading, and writes a file or runs a program."""
 _OPUS = {"claude": "opus"}
 _FIXES = {
-    Trouble.AUTHENTICATION: "log the agent in, or set its API key",
+    Trouble.AUTHENTICATION: "log in to the agent, or set its API key",
     Trouble.MODEL: "choose another model with --model, or set planning.model",
-    Trouble.LIMIT: "wait until it ends",
-    Trouble.BUDGET: "raise the budget, or wait until it counts anew; `ralph cost` shows what was spent",
-    Trouble.UNGUARDED: "see that the client runs hooks: no --bare, no disableAllHooks; or set canary to warn or off",
+    Trouble.LIMIT: "wait until the limit resets",
+    Trouble.BUDGET: "raise the budget, or wait until it resets; `ralph cost` shows what was spent",
+    Trouble.UNGUARDED: "make sure the client runs hooks (no --bare, no disableAllHooks), or set canary to warn or off",
 }
 
 
@@ -57,7 +57,7 @@ class Interrupted(SetupError):
     """A person, or the system, stopped it. What was answered so far is kept."""
 
     def __init__(self, code: ExitCode, hint: str) -> None:
-        super().__init__("stopped; nothing in the workspace was changed", hint=hint)
+        super().__init__("stopped; nothing in the workspace changed", hint=hint)
         self.exit_code = code
 
 
@@ -116,7 +116,7 @@ class Sessions:
                 ended, outcome = self._run(heard, prompt, schema, stop)
             if stop.requested:
                 raise Interrupted(
-                    stop.exit_code or ExitCode.INTERRUPTED, "what was said so far is kept: --resume-draft"
+                    stop.exit_code or ExitCode.INTERRUPTED, "your answers are kept; continue with --resume-draft"
                 )
         self._refuse_trouble(ended, outcome, heard.answer)
         files, rescue = changes[0] if changes else ((), "")
@@ -220,7 +220,7 @@ class Sessions:
             finally:
                 after = tree.inspect(before)
                 if after.changed or after.commits or not after.sound:
-                    message = f"ralph: what the {self._kind} agent changed"
+                    message = f"ralph: changes made by the {self._kind} agent"
                     done = tree.roll_back(before, f"{self._folder.name}/{self._count}", message)
                     found.append((after.changed or after.notices, done.ref))
         finally:
@@ -231,7 +231,7 @@ class Sessions:
         trouble = outcome.trouble
         if trouble in _FIXES:
             said = one_line(outcome.detail or outcome.text or str(trouble), 300)
-            error = SetupError(f"the planning agent could not work: {said}", hint=_FIXES[trouble])
+            error = SetupError(f"the planning agent could not run: {said}", hint=_FIXES[trouble])
             if trouble is Trouble.LIMIT:
                 error.exit_code = ExitCode.USAGE_LIMIT
             raise error
@@ -240,8 +240,8 @@ class Sessions:
         if trouble in (Trouble.TRANSPORT, Trouble.CONTEXT, Trouble.OTHER) and not outcome.ok:
             raise SetupError(
                 f"the planning agent gave no answer: {one_line(outcome.detail or str(trouble), 300)}",
-                hint="do it again; --resume-draft goes on with what you have answered",
+                hint="try again; --resume-draft continues with your answers",
             )
         if ended.how is How.FAILED_TO_START or not ended.well:
             said = ended.detail or f"it ended with {ended.how.value}, exit code {ended.code}"
-            raise SetupError(f"the planning agent failed: {one_line(said, 300)}", hint=f"what it said is in {self.raw}")
+            raise SetupError(f"the planning agent failed: {one_line(said, 300)}", hint=f"its output is in {self.raw}")

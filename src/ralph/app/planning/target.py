@@ -109,7 +109,7 @@ def with_checks(target: Target, commands: tuple[str, ...], env: Mapping[str, str
         return target
     names = [f"check-{number}" if number > 1 else "check" for number in range(1, len(commands) + 1)]
     checks = [
-        ProposedCheck(name, command, _PROPOSED, "no file of the project says so")
+        ProposedCheck(name, command, _PROPOSED, "not found in any file of the project")
         for name, command in zip(names, commands, strict=True)
     ]
     toolchain = Toolchain(tuple(checks), (), target.toolchain.warnings)

@@ -48,8 +48,8 @@ def _require_same(target: Target) -> None:
     now = read_bytes(path, within=target.ref.root) if path.exists() else b""
     if now != target.on_disk:
         raise IllegalChange(
-            f"{path} was changed by somebody else in the meantime",
-            hint="look at it, then do it again; --resume-draft has the plan as you accepted it",
+            f"{path} was changed in the meantime",
+            hint="review it, then try again; --resume-draft has the plan as you accepted it",
         )
 
 
