@@ -1,7 +1,7 @@
-"""The memory of a plan: where it is, what is in it, and how something comes into it.
+"""The memory of a plan: where it is, what it holds, and how learnings are added.
 
-It is a file that people read and edit: `learnings.md`, or the progress log. The loop writes it between iterations only,
-because what changes during one counts as the agent's. So what a person adds meanwhile waits in the state folder.
+It is a file that people read and edit: `learnings.md`, or the progress log. The loop writes it only between iterations,
+because a change during one counts as the agent's. What a user adds meanwhile waits in the state folder.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _HEAD, _TAIL = 32 * 1024, 96 * 1024
 class Memory(Struct, frozen=True):
     path: Path
     is_log: bool
-    """A progress log, with other things in it."""
+    """A progress log, which holds more than learnings."""
     root: Path
-    """The folder that it is in for sure: the workspace, or the plan's in the state folder."""
+    """The folder that must contain it: the workspace, or the plan's folder in the state folder."""
     state: Path
 
     @property
@@ -57,19 +57,19 @@ def memory_of(ref: PlanRef, where: Locations, env: Mapping[str, str]) -> Memory:
 
 
 def memory_text(memory: Memory, errors: str = "replace") -> str:
-    """All of the file. Raises BadData for one that is none, or too large."""
+    """The whole file. Raises BadData if it is not a regular file or too large."""
     if not os.path.lexists(memory.path):
         return ""
     return read_bytes(memory.path, within=memory.root, limit=_LARGEST).decode("utf-8", errors)
 
 
 def learnings_of(memory: Memory) -> tuple[Learning, ...]:
-    """All of them, each once, in the order of the file; at the end those that wait for a run to take them in."""
+    """All learnings, each once, in file order; those that wait for a run come last."""
     return distinct([*_parse(memory, memory_text(memory)), *waiting(memory)])
 
 
 def recent_learnings(memory: Memory) -> tuple[Learning, ...]:
-    """For a prompt: of a very long file its beginning and its end, and never an error."""
+    """For a prompt: only the beginning and the end of a very long file. Never raises."""
     if not Path(os.path.realpath(memory.path)).is_relative_to(os.path.realpath(memory.root)):
         return ()
     try:  # an agent may have left anything in its place, and opening that must not wait for anybody
@@ -103,13 +103,13 @@ def _look(memory: Memory) -> list[tuple[Path, Learning]]:
 class Kept(Struct, frozen=True):
     new: tuple[Learning, ...]
     known: int = 0
-    """How many were there already."""
+    """How many were already known."""
     waits: bool = False
-    """A run is at work, and takes them in before its next iteration."""
+    """A run is active and adds them before its next iteration."""
 
 
 def keep(ref: PlanRef, memory: Memory, given: Sequence[Learning], env: Mapping[str, str]) -> Kept:
-    """Write down what a person has learned, or leave it for the run that is at work."""
+    """Save the user's learnings, or leave them for the active run."""
     new = news(given, learnings_of(memory))
     if is_at_work(memory.state):
         for learning in new:
@@ -123,7 +123,7 @@ def keep(ref: PlanRef, memory: Memory, given: Sequence[Learning], env: Mapping[s
 
 
 def take_in(ref: PlanRef, memory: Memory) -> list[str]:
-    """What waits, written down: for a run, while no agent is at work. Sentences about it."""
+    """Save the learnings that wait, between iterations of a run. Returns messages about them."""
     found = _look(memory)
     if not found:
         return []
@@ -141,7 +141,7 @@ def _remove(found: Sequence[tuple[Path, Learning]]) -> None:
 
 
 def _write(ref: PlanRef, memory: Memory, learnings: Sequence[Learning]) -> None:
-    """Into the curated section, where there is one: a person's word is not a log entry."""
+    """Write into the curated section if there is one: a learning from the user is not a log entry."""
     text = memory_text(memory, errors="surrogateescape")  # bytes that are not UTF-8 stay what they are
     new = news(learnings, _parse(memory, text))
     if not new:
@@ -163,7 +163,7 @@ def _write(ref: PlanRef, memory: Memory, learnings: Sequence[Learning]) -> None:
 
 
 class Touched:
-    """Which files the attempts of a run at a story have changed."""
+    """The files that each story's attempts have changed in this run."""
 
     def __init__(self) -> None:
         self._files: dict[str, dict[str, None]] = {}

@@ -1,7 +1,7 @@
-"""The memory of a plan while an agent is at work. Agents may add to it and curate it; they may not make it forget.
+"""Protects the memory of a plan while an agent runs. Agents may add to it and curate it, but not lose entries.
 
-The entries of a progress log are a record: one that was changed or taken out is put back. What is gone from the curated
-part, or from `learnings.md`, may have been tidied up; it is told, and the file as it was is kept.
+The entries of a progress log are a record: changed or removed ones are restored. Learnings that are missing from the
+curated section or from `learnings.md` may have been tidied up: that is reported, and the previous file is kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _added(before: str, now: str) -> str:
 
 
 class MemoryWatch:
-    """`aside` is a folder of the run's own."""
+    """`aside` is a folder that only the run uses."""
 
     def __init__(self, memory: Memory, aside: Path) -> None:
         self._memory = memory
@@ -31,7 +31,7 @@ class MemoryWatch:
         self._before = ""
 
     def look(self) -> None:
-        """Before an agent starts: this is what must not get lost."""
+        """Remember the file before an agent starts."""
         self._before = self._read()
 
     def put_back(self, iteration: int) -> PageBack:

@@ -1,4 +1,4 @@
-"""Names in the settings that have to be in a table of variants: the layout, the agent, the types of steps."""
+"""Names in the settings that must exist in a table of variants: the layout, the agent, the step types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ralph.steps.registry import STEPS
 
 
 def unknown_names(settings: Settings) -> Iterator[Problem]:
-    """Those that nobody knows, each with its place. Nothing is imported for the others."""
+    """The unknown names, each with its place. Does not import the known ones."""
     config = settings.config
     if config.layout != "auto":
         yield from _look_up(settings, LAYOUTS, config.layout, "layout")
@@ -30,7 +30,7 @@ def unknown_names(settings: Settings) -> Iterator[Problem]:
 
 
 _ELSEWHERE = ("aider", "amp", "codex", "copilot", "cursor", "gemini", "goose", "opencode")
-"""Agents, not models, whatever they are called in a list that may name both."""
+"""Agents, not models: `fallback` may name both."""
 
 
 def _not_here(settings: Settings) -> Iterator[Problem]:
@@ -45,7 +45,7 @@ def refuse_unknown_names(settings: Settings) -> None:
 
 
 def chosen_layout(settings: Settings) -> str:
-    """The layout that the settings name; nothing for `auto`."""
+    """The layout named in the settings; empty for `auto`."""
     name = settings.config.layout
     if name == "auto":
         return ""

@@ -1,4 +1,4 @@
-"""What of a run is worth telling a person who is not watching. A fold over the journal. Pure."""
+"""Which events of a run are worth a notification. A fold over the journal. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ralph.journal.run_state import RunState
 from ralph.notify.message import Message, Moment
 
 _LONG = 60.0
-"""A shorter wait is over before anybody has read about it."""
+"""A shorter wait is over before a notification would be read."""
 _MOST = 600
 
 
 class News:
-    """Feed it the records in order; it answers with messages."""
+    """Takes the records in order and returns the messages to send."""
 
     def __init__(self) -> None:
         self._state = RunState()
@@ -50,7 +50,7 @@ class News:
         return []
 
     def broken_off(self, why: str, at: float) -> Message | None:
-        """The run ended without a word in its journal. None: it did not, or it had not begun."""
+        """The run ended without recording it. None if it did record it, or never started."""
         if self._state.started is None or self._state.ended is not None:
             return None
         return self._message(Moment.FAILED, "ended unexpectedly", why, at, code=ExitCode.UNFINISHED)

@@ -1,7 +1,7 @@
-"""Sends the news of a run, in the background: whatever happens to a message, the run does not notice.
+"""Sends the notifications of a run in the background, so that a failing channel does not disturb the run.
 
-Each way has a thread and a short queue of its own, so that one that hangs keeps no other waiting. What did not work is
-told once for each way. At the end of the run messages get a bounded time to go out, and are then given up.
+Each channel has its own thread and a short queue, so that one that hangs does not delay the others. A failure is
+reported once per channel. At the end of the run, pending messages get a limited time and are then dropped.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ralph.notify.message import Message, Moment, NotSent
 
 _MOST_WAITING = 20
 _AFTER_INTERRUPT = 3.0
-"""Seconds for the last messages after Ctrl-C: somebody wants the terminal back."""
+"""Seconds for the last messages after Ctrl-C: the user wants the terminal back."""
 _TICK = 0.05
 SHORTEST = 0.1
-"""Seconds. A socket without any would not even try."""
+"""Seconds. A socket with a timeout of 0 would not even try."""
 
 
 class Channel(Protocol):
     @property
     def name(self) -> str:
-        """Without anything secret."""
+        """Contains no secret."""
         ...
 
     def problem(self) -> str:
-        """Why nothing can be sent this way at all, or nothing."""
+        """Why this channel cannot work at all; empty if it can."""
         ...
 
     def send(self, message: Message, timeout: float, cancel: StopSignal) -> None:
@@ -45,7 +45,7 @@ class Channel(Protocol):
 
 
 def channels(config: Notify, root: Path, env: Mapping[str, str]) -> list[Channel]:
-    """Those that are configured, imported when they are."""
+    """The configured channels. Only those are imported."""
     found: list[Channel] = []
     if config.desktop:
         from ralph.notify.desktop import Desktop
@@ -67,7 +67,7 @@ def channels(config: Notify, root: Path, env: Mapping[str, str]) -> list[Channel
 
 
 class Notifier:
-    """A listener of the journal. Leaving its context sends what is left."""
+    """Listens to the journal. Leaving the context sends what is pending."""
 
     def __init__(self, ways: Sequence[Channel], config: Notify, tell: Callable[[str], None], stop: StopSignal) -> None:
         self._timeout = max(config.timeout, SHORTEST)
@@ -115,7 +115,7 @@ class Notifier:
 
 
 class _Line:
-    """One way, with its thread and its queue."""
+    """One channel with its thread and queue."""
 
     def __init__(self, way: Channel, timeout: float, tell: Callable[[str], None]) -> None:
         self._way = way

@@ -1,4 +1,4 @@
-"""Puts several files into a workspace as one step: everything is looked at first, and a failure undoes all of it."""
+"""Writes several files into a workspace in one step: all paths are checked first, and a failure undoes everything."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ralph.host.files import make_folder, read_bytes, write_bytes
 
 
 class Existing(StrEnum):
-    """What happens to a file that is there already and differs."""
+    """What to do with an existing file that differs."""
 
     KEEP = "keep"
     BACK_UP = "back up"
-    """The new one takes its place, the old one stays beside it as `*.bak-<time>`."""
+    """Write the new file; keep the old one beside it as `*.bak-<time>`."""
     REPLACE = "replace"
-    """Its content is safe somewhere else."""
+    """The old content is already saved elsewhere."""
 
 
 class NewFile(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Placed(Struct, frozen=True):
     made: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     same: tuple[str, ...] = ()
-    """Were there already, with just this content."""
+    """Existed before, with the same content."""
     replaced: tuple[str, ...] = ()
     backups: tuple[str, ...] = ()
 
@@ -50,7 +50,7 @@ class Placed(Struct, frozen=True):
 
 
 def place(root: Path, files: Sequence[NewFile], now: float) -> Placed:
-    """Write the files. When one cannot be written, those before it are taken back and the error says so."""
+    """Write the files. If one fails, those already written are undone and the error says so."""
     todo = [(file, _what_to_do(root, file)) for file in files]
     undo: list[Callable[[], object]] = []
     backups: list[str] = []
@@ -86,7 +86,7 @@ def place(root: Path, files: Sequence[NewFile], now: float) -> Placed:
 
 
 def check_inside(root: Path, relative: str) -> Path:
-    """The path, after making sure that writing there stays in the workspace and out of git's own folder."""
+    """The absolute path, after checking that it is inside the workspace and outside the git folder."""
     parts = PurePosixPath(relative).parts
     if not parts or PurePosixPath(relative).is_absolute() or ".." in parts or "\0" in relative:
         raise SetupError(f"{relative!r} is outside the workspace {root}")

@@ -1,7 +1,7 @@
-"""Writes a Claude Code plugin with Ralph's hooks, skills and commands: one folder that is a plugin and a marketplace
-with that one plugin.
+"""Writes a Claude Code plugin with Ralph's hooks, skills and commands: one folder that is both a plugin and a
+marketplace with that plugin.
 
-A list of what was written is kept in the folder. What is not in it is somebody else's and is never replaced.
+The folder holds a list of the files Ralph wrote. Files that are not on it are never replaced.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _HOOKS = "Ralph's hooks: read before edit, protected paths, the command guard, c
 _LARGEST = 1024 * 1024
 _PAGES = Path(__file__).with_name("plugin_pages")
 SKILLS = ("ralph-plan", "ralph-setup")
-"""What a client may also choose by itself, by what a person says."""
+"""The client may also choose these itself, from what the user asks."""
 COMMANDS = ("ralph-status", "ralph-review")
-"""What only a person calls."""
+"""Only the user calls these."""
 
 
 class Written(Struct, frozen=True):
     folder: Path
     files: tuple[str, ...]
-    """New, or replaced by something else."""
+    """New or replaced."""
     same: tuple[str, ...] = ()
-    """There already, as they should be."""
+    """Already up to date."""
 
 
 def plugin_files(command: str = "") -> dict[str, bytes]:
-    """Path in the plugin → content. The manifest does not name hooks/hooks.json: the client looks there by itself."""
+    """Path in the plugin → content. The manifest does not name hooks/hooks.json: the client finds it itself."""
     manifest: dict[str, Any] = {"name": NAME, "version": __version__, "description": _DESCRIPTION}
     manifest |= {"author": {"name": "Ralph"}, "license": "MIT"}
     entry = {"name": NAME, "source": "./", "version": __version__, "description": _DESCRIPTION}
@@ -63,7 +63,7 @@ def _page(name: str) -> bytes:
 
 
 def write_plugin(folder: Path, *, force: bool = False) -> Written:
-    """Files that Ralph wrote are replaced; with `force` also when somebody has edited them since."""
+    """Replaces files that Ralph wrote; those edited since only with `force`."""
     wanted = plugin_files()
     known = _known(folder)
     found = {name: _read(folder, name) for name in wanted}

@@ -1,7 +1,7 @@
-"""Everything a run needs, looked at before it starts: all that is wrong at once, each with its fix.
+"""Checks everything a run needs before it starts, and reports all problems at once, each with its fix.
 
-A run that can start pays nothing for this: its own first steps refuse what must not be, and only when one of them does
-is everything else looked at as well. `ralph preflight` looks without starting anything.
+A run that can start does not pay for this: its first steps refuse what they must, and only then is the rest checked.
+`ralph preflight` checks without starting anything.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Look = Callable[[Launched, Mapping[str, str]], Iterable[Finding]]
 
 
 def preflight(prepared: Launched, env: Mapping[str, str], *, checks: bool = False) -> list[Line]:
-    """The findings of every look, in the order a run would meet them. `checks`: also run them, as a baseline would."""
+    """The findings of every probe, in the order a run meets them. `checks`: also run the checks, as a baseline does."""
     looks: dict[str, Look] = {
         "plan": _plan,
         "settings": _settings,
@@ -77,7 +77,7 @@ def _looked(look: Look, prepared: Launched, env: Mapping[str, str]) -> list[Find
 
 
 def with_the_rest(error: RalphError, prepared: Launched, env: Mapping[str, str]) -> RalphError:
-    """The error that kept a run from starting, and whatever else would have done so after it."""
+    """The error that kept a run from starting, with everything else that would have."""
     rest = [
         line
         for line in preflight(prepared, env)
@@ -164,7 +164,7 @@ def _rights(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _stand_in(prepared: Launched, name: str, path: str) -> Finding:
-    """One that is missing is no reason not to start."""
+    """A missing fallback does not keep a run from starting."""
     try:
         bare = msgspec.structs.replace(probe(prepared), command=())
         return ok(f"fallback {name}: {find_agent(name).find(bare, path)}")
@@ -173,7 +173,7 @@ def _stand_in(prepared: Launched, name: str, path: str) -> Finding:
 
 
 def _environment(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
-    """Names only. What looks like a secret may be what the tests need, so it is no reason to refuse."""
+    """Shows names only. The tests may need a variable that looks like a secret, so it is not refused."""
     config = prepared.settings.config
     wanted = (*find_agent(config.agent.name).ENV, *config.agent.env)
     secrets = secret_names(child_environment(env, wanted, everything=config.env == "caller"))
@@ -233,7 +233,7 @@ def _named_checks(prepared: Launched, env: Mapping[str, str]) -> Iterator[Findin
 
 
 def _checks(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
-    """On the tree as it is: what fails now fails every story."""
+    """On the current tree: a check that fails now fails for every story."""
     config = prepared.settings.config
     chosen = choose(config, prepared.plan, None, "final")
     if not chosen:

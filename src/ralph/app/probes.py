@@ -1,4 +1,4 @@
-"""What `ralph doctor` looks at on this machine: programs, disk, terminal. Nothing reaches the network."""
+"""What `ralph doctor` checks on this machine: programs, disk, terminal. Does not use the network."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CLIENTS = {
 """Agent → its program."""
 _ANSWER_WITHIN = 1.8
 _PATIENCE = 2.3
-"""Longer than a program gets, so that nothing is left running, and shorter than `doctor.PATIENCE`."""
+"""Longer than the time a program gets, so that none is left running, and shorter than `doctor.PATIENCE`."""
 NO_ANSWER = "(did not answer in time)"
 _SCARCE, _TIGHT = 100 * 1024**2, 1024**3
 _FEW_FILES = 1000
@@ -73,7 +73,7 @@ def identity(patient: Patient) -> Iterator[Finding]:
 
 
 def clients(patient: Patient) -> Iterator[Finding]:
-    """The agent programs that are here. Whether the configured one is among them is for `agent` to say."""
+    """The installed agent clients. `agent` checks the configured one."""
     here = {name: found for name, program in CLIENTS.items() if (found := _which(program, patient))}
     versions = at_once({name: partial(version_of, found, patient.env) for name, found in here.items()}, _PATIENCE)
     for name, found in here.items():
@@ -87,7 +87,7 @@ def clients(patient: Patient) -> Iterator[Finding]:
 
 
 def version_of(program: str, env: Mapping[str, str], within: float = _ANSWER_WITHIN) -> str:
-    """What `PROGRAM --version` says first, asked in an empty home and with no way out to the network."""
+    """The first line of `PROGRAM --version`, run with an empty home and without network access."""
     with tempfile.TemporaryDirectory(prefix="ralph-doctor-", ignore_cleanup_errors=True) as home:
         try:
             said = run(

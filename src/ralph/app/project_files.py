@@ -1,4 +1,4 @@
-"""A project's files as the toolchain sees them. One that cannot be read or understood is a warning, never an error."""
+"""A project's files as toolchain detection sees them. An unreadable or invalid file is a warning, never an error."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LARGEST = 1024 * 1024
 
 
 class Tree(Protocol):
-    """The project's files, as far as they matter here."""
+    """The files of a project that detection looks at."""
 
     def names(self, folder: str) -> frozenset[str]:
-        """Names in a folder of the project, those of folders with a `/` at the end. Empty when it is not there."""
+        """Names in a folder of the project; names of folders end with `/`. Empty if it does not exist."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -31,7 +31,7 @@ class Tree(Protocol):
 
 
 class RealTree(Struct, frozen=True):
-    """The files of a real folder. Links that lead out of it are not followed."""
+    """The files of a real folder. Symlinks that leave it are not followed."""
 
     root: Path
 
@@ -50,7 +50,7 @@ class RealTree(Struct, frozen=True):
 
 
 class Folder:
-    """One folder of a tree. Remembers what could not be read."""
+    """One folder of a tree. Records which files could not be read."""
 
     def __init__(self, tree: Tree, path: str, warnings: list[str]) -> None:
         self._tree = tree
@@ -59,14 +59,14 @@ class Folder:
         self._warnings = warnings
 
     def has(self, *names: str) -> str:
-        """The first of these that is here, or an empty string."""
+        """The first of these names that exists, or an empty string."""
         return next((name for name in names if name in self.names), "")
 
     def inside(self, folder: str) -> frozenset[str]:
         return self._tree.names(self._at(folder))
 
     def text(self, name: str) -> str:
-        """Empty when the file is not there or cannot be read."""
+        """Empty if the file does not exist or cannot be read."""
         if name not in self.names:
             return ""
         try:
@@ -85,7 +85,7 @@ class Folder:
 
 
 def as_json(folder: Folder, name: str) -> dict[str, object]:
-    """A JSON object, comments and trailing commas allowed. Empty when it is not there or broken."""
+    """A JSON object; comments and trailing commas are allowed. Empty if missing or invalid."""
     text = folder.text(name)
     if not text.strip():
         return {}
@@ -110,7 +110,7 @@ def as_toml(folder: Folder, name: str) -> dict[str, object]:
 
 
 def at(value: object, *keys: str) -> object:
-    """`value[a][b]…` where it exists and is made of tables, else None."""
+    """`value[a][b]…` if every level is a table and has the key, else None."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value

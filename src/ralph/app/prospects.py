@@ -1,4 +1,4 @@
-"""What is left of the budgets that runs share, and what the rest of a plan will probably take. Writes nothing."""
+"""What is left of the shared budgets, and what the rest of a plan will probably cost. Writes nothing."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ralph.host.repo import Repo
 
 class Prospect(Struct, frozen=True):
     forecast: Foreseen | None
-    """None: nothing is left to do."""
+    """None if no work is left."""
     kept: Kept
-    """How the forecasts of finished runs held."""
+    """How accurate the forecasts of finished runs were."""
 
 
 def settings_of(root: Path, env: Mapping[str, str]) -> Config:
-    """Of the workspace, whichever of its plans is meant."""
+    """Of the workspace, for any of its plans."""
     return load(root=root, layout="", name=None, env=env, flags={}).config
 
 
@@ -65,7 +65,7 @@ def prospect(opened: OpenPlan, repo: Repo | None, env: Mapping[str, str]) -> Pro
 
 
 def purse_of(ref: PlanRef, config: Config, env: Mapping[str, str]) -> Purse:
-    """What a run would find spent if it started now."""
+    """What a run that starts now would count as spent."""
     if not budget_of(config).is_set:
         return Purse()
     book = ledger_of(ref.root, repo_of(ref.root, env), env).refresh()
@@ -73,7 +73,7 @@ def purse_of(ref: PlanRef, config: Config, env: Mapping[str, str]) -> Purse:
 
 
 def allowance(ref: PlanRef, config: Config, story: str, env: Mapping[str, str]) -> float:
-    """Dollars that the first session of a run might spend; 0: there is no bound."""
+    """Dollars that the first session of a run may spend; 0 if unlimited."""
     budget, purse = budget_of(config), purse_of(ref, config, env)
     found = [*rooms(budget, purse.run, purse.elsewhere), *story_rooms(budget, purse.of(story) if story else NOTHING)]
     dearest = ledger_of(ref.root, repo_of(ref.root, env), env).refresh().dearest if budget.is_shared else 0

@@ -11,10 +11,10 @@ from ralph.checks.tamper.globs import matches
 
 
 def protection(patterns: Sequence[str], workspace: Path, repo: Path, own: Bookkeeping) -> Callable[[str], bool] | None:
-    """A question about a path in the repository. None: nothing is protected.
+    """Returns a predicate for paths in the repository, or None if nothing is protected.
 
-    A pattern is meant from the workspace, or from the repository where that is a folder inside. What an agent leaves
-    for the loop, its claims above all, is never protected.
+    Patterns are relative to the workspace, or to the repository if it is nested in the workspace. Files an agent leaves
+    for the loop, such as claims, are never protected.
     """
     if not patterns:
         return None

@@ -1,4 +1,4 @@
-"""Proofs, read from the journals: which checks said that a story is done, on which tree, and what still holds."""
+"""Proofs, read from the journals: which checks proved a story, on which tree, and what is still valid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ralph.journal.runs import journal_path, list_runs
 
 
 class Proof(Struct, frozen=True, kw_only=True):
-    """A story was accepted: these checks, each with its exit code and a digest of its output, on this tree."""
+    """A story was accepted because these checks passed on this tree, each with exit code and output digest."""
 
     story: str
     run: str
@@ -26,11 +26,11 @@ class Proof(Struct, frozen=True, kw_only=True):
     commit: str = ""
     checks: tuple[CheckResult, ...] = ()
     unlisted: int = 0
-    """Checks that ran besides; a commit lists only some."""
+    """How many more checks ran; a commit lists only some."""
     agent_commits: tuple[str, ...] = ()
-    """Commits that the agent made itself, the oldest first. The checks ran after the last of them."""
+    """Commits by the agent, oldest first. The checks ran after the last one."""
     is_from_commit: bool = False
-    """As the commit says: there is no journal of its run here."""
+    """Taken from the commit: the journal of its run is not available."""
 
     @property
     def is_proven(self) -> bool:
@@ -45,7 +45,7 @@ class Pass(Struct, frozen=True, kw_only=True):
     check_set: str
     passed: bool
     run: str = ""
-    """Empty: by hand, with `ralph verify --final`."""
+    """Empty: run by hand with `ralph verify --final`."""
     checks: tuple[CheckResult, ...] = ()
 
 
@@ -55,11 +55,11 @@ class Proofs(Struct, frozen=True):
     last_pass: Pass | None = None
     damaged: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
-    """Whose journals were read."""
+    """The runs whose journals were read."""
 
 
 def gather(workspace_state: Path, plan: Path, by_hand: Pass | None = None) -> Proofs:
-    """From all runs of one plan, oldest first. A damaged journal counts up to its damage, and is named."""
+    """From all runs of one plan, oldest first. A damaged journal is read up to the damage, and reported."""
     stories: dict[str, Proof] = {}
     passes: list[Pass] = [by_hand] if by_hand else []
     damaged: list[str] = []
@@ -83,7 +83,7 @@ def gather(workspace_state: Path, plan: Path, by_hand: Pass | None = None) -> Pr
 
 
 def from_records(run: str, records: Iterable[Record]) -> Iterator[Proof | Pass]:
-    """A check belongs to the next iteration that ends, or to the pass at the end of the run."""
+    """A check belongs to the next iteration that ends, or to the final pass of the run."""
     checks: list[CheckEnded] = []
     commits: dict[int, list[str]] = {}
     for record in records:

@@ -1,6 +1,6 @@
-"""The pages that agents go by and must not write: requirements, prompts, what reviewers are told to look at.
+"""Pages that agents follow and must not write: requirements, prompts, reviewer instructions.
 
-An agent that could write the prompt of its own reviewer would be its own reviewer.
+An agent that could write its reviewer's prompt could approve its own work.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ralph.prompts.templates import REVIEWERS
 
 
 class ReadOnlyPages:
-    """`aside` is a folder of the run's own, for what agents have made of them."""
+    """`aside` is a folder that only the run uses; it keeps the agents' versions."""
 
     def __init__(self, ref: PlanRef, where: Locations, config: Config, aside: Path) -> None:
         prompts = dict.fromkeys(_prompts(ref, where, config))
@@ -32,7 +32,7 @@ class ReadOnlyPages:
 
 
 def _prompts(ref: PlanRef, where: Locations, config: Config) -> Iterator[Path]:
-    """Also those that are not there yet: one that an agent writes would be used from then on."""
+    """Includes files that do not exist yet: one that an agent creates would take effect."""
     yield from filter(None, (where.prompt, *where.other_prompts))
     named = [config.prompt, *(str(step.config.get("prompt_file") or "") for step in config.steps)]
     named += [name for name in config.review.reviewers if name not in REVIEWERS]

@@ -1,4 +1,4 @@
-"""What earlier runs of a workspace leave behind for the guards of the next one. Read from their journals."""
+"""What the guards of a new run need to know about earlier runs of the workspace. Read from their journals."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Recent(Struct, frozen=True):
 
 
 def recent(state: Path, agent: str, limits: Limits, now: float) -> Recent:
-    """The starts and tokens of the last hour, and usage limits of this agent that have not been reset since.
+    """The starts and tokens of the last hour, and usage limits of this agent that have not reset since.
 
-    Each run has taken over what the one before it left, so the last one tells it all; but what an agent has heard is
-    known to runs of that agent only.
+    Each run carries over what the previous one left, so the last run has it all; but what an agent reported is known
+    only to runs of that agent.
     """
     calls: tuple[float, ...] = ()
     used: tuple[tuple[float, int], ...] = ()
@@ -49,7 +49,7 @@ def recent(state: Path, agent: str, limits: Limits, now: float) -> Recent:
 
 
 def recent_of_all(root: Path, env: Mapping[str, str], agent: str, limits: Limits, now: float) -> Recent:
-    """Of the workspace and of the worktrees that runs have made of it."""
+    """Of the workspace and of the worktrees created from it."""
     found = [recent(state, agent, limits, now) for state in _family(root, env)]
     return Recent(
         tuple(sorted({call for one in found for call in one.calls})),

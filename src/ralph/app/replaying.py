@@ -1,4 +1,4 @@
-"""Replays a journal through the pure functions: the same records have to give the same decisions."""
+"""Replays a journal through the pure functions: the same records must give the same decisions."""
 
 from __future__ import annotations
 

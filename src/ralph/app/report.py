@@ -1,6 +1,6 @@
-"""The report of a run: what became of every story, what waits for a person, what to look at first.
+"""The report of a run: the result of every story, open questions, what to review first.
 
-Computed from the run's journal and from git. The run may have ended, have been killed, or still be running.
+Computed from the run's journal and from git. The run may have ended, been killed, or still be running.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ralph.journal.run_state import RunState
 
 _MOST_FIRST = 8
 _LARGE = 400
-"""Changed lines from which a story is worth a look for its size alone."""
+"""From this many changed lines on, a story is worth reviewing for its size alone."""
 _MANY = 3
 
 
@@ -42,11 +42,11 @@ class StoryCommit(Struct, frozen=True):
     added: int = 0
     removed: int = 0
     is_missing: bool = False
-    """Git does not have it any more."""
+    """The commit is no longer in the repository."""
 
 
 class Rejected(Struct, frozen=True):
-    """An attempt that was rolled back and is kept under a rescue ref."""
+    """An attempt that was rolled back and saved under a rescue ref."""
 
     story: str
     iteration: int
@@ -113,7 +113,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 STATES = ("done", "unproven", "failed", "blocked", "in progress", "open")
-"""In the order in which they are shown."""
+"""In display order."""
 
 
 class _Work(Struct):
@@ -208,7 +208,7 @@ def _repository(started: RunStarted | None, env: Mapping[str, str]) -> Repo | No
 
 
 def _own_folder(started: RunStarted | None, repo: Repo | None) -> str:
-    """The plan's folder, as paths of the repository begin."""
+    """The plan's folder as a path prefix in the repository."""
     if started is None or repo is None:
         return ".ralph/"
     folder = os.path.relpath(Path(started.plan).parent, repo.root)
@@ -216,7 +216,7 @@ def _own_folder(started: RunStarted | None, repo: Repo | None) -> str:
 
 
 def _commits(repo: Repo | None, wanted: list[str]) -> dict[str, tuple[StoryCommit, dict[str, tuple[int, int]]]]:
-    """Commit → what git says about it, and the lines added to and removed from each file."""
+    """Commit → its data in git, and the lines added to and removed from each file."""
     found: dict[str, tuple[StoryCommit, dict[str, tuple[int, int]]]] = {}
     for commit in wanted:
         shown = (
@@ -289,7 +289,7 @@ def _state(state: RunState, story: str, now: State) -> str:
 def _questions(
     state: RunState, found: Explanation, work: Mapping[str, _Work], env: Mapping[str, str]
 ) -> Iterator[Question]:
-    """Those that nobody has answered since."""
+    """Questions that are still unanswered."""
     started = state.started
     answered: set[str] = set()
     if started is not None:
@@ -318,7 +318,7 @@ def _rejected(records: Iterable[Record], known: set[str] | None) -> tuple[Reject
 def _look_first(
     found: Explanation, stories: tuple[StoryReport, ...], questions: tuple[Question, ...], state: RunState
 ) -> Iterator[str]:
-    """The most urgent first."""
+    """Most urgent first."""
     for question in questions:
         yield f"{question.story or 'the run'} asks: {one_line(question.text, 160)}"
     if found.failing and found.reason == "final-checks":

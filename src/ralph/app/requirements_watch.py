@@ -1,7 +1,7 @@
-"""The page with the requirements while a run is under way, or a prompt: agents read it, people may change it.
+"""Watches the requirements page or a prompt during a run: agents read it, the user may change it.
 
-A change that is found between iterations is a person's, and is taken. One that is found after an agent has worked is
-put back, also where git does not see the page.
+A change between iterations is the user's and takes effect. A change found after an agent ran is reverted, also where
+git does not track the page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LIMIT = 4_000_000
 
 
 class RequirementsWatch:
-    """`aside` is a folder of the run's own, for what agents have made of the page."""
+    """`aside` is a folder that only the run uses; it keeps the agents' versions of the page."""
 
     def __init__(self, page: Path | None, root: Path, aside: Path) -> None:
         self._page = _behind(page, root) if page is not None and page.is_symlink() else page
@@ -27,14 +27,14 @@ class RequirementsWatch:
         self._aside = aside
         self._before = self._read()
         self._is_odd = self._before is None and page is not None and os.path.lexists(page)
-        """Something else was in its place already: that is a person's, and is left alone."""
+        """Something else was at this path before the run: it is the user's, and is left alone."""
 
     @property
     def name(self) -> str:
         return os.path.relpath(self._page, self._root) if self._page else ""
 
     def by_people(self) -> list[str]:
-        """Between iterations: what has changed since the last one is a person's doing, and counts from now on."""
+        """Between iterations: accept what changed since the last one as the user's change."""
         now = self._read()
         if now == self._before:
             return []
@@ -43,7 +43,7 @@ class RequirementsWatch:
         return [f"{self.name} was {done} outside the run: agents use it as it is now"]
 
     def put_back(self, iteration: int) -> PageBack:
-        """After an agent: make the page what it was, if it is not."""
+        """After an agent: restore the page if it changed."""
         if self._page is None or self._is_odd:
             return PageBack()
         now = self._read()
@@ -61,7 +61,7 @@ class RequirementsWatch:
         return PageBack(f"{self.name} is read-only during a run and was restored{kept}")
 
     def _move_away(self, page: Path, aside: Path) -> bool:
-        """A link or a folder that has taken the place of the page."""
+        """Move away a symlink or a folder that replaced the page."""
         with contextlib.suppress(OSError):
             if page.is_symlink():
                 page.unlink()
@@ -89,6 +89,6 @@ class RequirementsWatch:
 
 
 def _behind(link: Path, root: Path) -> Path | None:
-    """The page that a person's link leads to. Outside of the workspace it is nobody's here."""
+    """The page that the user's symlink points to. None if it is outside the workspace."""
     page, top = link.resolve(), root.resolve()
     return root / page.relative_to(top) if page.is_relative_to(top) and page.is_file() else None

@@ -1,6 +1,6 @@
-"""Brings an archived plan back to its working place, if that is free or holds nothing but fresh templates.
+"""Restores an archived plan to its place, if that is free or holds only unchanged templates.
 
-The archive stays. What it says about itself is not believed: where its files go follows from the layout.
+The archive is kept. Its own claims are not trusted: where its files go follows from the layout.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Restored(Struct, frozen=True):
     ref: PlanRef
     files: tuple[Path, ...]
     kept: tuple[Path, ...] = ()
-    """Prompts and the like that had stayed in the workspace, and are now other than in the archive."""
+    """Prompts and similar files that stayed in the workspace and now differ from the archive."""
 
 
 def restore(root: Path, archive: Archive, now: float, env: Mapping[str, str]) -> Restored:
@@ -91,7 +91,7 @@ def _items(ref: PlanRef, archive: Path, summary: str) -> list[Item]:
 
 
 def _swap_folder(ref: PlanRef, archive: Path, items: Sequence[Item], fresh: Mapping[Path, bytes]) -> Restored:
-    """The whole folder appears at once. One that holds only templates makes room for it."""
+    """The whole folder appears at once. One that holds only templates is replaced."""
     check_inside(ref.root, ref.folder.relative_to(ref.root).as_posix())
     if os.path.lexists(ref.folder):
         archived = {item.source: archive / item.inside for item in items}
@@ -117,7 +117,7 @@ def _swap_folder(ref: PlanRef, archive: Path, items: Sequence[Item], fresh: Mapp
 
 
 def _put_back(ref: PlanRef, archive: Path, items: Sequence[Item], fresh: Mapping[Path, bytes], now: float) -> Restored:
-    """File by file, where other things live too."""
+    """File by file, for a folder that holds other things too."""
     archived = {item.source: archive / item.inside for item in items}
     for item in items:
         check_inside(ref.root, item.source.relative_to(ref.root).as_posix())
@@ -137,7 +137,7 @@ def _put_back(ref: PlanRef, archive: Path, items: Sequence[Item], fresh: Mapping
 
 
 def _is_untouched(path: Path, fresh: Mapping[Path, bytes], archived: Mapping[Path, Path]) -> bool:
-    """A template as it was written, whatever its date, or just what the archive holds."""
+    """An unedited template, whatever its date, or the same content as in the archive."""
     try:
         data = read_bytes(path, within=path.parent)
         if path in archived and data == read_bytes(archived[path], within=archived[path].parent):
@@ -158,7 +158,7 @@ def _refuse_if_edited(edited: Sequence[Path], ref: PlanRef) -> None:
 
 
 def _restore_sidecar(archived: Path, target: Path) -> None:
-    """What the plan's format cannot say. That of the templates which made room is put aside."""
+    """What the plan's format cannot hold. The sidecar of the replaced templates is kept aside."""
     if target.exists():
         keep_aside(target)
     if archived.is_file() and not archived.is_symlink():

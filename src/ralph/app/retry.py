@@ -1,8 +1,8 @@
-"""Failed stories get another chance: by `ralph retry`, by `--reset-circuit`, and when what they failed by has changed.
+"""Failed stories get another chance: by `ralph retry`, by `--reset-circuit`, and when the cause of failure has changed.
 
 What the loop keeps about a story (attempts, failed, a review) is stamped with the story's content and with the checks
-and settings it was tried with. A story under the same id with other content starts clean; a failed one is tried again
-when the checks or the settings are others.
+and settings it was tried with. A story with the same id and other content starts clean; a failed one is retried when
+the checks or the settings have changed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _SHOWN = 8
 _NO_MATTER = ("name", "description", "layout", "ralph_dir", "feature", "prd", "repo", "max_iterations", "on_limit",
               "max_allowed_iterations", "max_run_time", "rate_limit_per_hour", "token_limit_per_hour", "limit_share",
               "transport_retries", "push", "branch", "archive", "notify", "planning", "budget", "context")  # fmt: skip
-"""Settings, or sections of them, that make no difference to whether an attempt succeeds."""
+"""Settings, or sections of them, that do not affect whether an attempt succeeds."""
 
 
 class Wanted(Struct, frozen=True):
-    """Left for the run that is under way."""
+    """A request for the active run."""
 
     stories: tuple[str, ...]
 
@@ -48,11 +48,11 @@ class Wanted(Struct, frozen=True):
 class Retried(Struct, frozen=True):
     stories: tuple[str, ...]
     waits: bool = False
-    """A run is under way and opens them before its next iteration."""
+    """A run is active and opens them before its next iteration."""
 
 
 def settings_key(settings: Settings) -> str:
-    """The identity of the settings that an attempt depends on, as far as they are not the defaults."""
+    """A hash of the settings that an attempt depends on, as far as they differ from the defaults."""
     chosen = {key: value for key, value, origin in settings.items() if key.partition(".")[0] not in _NO_MATTER}
     defaults = {key: history[-1][0] for key in chosen if (history := settings.history(key))}
     differing = {key: value for key, value in chosen.items() if value != defaults.get(key)}
@@ -64,7 +64,7 @@ def failed_stories(plan: Plan) -> tuple[str, ...]:
 
 
 def retry(ref: PlanRef, stories: Sequence[str], env: Mapping[str, str], *, everything: bool = False) -> Retried:
-    """Open failed stories again with all their attempts; while a run is under way, leave that to the run."""
+    """Reopen failed stories with all their attempts; if a run is active, leave it to the run."""
     state, store = plan_state(ref, env), store_for(ref, env)
     wanted = _chosen(store.load().plan, stories, everything=everything)
     if not wanted or is_at_work(state):
@@ -97,7 +97,7 @@ def _retriable(story: Story) -> str:
 
 
 def open_stories(store: PlanStore, stories: Iterable[str]) -> tuple[str, ...]:
-    """Those that are not done, open with all their attempts. What their last attempt ran into is still told."""
+    """Reopen the stories that are not done, with all their attempts. The cause of the last failure is kept."""
     reading = store.load()
     known = [story for name in stories if (story := reading.plan.story(name)) is not None and not story.is_done]
     if known:
@@ -107,7 +107,7 @@ def open_stories(store: PlanStore, stories: Iterable[str]) -> tuple[str, ...]:
 
 
 def take_in(state: Path, store: PlanStore) -> list[str]:
-    """What `ralph retry` has left for this run. Sentences about it."""
+    """Apply what `ralph retry` has left for this run. Returns messages about it."""
     messages = []
     for path, wanted in inbox.look(state / INBOX, Wanted):
         if opened := open_stories(store, wanted.stories):
@@ -117,7 +117,7 @@ def take_in(state: Path, store: PlanStore) -> list[str]:
 
 
 def renew(store: PlanStore) -> dict[str, str]:
-    """Give a clean start to stories whose content, checks or settings changed since they were tried: id and why."""
+    """Give a clean start to stories whose content, checks or settings changed since they were tried: id → reason."""
     reading = store.load()
     changes: list[SetFields] = []
     why: dict[str, str] = {}
@@ -137,7 +137,7 @@ def renew(store: PlanStore) -> dict[str, str]:
 
 
 def _clean(story: Story, entry: Beside) -> dict[str, Any]:
-    """Without anything that the loop has kept about the story it was. A review that the file tells stays the file's."""
+    """Fields without anything the loop kept about the old story. A review that is in the plan file stays."""
     fields: dict[str, Any] = {"attempts": 0}
     if not story.is_open:
         fields["state"] = State.TODO

@@ -1,6 +1,6 @@
-"""What a reviewer is given: exactly what this story changed, what the checks said, what was doubtful.
+"""What a reviewer gets: exactly what the story changed, the check results, and suspicious changes.
 
-Read from the journal: of this run as it goes, of earlier runs when a story has waited for its review since then.
+Read from the journal of this run, and from those of earlier runs for a story that has waited for its review since then.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_FILES = 300
 
 
 class Reviewing:
-    """Listens to the journal of a run, and answers for a story."""
+    """Listens to the journal of a run, and answers questions about a story."""
 
     def __init__(self, repo: Repo, ref: PlanRef, state: Path, is_ours: Callable[[str], bool]) -> None:
         self._repo = repo
@@ -52,7 +52,7 @@ class Reviewing:
         self._trails = follow(self._trails, event)
 
     def spans(self, story: str) -> list[tuple[str, str]]:
-        """Of each stretch of commits that was kept for a story that is not done yet: the one before it, its last."""
+        """For a story that is not done yet: the base and the last commit of each span of commits that was kept."""
         return [(span.base, span.commit) for span in self._there(self._trail(story).spans)]
 
     def matter(self, story: Story | None, reviewer: str) -> Matter:
@@ -76,7 +76,7 @@ class Reviewing:
         return self._trails.stories.get(story) or Trail()
 
     def _recall(self, story: str) -> None:
-        """What earlier runs kept for a story is where this one goes on."""
+        """Continue from what earlier runs kept for the story."""
         if story in self._recalled or story in self._trails.stories:
             return
         self._recalled.add(story)
@@ -86,7 +86,7 @@ class Reviewing:
             self._trails = msgspec.structs.replace(self._trails, stories=self._trails.stories | {story: found})
 
     def _earlier(self) -> dict[str, Trail]:
-        """Of the earlier runs of this plan, one after the other: a story may have waited through several."""
+        """The earlier runs of this plan, in order: a story may have waited through several."""
         trails = Trails()
         for run in list_runs(self._state)[-_MOST_RUNS:]:
             if run == self._run:
@@ -101,7 +101,7 @@ class Reviewing:
         return trails.stories
 
     def _there(self, spans: tuple[Span, ...]) -> list[Span]:
-        """Those that git still has: a person may have rewritten history between two runs."""
+        """The spans that still exist in git: the user may have rewritten history between two runs."""
         return [span for span in spans if span.commit and all(map(self._has, filter(None, (span.base, span.commit))))]
 
     def _has(self, name: str) -> bool:
@@ -127,7 +127,7 @@ class Reviewing:
         return out.decode("utf-8", "replace") + left
 
     def _base(self, span: Span) -> str:
-        """Before the first commit of all there is the empty tree."""
+        """The empty tree stands for the parent of the first commit."""
         return span.base or git(self._repo, "hash-object", "-t", "tree", "--stdin").decode().strip()
 
 
@@ -138,7 +138,7 @@ def _bounded(diff: str) -> str:
 
 
 def lens(name: str, root: Path) -> str:
-    """What one of several reviewers looks at: a page of the library, or a file of the workspace."""
+    """What one of several reviewers focuses on: a page of the library, or a file of the workspace."""
     if not name:
         return ""
     if name in REVIEWERS:

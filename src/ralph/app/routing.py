@@ -1,4 +1,4 @@
-"""Explains who would work on a story: how hard it looks, what that means for the model, and who would step in."""
+"""Explains which agent would work on a story: how hard it looks, which model that selects, and the fallbacks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Route(Struct, frozen=True, kw_only=True):
     points: int
     routing: bool
     routed_to: str
-    """What routing says, whether it is asked or not."""
+    """What routing would choose, whether or not it is in effect."""
     agent: str
     model: str
     why: str
@@ -82,7 +82,7 @@ def _named(choice: str, first: Who, agents: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _history(prepared: Launched, env: Mapping[str, str]) -> History:
-    """Of the run that is at work; another one starts with everybody awake."""
+    """Of the active run; a new run starts with every agent available."""
     last = last_run(prepared.ref, env)
     history = History()
     if last is None or last.standing not in (Standing.RUNNING, Standing.PAUSED, Standing.WAITING):

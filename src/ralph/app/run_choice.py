@@ -1,4 +1,4 @@
-"""Which recorded runs a command line means: those of the workspace, or of the plan that its flags name."""
+"""Which recorded runs a command line selects: those of the workspace, or of the plan its flags name."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ralph.journal.runs import find_run, journal_path, list_runs
 
 
 def choice_of(args: Namespace) -> Choice:
-    """By flags only: a run may have been started for another plan than the settings name."""
+    """From flags only: a run may have been started for a plan that the settings do not name."""
     values = (args.layout, args.feature, args.prd, args.ralph_dir)
     return Choice(*(value or "" for value in values))
 
 
 def chosen_plans(args: Namespace, env: Mapping[str, str]) -> frozenset[str] | None:
-    """The paths of the plans that the flags name; None when they name none, which means all of them."""
+    """The paths of the plans that the flags name; None if they name none, which means all plans."""
     choice = choice_of(args)
     if choice == Choice():
         return None
@@ -40,7 +40,7 @@ def chosen_runs(args: Namespace, env: Mapping[str, str]) -> list[Path]:
 
 
 def chosen_run(args: Namespace, env: Mapping[str, str], wanted: str = "") -> Path:
-    """The journal of the run with this id or a unique prefix of it; of the last run when `wanted` is empty."""
+    """The journal of the run with this ID or unique prefix; of the last run if `wanted` is empty."""
     journals = {path.parent.name: path for path in chosen_runs(args, env)}
     return journals[find_run(Path(), wanted, among=list(journals))]
 

@@ -1,4 +1,4 @@
-"""One run from start to end: lock, recover, look at the repository, loop, tidy up."""
+"""One run from start to end: lock, recover, check the repository, loop, clean up."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from ralph.journal.writing import Journal, Listener
 _LAST = "last-run"
 _GRACE = 5.0
 _MARK = "_RALPH_STATE"
-"""In the environment of every git that a run starts."""
+"""Set in the environment of every git process that a run starts."""
 _MOST_CHECKS = 20
 _MOST_NOTICES = 20
 
@@ -71,8 +71,8 @@ def execute(
 ) -> Stop:
     """Run the loop while the plan is locked.
 
-    `ready` prepares the repository (branch, stash) once nothing else can be in the way, and names the branch; it is
-    told what was recovered. `after` tidies up. `sinks_for` makes the sinks of one run; a killed one that is closed
+    `ready` prepares the repository (branch, stash) when nothing else can prevent the run, and returns the branch; it
+    gets what was recovered. `after` cleans up. `sinks_for` creates the sinks of one run; a killed run that is closed
     here gets its own.
     """
     state = plan_state(spec.ref, env)
@@ -114,8 +114,8 @@ def execute(
 
 
 def _open_again(spec: RunSpec, env: Mapping[str, str]) -> tuple[Plan, list[str], set[str]]:
-    """The plan as the run starts with it: stories that were changed since they were tried are clean, failed ones get
-    their chance where that was asked for. What there is to say, and which stories start clean."""
+    """The plan the run starts with: stories that changed since they were tried are clean, and failed ones are reopened
+    if requested. Also returns messages, and the ids of the stories that start clean."""
     store = store_for(spec.ref, env, settings_key(spec.settings))
     why = renew(store)
     notices = [f"{one_line(story, 40)} starts again: {reason}" for story, reason in list(why.items())[:_MOST_NOTICES]]
@@ -133,7 +133,7 @@ def _open_again(spec: RunSpec, env: Mapping[str, str]) -> tuple[Plan, list[str],
 
 @contextlib.contextmanager
 def _marked(state: Path) -> Iterator[None]:
-    """Let everybody see whose our gits are, also when we are gone."""
+    """Mark our git processes, so that they can be recognized after this process is gone."""
     os.environ[_MARK] = str(state)
     try:
         yield
@@ -181,7 +181,7 @@ def _started(spec: RunSpec, plan: Plan, branch: str, carried: History, past: Rec
 def _recover_last(
     spec: RunSpec, state: Path, env: Mapping[str, str], stop: StopSignal, sinks: Sinks, clock: Callable[[], float]
 ) -> tuple[Recovered | None, History]:
-    """Close the plan's last run if it was killed, and take over what its attempts ran into."""
+    """Close the plan's last run if it was killed, and take over the failures of its attempts."""
     last = last_run(state)
     path = journal_path(workspace_state(spec.ref.root, env), last) if last else None
     if path is None or not path.is_file():
@@ -222,7 +222,7 @@ def _recover_last(
 
 
 def _remove_scraps(repo: Path, own: Bookkeeping) -> None:
-    """Of files that were being replaced when a run was killed: they would lie in the user's tree for good."""
+    """Remove temporary files of replacements that were interrupted by a kill: they would stay in the user's tree."""
     for folder in {(repo / name).parent for name in own.files}:
         with contextlib.suppress(OSError):
             for scrap in folder.glob(".*.????????.tmp"):
@@ -239,7 +239,7 @@ def last_run(state: Path) -> str:
 
 
 def in_the_way(found: Situation, ours: Bookkeeping) -> list[Entry]:
-    """Uncommitted work of a person: not our own files, not what a check or a tool has left untracked."""
+    """The user's uncommitted work: without Ralph's own files, and without untracked output of checks or tools."""
     return [
         entry
         for entry in found.dirty
@@ -248,7 +248,7 @@ def in_the_way(found: Situation, ours: Bookkeeping) -> list[Entry]:
 
 
 def refuse_unless_ready(found: Situation, ours: Bookkeeping, ref: PlanRef) -> None:
-    """A clear answer for every state of a repository that a run must not start in. Nothing is touched."""
+    """Raise a clear error for every state of a repository that a run must not start in. Changes nothing."""
     if found.in_progress:
         raise SetupError(
             f"a {found.in_progress} is in progress in {ref.root}",
@@ -279,7 +279,7 @@ def ours(spec: RunSpec, env: Mapping[str, str]) -> Bookkeeping:
 
 
 def _ignore_files_of_init(spec: RunSpec) -> frozenset[str]:
-    """The `.gitignore` of the workspace, when all that is uncommitted in it are lines that `ralph init` appends."""
+    """The workspace's `.gitignore`, if its only uncommitted lines are those that `ralph init` appends."""
     path = spec.ref.root / ".gitignore"
     if not path.is_relative_to(spec.repo.root) or path.is_symlink():
         return frozenset()

@@ -1,4 +1,4 @@
-"""Whether the agent runs in a sandbox. Ralph starts none itself: it may be started inside one."""
+"""Detects whether Ralph runs in a sandbox. Ralph starts none itself, but may be started inside one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from ralph.app.doctor import Finding, ok, warn
 
 _MARKERS = ("/.dockerenv", "/run/.containerenv")
-"""Files that docker and podman put into every container."""
+"""Files that docker and podman create in every container."""
 _VARIABLES = ("container", "IS_SANDBOX")
-"""`container` is set by podman and systemd-nspawn, `IS_SANDBOX` by people for Claude Code."""
+"""`container` is set by podman and systemd-nspawn, `IS_SANDBOX` by users of Claude Code."""
 _ADVICE = "run Ralph in a container for unattended work"
 
 
 def sandbox(env: Mapping[str, str]) -> str:
-    """What shows that this is one; empty when nothing does."""
+    """The evidence of a sandbox; empty if there is none."""
     found = [path for path in _MARKERS if os.path.exists(path)]  # noqa: PTH110 - no Path is needed
     return next(iter([*found, *(name for name in _VARIABLES if env.get(name))]), "")
 

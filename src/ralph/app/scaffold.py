@@ -1,4 +1,4 @@
-"""`ralph init`: the first files of a plan, in any layout. What is there already is kept."""
+"""`ralph init`: the first files of a plan, in any layout. Existing files are kept."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ DEFAULT_LAYOUT = "tasks.json"
 
 _NAMELESS = "feature"
 _ONE_PLAN = ("steps", "spec.md")
-"""Layouts with one plan in a workspace, in a place of its own whatever it is called."""
+"""Layouts with one plan per workspace, in a fixed place whatever its name."""
 
 _REQUIREMENTS = {"steps": "requirements"}
 NOT_SEEN = "the commands of this plan are not trusted yet: review and trust them with `ralph trust`"
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """What a new plan is to be."""
+    """What to create."""
 
     root: Path
     layout: str = DEFAULT_LAYOUT
@@ -59,25 +59,25 @@ class Request(Struct, frozen=True, kw_only=True):
     tdd: bool = False
     now: float = 0.0
     plan: Plan | None = None
-    """What the plan says, instead of an example."""
+    """The content of the plan, instead of an example."""
     phases: Mapping[str, str] = {}
-    """Story → the part of the work it belongs to."""
+    """Story → its phase."""
     exact: bool = False
-    """The plan says all there is to say of it, so nothing is proposed where it is silent."""
+    """The plan is complete, so nothing is proposed for what it leaves out."""
     is_foreign: bool = False
-    """The plan's commands come from somebody else: a person has to agree to them first."""
+    """The plan's commands come from elsewhere: the user has to trust them first."""
     contents: dict[str, bytes] = {}
-    """Files with a content of their own, by their path in the workspace: a plan with stories in it, a person's page."""
+    """Files with given content, by path in the workspace: a plan with stories, a requirements page."""
     toolchain: Toolchain | None = None
-    """What is known of the project's commands already; None: look."""
+    """The project's commands, if already detected; None: detect them."""
     trust: bool = True
-    """A person has seen the commands that are written."""
+    """The user has seen the commands that are written."""
     settings: Mapping[str, str] = {}
     """Keys of `.ralph/config.yaml` → values, as `ralph config set` takes them."""
     branch_prefix: str = ""
-    """What the plan's branch starts with; empty: the layout's own."""
+    """The prefix of the plan's branch; empty: the layout's default."""
     caches: tuple[str, ...] = ()
-    """Further lines for `.gitignore`."""
+    """More lines for `.gitignore`."""
 
 
 class Started(Struct, frozen=True):
@@ -87,9 +87,9 @@ class Started(Struct, frozen=True):
     placed: Placed
     checks: tuple[ProposedCheck, ...] = ()
     checks_in: str = ""
-    """The file the checks were written to; empty when they are only proposed, because that file was kept."""
+    """The file the checks were written to; empty if they are only proposed, because that file was kept."""
     ignored: tuple[str, ...] = ()
-    """Lines that were added to `.gitignore`."""
+    """Lines added to `.gitignore`."""
     is_repository: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -139,7 +139,7 @@ def _config(ref: PlanRef, request: Request, toolchain: Toolchain, env: Mapping[s
 
 
 def choose_layout(root: Path, wanted: str | None, env: Mapping[str, str]) -> tuple[str, str]:
-    """The layout of a new plan, and where that comes from: the command line, the settings, the plans that are here."""
+    """The layout of a new plan and its source: the command line, the settings, or the existing plans."""
     if wanted:
         return wanted, ""
     settings = load(root=root, layout="", name=None, env=env, flags={})
@@ -152,20 +152,20 @@ def choose_layout(root: Path, wanted: str | None, env: Mapping[str, str]) -> tup
 
 
 def branch_prefix(root: Path, name: str, env: Mapping[str, str]) -> str:
-    """`branch.prefix`, where somebody has set it."""
+    """`branch.prefix`, if it is set."""
     settings = load(root=root, layout=name, name=None, env=env, flags={})
     return settings.config.branch.prefix if settings.origin("branch.prefix").kind is not Kind.DEFAULT else ""
 
 
 def _is_trusted(ref: PlanRef, env: Mapping[str, str]) -> bool:
-    """Somebody has agreed to all commands of the settings, or there are none."""
+    """Whether all commands of the settings are trusted, or there are none."""
     settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags={})
     commands = gather(ref.root, settings, [])
     return not commands or check_trust(read_record(ref.root, env), commands).status is Status.TRUSTED
 
 
 def trust_own(ref: PlanRef, written: Collection[str], env: Mapping[str, str]) -> str:
-    """Agree to the commands in the files that were just written, and to no others. Returns why not, if not."""
+    """Trust the commands in the files just written, and no others. Returns the reason if that is not possible."""
     if is_inside_loop(env):
         return "written inside a loop, so its commands are not trusted until you run `ralph trust`"
     try:
@@ -181,7 +181,7 @@ def trust_own(ref: PlanRef, written: Collection[str], env: Mapping[str, str]) ->
 
 
 def refer(request: Request) -> PlanRef:
-    """The plan that is meant, with a name that cannot leave its folder."""
+    """The requested plan, with a name that cannot leave its folder."""
     known = layout(request.layout)
     root = request.root
     if request.ralph_dir:
@@ -228,7 +228,7 @@ def _number(root: Path, name: str) -> int:
 
 
 def _next_number(root: Path) -> int:
-    """One that no PRD has, or had before it was archived."""
+    """A number that no PRD has, current or archived."""
     folders = [path.name for path in (root / ".ralph").glob("PRD-*")]
     folders += [Path(one.manifest.folder).name for one in archives(root) if one.manifest]
     numbers = [int(found[1]) for name in folders if (found := re.fullmatch(r"PRD-([1-9][0-9]{0,8})", name))]
@@ -236,7 +236,7 @@ def _next_number(root: Path) -> int:
 
 
 def folder_name(root: Path) -> str:
-    """The project folder's name, made fit to be a name of a plan."""
+    """The project folder's name, turned into a valid plan name."""
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", root.name).strip("-._")[:60].rstrip("-._")
     try:
         return safe_name(slug)
@@ -245,7 +245,7 @@ def folder_name(root: Path) -> str:
 
 
 def fresh_files(ref: PlanRef, request: Request, toolchain: Toolchain) -> list[NewFile]:
-    """The files of a new plan: its own, the requirements, the prompts."""
+    """The files of a new plan: the plan, the requirements, the prompts."""
     known = layout(ref.layout)
     title = request.name if request.name and ref.layout != "plan.md" else folder_name(ref.root)
     facts = ProjectFacts(
@@ -284,7 +284,7 @@ def _documents(ref: PlanRef, known: Layout, title: str, tdd: bool) -> dict[str, 
 
 
 def keeps_checks(ref: PlanRef) -> bool:
-    """The plan file itself has a place for the commands that prove it."""
+    """Whether the plan file itself can hold the commands that prove it."""
     return ref.layout == "tasks.json"
 
 
@@ -295,7 +295,7 @@ def _checks_in(ref: PlanRef, placed: Placed) -> str:
 
 
 def _not_named_yet(ref: PlanRef, checks: tuple[ProposedCheck, ...]) -> tuple[ProposedCheck, ...]:
-    """Those that neither the plan nor the settings mention."""
+    """Checks that neither the plan nor the settings mention."""
     texts = []
     for path in (ref.path, ref.root / CONFIG):
         with contextlib.suppress(BadData):
@@ -306,7 +306,7 @@ def _not_named_yet(ref: PlanRef, checks: tuple[ProposedCheck, ...]) -> tuple[Pro
 def ignore_file(
     ref: PlanRef, env: Mapping[str, str], caches: tuple[str, ...] = ()
 ) -> tuple[list[NewFile], tuple[str, ...], str]:
-    """The `.gitignore` with the lines that are missing, those lines, and a warning when it is left alone."""
+    """The `.gitignore` with the missing lines, those lines, and a warning if it is left alone."""
     wanted = ignore_lines(ref.layout)
     repository = repository_of(ref.root, env)
     if repository is not None and repository.parent == ref.root:
@@ -328,7 +328,7 @@ def ignore_file(
 
 
 def repository_of(root: Path, env: Mapping[str, str]) -> Path | None:
-    """The git repository the plan is about, or None."""
+    """The git repository that contains the code, or None."""
     try:
         return find_repository(root, home=home(env))
     except SetupError:
@@ -336,7 +336,7 @@ def repository_of(root: Path, env: Mapping[str, str]) -> Path | None:
 
 
 def refuse_two_plans_in_one_folder(ref: PlanRef, but: Path | None = None) -> None:
-    """`but`: a plan that is about to go."""
+    """`but`: a plan that is about to be removed."""
     for known in all_layouts():
         for other in known.detect(ref.root):
             if other.folder == ref.folder and other.path not in (ref.path, but):
@@ -347,7 +347,7 @@ def refuse_two_plans_in_one_folder(ref: PlanRef, but: Path | None = None) -> Non
 
 
 def choose_root(given: str | None, here: Path, env: Mapping[str, str]) -> Path:
-    """Where a new plan goes: the folder given, the workspace or repository around here, or here."""
+    """Where a new plan goes: the given folder, else the workspace or repository around `here`, else `here`."""
     user_home = Path(os.path.realpath(home(env)))
     if given is not None:
         if not os.path.isdir(given):  # noqa: PTH112 - Path.is_dir fails on a name that is too long

@@ -20,7 +20,7 @@ from ralph.journal.sinks.steps_files import Aggregate, RunStateFile
 from ralph.journal.sinks.wording import iso
 
 BESIDE = "learnings.md"
-"""In the state folder, for layouts that have neither learnings nor a progress log."""
+"""In the state folder, for layouts with neither learnings nor a progress log."""
 
 Choose = Callable[[Door, PlanRef, Locations], list[Sink]]
 
@@ -28,7 +28,7 @@ Choose = Callable[[Door, PlanRef, Locations], list[Sink]]
 def make_sinks(ref: PlanRef, where: Locations, door: Door, state: Path | None = None) -> Sinks:
     """The sinks of one run, as one listener. A layout that is not in the table has none.
 
-    `state` is the plan's folder in the state folder: what is learned goes there when the layout has no place for it.
+    `state` is the plan's folder in the state folder: learnings go there if the layout has no place for them.
     """
     choose = _BY_LAYOUT.get(ref.layout)
     sinks = choose(door, ref, where) if choose else []
@@ -38,7 +38,7 @@ def make_sinks(ref: PlanRef, where: Locations, door: Door, state: Path | None = 
 
 
 def progress_header(layout: str, name: str, at: float) -> str:
-    """How a progress log of this layout begins."""
+    """The header of a progress log in this layout."""
     header = _HEADERS.get(layout)
     return header(name, iso(at)) if header else ""
 

@@ -1,4 +1,4 @@
-"""The files that an import is about: one, all that belong together in a folder, or what comes from stdin."""
+"""The files to import: one file, all related files in a folder, or stdin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_FILES = 200
 
 class Source(Struct, frozen=True):
     name: str
-    """For messages, and to tell its tasks apart from those of other files."""
+    """For messages, and to tell its tasks from those of other files."""
     data: bytes
 
 
@@ -42,7 +42,7 @@ def gather(given: str, read_stdin: Callable[[int], bytes]) -> tuple[Source, ...]
 
 
 def _in_folder(folder: Path) -> list[Path]:
-    """Beads, a Ralph workspace with one plan, a fix_plan.md, or Markdown files: the first of these that is there."""
+    """Beads, a Ralph workspace with one plan, a fix_plan.md, or Markdown files: the first that exists."""
     for name in _BEADS:
         if (folder / name).is_file():
             return [folder / name]

@@ -1,6 +1,7 @@
-"""The till of a run: sets money aside before a session, settles after it, and tells before each decision what is left.
+"""The budget of a run: reserves money before a session, settles after it, and reports before each decision what is
+left.
 
-What counts is in the journal, so that a decision can be derived again. The ledger is what several runs share.
+Everything that counts is in the journal, so that a decision can be derived again. The ledger is shared by several runs.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class Till:
         journal.listen(self._listen)
 
     def news(self, plan: Plan) -> Iterator[AnyEvent]:
-        """What the next decision has to know, as far as it is new."""
+        """What the next decision needs to know and the journal does not say yet."""
         is_first, now = self._begun is None, self._clock()
         if self._begun is None:
             self._begun = now
@@ -152,14 +153,14 @@ class Till:
 
     @staticmethod
     def _left(found: Iterable[Room]) -> tuple[int | None, int | None]:
-        """The tightest of the budgets of money, and of tokens."""
+        """The tightest budget in money, and the tightest in tokens."""
         listed = list(found)
         money = [room.limit - room.spent for room in listed if room.is_money]
         tokens = [room.limit - room.spent for room in listed if not room.is_money]
         return min(money, default=None), min(tokens, default=None)
 
     def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
-        """Run the agent with what it may spend, and write down what it did."""
+        """Run the agent within its allowance, and record the cost."""
         self._sessions += 1
         name = f"{self._run}/{session.iteration}/{self._sessions}"
         allowed, refusal = self._reserve(session, name)
@@ -226,7 +227,7 @@ class Till:
         return allowed, None
 
     def _charge(self, name: str, iteration: int, story: str, model: str, outcome: Outcome) -> Charged:
-        """What the session said it cost; else its tokens at list prices; else nobody knows."""
+        """The cost the session reported; else its tokens at list prices; else unknown."""
         model = outcome.model or model
         reported, heard = micros(outcome.cost_usd), outcome.heard
         tokens = outcome.tokens + heard
@@ -281,7 +282,7 @@ class Till:
             yield Noted(text, warning=True)
 
     def _append(self, line: Settle | Iterated | Foretold | Finished) -> None:
-        """A line that is lost leaves what was set aside counted: too much, never too little."""
+        """If a line is lost, the reservation stays counted: too much, never too little."""
         try:
             self._ledger.append(line)
         except SetupError as error:

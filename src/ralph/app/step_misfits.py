@@ -1,4 +1,4 @@
-"""What the steps of the settings ask for, held against the workspace they are to run in. Looks, and touches nothing."""
+"""Compares the configured steps with the workspace they will run in. Read-only."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ KEYS = {
     "git-commit": (),
     "noop": (),
 }
-"""What the built-in types understand in `config`, besides `marker_file`. What others understand is not known here."""
+"""Keys that the built-in types accept in `config`, besides `marker_file`. Those of other types are not known here."""
 
 
 def refuse_misfits(settings: Settings, ref: PlanRef) -> list[Problem]:
-    """Raise ConfigError for what would go wrong in a run. Returns what is only worth a warning."""
+    """Raise ConfigError for what would fail in a run. Returns the warnings."""
     found = list(step_misfits(settings, ref))
     if errors := [problem for problem in found if problem.severity is Severity.ERROR]:
         raise ConfigError.of(errors)

@@ -1,4 +1,4 @@
-"""From the steps of the settings to pipelines: the one for stories, and the one that sets a project up once."""
+"""Turns the configured steps into pipelines: one for stories, and one for the one-time setup of a project."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Planned(Struct, frozen=True):
     work: tuple[PlannedStep, ...]
     setup: tuple[PlannedStep, ...]
     markers: tuple[Path, ...]
-    """Files that say that setting up has been done."""
+    """Files that mark the setup as done."""
     commits: bool
-    """No steps are configured: the loop commits without being asked."""
+    """No steps are configured: the loop commits by default."""
 
 
 _OVERRIDES = {"timeout": "timeout", "agent.model": "model", "agent.allowed_tools": "allowed_tools"}
-"""Settings that win over a step's own configuration when they are given for one run."""
+"""Settings that override a step's configuration when given for one run."""
 
 
 def plan_steps(settings: Settings, root: Path) -> Planned:
-    """Raises UsageError for a type of step that nobody knows, and ConfigError."""
+    """Raises UsageError for an unknown step type, and ConfigError."""
     steps = settings.config.steps
     setup = [step for step in steps if step.enabled and _marker(step)]
     work = [step for step in steps if step.enabled and not _marker(step)]
@@ -72,7 +72,7 @@ def _planned(step: Step, given: set[str]) -> PlannedStep:
 
 
 def _of_agent(step: Step, given: set[str]) -> dict[str, Any]:
-    """Its configuration without what is said for this run, and its time in seconds."""
+    """The step's configuration without what is overridden for this run, and its timeout in seconds."""
     config = {word: value for word, value in step.config.items() if word not in given}
     if (timeout := config.get("timeout")) is not None:
         config["timeout"] = parse_duration(str(timeout))

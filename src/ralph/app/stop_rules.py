@@ -1,6 +1,6 @@
-"""What stands in the way when an agent wants to stop: the loop's own rules, told while the agent can still act.
+"""What keeps an agent from stopping: the loop's rules, reported while the agent can still act.
 
-Whatever is let through here is looked at again when the agent has ended, from the loop's memory.
+Whatever passes here is checked again by the loop after the agent has ended.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class StopPolicy(msgspec.Struct, frozen=True):
     review_cap: int = 5
     require_commit: bool = False
     unreviewed: tuple[str, ...] = ()
-    """Stories that were done in a run without reviews. They are not this agent's to mend."""
+    """Stories finished in a run without reviews. This agent need not fix them."""
     request: str = ""
-    """Where the agent may leave its answer."""
+    """The request file, where the agent may leave its answer."""
     story: str = ""
-    """The story of the session, where there is one."""
+    """The story of the session, if it has one."""
 
 
 def read_policy(env: Mapping[str, str]) -> StopPolicy | None:
-    """None: no run is asking."""
+    """None: not called from a run."""
     path = env.get("RALPH_POLICY")
     if not path:
         return None
@@ -56,9 +56,9 @@ def read_policy(env: Mapping[str, str]) -> StopPolicy | None:
 
 
 def problems_at_stop(policy: StopPolicy, plan_before: Callable[[Plan], Plan] | None = None) -> list[str]:
-    """Sentences for the agent: the story, the exact field, old → new, and what to do. Empty: it may stop.
+    """Messages for the agent: the story, the exact field, old → new, and what to do. Empty: it may stop.
 
-    `plan_before` makes the plan before the session from the one now, where no copy of it was kept.
+    `plan_before` derives the plan before the session from the current one, if no copy was kept.
     """
     found = layout(policy.layout)
     try:
@@ -80,7 +80,7 @@ def _problem(found: Problem) -> str:
 
 
 def _before(policy: StopPolicy, found: Any) -> Plan | None:
-    """Without the snapshot only the invariants can be checked; the loop checks the transitions afterwards."""
+    """Without a snapshot only the invariants can be checked; the loop checks the transitions afterwards."""
     try:
         plan: Plan = found.parse((Path(policy.state) / "plan.before").read_bytes(), policy.plan)
     except (OSError, PlanError):
@@ -89,7 +89,7 @@ def _before(policy: StopPolicy, found: Any) -> Plan | None:
 
 
 def _missing_notes(before: Plan | None, now: Plan) -> list[str]:
-    """Stories that were finished in this session and do not say how."""
+    """Stories finished in this session whose notes are empty."""
     old = {story.id for story in before.stories if story.is_done} if before else set()
     return [
         f"story {story.id}: passes false → true, but notes is empty: describe in notes what was done"
@@ -114,12 +114,12 @@ def _review_rules(policy: StopPolicy, before: Plan | None, now: Plan) -> list[st
 
 
 def _about_story(violation: Violation, story: str) -> Violation:
-    """A review that changed nothing is about the story it was asked to review."""
+    """A violation without a story, such as a review that changed nothing, is about the story under review."""
     return violation if violation.story else msgspec.structs.replace(violation, story=story or "under review")
 
 
 def _has_answered(policy: StopPolicy) -> bool:
-    """Whether the review was given in the request file, and needs no field of the plan."""
+    """Whether the review is in the request file, so that no field of the plan is needed."""
     if not policy.request:
         return False
     try:

@@ -1,4 +1,4 @@
-"""The rules of the Stop hook for somebody who tries it by hand: `.ralph-active` of seed 001 stands for the run."""
+"""The rules of the Stop hook when it is tried by hand: `.ralph-active` of seed 001 stands for the run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Marker(Struct, rename="camel"):
 
 
 def problems_by_marker(root: Path) -> tuple[list[str], str]:
-    """What keeps an agent from stopping, and a warning. Nothing without a marker."""
+    """What keeps an agent from stopping, and a warning. Both empty without a marker."""
     try:
         marker = msgspec.json.decode(read_bytes(root / MARKER, within=root, limit=_LARGEST) or b"{}", type=_Marker)
     except (BadData, OSError):
@@ -59,7 +59,7 @@ def problems_by_marker(root: Path) -> tuple[list[str], str]:
 
 
 def _plan_before(now: Plan, snapshot: dict[str, _Before]) -> Plan:
-    """The plan as it is, with the review fields as they were: all else may be changed."""
+    """The current plan with the review fields as they were; everything else may be changed."""
     known = {story.id: story for story in now.stories}
     stories = [_story_before(known.get(name) or Story(id=name, title=""), old) for name, old in snapshot.items()]
     return msgspec.structs.replace(now, stories=tuple(stories))

@@ -1,7 +1,7 @@
-"""Other versions of some files in the working tree, for as long as the checks take.
+"""Puts other versions of some files into the working tree while checks run.
 
-In place, because checks need what a second tree would not have: dependencies that were installed into the folder,
-build results, paths that somebody wrote down. A rescue ref holds the work meanwhile, so a kill loses nothing.
+This is done in place, because checks need what a second tree would not have: installed dependencies, build results,
+absolute paths. A rescue ref holds the work meanwhile, so a kill loses nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Keep = Callable[[], contextlib.AbstractContextManager[object]]
 
 @contextlib.contextmanager
 def swapped(shadow: Shadow, todo: Sequence[Changed], keep: Keep = contextlib.nullcontext) -> Iterator[None]:
-    """Inside, each of these files is what it was before its change. After it, it is what it was made, in any case."""
+    """Inside, each of these files is as it was before its change. Afterwards the change is restored in any case."""
     with keep():
         at = _write(shadow, [_backwards(change) for change in todo], _newest(shadow, todo))
         try:
@@ -32,7 +32,7 @@ def swapped(shadow: Shadow, todo: Sequence[Changed], keep: Keep = contextlib.nul
 
 
 def _write(shadow: Shadow, wanted: Sequence[Changed], last: float) -> float:
-    """Make the disk say the new side of these. Returns the time that the files have then."""
+    """Write the new side of these changes to disk. Returns the modification time of the files."""
     for change in wanted:
         if change.status == "D":
             remove_file(shadow.root, change.raw)

@@ -1,4 +1,4 @@
-"""Looks at what an agent did to tests and checks, and runs the checks with the tests as they were before."""
+"""Detects what an agent did to tests and checks, and runs the checks with the original tests."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _MOST_FILES = 500
 _LARGEST = 1_000_000
 
 _ABOUT_THE_CODE = frozenset({"test-detected", "answers-hard-coded", "warnings-silenced"})
-"""Findings in the code under test: putting that back would undo the work itself."""
+"""Findings in the code under test: reverting them would undo the work itself."""
 
 _STORY_DECIDES = frozenset({"expected-edited", "test-removed", "test-file-deleted", "snapshot-edited"})
-"""Findings that are not grave only because the story asks for the change."""
+"""Findings that are harmless only if the story asks for the change."""
 
 RunChecks = Callable[[], tuple[CheckResult, ...]]
 
 
 def file_changes(repo: Repo, found: Sequence[Changed]) -> list[FileChange]:
-    """The content of each changed file, before and after. What is too large to read is no test."""
+    """The content of each changed file, before and after. A file that is too large to read is not a test."""
     wanted = [change for change in found if not change.is_submodule][:_MOST_FILES]
     names = {name for change in wanted for name in (change.old_id, change.new_id) if name.strip("0")}
     blobs = _blobs(repo, sorted(names))
@@ -40,7 +40,7 @@ def file_changes(repo: Repo, found: Sequence[Changed]) -> list[FileChange]:
 
 
 def _blobs(repo: Repo, names: list[str]) -> dict[str, bytes]:
-    """All of them with one process."""
+    """All blobs with one process."""
     if not names:
         return {}
     sizes = git(repo, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin="\n".join(names).encode() + b"\n")
@@ -63,7 +63,7 @@ def _blobs(repo: Repo, names: list[str]) -> dict[str, bytes]:
 
 
 def words_of(story: Story | None) -> str:
-    """What a story asks for, as far as an agent cannot have written it. Its notes are the agent's."""
+    """What a story asks for, without anything an agent may have written, such as its notes."""
     return "\n".join((story.title, story.description, *story.criteria)) if story else ""
 
 
@@ -80,9 +80,9 @@ def suspicions(
     weigh: bool = False,
     keep: Keep = contextlib.nullcontext,
 ) -> tuple[Suspicion, ...]:
-    """What is doubtful between two trees. `run_checks` is called while tests that were edited are as they were.
+    """What is suspicious between two trees. `run_checks` is called while edited tests are back in their old version.
 
-    `weigh`: also find out whether the checks pass only because of what is doubtful. `keep` holds the work meanwhile.
+    `weigh`: also find out whether the checks pass only because of what is suspicious. `keep` saves the work meanwhile.
     """
     found = changes(repo, before, after)
     files = file_changes(repo, found)
@@ -104,7 +104,7 @@ def suspicions(
 
 
 def _with_old_files(shadow: Shadow, edited: list[Changed], run_checks: RunChecks, keep: Keep) -> list[Suspicion]:
-    """An edited expectation shows as a failure of the test as it was."""
+    """An edited expectation shows up as a failure of the original test."""
     with swapped(shadow, edited, keep):
         results = run_checks()
     failing = [result for result in results if result.required and not result.passed]

@@ -1,4 +1,4 @@
-"""Where the ledger of a workspace is, which prices hold, and the till of a run."""
+"""Where the ledger of a workspace is, which prices apply, and the budget of a run."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def budget_of(config: Config) -> Budget:
 
 
 def ledger_of(root: Path, repo: Repo | None, env: Mapping[str, str]) -> Ledger:
-    """One for the workspace and all its worktrees: they spend the same money."""
+    """One for the workspace and all its worktrees: they share the same money."""
     return Ledger(workspace_state(main_root(root, repo), env))
 
 
 def repo_of(root: Path, env: Mapping[str, str]) -> Repo | None:
-    """The repository around a workspace, for commands that do without one, too."""
+    """The repository around a workspace, or None: some commands work without one."""
     try:
         return identify(find_repository(root, None, home(env)))
     except RalphError:
@@ -55,7 +55,7 @@ def repo_of(root: Path, env: Mapping[str, str]) -> Repo | None:
 
 
 def main_root(root: Path, repo: Repo | None) -> Path:
-    """The workspace that a worktree was made from; else itself."""
+    """The workspace that a worktree was created from; else the workspace itself."""
     if repo is None or repo.common_dir == repo.git_dir or repo.common_dir.name != ".git":
         return root
     inside = os.path.relpath(os.path.realpath(root), os.path.realpath(repo.root))
@@ -68,7 +68,7 @@ def list_prices() -> PriceTable:
 
 
 def prices_of(config: Config, root: Path) -> PriceTable:
-    """The list prices, and over them those of the user's own file."""
+    """The list prices, overridden by those of the user's file."""
     if not config.budget.prices:
         return list_prices()
     path = root / config.budget.prices

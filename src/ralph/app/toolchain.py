@@ -1,4 +1,4 @@
-"""Finds the commands a project tests, lints and type-checks itself with, to be proposed as checks. Nothing is run."""
+"""Finds the commands that test, lint and type-check a project, to propose them as checks. Runs nothing."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ class ProposedCheck(Struct, frozen=True):
     command: str
     why: str
     file: str
-    """The file that says so, relative to the project."""
+    """The file that declares it, relative to the project."""
     cwd: str = ""
-    """The folder the command belongs to, relative to the project; empty for the project itself."""
+    """The folder the command runs in, relative to the project; empty for the project itself."""
 
     @property
     def line(self) -> str:
-        """One shell line that works from the project's own folder."""
+        """One shell line that works from the project folder."""
         return f"cd {shlex.quote(self.cwd)} && {self.command}" if self.cwd else self.command
 
 
 class Toolchain(Struct, frozen=True):
     checks: tuple[ProposedCheck, ...] = ()
     also: tuple[ProposedCheck, ...] = ()
-    """Found too, but another command does the same job."""
+    """Also found, but another command does the same job."""
     warnings: tuple[str, ...] = ()
     off: tuple[ProposedCheck, ...] = ()
-    """Found and left out: `why` says why, and what would change it."""
+    """Found but not proposed: `why` says why, and what would change that."""
 
 
 class _Item(Struct, frozen=True):
@@ -55,7 +55,7 @@ class _Item(Struct, frozen=True):
 def find(tree: Tree) -> Toolchain:
     """Every check the project seems to have, in its own folder and one level below.
 
-    A folder below counts only for kinds of project that the folder above does not check already: the root of a
+    A folder below counts only for kinds of project that the folder above does not already check: the root of a
     workspace runs its members.
     """
     warnings: list[str] = []
@@ -79,7 +79,7 @@ def _below(tree: Tree, names: Iterable[str], warnings: list[str]) -> Iterator[Fo
 
 
 def _prefer_declared(items: list[_Item]) -> tuple[list[_Item], list[_Item]]:
-    """A target of a justfile or Makefile is what people here type; it beats what a tool's settings suggest.
+    """A target of a justfile or Makefile is what developers type; it takes precedence over a tool's configuration.
 
     One at the top is for the whole project, one in a folder for that folder.
     """
@@ -96,7 +96,7 @@ def _prefer_declared(items: list[_Item]) -> tuple[list[_Item], list[_Item]]:
 
 
 def _named(items: list[_Item], others: Iterable[str] = ()) -> tuple[ProposedCheck, ...]:
-    """`test` when there is one of them, else `python-test`, `frontend-test` …"""
+    """`test` if there is only one, else `python-test`, `frontend-test` …"""
     checks: list[ProposedCheck] = []
     taken = set(others)
     for cwd, kind, found in ((item.cwd, item.kind, item.found) for item in items):

@@ -1,4 +1,4 @@
-"""The beads that the steps of a spec name: found by the settings, shown, and moved along with their steps."""
+"""The beads that the steps of a spec name: found through the settings, shown, and updated with their steps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Told(Struct, frozen=True):
 
 
 class Tracking:
-    """Without a tool, or in another layout, a spec stands alone; that is said for steps that name a bead."""
+    """Without a tool, or in another layout, the spec is used on its own; steps that name a bead get a notice."""
 
     def __init__(self, ref: PlanRef, config: Config, env: Mapping[str, str]) -> None:
         self._root = ref.root
@@ -45,11 +45,11 @@ class Tracking:
 
     @property
     def is_in_use(self) -> bool:
-        """A tool is there, and this workspace has beads or names the tool."""
+        """Whether a tool is installed, and this workspace has beads or names the tool."""
         return self._beads is not None and (bool(self._tool) or (self._root / FOLDER).is_dir())
 
     def settle(self, story: Story) -> Noted | None:
-        """After an iteration: an accepted step's bead is closed, one that an agent closed too soon is open again."""
+        """After an iteration: close the bead of an accepted step, and reopen one that an agent closed too soon."""
         if not story.ref or self._beads is None or not self.is_in_use:
             return None
         try:
@@ -62,14 +62,14 @@ class Tracking:
         return Noted(told.text, warning=told.is_warning)
 
     def files(self, repo: Repo) -> tuple[Path, ...]:
-        """What git knows of the beads: it belongs to the commit of the step."""
+        """The files of the beads that git tracks: they belong to the commit of the step."""
         path = self._root / EXPORT
         if not self.is_in_use or not path.is_relative_to(repo.root):
             return ()
         return (path,) if git(repo, "ls-files", "-z", "--", str(path)) else ()
 
     def agreement(self, plan: Plan) -> tuple[CheckResult, ...]:
-        """`ralph verify-sync` as a check of the final pass. Nothing where no beads are used."""
+        """`ralph verify-sync` as a check of the final pass. Empty if no beads are used."""
         if self._beads is None or not self.is_in_use or not any(story.ref for story in plan.stories):
             return ()
         try:
@@ -81,7 +81,7 @@ class Tracking:
         return (CheckResult(_CHECK, f"ralph {_CHECK}", passed=not wrong, code=code, tail="\n".join(wrong)),)
 
     def bead(self, story: Story) -> tuple[Bead | None, Told | None]:
-        """The bead of a step, and why it cannot be shown when it cannot."""
+        """The bead of a step, or why it cannot be shown."""
         if not self.applies or not story.ref:
             return None, None
         if self._beads is None:
@@ -92,7 +92,7 @@ class Tracking:
             return None, Told(f"the bead {story.ref} could not be shown: {error}", is_warning=True)
 
     def follow(self, before: Plan, after: Plan) -> Iterator[Told]:
-        """Give the beads of steps that changed the status their steps have now, and tell about it."""
+        """Set the beads of changed steps to the status of their steps. Yields messages about it."""
         if not self.applies:
             return
         old = {story.id: story.state for story in before.stories}

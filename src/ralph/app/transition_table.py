@@ -1,6 +1,6 @@
-"""Which changes of a story are legal, for people and for each mode: found by asking the rules about every change.
+"""Which changes of a story are legal, for users and for each mode: computed by asking the rules about every change.
 
-Nothing is written down here a second time. A change of the rules in `core.transitions` changes the table.
+The rules are not repeated here. A change in `core.transitions` changes the table.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _WORDS = "what has to change"
 
 
 class Change(Struct, frozen=True):
-    """One change, and what the rules say to it."""
+    """One change and the verdict of the rules."""
 
     by: str
     old: str
     new: str
     legal: bool
     condition: str = ""
-    """What has to go with a legal change."""
+    """What a legal change also requires."""
     why: str = ""
-    """What makes it illegal, or what a person has to do first."""
+    """Why it is illegal, or what has to happen first."""
 
 
 def table() -> list[Change]:
@@ -67,14 +67,14 @@ def _of_mode(mode: Mode) -> Iterator[Change]:
 
 
 class _How(Struct, frozen=True):
-    """What happens to the fields beside the standing."""
+    """What happens to the fields other than the state."""
 
     counted: int
     feedback: str
 
 
 def _standings() -> list[Story]:
-    """Every state of a reviewed story that is sound by itself."""
+    """Every valid state of a reviewed story."""
     found = []
     for status, state in product((None, *ReviewStatus), (State.TODO, State.DONE)):
         feedback = _WORDS if status is ReviewStatus.CHANGES_REQUESTED else ""
@@ -101,13 +101,13 @@ def _plan(story: Story) -> Plan:
 
 
 def _parts(found: list[Violation]) -> Iterator[str]:
-    """Several say the same after their semicolon."""
+    """Split at semicolons, because several messages share their second part."""
     for violation in found:
         yield from violation.message.split("; ")
 
 
 def _condition(allowed: list[_How], tried: list[_How]) -> str:
-    """In what the allowed ways are alike, and the others are not."""
+    """What all allowed changes have in common and the others lack."""
     parts = []
     counts = {how.counted for how in allowed}
     if counts != {how.counted for how in tried}:

@@ -1,4 +1,4 @@
-"""Asks once before the commands of a workspace are run, and keeps the answer in the state folder."""
+"""Asks once before the commands of a workspace run, and stores the answer in the state folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _YES = frozenset({"1", "true", "yes", "on"})
 
 
 def gather(root: Path, settings: Settings, plans: Iterable[tuple[Path, Plan]]) -> Commands:
-    """Every command of the workspace's config and of these plans, each given with its file."""
+    """Every command of the workspace's config and of these plans, each with its file."""
     found = [*commands_of(settings, root=str(root)), *_scripts(root, settings)]
     for file, plan in plans:
         name = file.relative_to(root).as_posix() if file.is_relative_to(root) else str(file)
@@ -41,7 +41,7 @@ def gather(root: Path, settings: Settings, plans: Iterable[tuple[Path, Plan]]) -
 
 
 def _scripts(root: Path, settings: Settings) -> list[NamedCommand]:
-    """A script names commands too: what is in it counts, not only its name."""
+    """A script contains commands too: its content counts, not only its name."""
     scripts = []
     for layer in settings.layers:
         script = layer.values.get("agent.script")
@@ -60,7 +60,7 @@ def trust_file(root: Path, env: Mapping[str, str]) -> Path:
 
 
 def read_record(root: Path, env: Mapping[str, str], report: Callable[[str], None] | None = None) -> Record:
-    """What was agreed to so far. A damaged file is kept aside, and then nothing was agreed to."""
+    """The commands trusted so far. A damaged file is kept aside, and nothing is trusted."""
     file = trust_file(root, env)
     if not file.exists():
         return Record()
@@ -78,7 +78,7 @@ def read_record(root: Path, env: Mapping[str, str], report: Callable[[str], None
 
 
 def write_trust(root: Path, commands: Commands, env: Mapping[str, str], now: float | None = None) -> None:
-    """Remember that these commands were agreed to. `ralph init` calls this for what it wrote itself."""
+    """Record that these commands are trusted. `ralph init` calls this for what it wrote itself."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     record = agree(read_record(root, env), commands, str(root), at)
     file = trust_file(root, env)
@@ -87,7 +87,7 @@ def write_trust(root: Path, commands: Commands, env: Mapping[str, str], now: flo
 
 
 def revoke(root: Path, env: Mapping[str, str]) -> bool:
-    """Forget every agreement. False when there was none."""
+    """Remove all trust. False if there was none."""
     file = trust_file(root, env)
     if not file.exists():
         return False
@@ -105,9 +105,10 @@ def ensure_trusted(
     ask: Callable[[Verdict], bool] | None = None,
     report: Callable[[str], None] | None = None,
 ) -> None:
-    """Return when every command may be run; raise NotTrusted otherwise.
+    """Return if every command is trusted; raise NotTrusted otherwise.
 
-    `flag` is `--trust`; `ask` shows a verdict to a person and returns the answer, and is None when nobody is there.
+    `flag` is `--trust`; `ask` shows a verdict to the user and returns the answer. It is None if stdin is not a
+    terminal.
     """
     verdict = check_trust(read_record(root, env, report), commands)
     if verdict.status is Status.TRUSTED:
@@ -136,7 +137,7 @@ def is_inside_loop(env: Mapping[str, str]) -> bool:
 
 
 def refuse_inside_loop(env: Mapping[str, str], what: str) -> None:
-    """An agent must not widen its own rights."""
+    """An agent must not extend its own permissions."""
     if is_inside_loop(env):
         raise NotTrusted(
             f"an agent in a loop cannot {what}",

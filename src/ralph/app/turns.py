@@ -1,4 +1,4 @@
-"""Commands that change a plan take turns: none of them reads it while another is about to write it."""
+"""Serializes commands that change a plan: none reads it while another is about to write it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PATIENCE = 10.0
 
 @contextmanager
 def turn(ref: PlanRef, env: Mapping[str, str], *, agent: bool = False) -> Iterator[None]:
-    """The plan is ours to read and write until the `with` ends. Waits for others, a few seconds at most.
+    """Hold the plan for reading and writing until the `with` ends. Waits for others, a few seconds at most.
 
-    An agent in a sandbox may not be able to write to the state folder; it goes on without a lock, since the loop
-    looks at what it did anyway.
+    An agent in a sandbox may not be able to write to the state folder; it continues without a lock, since the loop
+    checks its work anyway.
     """
     lock = Lock(plan_state(ref, env) / LOCK)
     try:

@@ -1,6 +1,6 @@
-"""Sessions that are not settled: of runs at work, and of killed ones.
+"""Sessions that are not settled: of active runs and of killed ones.
 
-The journal of a killed run may tell what its last session cost; else what was set aside for it counts.
+The journal of a killed run may say what its last session cost; otherwise its reservation counts.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ralph.journal.ledger import local_day
 from ralph.journal.reading import read
 
 _BELIEVED = 24 * 3600.0
-"""Seconds for which a run on another machine is taken to be at work."""
+"""Seconds for which a run on another machine is assumed to be active."""
 
 Charge = Callable[[str, int, str, str, Outcome], Charged]
 
 
 def elsewhere_in(book: Book, run: str, now: float) -> Elsewhere:
-    """What all runs have spent, as `run` sees it: what killed ones have set aside is spent."""
+    """What all runs have spent, as `run` sees it: reservations of killed runs count as spent."""
     today = local_day(now)
     day, ever, held = book.since(today), book.ever, NOTHING
     for line in book.open:
@@ -67,7 +67,7 @@ def settle_dead(lines: Iterable[Reserve], charge: Charge, now: float) -> Iterato
 
 
 def _what_it_cost(line: Reserve, charge: Charge) -> Charged | None:
-    """None: the session was under way when its run was killed."""
+    """None: the session was running when its run was killed."""
     reserved: Reserved | None = None
     with contextlib.suppress(RalphError, OSError):
         for record in read(Path(line.journal)):

@@ -1,4 +1,4 @@
-"""Runs checks by hand, as the loop would, and keeps a full pass for `ralph audit`."""
+"""Runs checks by hand, as the loop does, and records a full pass for `ralph audit`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run_checks(
     env: Mapping[str, str],
     tell: Callable[[CheckResult], None],
 ) -> tuple[CheckResult, ...]:
-    """What a failing one wrote is kept beside the plan's state."""
+    """The output of a failing check is kept in the plan's state folder."""
     clean = child_environment(env, config.agent.env, everything=config.env == "caller")
     before = _failed_before(plan_state(ref, env) / BASELINE) if config.baseline == "no-worse" else frozenset()
     results = []
@@ -72,17 +72,17 @@ def chosen_for(config: Config, plan: Plan, story: Story | None, when: When) -> t
 
 
 def current_tree(repo: Repo, ref: PlanRef, env: Mapping[str, str]) -> str:
-    """The identity of the working tree, by an index that no run uses."""
+    """The id of the current working tree, computed with an index that no run uses."""
     return snapshot_tree(repo, make_folder(plan_state(ref, env), private=True) / "audit-index")
 
 
 def pin(repo: Repo, ref: PlanRef, tree: str) -> None:
-    """Keep the tree of the last full pass, so that it can be compared with later ones."""
+    """Keep the tree of the last full pass, to compare it with later ones."""
     git(repo, "update-ref", f"refs/ralph/proved/{ref.layout.replace('.', '-')}-{ref.name.replace('/', '-')}", tree)
 
 
 def differs(repo: Repo, old: str, new: str, is_bookkeeping: Callable[[str], bool]) -> tuple[str, ...] | None:
-    """What changed between two trees besides bookkeeping. None: the old one is no longer known."""
+    """What changed between two trees, without bookkeeping files. None: the old tree no longer exists."""
     if old == new:
         return ()
     try:

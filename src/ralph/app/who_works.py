@@ -1,4 +1,4 @@
-"""Which agent and which model does a piece of work, and why: the run's flags, its steps, routing, fallback."""
+"""Which agent and model do a piece of work, and why: the run's flags, its steps, routing, fallback."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ralph.core.plan import Mode, Story
 
 class Who(Struct, frozen=True):
     name: str
-    """Of the agent."""
+    """The agent's name."""
     model: str = ""
-    """Empty: the client's own choice."""
+    """Empty: the client's default."""
     command: tuple[str, ...] = ()
     why: str = ""
 
 
 def who_works(settings: Settings, work: Work, story: Story | None, step: Mapping[str, Any]) -> Who:
-    """A command line belongs to the agent it was given for."""
+    """A command line applies only to the agent it was given for."""
     config = settings.config
     first = _reviewer(config) if work.mode is Mode.REVIEW else _worker(settings, story, step)
     if not work.choice:
@@ -37,7 +37,7 @@ def who_works(settings: Settings, work: Work, story: Story | None, step: Mapping
 
 
 def known_agents(config: Config) -> tuple[str, ...]:
-    """Those that are built in, and the ones the settings name."""
+    """The built-in agents and those the settings name."""
     return tuple(dict.fromkeys((*AGENTS.names(), config.agent.name)))
 
 

@@ -1,4 +1,4 @@
-"""Builds the objects of a run. The one place where engine and variants meet."""
+"""Builds the objects of a run. The only place where engine and variants meet."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ GUARDS: tuple[Guard, ...] = (
 """In the order they are asked."""
 
 IMPLIED_CLAIMS = frozenset({"plan.md"})
-"""Layouts whose agents do not mark: a good ending with a change is the claim."""
+"""Layouts whose agents make no claim: a clean exit with changes is the claim."""
 
 
 PROMISE_ALL = frozenset({"tasks.json", "feature"})
-"""Layouts whose agents are told to promise only when every story is done."""
+"""Layouts whose agents are told to make the promise only when every story is done."""
 
 
 class RunSpec(Struct, frozen=True, kw_only=True):
-    """Everything that makes one run. It can be executed here or elsewhere."""
+    """Everything that defines one run. It can be executed here or elsewhere."""
 
     run: str
     ref: PlanRef
@@ -95,11 +95,11 @@ class RunSpec(Struct, frozen=True, kw_only=True):
     repo: Repo
     once: bool = False
     reset: bool = False
-    """Forget what earlier runs gave up on, and what they were waiting for."""
+    """Forget failed stories and pending waits of earlier runs."""
     allow_broken_checks: bool = False
     """Start although a check cannot run, or fails before any work."""
     stories: tuple[str, ...] = ()
-    """Only these; empty: all."""
+    """Only these stories; empty: all."""
 
     @property
     def config(self) -> Config:
@@ -111,7 +111,7 @@ class RunSpec(Struct, frozen=True, kw_only=True):
 
 
 class _TimeLeft:
-    """By a clock that nobody sets: an agent at work is not ended because it was. A pause is not counted."""
+    """By the monotonic clock: a change of the system time does not end a running agent. Pauses are not counted."""
 
     def __init__(self, longest: float) -> None:
         self._longest = longest
@@ -329,7 +329,7 @@ def session_for(
     matter: Matter | None = None,
     touched: Iterable[str] = (),
 ) -> Session:
-    """The session of one agent process: its prompt, and what the step says over the settings."""
+    """The session of one agent process: its prompt, and the settings that the step overrides."""
     config, ref = spec.config, spec.ref
     store = store_for(ref, env)
     briefing = brief(

@@ -1,4 +1,4 @@
-"""Finds the workspace and the plan that a command is about, and opens them."""
+"""Finds and opens the workspace and the plan that a command is about."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ralph.plans.store import Loaded, PlanStore
 
 
 class Choice(Struct, frozen=True):
-    """Which plan of a workspace is meant. Empty: whichever is there."""
+    """Which plan of a workspace is meant. Empty: any."""
 
     layout: str = ""
     feature: str = ""
@@ -52,8 +52,8 @@ class OpenPlan(Struct, frozen=True):
 def find_root(start: Path, env: Mapping[str, str]) -> Path | None:
     """The folder with `.ralph/` or `ralph/tasks.json`, here or above.
 
-    The walk ends at the home folder and does not leave a git repository, but for one step: the repository may
-    be nested in the workspace (`project/.ralph` beside `project/project/.git`).
+    The search ends at the home folder and does not leave a git repository, except for one step: the repository may be
+    nested in the workspace (`project/.ralph` beside `project/project/.git`).
     """
     user_home = Path(os.path.realpath(home(env)))
     folder = Path(os.path.realpath(start))
@@ -69,7 +69,7 @@ def find_root(start: Path, env: Mapping[str, str]) -> Path | None:
 
 
 def root_of(args: Namespace, env: Mapping[str, str]) -> Path:
-    """The workspace that `-d` names or lies in, else the one around here."""
+    """The workspace that `-d` names or is inside, else the one around the current folder."""
     given = getattr(args, "project_dir", None)
     if given:
         if not os.path.isdir(given):  # noqa: PTH112 - Path.is_dir fails on a name that is too long
@@ -102,7 +102,7 @@ def find_plans(root: Path, choice: Choice) -> list[PlanRef]:
 
 
 def _in_ralph_dir(root: Path, given: str) -> PlanRef:
-    """Seed layout `tasks.json` in a folder of the user's choice, inside the workspace."""
+    """Seed layout `tasks.json` in a folder chosen by the user, inside the workspace."""
     folder = Path(os.path.realpath(root / plain_path(given, "the folder")))
     if not folder.is_relative_to(root):
         raise UsageError(f"--ralph-dir {given} is outside the workspace {root}", hint="name a folder inside it")
@@ -144,7 +144,7 @@ def _how_to_choose(ref: PlanRef) -> str:
 
 
 def current_branch(root: Path) -> str:
-    """The checked-out branch by its file, without starting git. Empty when it is not that simple."""
+    """The checked-out branch, read from its file without starting git. Empty if that is not possible."""
     try:
         text = (root / ".git" / "HEAD").read_text(errors="replace")
     except OSError:
@@ -153,7 +153,7 @@ def current_branch(root: Path) -> str:
 
 
 def plan_state(ref: PlanRef, env: Mapping[str, str]) -> Path:
-    """The folder in the state folder that belongs to this plan."""
+    """This plan's folder in the state folder."""
     relative = os.path.relpath(ref.path, ref.root)
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{ref.layout}-{ref.name}")[:60].strip("-")
     return workspace_state(ref.root, env) / "plans" / f"{slug}-{hashlib.sha256(os.fsencode(relative)).hexdigest()[:8]}"
@@ -165,7 +165,7 @@ def store_for(ref: PlanRef, env: Mapping[str, str], settings: str = "") -> PlanS
 
 
 def open_settings(args: Namespace, env: Mapping[str, str] | None = None) -> tuple[Path | None, str, Settings]:
-    """Settings of the workspace if there is one, and of its layout if there is one plan."""
+    """The settings of the workspace, if there is one, and of its layout, if there is one plan."""
     env = os.environ if env is None else env
     root = root_of(args, env) if getattr(args, "project_dir", None) else find_root(Path.cwd(), env)
     if root is None:
@@ -179,7 +179,7 @@ def open_settings(args: Namespace, env: Mapping[str, str] | None = None) -> tupl
 def open_ref(
     args: Namespace, env: Mapping[str, str] | None = None, extra_env: Mapping[str, str] | None = None
 ) -> tuple[PlanRef, Settings]:
-    """The plan meant by the command line, unread, and the settings that go with it."""
+    """The plan selected by the command line, not yet read, and its settings."""
     env = os.environ if env is None else env
     root = root_of(args, env)
     choice, name, flags = _choice(root, args, env, extra_env)
@@ -197,7 +197,7 @@ def open_plan(args: Namespace, env: Mapping[str, str] | None = None) -> OpenPlan
 def _choice(
     root: Path, args: Namespace, env: Mapping[str, str], extra_env: Mapping[str, str] | None = None
 ) -> tuple[Choice, str | None, dict[str, object]]:
-    """What the flags say about the plan, else what the settings say. `layout: auto` says nothing."""
+    """The plan that the flags select, else the settings. `layout: auto` selects none."""
     from ralph.config.flags import flags_of
 
     flags = flags_of(args)

@@ -1,4 +1,4 @@
-"""What `ralph doctor` looks at in a workspace: repository, settings, plans, trust, locks."""
+"""What `ralph doctor` checks in a workspace: repository, settings, plans, trust, locks."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def config(patient: Patient) -> Iterator[Finding]:
 
 
 def agent(patient: Patient) -> Iterator[Finding]:
-    """The one agent a run would use, found as the run finds it, and whether it is logged in."""
+    """The agent a run would use, found the same way, and whether it is logged in."""
     config = _settings(patient, "").config.agent
     script = patient.folder / config.script if config.script else None
     session = Session(prompt="", cwd=patient.folder, command=config.command, script=script)
@@ -153,4 +153,4 @@ PROBES: dict[str, Probe] = {
     "locks": locks,
     "terminal": probes.terminal,
 }
-"""Topic → what looks at it."""
+"""Topic → probe."""

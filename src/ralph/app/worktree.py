@@ -1,4 +1,4 @@
-"""The engine's view of the repository, made of the functions in `host`. Checkpoints travel as plain data."""
+"""The engine's view of the repository, built from the functions in `host`. Checkpoints are passed as plain data."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class GitWorkTree:
         self._stop = stop
         self._is_nobody_told = False
         self._inspected = ""
-        """The tree that the private index holds."""
+        """The tree in the private index."""
         self._said_who = False
         self._known: dict[str, bool] = {}
-        """Files of the loop's own → whether git sees them."""
+        """Ralph's own files → whether git tracks them."""
 
     def checkpoint(self) -> dict[str, Any]:
         self._inspected = ""
@@ -138,7 +138,7 @@ class GitWorkTree:
         passed_before: Callable[[CheckResult], bool],
         name: str,
     ) -> tuple[str, ...]:
-        """Why new tests prove nothing. `spans`: what earlier iterations of the story committed."""
+        """Why new tests prove nothing. `spans`: the commits of earlier iterations of the story."""
         from ralph.app.failing_first import objections, whole_story  # few runs ask for it
         from ralph.app.tampering import words_of
 
@@ -148,7 +148,7 @@ class GitWorkTree:
 
     @contextlib.contextmanager
     def _kept(self, checkpoint: dict[str, Any], name: str) -> Iterator[None]:
-        """While other versions of files are in place: should the loop be killed, the rescue has the work."""
+        """While other versions of files are in place: if the loop is killed, the rescue ref has the work."""
         self._inspected = ""  # the private index comes to know the other versions
         message = "ralph: work before its checks ran against other versions of files"
         saved = save(self._repo, name, self._index, _checkpoint(checkpoint), message) if name else None
@@ -190,7 +190,7 @@ class GitWorkTree:
         return PutBack(tuple(restored), saved.ref if saved else "", (*done.unsaved, *done.left))
 
     def _unlock(self, before: Checkpoint) -> None:
-        """A git of the agent may have been ended at work: what it locked would keep the loop from committing."""
+        """A git process of the agent may have been killed: its locks would keep the loop from committing."""
         own, shared = self._repo.git_dir, self._repo.common_dir
         locks = [own / "index.lock", own / "HEAD.lock", shared / "packed-refs.lock"]
         if before.branch is not None:
@@ -255,7 +255,7 @@ class GitWorkTree:
         return Commit(made.commit, made.paths, refused, tuple(notices))
 
     def _tree_with(self, tree: str, extra: Sequence[Path], before: str) -> str:
-        """`tree` with these files as they are on disk now. What git does not see is not added."""
+        """`tree` with these files as they are on disk now. Files that git ignores are not added."""
         paths = self._seen_by_git((tree, before), extra)
         if not paths:
             return tree
@@ -272,7 +272,7 @@ class GitWorkTree:
         return line(git(shadow, "write-tree", index=index))
 
     def _seen_by_git(self, trees: Sequence[str], extra: Sequence[Path]) -> list[bytes]:
-        """Those that are in one of the trees: an agent may have removed the plan itself."""
+        """The paths that are in one of the trees: an agent may have removed the plan itself."""
         inside = [os.path.relpath(path, self._repo.root) for path in extra]
         wanted = [path for path in inside if not path.startswith("..")]
         if unknown := [path for path in wanted if path not in self._known]:

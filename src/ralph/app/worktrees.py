@@ -1,4 +1,4 @@
-"""A run in a git worktree of its own: on its own branch, beside whatever a person is doing."""
+"""A run in its own git worktree, on its own branch, beside the user's work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONFIG = ("config.yaml", "configs", "prompts")
 
 
 def open_worktree(ref: PlanRef, repo: Repo, run: str, env: Mapping[str, str]) -> tuple[PlanRef, Repo, str]:
-    """Make the worktree from HEAD, with the plan as it is here, committed or not. The plan there, and the branch."""
+    """Create the worktree from HEAD, with the current plan, committed or not. Returns plan, repository, branch."""
     branch = f"ralph/{ref.name}-{run}"
     folder = workspace_state(ref.root, env) / WORKTREES / run
     make_folder(folder.parent, private=True)
@@ -42,7 +42,7 @@ def open_worktree(ref: PlanRef, repo: Repo, run: str, env: Mapping[str, str]) ->
 
 
 def _copy(root: Path, to: Path, path: Path) -> None:
-    """Copy one file or folder of the workspace, links as links. A folder's runs and logs stay behind."""
+    """Copy one file or folder of the workspace; symlinks stay symlinks. A folder's runs and logs are not copied."""
     import shutil
 
     target = to / os.path.relpath(path, root)

@@ -1,1 +1,1 @@
-"""From an idea to a plan: an agent reads the code, asks a person, and answers in a form that is checked."""
+"""From an idea to a plan: an agent reads the code, asks the user, and answers in a form that is checked."""

@@ -1,7 +1,7 @@
-"""Puts new stories into a plan that is there: at once, or, while a run is at work, by the run, between iterations.
+"""Adds new stories to an existing plan: at once, or, while a run is active, by the run, between iterations.
 
-A change of the plan during an iteration counts as the agent's own, and is put back when its work is. So what a person
-adds then waits in the state folder, where no agent comes, until the run takes it in.
+A change of the plan during an iteration counts as the agent's and is reverted with its work. So what the user adds
+during a run waits in the state folder, which agents do not touch, until the run picks it up.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from ralph.host.repo import identify
 class Addition(Struct, frozen=True):
     stories: tuple[DraftStory, ...]
     archive: tuple[str, ...] = ()
-    """Tasks that are done and go into the archive, where the layout has one, unless somebody waits for them."""
+    """Finished tasks to archive, in layouts that have an archive, unless other tasks depend on them."""
     first: bool = False
     """Before every other story."""
     agreed: bool = False
-    """A person has seen its commands."""
+    """The user has seen its commands."""
 
 
 class Added(Struct, frozen=True):
     composed: Composed
     plan: Plan
-    """As it is now; as it will be, when a run has to take the stories in."""
+    """The current plan; if a run has to add the stories, the plan as it will be."""
     archived: tuple[str, ...] = ()
     waits: bool = False
-    """A run is at work, and takes them in before its next iteration."""
+    """A run is active and adds them before its next iteration."""
     trusted: bool = True
     notices: tuple[str, ...] = ()
 
 
 def add(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
-    """Write the stories, or leave them for the run that is at work."""
+    """Write the stories, or leave them for the active run."""
     state = plan_state(ref, env)
     if not is_at_work(state):
         earlier = take_in(ref, env)  # left for a run that ended before it could
@@ -79,7 +79,7 @@ def add(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
 
 
 def _with_waiting(ref: PlanRef, folder: Path, name: str, env: Mapping[str, str]) -> Plan:
-    """The plan as it will be when the run has taken in what was added before: it gives the IDs in that order."""
+    """The plan after the run has added what was queued earlier: it assigns IDs in that order."""
     plan = store_for(ref, env).load().plan
     for path in sorted(path for path in folder.glob("*.json") if path.name < name):
         with contextlib.suppress(msgspec.DecodeError, RalphError):
@@ -90,7 +90,7 @@ def _with_waiting(ref: PlanRef, folder: Path, name: str, env: Mapping[str, str])
 
 
 def refuse_busy_tree(ref: PlanRef, env: Mapping[str, str]) -> None:
-    """A run on another plan in the same tree would take what is written here for its own agent's work."""
+    """A run on another plan in the same tree would mistake what is written here for its own agent's work."""
     found = repository_of(ref.root, env)
     if found is None or is_at_work(plan_state(ref, env)):
         return
@@ -103,7 +103,7 @@ def refuse_busy_tree(ref: PlanRef, env: Mapping[str, str]) -> None:
 
 
 def take_in(ref: PlanRef, env: Mapping[str, str]) -> list[str]:
-    """What waits, written into the plan: for a run, while no agent is at work. Sentences about it."""
+    """Write the queued stories into the plan, between iterations of a run. Returns messages about them."""
     folder = inbox(ref, env)
     if not folder.is_dir():
         return []
@@ -129,7 +129,7 @@ def take_in(ref: PlanRef, env: Mapping[str, str]) -> list[str]:
 
 
 def _claim(path: Path) -> Path | None:
-    """Whoever renames it writes it, and nobody else does."""
+    """The process that renames the file is the only one that writes it to the plan."""
     if path.suffix == TAKEN:
         return path
     if path.suffix != ".json":
@@ -163,7 +163,7 @@ def _write(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
 
 
 def _trust(ref: PlanRef, before: Plan, after: Plan, env: Mapping[str, str], *, agreed: bool) -> bool:
-    """What was trusted before stays so, with the new commands if a person agreed to them."""
+    """A plan that was trusted stays trusted, with the new commands if the user agreed to them."""
     name = ref.path.relative_to(ref.root).as_posix()
     old, new = commands_of_plan(before, name), commands_of_plan(after, name)
     if not new:

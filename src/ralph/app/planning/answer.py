@@ -1,4 +1,4 @@
-"""What a planning agent answers: questions, or a plan. Its form, and reading it with every problem found. Pure."""
+"""What a planning agent answers: questions or a plan. Defines the form, and reads an answer with its problems. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ralph.core.errors import BadData, UsageError
 from ralph.core.problems import Place, Problem
 
 LAYERS = ("schema", "backend", "api", "frontend", "integration")
-"""In the order that stories are done in."""
+"""In the order in which stories are done."""
 _MOST_QUESTIONS = 10
 _MOST_STORIES = 200
 _LONGEST = 2_000_000
@@ -25,14 +25,14 @@ _MOST_OBJECTS = 50
 class Question(Struct, frozen=True, forbid_unknown_fields=True):
     question: str
     why: str = ""
-    """What depends on it."""
+    """What depends on the answer."""
     choices: tuple[str, ...] = ()
     several: bool = False
-    """More than one of the choices may be meant."""
+    """The user may select more than one choice."""
 
 
 class DraftStory(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A story as an agent proposes it. Its id is only a label: the plan gives it one of its own."""
+    """A story as an agent proposes it. Its id is only a label: the plan assigns its own."""
 
     id: str
     title: str
@@ -52,23 +52,23 @@ class Answer(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
 
 class Form(Struct, frozen=True):
-    """What is wanted of an answer."""
+    """What an answer must contain."""
 
     may_ask: bool = True
     requirements: bool = False
-    """The page with the requirements is to be written too."""
+    """The requirements page has to be written too."""
     known: frozenset[str] = frozenset()
-    """Stories of a plan that is there already: new ones may depend on them."""
+    """Stories already in the plan: new ones may depend on them."""
     only_one: bool = False
-    """One story, with a command of its own that proves it."""
+    """Exactly one story, with its own command that proves it."""
 
 
 class Unusable(BadData):
-    """An answer that cannot be used. Carries every problem found in it."""
+    """An answer that is not usable. Carries every problem found in it."""
 
 
 def schema_for(form: Form) -> dict[str, Any]:
-    """A JSON Schema of the answer. `read_answer` also looks at what a schema cannot say."""
+    """A JSON Schema of the answer. `read_answer` also checks what a schema cannot express."""
     text = {"type": "string"}
     texts = {"type": "array", "items": text}
     question = _object({"question": text, "why": text, "choices": texts, "several": {"type": "boolean"}}, ["question"])
@@ -98,7 +98,7 @@ def _object(fields: dict[str, Any], required: list[str]) -> dict[str, Any]:
 
 
 def read_answer(text: str, form: Form) -> Answer:
-    """The answer in what an agent said. Raises Unusable."""
+    """The answer in an agent's output. Raises Unusable."""
     if not text.strip():
         raise _unusable([Problem("empty", "the answer is empty", hint="answer with one JSON object")])
     found, problem = _json_in(text)
@@ -120,7 +120,7 @@ def _unusable(problems: list[Problem]) -> Unusable:
 
 
 def _json_in(text: str) -> tuple[dict[str, Any] | None, Problem]:
-    """The whole text, or the last object in it: agents like to say a word before."""
+    """The whole text, or the last object in it: agents often write a sentence first."""
     if len(text) > _LONGEST:
         return None, Problem("too-long", f"the answer has {len(text):,} characters; the limit is {_LONGEST:,}")
     message = ""
@@ -145,7 +145,7 @@ def _json_in(text: str) -> tuple[dict[str, Any] | None, Problem]:
 
 
 def _misshapen(message: str) -> Problem:
-    """`Expected `str`, got `int` - at `$.stories[0].title`` in words with a place."""
+    """Turns `Expected `str`, got `int` - at `$.stories[0].title`` into a message with a place."""
     said, _, place = message.partition(" - at `$.")
     said = said.replace("Object missing required field", "missing field")
     said = said.replace("Object contains unknown field", "unknown field")
@@ -221,7 +221,7 @@ def _story_problems(at: str, story: DraftStory, form: Form) -> Iterator[Problem]
 
 
 def _text_problems(at: str, text: str) -> Iterator[Problem]:
-    """The rules of the command line for texts that become part of a plan."""
+    """The command line's rules for texts that become part of a plan."""
     try:
         given.line("it", text)
     except UsageError as error:
@@ -229,7 +229,7 @@ def _text_problems(at: str, text: str) -> Iterator[Problem]:
 
 
 def _prose_problems(at: str, text: str, *, is_page: bool = False) -> Iterator[Problem]:
-    """The same for texts of several lines. A page may be longer than a description: it is looked at in parts."""
+    """The same for multi-line texts. A page may be longer than a description: it is checked in parts."""
     size = 10_000
     for part in [text[n : n + size] for n in range(0, len(text), size)] if is_page else [text]:
         try:

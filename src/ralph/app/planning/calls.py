@@ -1,4 +1,4 @@
-"""`ralph plan`, `ralph add` and `ralph fix`, without the terminal: what is asked of which agent, what is written."""
+"""`ralph plan`, `ralph add` and `ralph fix` without the terminal: what is asked of which agent, and what is written."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ _NOT_FOR_PLANNING = ("checks.", "quality_checks.", "steps[")
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """Who calls, and how much may be done without asking."""
+    """The calling command, and what it may do without asking."""
 
     person: Person
     env: Mapping[str, str]
     trust: bool = False
-    """`--trust`: commands are agreed to unseen."""
+    """`--trust`: commands are trusted unseen."""
     ask: Callable[[Verdict], bool] | None = None
-    """Shows commands to a person."""
+    """Shows commands to the user."""
     listeners: tuple[Listener, ...] = ()
 
     @property
     def agrees(self) -> bool:
-        """The commands of a plan that is written were seen, or need not be."""
+        """Whether the commands of a written plan count as trusted."""
         return self.person.can_be_asked or self.trust or is_trusted_by(self.env)
 
 
 class Planned(Struct, frozen=True):
     proposal: Proposal
     started: Started | None = None
-    """A plan that was written."""
+    """A newly written plan."""
     added: Added | None = None
-    """Stories that were added to one."""
+    """Stories added to an existing plan."""
 
 
 def make_plan(target: Target, draft: Draft, drafts: Drafts, caller: Caller) -> Planned | None:
-    """None: it was dropped. The draft goes when the plan is written or dropped, and not before."""
+    """None: it was dropped. The draft is removed when the plan is written or dropped, not before."""
     requirements = draft.requirements or target.written
     asks_page = not requirements
     if requirements and draft.idea:
@@ -78,7 +78,7 @@ def make_plan(target: Target, draft: Draft, drafts: Drafts, caller: Caller) -> P
 
 
 def take_answer(target: Target, draft: Draft, text: str, caller: Caller) -> Planned:
-    """A plan that was made elsewhere, in the form of a planner's answer. The same rules, and no agent."""
+    """A plan made elsewhere, in the form of a planner's answer. The same rules apply; no agent is called."""
     return _written(target, _from_answer(target, text, caller), draft, caller)
 
 
@@ -181,7 +181,7 @@ def _hold(
     first: bool = False,
     examine: Examine = lambda _: [],
 ) -> Proposal | None:
-    """Which program plans, and with what rights, is named by the workspace: agreed to before it is started."""
+    """The workspace names the program that plans and its permissions, so they must be trusted before it starts."""
     root, env = target.ref.root, caller.env
     commands = gather(root, target.settings, [])
     if any(not command.name.startswith(_NOT_FOR_PLANNING) for command in commands):

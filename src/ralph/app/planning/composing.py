@@ -1,4 +1,4 @@
-"""Puts proposed stories into a plan, in any layout: ids of its own kind, in order, with what they depend on. Pure."""
+"""Adds proposed stories to a plan in any layout: IDs of the plan's kind, order, dependencies. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ralph.plans.lint import is_example
 class Composed(Struct, frozen=True):
     changes: tuple[Change, ...]
     ids: dict[str, str]
-    """The label of each new story → its id in the plan."""
+    """Label of each new story → its id in the plan."""
 
     @property
     def new(self) -> tuple[str, ...]:
@@ -27,14 +27,14 @@ class Composed(Struct, frozen=True):
 
 
 def is_untouched(plan: Plan) -> bool:
-    """Nothing but the examples of a new plan, so there is nothing to lose."""
+    """Only the examples of a new plan, so nothing can be lost."""
     return any(map(is_example, plan.stories)) and all(s.is_review_step or is_example(s) for s in plan.stories)
 
 
 def compose(plan: Plan, stories: Sequence[DraftStory], *, taken: Iterable[str] = (), first: bool = False) -> Composed:
-    """The changes that put these stories in, in the order given. Examples make room for them.
+    """The changes that add these stories, in the given order. Examples are replaced.
 
-    `taken`: ids that are not in the plan any more, and are not given again. `first`: before every other story.
+    `taken`: ids that are no longer in the plan but must not be reused. `first`: before every other story.
     """
     examples = [story.id for story in plan.stories if is_example(story)]
     now, changes, ids = plan, list[Change](), dict[str, str]()
@@ -63,7 +63,7 @@ def compose(plan: Plan, stories: Sequence[DraftStory], *, taken: Iterable[str] =
 
 
 def _fields(draft: DraftStory, ids: dict[str, str], plan: Plan, number: int) -> dict[str, Any]:
-    """Labels of earlier stories become their ids; what is in the plan keeps its own. Done and gone is no dependency."""
+    """Labels of earlier stories become ids; ids in the plan stay. A dependency on an archived story is dropped."""
     known = {story.id for story in plan.stories}
     waits = [ids.get(label, label if label in known else "") for label in draft.depends_on]
     fields: dict[str, Any] = {

@@ -1,6 +1,6 @@
-"""The conversation: rounds of questions, an answer that is repaired once, a plan that is linted, a person's word.
+"""The planning dialogue: rounds of questions, an answer that is corrected once, a linted plan, the user's decision.
 
-Every session is a fresh agent that is told everything so far. Nothing is written here but the draft.
+Every session is a fresh agent that gets everything so far. Only the draft is written here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Dialogue:
         self._examine = examine
 
     def hold(self) -> Proposal | None:
-        """Until there is a plan that can be written. None: it was dropped."""
+        """Repeat until there is a plan that can be written. None: it was dropped."""
         answer, problems, feedback, was_told = None, tuple[str, ...](), "", False
         if self._draft.answer:
             answer = msgspec.json.decode(self._draft.answer, type=Answer)
@@ -81,7 +81,7 @@ class Dialogue:
             answer, feedback, was_told = proposal.answer, decided.feedback, False
 
     def _ask(self, before: Answer | None, problems: tuple[str, ...], feedback: str) -> Answer:
-        """One usable answer. Questions are passed on; what cannot be used is said to the agent, once."""
+        """One usable answer. Questions are passed on; an unusable answer is sent back to the agent once."""
         previous = msgspec.json.format(msgspec.json.encode(before)).decode() if before else ""
         is_repaired = False
         while True:
@@ -124,7 +124,7 @@ class Dialogue:
         return build_plan_prompt(briefing), msgspec.json.encode(schema).decode()
 
     def _pass_on(self, answer: Answer) -> None:
-        """Ask the person. Each answer is kept at once."""
+        """Ask the user. Each answer is saved at once."""
         total = len(answer.questions)
         for number, question in enumerate(answer.questions, 1):
             given = self._person.answer(question, number, total)
@@ -143,7 +143,7 @@ class Dialogue:
         return propose(self._target, answer, self._env, taken=self._taken, first=self._first, examine=self._examine)
 
     def _decide(self, proposal: Proposal) -> tuple[Decision, Proposal]:
-        """Until a person has decided. What was edited is looked at like an agent's answer."""
+        """Repeat until the user has decided. An edited plan is checked like an agent's answer."""
         kept = ""
         while True:
             decision = self._person.decide(proposal)
@@ -181,7 +181,7 @@ class Dialogue:
 
 
 def _editable(answer: Answer) -> str:
-    """What a person edits: everything but the page with the requirements."""
+    """What the user edits: everything except the requirements page."""
     document = msgspec.to_builtins(answer)
     for name in ("questions", "requirements"):
         document.pop(name)
@@ -189,5 +189,5 @@ def _editable(answer: Answer) -> str:
 
 
 def _for_the_agent(proposal: Proposal) -> list[Problem]:
-    """What it can put right. Checks of a plan that is there are a person's."""
+    """What the agent can fix. The checks of an existing plan are up to the user."""
     return [p for p in proposal.problems if not (p.code in NO_CHECK and proposal.target.exists)]

@@ -1,4 +1,4 @@
-"""`.ralph/prd_archive.json`: tasks of the layout `steps` that are done, out of the way when more work comes."""
+"""`.ralph/prd_archive.json`: finished tasks of the layout `steps`, moved out of the plan when work is added."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE = "prd_archive.json"
 
 
 def has_archive(ref: PlanRef) -> bool:
-    """Whether done tasks of this layout leave the plan; in the others they stay until the plan is put away."""
+    """Whether finished tasks of this layout leave the plan; in others they stay until the plan is archived."""
     return ref.layout == "steps"
 
 
@@ -28,7 +28,7 @@ def archive_path(ref: PlanRef) -> Path:
 
 
 def to_archive(plan: Plan, wanted: Iterable[str]) -> list[str]:
-    """Those of the tasks wanted that are done, and that nobody who stays depends on."""
+    """The wanted tasks that are done and that no remaining task depends on."""
     going = {story.id for story in plan.stories if story.is_done} & set(wanted)
     while kept := going & {need for story in plan.stories if story.id not in going for need in story.depends_on}:
         going -= kept
@@ -42,7 +42,7 @@ def archived_ids(ref: PlanRef) -> tuple[str, ...]:
 
 
 def put_into_archive(ref: PlanRef, source: bytes, ids: Iterable[str], now: float) -> None:
-    """Their text as it is in the plan, with the time. One that is there already is not written twice."""
+    """Their text as it is in the plan, with the time. A task that is already archived is not written twice."""
     document = _read(ref)
     there = {str(task.get("id", "")) for task in document["tasks"] if isinstance(task, dict)}
     wanted = set(ids) - there
@@ -53,7 +53,7 @@ def put_into_archive(ref: PlanRef, source: bytes, ids: Iterable[str], now: float
 
 
 def _read(ref: PlanRef) -> dict[str, Any]:
-    """Read strictly: a damaged archive is not added to, so that nothing in it is lost."""
+    """Read strictly: nothing is added to a damaged archive, so that nothing in it is lost."""
     path = archive_path(ref)
     if not path.exists():
         return {"tasks": []}

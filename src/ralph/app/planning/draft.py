@@ -1,4 +1,4 @@
-"""What was said so far, kept in the state folder: a call that was stopped goes on where it was."""
+"""The planning dialogue so far, kept in the state folder: an interrupted call can be resumed."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ class Draft(Struct, frozen=True, kw_only=True):
     name: str = ""
     ralph_dir: str = ""
     plan: str = ""
-    """The plan that is added to: what was said about one is not for another."""
+    """The plan that is added to: a draft for one plan is not used for another."""
     idea: str = ""
     source: str = ""
-    """The file that the requirements came from, by the name it was given."""
+    """The file the requirements came from, as it was named."""
     requirements: str = ""
     dialogue: tuple[Exchange, ...] = ()
     answer: str = ""
-    """The last answer that could be used, when there was one."""
+    """The last usable answer, if there was one."""
     is_told: bool = False
-    """The agent has been told what was found in it: a person who comes back sees it as it was."""
+    """The agent already got the problems found in the answer: on resume the user sees it as it was."""
 
     def about(self) -> str:
-        """One line by which a person knows it again."""
+        """One line by which the user recognizes it."""
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.at))
         what = self.source or self.idea
         return f"{one_line(what, 60)!r} from {when}, {len(self.dialogue)} answered"
 
 
 class Drafts:
-    """One draft of each kind in a workspace."""
+    """One draft of each kind per workspace."""
 
     def __init__(self, root: Path, kind: str, env: Mapping[str, str]) -> None:
         self.path = planning_folder(root, env) / f"draft-{kind}.json"
 
     def read(self) -> Draft | None:
-        """A damaged one is kept aside, and there is none then."""
+        """A damaged draft is kept aside and treated as missing."""
         if not self.path.exists():
             return None
         try:
@@ -74,7 +74,7 @@ def planning_folder(root: Path, env: Mapping[str, str]) -> Path:
 
 
 def tidy(shelf: Path) -> None:
-    """Of what agents said in planning sessions, the last calls are kept."""
+    """Keep the agents' output of the last planning calls only."""
     calls = [path for path in shelf.iterdir() if path.is_dir()] if shelf.is_dir() else []
     for path in sorted(calls, key=lambda path: path.stat().st_mtime)[:-_KEPT_CALLS]:
         shutil.rmtree(path, ignore_errors=True)

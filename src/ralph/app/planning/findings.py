@@ -1,4 +1,4 @@
-"""What `ralph check` would say about a plan that is not written yet, and what the guard says about its commands."""
+"""What `ralph check` would report about a plan that is not written yet, and what the guard says about its commands."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ralph.plans.spec_md import BUDGETS
 from ralph.plans.store import Loaded
 
 NO_CHECK = frozenset({"no-checks", "no-verify-commands"})
-"""What says more about the project than about the plan."""
+"""Findings about the project rather than the plan."""
 
 
 def findings(target: Target, after: Loaded, new: Iterable[str]) -> list[Problem]:
-    """About the new stories, and about the plan as a whole."""
+    """About the new stories and about the plan as a whole."""
     ids = set(new)
     file = target.ref.path.relative_to(target.ref.root).as_posix()
     found = lint(
@@ -40,7 +40,7 @@ def findings(target: Target, after: Loaded, new: Iterable[str]) -> list[Problem]
 
 
 def denied(target: Target, commands: Iterable[str], story: str = "") -> Iterator[Problem]:
-    """Commands that no agent may run are no checks either."""
+    """Commands that agents may not run are not allowed as checks either."""
     for command in commands:
         if reason := why_denied(command, str(target.ref.root), target.settings.config):
             message = f"{one_line(command, 80)!r} would be denied: {one_line(reason, 200)}"

@@ -1,4 +1,4 @@
-"""The order of new stories: what others need comes first, and below that the layers of a system from the ground up."""
+"""The order of new stories: dependencies first, then the layers of a system from the bottom up."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ralph.app.planning.answer import LAYERS, DraftStory
 
 
 def in_order(stories: Sequence[DraftStory]) -> list[DraftStory]:
-    """Dependencies first. Among those that are free, the layer decides if every story names one, then the order given.
+    """Dependencies first. Among independent stories the layer decides if every story names one, else the given order.
 
-    There is no circle: an answer with one is not used.
+    There are no cycles: an answer with one is rejected.
     """
     by_layer = all(story.layer for story in stories)
     labels = {story.id: number for number, story in enumerate(stories)}

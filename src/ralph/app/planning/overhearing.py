@@ -1,4 +1,4 @@
-"""An agent whose last words are kept whole. A run keeps only their end; an answer is all of them."""
+"""An agent whose last output is kept whole. A run keeps only its end; a planning answer needs all of it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Overheard:
 
     @property
     def answer(self) -> str:
-        """Its result, or everything it said when its client has no such thing."""
+        """Its result, or its whole output if its client reports no result."""
         return self._result if self._result.strip() else "\n".join(self._texts)
 
     def _hear(self, event: AgentEvent) -> None:

@@ -1,4 +1,4 @@
-"""The person at the other end, as a planning dialogue sees one. A terminal is one; nobody is another."""
+"""The user as a planning dialogue sees one: a terminal, or `Nobody` when nothing can be asked."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ class Person(Protocol):
     def can_be_asked(self) -> bool: ...
 
     def answer(self, question: Question, number: int, total: int) -> str | None:
-        """What a person says. None: ask no more, plan with what there is."""
+        """The user's answer. None: ask no more, plan with what is known."""
         ...
 
     def decide(self, proposal: Proposal) -> Decision: ...
 
     def edit(self, text: str, name: str) -> str:
-        """The text as a person left it in an editor."""
+        """The text as the user saved it in the editor."""
         ...
 
     def may_run(self, command: str) -> bool:
-        """Whether a command that an agent proposes may be run right now."""
+        """Whether a command that an agent proposes may run right now."""
         ...
 
     def tell(self, text: str, *, warning: bool = False) -> None: ...
 
 
 class Nobody:
-    """For CI: nothing is asked. What is told goes to somebody who reads logs."""
+    """For CI: asks nothing. Messages go to the log."""
 
     can_be_asked = False
 

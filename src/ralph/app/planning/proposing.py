@@ -1,4 +1,4 @@
-"""From a usable answer to a plan that could be written, with everything that is wrong with it. Writes nothing."""
+"""Turns a usable answer into a plan that could be written, with all its problems. Writes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ralph.core.errors import BadData, IllegalChange
 from ralph.core.problems import Problem
 
 Examine = Callable[[Proposal], list[Problem]]
-"""What else is wrong with a proposal, for one kind of call."""
+"""Finds further problems of a proposal, for one kind of call."""
 
 
 def propose(
@@ -42,7 +42,7 @@ def propose(
 
 
 def refuse_findings(proposal: Proposal) -> None:
-    """Nobody looks at the plan, so it has to be without findings. That a project has no checks is not the plan's."""
+    """Without a user to review it, the plan must have no findings. Missing project checks do not count."""
     problems = [problem for problem in proposal.problems if problem.code not in NO_CHECK]
     if problems:
         raise BadData.of(problems)

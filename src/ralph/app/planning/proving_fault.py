@@ -1,4 +1,4 @@
-"""Looks whether the command that is to prove a repair really fails now."""
+"""Checks that the command that is to prove a fix really fails now."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CANNOT_RUN = (126, 127)
 
 
 class FaultCheck:
-    """Runs each command once, if a person lets it."""
+    """Runs each command once, if the user allows it."""
 
     def __init__(self, person: Person, env: Mapping[str, str]) -> None:
         self._person = person
@@ -42,7 +42,7 @@ class FaultCheck:
         return problems
 
     def _result(self, command: str, proposal: Proposal) -> CheckResult | None:
-        """None: it was not run, and nobody knows."""
+        """None: it was not run, so its result is unknown."""
         if command in self._results:
             return self._results[command]
         root, config = proposal.target.ref.root, proposal.target.settings.config
@@ -67,12 +67,12 @@ class FaultCheck:
 
 
 def _limit(proposal: Proposal) -> float:
-    """As for any check of a plan."""
+    """The same limit as for any check of a plan."""
     return min(_TIME, proposal.target.settings.config.time_ceiling)
 
 
 def _unfit(result: CheckResult, limit: float, story: str = "") -> Problem | None:
-    """It fails, but not because of the fault."""
+    """A command that fails, but not because of the fault."""
     command = one_line(result.command, 80)
     if result.timed_out:
         hint = "use one that ends by itself"

@@ -1,7 +1,7 @@
-"""One planning session: a fresh agent that may look at everything and change nothing.
+"""One planning session: a fresh agent that may read everything and change nothing.
 
-Clients that can be told so have no tools to change anything. Whatever they are told, the tree is compared afterwards,
-and what is different is saved under a rescue ref and put back.
+Clients that support it get no tools that change anything. In any case the tree is compared afterwards; differences are
+saved under a rescue ref and reverted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TOOLS = f"{_LOOKS},Bash"
 ALLOWED = ",".join([_LOOKS, *(f"Bash(git {word}{end})" for word in _GIT for end in ("", " *"))])
 DISALLOWED = "Edit,Write,MultiEdit,NotebookEdit"
 _WRITES = ({"program": "git", "args": "*--output*"}, {"program": "git", "args": "*--ext-diff*"})
-"""What looks like reading, and writes a file or runs a program."""
+"""Commands that look like reading, but write a file or run a program."""
 _OPUS = {"claude": "opus"}
 _FIXES = {
     Trouble.AUTHENTICATION: "log in to the agent, or set its API key",
@@ -54,7 +54,7 @@ _FIXES = {
 
 
 class Interrupted(SetupError):
-    """A person, or the system, stopped it. What was answered so far is kept."""
+    """Stopped by the user or the system. The answers so far are kept."""
 
     def __init__(self, code: ExitCode, hint: str) -> None:
         super().__init__("stopped; nothing in the workspace changed", hint=hint)
@@ -65,9 +65,9 @@ class Said(Struct, frozen=True):
     text: str
     cost_usd: float | None = None
     put_back: tuple[str, ...] = ()
-    """Files that the agent had changed."""
+    """Files that the agent changed."""
     rescue: str = ""
-    """Where its version of them is."""
+    """The rescue ref with its version of them."""
 
 
 def planning_agent(config: Config) -> str:
@@ -79,7 +79,7 @@ def planning_model(config: Config) -> str:
 
 
 class Sessions:
-    """The sessions of one call of `ralph plan`, `add` or `fix`. Each is a process of its own."""
+    """The sessions of one call of `ralph plan`, `add` or `fix`. Each is a separate process."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Sessions:
 
     @property
     def raw(self) -> Path:
-        """Everything the agents said, for whoever wants to know."""
+        """The complete output of the agents."""
         return self._folder / "raw"
 
     def ask(self, prompt: str, schema: str) -> Said:
@@ -147,7 +147,7 @@ class Sessions:
             journal.close()
 
     def _till(self, journal: Journal, run_agent: AgentRunner) -> Till:
-        """What planning costs is in the ledger, and counts towards the budgets of the day and the workspace."""
+        """The cost of planning is in the ledger, and counts towards the budgets of the day and the workspace."""
         ledger = ledger_of(self._root, self._repo, self._env)
         prices = cache(lambda: prices_of(self._config, self._root))
         budget = budget_of(self._config)
@@ -178,7 +178,7 @@ class Sessions:
         )
 
     def _hooks(self) -> HookFiles:
-        """The command guard, and the sign of life of the hooks. Nothing may be edited, so nothing has to be read."""
+        """The command guard and the hooks' canary. Nothing may be edited, so read-before-edit is not needed."""
         state = make_folder(self._folder / "hooks" / f"{self._count:04}", private=True)
         nonce = os.urandom(16).hex()
         guard = guard_section(self._config)
@@ -201,7 +201,7 @@ class Sessions:
 
     @contextlib.contextmanager
     def _unchanged(self, stop: StopSignal) -> Iterator[list[tuple[tuple[str, ...], str]]]:
-        """Look at the tree before and after. Where a run is at work, what changes is the run's own to judge."""
+        """Compare the tree before and after. If a run is active in it, the run judges the changes."""
         found: list[tuple[tuple[str, ...], str]] = []
         if self._repo is None:
             yield found
@@ -227,7 +227,7 @@ class Sessions:
             lock.release()
 
     def _refuse_trouble(self, ended: Ended, outcome: Outcome, answer: str) -> None:
-        """An answer counts however the client ended; without one, say why there is none."""
+        """An answer counts however the client ended; if there is none, raise an error that says why."""
         trouble = outcome.trouble
         if trouble in _FIXES:
             said = one_line(outcome.detail or outcome.text or str(trouble), 300)

@@ -1,4 +1,4 @@
-"""Where a plan goes: a new place, one with nothing but examples in it, or a plan that has stories already."""
+"""Where a plan goes: a new place, a plan with nothing but examples, or a plan that already has stories."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Target(Struct, frozen=True):
     settings: Settings
     toolchain: Toolchain
     base: Loaded
-    """The plan as it is, or as a new one begins."""
+    """The current plan, or the initial content of a new one."""
     exists: bool
-    """The plan's file is there."""
+    """The plan file exists."""
     requirements: Path
     written: str = ""
-    """What the page with the requirements says, if a person has written something there."""
+    """The text of the requirements page, if the user has written any."""
     on_disk: bytes = b""
-    """The plan's file as it was read; empty when there is none."""
+    """The plan file as it was read; empty if there is none."""
 
     @property
     def plan(self) -> Plan:
@@ -61,12 +61,12 @@ class Target(Struct, frozen=True):
 
     @property
     def has_stories(self) -> bool:
-        """Stories of a person's: new ones are added, and nothing else is touched."""
+        """The plan has the user's stories: new ones are added, and nothing else changes."""
         return self.exists and not is_untouched(self.plan)
 
     @property
     def has_proposed_checks(self) -> bool:
-        """Commands for the whole project that an agent thought of."""
+        """Commands for the whole project that an agent proposed."""
         return any(check.why == _PROPOSED for check in self.toolchain.checks)
 
     @property
@@ -77,7 +77,7 @@ class Target(Struct, frozen=True):
 def find_target(
     request: Request, env: Mapping[str, str], *, any_layout: bool, flags: Mapping[str, Any] | None = None
 ) -> Target:
-    """`any_layout`: no layout was asked for, so the one plan that is there is meant, if it can be found."""
+    """`any_layout`: no layout was requested, so the only existing plan is used, if there is exactly one."""
     ref = _existing(request) if any_layout else None
     ref = ref or refer(request)
     refuse_two_plans_in_one_folder(ref)
@@ -88,7 +88,7 @@ def find_target(
 
 
 def plan_target(ref: PlanRef, settings: Settings, now: float, env: Mapping[str, str]) -> Target:
-    """A plan that is there, for what is added to it."""
+    """An existing plan to add to."""
     return _open(ref, Request(root=ref.root, layout=ref.layout, now=now), settings, find(RealTree(ref.root)), env)
 
 
@@ -103,7 +103,7 @@ def _open(ref: PlanRef, request: Request, settings: Settings, toolchain: Toolcha
 
 
 def with_checks(target: Target, commands: tuple[str, ...], env: Mapping[str, str]) -> Target:
-    """Commands that the planner proposes for the whole project count where the project has none of its own."""
+    """Commands that the planner proposes for the whole project are used only if the project has none."""
     own = target.plan.verify or has_checks(target.settings.config) if target.exists else target.toolchain.checks
     if not commands or own or target.has_stories:
         return target
@@ -124,7 +124,7 @@ def with_checks(target: Target, commands: tuple[str, ...], env: Mapping[str, str
 
 
 def described(target: Target, description: str) -> Target:
-    """A new plan in JSON says in a sentence what it is about."""
+    """A new plan in JSON gets a one-sentence description."""
     if target.has_stories or not description.strip() or target.ref.path.suffix != ".json":
         return target
     return (
@@ -147,7 +147,7 @@ def _existing(request: Request) -> PlanRef | None:
 
 
 def _pinned(request: Request, ref: PlanRef) -> Request:
-    """The same request, in words that mean just this plan."""
+    """The same request, with the fields that select exactly this plan."""
     if ref.layout in ("steps", "spec.md"):
         return msgspec.structs.replace(request, layout=ref.layout)
     if ref.layout == "tasks.json" and ref.folder.parent != ref.root / ".ralph":
@@ -168,7 +168,7 @@ def _loaded(store: PlanStore, source: bytes) -> Loaded:
 
 
 def _written(page: Path, root: Path) -> str:
-    """Nothing when there is only the page that a new plan begins with."""
+    """Empty if the page is only the template of a new plan."""
     with contextlib.suppress(BadData):
         text = read_bytes(page, within=root, limit=_LARGEST).decode("utf-8-sig", "replace")
         return text if _own_words(text) else ""
@@ -176,7 +176,7 @@ def _written(page: Path, root: Path) -> str:
 
 
 def _own_words(text: str) -> set[str]:
-    """Lines that neither a template nor a comment has: comments change from release to release."""
+    """Lines that are in no template and no comment: comments change from release to release."""
     known: set[str] = set()
     for name in ("prd", "requirements"):
         known |= {line.strip() for line in render(library(name), {"PROJECT_NAME": ""}, name).splitlines()}

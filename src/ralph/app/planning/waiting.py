@@ -1,4 +1,4 @@
-"""Where stories wait that a person has added while a run was at work."""
+"""Where stories wait that the user added while a run was active."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ralph.app.workspace import plan_state
 from ralph.core.ports import PlanRef
 
 TAKEN = ".taken"
-"""The end of a name that a run has begun to take in."""
+"""Suffix of a file that a run has started to process."""
 
 
 def inbox(ref: PlanRef, env: Mapping[str, str]) -> Path:
@@ -17,6 +17,6 @@ def inbox(ref: PlanRef, env: Mapping[str, str]) -> Path:
 
 
 def waiting(ref: PlanRef, env: Mapping[str, str]) -> int:
-    """How many calls of `ralph add` wait for a run to take them in."""
+    """How many calls of `ralph add` wait for a run."""
     folder = inbox(ref, env)
     return sum(path.suffix in (".json", TAKEN) for path in folder.iterdir()) if folder.is_dir() else 0

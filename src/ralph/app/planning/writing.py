@@ -1,4 +1,4 @@
-"""Writes a plan that a person has accepted: all of its files, or none."""
+"""Writes a plan that the user has accepted: all of its files or none."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _EXAMPLE_ROW = "| example | `docs/architecture.md` | how the parts fit together 
 
 
 def write_plan(proposal: Proposal, requirements: str, env: Mapping[str, str], *, agreed: bool) -> Started:
-    """A new plan, or one that had nothing but examples in it.
+    """A new plan, or one that had only examples.
 
-    `requirements`: the page for people and agents. A page that has somebody's words on it stays as it is.
+    `requirements`: the page for people and agents. A page with the user's own text is kept.
     """
     target = proposal.target
     ref = target.ref
@@ -54,7 +54,7 @@ def _require_same(target: Target) -> None:
 
 
 def _lookup_table(target: Target, page: str) -> dict[str, bytes]:
-    """A spec has a table of what to read; the page gets a line in a new one."""
+    """A spec has a table of what to read; a new table gets a line for the page."""
     readme = target.store.layout.locations(target.ref).readme
     if readme is None or readme.exists():
         return {}
@@ -64,5 +64,5 @@ def _lookup_table(target: Target, page: str) -> dict[str, bytes]:
 
 
 def naming(page: str, table: bytes) -> bytes:
-    """A new lookup table, with the page in it instead of the example."""
+    """A new lookup table with the page in place of the example."""
     return table.replace(_EXAMPLE_ROW.encode(), f"| requirements | `{page}` | what is wanted, and why |".encode())
