@@ -173,7 +173,7 @@ def test_nothing_in_use_is_overwritten_by_a_restore(root: Path, kind: str) -> No
     one.store.save(one.loaded, [SetFields(one.plan.stories[0].id, {"title": "New work"})])
     before = content(root)
 
-    with pytest.raises(SetupError, match="in use"):
+    with pytest.raises(SetupError, match="would be overwritten"):
         restore(root, find_archive(root, done.path.name, [ref]), NOW, os.environ)
 
     assert content(root) == before

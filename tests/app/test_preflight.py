@@ -79,7 +79,7 @@ def test_a_run_that_cannot_start_tells_of_everything_else_too(workspace: Path) -
     (workspace / "dirty.txt").write_text("mine")
     done = ralph("run", cwd=workspace, env={"PATH": "/usr/bin:/bin", "RALPH_TRUST": "1"})
     assert done.code == 78
-    for words in ("Claude Code is not installed", "unknown reviewer 'beauty'", "uncommitted work"):
+    for words in ("Claude Code is not installed", "unknown reviewer 'beauty'", "uncommitted changes"):
         assert done.err.count(words) == 1, done.err
 
 

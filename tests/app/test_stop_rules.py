@@ -82,7 +82,7 @@ def test_what_is_done_has_notes(tmp_path: Path) -> None:
     done = STORY | {"passes": True, "reviewStatus": "approved", "reviewCount": 1}
     [problem] = problems(tmp_path, PLAN | {"userStories": [done]})
     assert "notes is empty" in problem
-    assert "write into notes what was done" in problem
+    assert "describe in notes what was done" in problem
 
 
 def test_an_id_is_there_once(tmp_path: Path) -> None:

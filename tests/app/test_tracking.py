@@ -60,7 +60,7 @@ def test_a_bead_goes_along_with_its_step(work: Path) -> None:
     done = task(work, "done", "1.1", "--note", "it has a table")
     assert (done.code, bead(work, "a")["status"]) == (0, "closed")
     assert bead(work, "a")["close_reason"] == "it has a table"
-    assert "the bead TASK-a is closed now" in done.err
+    assert "the bead TASK-a is now closed" in done.err
     assert task(work, "reopen", "1.1").code == 0
     assert bead(work, "a")["status"] == "open"
     assert bead(work, "b")["status"] == "open"

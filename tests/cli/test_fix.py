@@ -64,8 +64,8 @@ def test_a_story_that_was_written_elsewhere_needs_a_check_that_fails_now(project
     [
         ("grep -q hello src/app.py", "already passes, so it does not show the fault"),
         ("no-such-program-here", "cannot be run here"),
-        ("git push", "would not be allowed"),
-        ("sleep 60", "did not end in 1 s"),
+        ("git push", "would be denied"),
+        ("sleep 60", "did not finish within 1 s"),
     ],
 )
 def test_a_check_that_shows_nothing_is_fed_back_once_and_then_refused(

@@ -126,7 +126,7 @@ def test_a_foreign_file_is_never_replaced(tmp_path: Path, name: str, force: tupl
     (folder / name).write_text("mine\n")
     done = write(folder, *force)
     assert done.code == 65
-    assert "is not Ralph's" in done.err
+    assert "was not written by Ralph" in done.err
     assert tree(folder) == {name: b"mine\n"}
 
 

@@ -150,7 +150,7 @@ def test_an_agent_may_curate_the_log_but_not_make_it_forget(tmp_path: Path) -> N
     told = "\n".join(only.notices)
     assert "entries of .ralph/shop/progress.txt were changed and restored" in told
     assert "learnings removed (1) from .ralph/shop/progress.txt (Use the pool); the previous version is in " in told
-    assert Path(told.rpartition("it was: ")[2]).read_text() == head + entry
+    assert Path(told.rpartition("the previous version is in ")[2]).read_text() == head + entry
 
 
 def test_what_an_agent_adds_to_the_log_itself_stays(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def _make_dirty(den: Den) -> dict[str, tuple[str, bytes]]:
 
 def test_uncommitted_work_is_listed_with_three_ways_out(den: Den) -> None:
     _make_dirty(den)
-    done = refused(den, "commit it", "--stash", "--worktree", "src/base.txt", "staged.txt", "new folder/new.txt")
+    done = refused(den, "commit them", "--stash", "--worktree", "src/base.txt", "staged.txt", "new folder/new.txt")
     assert "staged     staged.txt" in done.err
     assert "untracked  link" in done.err
 
@@ -369,7 +369,7 @@ def test_without_an_identity_the_commits_are_by_ralph_and_that_is_said_once(den:
     done = den.run()
     assert done.code == 0
     assert set(den.git("log", "--format=%an <%ae>", "v1..HEAD").splitlines()) == {"Ralph Loop <ralph@localhost>"}
-    assert (done.out + done.err).count("git knows no user here") == 1
+    assert (done.out + done.err).count("git has no user.name") == 1
 
 
 def _hook(den: Den, name: str, body: str) -> None:

@@ -37,7 +37,7 @@ def stories(*given: dict[str, Any], **more: Any) -> str:
     [
         ("", FORM, "the answer is empty"),
         ("  \n", FORM, "the answer is empty"),
-        ("no", FORM, "there is no JSON object in the answer"),
+        ("no", FORM, "the answer contains no JSON object"),
         ('{"stories": [}', FORM, "invalid JSON at line 1, column 14: Expecting value"),
         ('{"questions": [{"question": 1}]}', FORM, "questions[0].question: Expected `str`, got `int`"),
         ('{"storys": []}', FORM, "unknown field `storys`"),

@@ -70,7 +70,7 @@ def test_an_answer_that_is_broken_twice_is_given_up(project: Project, broken: st
     project.plays(asks("Really?"), {"say": broken}, {"say": broken}, plan())
     with pytest.raises(BadData) as caught:
         project.make(Somebody(answers=("yes",)))
-    assert "was told what is wrong" in caught.value.message
+    assert "still not usable after one correction" in caught.value.message
     assert project.sessions() == 3
     assert project.files() == before
     draft = project.draft()
