@@ -249,5 +249,5 @@ def test_a_missing_git_identity_is_said_once(tmp_path: Path) -> None:
     (made.home / ".gitconfig").unlink()
     done = run_ralph(made)
     assert done.code == 0, done.err
-    assert done.out.count("by Ralph Loop <ralph@localhost>") == 1
+    assert done.out.count("as Ralph Loop <ralph@localhost>") == 1
     assert made.git("log", "-2", "--format=%an <%ae>").splitlines() == ["Ralph Loop <ralph@localhost>"] * 2
