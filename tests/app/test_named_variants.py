@@ -26,14 +26,14 @@ def test_a_wrong_layout_in_a_file_is_bad_data_with_its_line(root: Path, command:
     file = configure(root, "timeout: 5m\nlayout: plan\n")
     done = ralph_here(*command, cwd=root)
     assert done.code == 65
-    assert f"{file}:2 (layout): there is no layout called 'plan'" in done.err
+    assert f"{file}:2 (layout): unknown layout 'plan'" in done.err
     assert "did you mean plan.md?" in done.err
 
 
 def test_a_wrong_layout_in_the_environment_names_the_variable(root: Path) -> None:
     done = ralph_here("status", cwd=root, env={"RALPH_LAYOUT": "plan"})
     assert done.code == 65
-    assert "RALPH_LAYOUT (layout): there is no layout" in done.err
+    assert "RALPH_LAYOUT (layout): unknown layout" in done.err
 
 
 def test_a_wrong_layout_on_the_command_line_is_wrong_usage(root: Path) -> None:

@@ -120,7 +120,7 @@ def test_a_stuck_story_says_why(ref: PlanRef) -> None:
     out = status(ref).out
     assert f"✗ {four} Export report 4 as a file  failed\n{' ' * (len(four) + 3)}3 attempts\n" in out
     assert "3 done, 1 failed, 2 blocked\n" in out
-    assert f"Nothing is ready: {four} is failed; " in out
+    assert f"Nothing is ready: {four} failed; " in out
     assert out.endswith(f"`ralph retry {four}` gives a failed story another chance\n")
     found = status(ref, "--json").json
     assert [story["why"] for story in found["stories"]] == ["", "", "", "3 attempts", "", ""]

@@ -41,17 +41,17 @@ def tried(command: str, folder: Path, path: str, cwd: str = "") -> NotRunnable |
     [
         ("pytezt -q", "pytezt is not installed"),
         ("bash -c 'pytezt -q'", "pytezt is not installed"),
-        (".venv/bin/pytest", "there is no .venv/bin/pytest"),
-        ("./run-tests.sh", "there is no ./run-tests.sh"),
-        (". .venv/bin/activate && pytest", "there is no .venv/bin/activate"),
-        ("bash -c 'source .venv/bin/activate && pytest'", "there is no .venv/bin/activate"),
+        (".venv/bin/pytest", ".venv/bin/pytest does not exist"),
+        ("./run-tests.sh", "./run-tests.sh does not exist"),
+        (". .venv/bin/activate && pytest", ".venv/bin/activate does not exist"),
+        ("bash -c 'source .venv/bin/activate && pytest'", ".venv/bin/activate does not exist"),
         ("./noexec.sh", "./noexec.sh cannot be executed"),
-        ("cd nofolder && ls", "there is no folder nofolder"),
-        ("bash -c 'cd nofolder && ls'", "there is no folder nofolder"),
-        ("sh nofile.sh", "there is no nofile.sh"),
+        ("cd nofolder && ls", "folder nofolder does not exist"),
+        ("bash -c 'cd nofolder && ls'", "folder nofolder does not exist"),
+        ("sh nofile.sh", "nofile.sh does not exist"),
         ("make test", "pytezt is not installed"),
-        ("make lint", "there is no ./nothere.sh"),
-        ("make nothing", "there is no make target nothing"),
+        ("make lint", "./nothere.sh does not exist"),
+        ("make nothing", "make target nothing does not exist"),
     ],
 )
 def test_a_shell_and_make_of_this_machine_are_understood(tmp_path: Path, command: str, reason: str) -> None:
@@ -79,8 +79,8 @@ def test_a_test_of_a_module_that_is_not_written_yet_ran(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     trouble = tried("true", tmp_path, "/usr/bin:/bin", cwd="backend")
     assert trouble is not None
-    assert trouble.reason == f"there is no folder {tmp_path.resolve()}/backend"
-    assert trouble.fix == "correct the check's cwd"
+    assert trouble.reason == f"folder {tmp_path.resolve()}/backend does not exist"
+    assert trouble.fix == "fix the check's cwd"
 
 
 @pytest.mark.slow

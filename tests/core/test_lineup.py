@@ -90,7 +90,7 @@ def test_at_a_share_of_the_limit_the_fallback_works_until_it_says_the_same() -> 
             history = fold(history, event, 1000)
     assert usage.guard(history, limits, 1000) is None
     assert choose(history.bench, limits, "A", 1000) == "sonnet"
-    assert dict(explain(history.bench, limits, "A", 1000))[""] == "80% of a usage limit are used"
+    assert dict(explain(history.bench, limits, "A", 1000))[""] == "80% of a usage limit is used"
     assert choose(history.bench, LIMITS, "A", 1000) == "", "without such a share it may use all of it"
     history = fold(history, AgentSaid(1, Limit(False, 5000, "sonnet_hour", 0.9)), 1000)
     move = usage.guard(history, limits, 1000)

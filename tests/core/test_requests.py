@@ -29,7 +29,7 @@ def test_requests_are_read_leniently(data: bytes, request_: Request) -> None:
 @pytest.mark.parametrize("data", [b'{"claim": 3}', b"", b"[]", b"\xff\xfe", b'{"review": "approved"}'])
 def test_nonsense_is_no_request_and_says_why(data: bytes) -> None:
     found = read_request(data)
-    assert found.problem.startswith("the request file could not be understood: ")
+    assert found.problem.startswith("the request file could not be parsed: ")
     assert msgspec.structs.replace(found, problem="") == Request()
 
 

@@ -38,7 +38,7 @@ def test_a_dependency_comes_first_whatever_its_priority() -> None:
 def test_a_failed_dependency_blocks_and_is_named() -> None:
     plan = make(Story(id="A", title="", state=State.FAILED), Story(id="B", title="", depends_on=("A",)))
     assert next_story(plan) is None
-    assert why_nothing_is_ready(plan) == "A is failed; B waits for A"
+    assert why_nothing_is_ready(plan) == "A failed; B is waiting for A"
 
 
 def test_skipped_stories_are_set_aside() -> None:
@@ -103,4 +103,4 @@ def test_a_long_list_of_reasons_is_cut() -> None:
     others = [Story(id=f"S{n}", title="", state=State.BLOCKED) for n in range(20)]
     last = Story(id="Z", title="", depends_on=tuple(s.id for s in others))
     assert why_nothing_is_ready(make(first, *others)).endswith("S3 is blocked; and 16 more")
-    assert "Z waits for S0, S1, S2, S3, S4, and 15 more" in why_nothing_is_ready(make(*others[:4], last))
+    assert "Z is waiting for S0, S1, S2, S3, S4, and 15 more" in why_nothing_is_ready(make(*others[:4], last))

@@ -90,7 +90,7 @@ def test_the_parts_of_a_step_stay_in_its_phase() -> None:
 @pytest.mark.parametrize(
     ("story", "why"),
     [
-        (step("1.R"), "a review is not split"),
+        (step("1.R"), "is a review and cannot be split"),
         (step("1.1", State.DONE), "only open stories"),
         (step("1.1", State.FAILED), "only open stories"),
         (Story(id="A", title="a", review=Review(ReviewStatus.NEEDS_REVIEW)), "under review"),

@@ -44,7 +44,7 @@ def test_a_check_that_is_not_installed_costs_no_agent_call(tmp_path: Path, polic
     made = Proven(tmp_path, checks=["nosuchlinter --strict ."], baseline=policy)
     done = run(made)
     assert done.code == 78
-    assert "nosuchlinter is not installed; install nosuchlinter, or correct the command" in done.out
+    assert "nosuchlinter is not installed; install nosuchlinter, or fix the command" in done.out
     assert "--allow-broken-checks" in done.out
     assert agents(made) == 0
     assert reason(made) == "broken-check"
@@ -54,7 +54,7 @@ def test_a_check_that_is_not_installed_costs_no_agent_call(tmp_path: Path, polic
 def test_a_missing_folder_of_a_check_is_named(tmp_path: Path) -> None:
     made = Proven(tmp_path, checks=[{"name": "api", "command": "true", "cwd": "backend"}])
     assert run(made).code == 78
-    assert made.events()[-1].detail.startswith("api (`true`) cannot run: there is no folder")  # type: ignore[union-attr]
+    assert made.events()[-1].detail.startswith("api (`true`) cannot run: folder ")  # type: ignore[union-attr]
 
 
 def test_allow_broken_checks_continues_and_says_so(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_allow_broken_checks_continues_and_says_so(tmp_path: Path) -> None:
     work = [write("run-tests.sh", "#!/bin/sh\nexit 0\n"), shell("chmod +x run-tests.sh"), "claim"]
     done = run(made, "--allow-broken-checks", story=work)
     assert done.code == 0, done.out
-    assert "there is no ./run-tests.sh" in done.out
+    assert "./run-tests.sh does not exist" in done.out
     assert "every story is rejected until it passes" in done.out
 
 

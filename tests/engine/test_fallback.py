@@ -81,4 +81,4 @@ def test_an_agent_that_is_not_here_is_told_before_anything_starts(tmp_path: Path
     root = tmp_path / "repo"
     workspace(root, agent)
     done = ralph("run", "--fallback", "steady,codex", cwd=root, env={"RALPH_TRUST": "1"})
-    assert (done.code, "there is no agent called 'codex'" in done.err) == (64, True)
+    assert (done.code, "unknown agent 'codex'" in done.err) == (64, True)

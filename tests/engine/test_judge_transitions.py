@@ -70,7 +70,7 @@ SUBMITTED = Review(ReviewStatus.NEEDS_REVIEW, 0)
         ([story(review=SUBMITTED)], ""),
         ([story(review=SUBMITTED), story("US-002")], ""),
         ([story(review=SUBMITTED), story("US-002", done=True)], "a new story starts with passes false"),
-        ([], "stories are never removed"),
+        ([], "stories cannot be removed"),
     ],
 )
 def test_an_implementation_is_only_submitted_whatever_it_wrote(after: list[Story], words: str) -> None:

@@ -53,5 +53,5 @@ def test_the_example_is_found_by_its_entry_point_and_works(installed: Path, tmp_
 
 
 def test_without_it_the_name_is_unknown_and_the_built_in_ones_are_listed() -> None:
-    with pytest.raises(UsageError, match="there is no step type called 'size'"):
+    with pytest.raises(UsageError, match="unknown step type 'size'"):
         Registry("step type", {"noop": "ralph.steps.noop"}, group="ralph.steps").get("size")

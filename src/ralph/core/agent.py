@@ -1,4 +1,4 @@
-"""What an agent says, as typed events, and what they add up to. Every adapter reads its client into these."""
+"""Typed events of an agent's output, and their totals. Every adapter reads its client's output into these."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Trouble(StrEnum):
-    """Why an agent could not do its work, by the reaction it asks for."""
+    """Why an agent could not work, classified by the reaction it calls for."""
 
     LIMIT = "limit"
     TRANSPORT = "transport"
@@ -20,9 +20,9 @@ class Trouble(StrEnum):
     BUDGET = "budget"
     CONTEXT = "context"
     UNGUARDED = "unguarded"
-    """The client was at work without Ralph's hooks, and was ended."""
+    """The client ran without Ralph's hooks and was stopped."""
     SETTINGS = "settings"
-    """A template or a step cannot be used as it is written, so no agent could be told anything."""
+    """A template or a step is not valid, so no prompt could be built."""
     OTHER = "other"
 
 
@@ -49,15 +49,15 @@ class Init(Struct, frozen=True, tag="init"):
     model: str = ""
     session: str = ""
     version: str = ""
-    """Of the client, where it says so."""
+    """The client's version, where it reports one."""
     note: str = ""
-    """Something about this version that is worth knowing."""
+    """A note about this version of the client."""
 
 
 class Text(Struct, frozen=True, tag="text", omit_defaults=True):
     text: str
     more: bool = False
-    """A further line of what was said before: of an agent that speaks in lines."""
+    """True for a further line of the previous text, from an agent that prints line by line."""
 
 
 class ToolUse(Struct, frozen=True, tag="tool_use"):
@@ -70,21 +70,21 @@ class ToolResult(Struct, frozen=True, tag="tool_result"):
     id: str = ""
     ok: bool = True
     text: str = ""
-    """The beginning of what the tool returned."""
+    """The beginning of the tool's result."""
     seconds: float | None = None
     """How long the call took, where the client's stream has times."""
 
 
 class Usage(Struct, frozen=True, tag="usage"):
-    """How much the model has just read: the size of the context, not what it cost."""
+    """The number of tokens the model has just read: the size of the context, not its cost."""
 
     context: int
     tokens: Tokens = Tokens()
-    """The same by class, for a session that never gets to its result."""
+    """The same by token class, for a session that never reports a result."""
 
 
 class Limit(Struct, frozen=True, tag="limit"):
-    """`allowed` is news about how much is left; only `rejected` stops work."""
+    """`allowed` reports how much is left; only `rejected` stops work."""
 
     rejected: bool
     resets_at: float | None = None
@@ -93,7 +93,7 @@ class Limit(Struct, frozen=True, tag="limit"):
 
 
 class Compacting(Struct, frozen=True, tag="compacting"):
-    """The client makes its context smaller, which can take minutes without a word; or it is done with that."""
+    """The client is compacting its context, which can take minutes without output; or it has finished."""
 
     active: bool
 
@@ -111,9 +111,9 @@ class Denial(Struct, frozen=True):
     subject: str = ""
     id: str = ""
     why: str = ""
-    """`protected`: the client protects the file itself; `rule`: a rule of the project; else nobody granted it."""
+    """`protected`: the client protects the file; `rule`: a rule of the project; else it was not granted."""
     remedy: str = ""
-    """What to do to allow it."""
+    """How to allow it."""
 
 
 class Result(Struct, frozen=True, tag="result"):
@@ -126,28 +126,28 @@ class Result(Struct, frozen=True, tag="result"):
     turns: int = 0
     models: tuple[str, ...] = ()
     window: int = 0
-    """How many tokens the model can read, where the client says so."""
+    """The size of the model's context window in tokens, where the client reports it."""
     note: str = ""
-    """Something about the way it ended that is worth knowing."""
+    """A note about how the session ended."""
     structured: str = ""
-    """The answer by the schema it was held to, as JSON."""
+    """The answer that follows the requested schema, as JSON."""
     denials: tuple[Denial, ...] = ()
-    """The calls that were refused, whoever refused them."""
+    """The calls that were refused, by the client or by Ralph."""
 
 
 AgentEvent = Init | Text | ToolUse | ToolResult | Usage | Limit | Compacting | Retry | Result
 
 
 class Outcome(Struct, frozen=True):
-    """The events of one agent process, added up as they come."""
+    """The events of one agent process, summed up as they arrive."""
 
     finished: bool = False
     """A final result was seen."""
     ok: bool = False
     text: str = ""
-    """The end of what the agent said last."""
+    """The end of the agent's last message."""
     promised: bool = False
-    """The completion tag was in its words: a claim."""
+    """The completion tag was in its output: a claim."""
     trouble: Trouble | None = None
     detail: str = ""
     resets_at: float | None = None
@@ -160,11 +160,11 @@ class Outcome(Struct, frozen=True):
     note: str = ""
     structured: str = ""
     denials: tuple[Denial, ...] = ()
-    """The calls that the client refused, without those that Ralph's hook denied."""
+    """The calls the client refused, without those that Ralph's hook denied."""
     tests_failed: str = ""
-    """The command of its last test run, if that failed. Only a client with hooks tells."""
+    """The command of its last test run, if that failed. Known only for clients with hooks."""
     heard: Tokens = Tokens()
-    """Read by the model since the last result: of a session that was ended, all that is known."""
+    """Tokens read by the model since the last result: all that is known about a session that was stopped."""
 
 
 _KEPT = 4000
@@ -191,7 +191,7 @@ def add(outcome: Outcome, event: AgentEvent, promise: str) -> Outcome:
 
 
 def _finish(outcome: Outcome, event: Result, promise: str) -> Outcome:
-    """Several results can come from one process: costs add up, the last one says how it ended."""
+    """One process can report several results: costs add up, and the last one defines how it ended."""
     costs = [cost for cost in (outcome.cost_usd, event.cost_usd) if cost is not None]
     is_limit = outcome.trouble is Trouble.LIMIT and not event.ok
     return msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Changes to a plan, as values. `apply` is what they mean; a layout's `edit` must agree with it."""
+"""Changes to a plan, as values. `apply` defines what they mean; a layout's `edit` must agree with it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SetFields(Struct, frozen=True, tag=True):
 
 
 class AddStory(Struct, frozen=True, tag=True):
-    """A new story, after the story named `after`, or at the end."""
+    """A new story, placed after the story named `after`, or at the end."""
 
     story: Story
     after: str | None = None
@@ -47,7 +47,7 @@ class RemoveStory(Struct, frozen=True, tag=True):
 
 
 class MoveStory(Struct, frozen=True, tag=True):
-    """Put a story right before another one, or at the end."""
+    """Move a story right before another one, or to the end."""
 
     story: str
     before: str | None = None
@@ -90,6 +90,6 @@ def position(stories: Sequence[Story], story_id: str) -> int:
         if story.id == story_id:
             return at
     raise IllegalChange(
-        f"there is no story {story_id} in the plan",
-        hint="`ralph task list` shows the ids",
+        f"no story {story_id} in the plan",
+        hint="`ralph task list` shows the IDs",
     )

@@ -1,7 +1,7 @@
-"""Tell a check that cannot run at all (a tool, a dependency or a folder is missing) from one that ran and failed. Pure.
+"""Distinguish a check that cannot run (a missing tool, dependency or folder) from one that ran and failed. Pure.
 
-The patterns were taken from what the tools print; `tests/core/test_check_trouble.py` runs those that are installed.
-A test that fails with `ModuleNotFoundError` is a failing test: the module may be what a story is about to write.
+The patterns come from real output of the tools; `tests/core/test_check_trouble.py` runs those that are installed. A
+test that fails with `ModuleNotFoundError` is a failing test: the module may be what a story is about to write.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ class NotRunnable(Struct, frozen=True):
     reason: str
     """What is missing, e.g. "jest is not installed"."""
     install: str = ""
-    """A command line that would install it; empty where none is known."""
+    """A command that would install it; empty if none is known."""
     advice: str = ""
-    """What to do when there is no such command line."""
+    """What to do if there is no such command."""
 
     @property
     def fix(self) -> str:
@@ -67,7 +67,7 @@ _RAN = re.compile(
 )
 
 _TOOL = "{} is not installed"
-_FILE = "there is no {}"
+_FILE = "{} does not exist"
 _SCRIPT = "package.json has no script {}"
 _SH = r"^\S*sh: (?:(?:line )?\d+: )?"
 _PY = r"^\S*python[\d.]*(?:\.exe)?: "
@@ -99,13 +99,13 @@ _TABLE = (
     (r"^error: the '(\S+)' component which provides the command", _TOOL, "rustup component add {}"),
     (r"^error: toolchain '([^']+)' is not installed", _TOOL, "rustup toolchain install {}"),
     (r"^error: could not find `(Cargo\.toml)`", _FILE, ""),
-    (r"^make(?:\[\d+\])?: \*\*\* No rule to make target [`']([^']+)'\.\s+Stop", "there is no make target {}", ""),
+    (r"^make(?:\[\d+\])?: \*\*\* No rule to make target [`']([^']+)'\.\s+Stop", "make target {} does not exist", ""),
     (r"^make: \*\*\* No targets specified and no (makefile) found", _FILE, ""),
     (r"^make: \*\*\* ([^\s:]+): No such file or directory\.\s+Stop", _FILE, ""),
-    (r"^error: Justfile does not contain recipe [`'](\S+?)[`']", "there is no just recipe {}", ""),
+    (r"^error: Justfile does not contain recipe [`'](\S+?)[`']", "just recipe {} does not exist", ""),
     (_SH + r"(?:\.: )?cannot open (\S+?): No such file$", _FILE, "=path"),
     (_SH + r"(\S+/activate): No such file or directory$", _FILE, "=path"),
-    (_SH + r"cd: (?:can't cd to )?(\S+?)(?:: No such file or directory)?$", "there is no folder {}", ""),
+    (_SH + r"cd: (?:can't cd to )?(\S+?)(?:: No such file or directory)?$", "folder {} does not exist", ""),
     (_PY + r"can't open file '([^']+)'", _FILE, ""),
     (r"^Could not open input file: (\S+)$", _FILE, "=path"),
     (r"^go: (go\.mod) file not found", _FILE, ""),
@@ -116,11 +116,11 @@ _FOLDER = re.compile(r"could not start \S+ in (\S+): no such folder")
 
 
 def why_not_runnable(command: str, code: int | None, output: str) -> NotRunnable | None:
-    """Why a check that ended with `code` after printing `output` did not run. None: it ran, and failed or passed."""
+    """Why a check that exited with `code` after printing `output` did not run. None: it ran, and failed or passed."""
     if code == 0:
         return None
     if folder := _FOLDER.search(output):
-        return NotRunnable(f"there is no folder {folder[1]}", advice="correct the check's cwd")
+        return NotRunnable(f"folder {folder[1]} does not exist", advice="fix the check's cwd")
     if code in (126, 127) or _WRAPPED.search(output):
         if absent := next((m for m in _ABSENT.finditer(output) if m["why"] or code in (126, 127)), None):
             return _absent(absent["name"], absent["why"] or "", command)
@@ -140,7 +140,9 @@ _NO_TESTS = re.compile(
 
 
 def finds_no_tests(code: int | None, output: str) -> bool:
-    """A test runner that fails because there is no test yet: pytest, unittest, jest, vitest, npm's placeholder."""
+    """Whether a test runner failed because there are no tests yet: pytest, unittest, jest, vitest, npm's
+    placeholder.
+    """
     return code != 0 and _NO_TESTS.search(output) is not None
 
 
@@ -148,7 +150,7 @@ def _absent(name: str, why: str, command: str) -> NotRunnable:
     if why in ("Permission denied", "Exec format error"):
         return NotRunnable(f"{name} cannot be executed", install=f"chmod +x {name}" if "/" in name else "")
     if why == "cannot execute: required file not found":
-        return NotRunnable(f"the interpreter of {name} does not exist", advice="correct its first line")
+        return NotRunnable(f"the interpreter of {name} does not exist", advice="fix its first line")
     if "/" not in name:
         return _with_remedy(_TOOL.format(name), name, "=program", command)
     return _with_remedy(_FILE.format(name), name, "=path", command)
@@ -167,7 +169,7 @@ def _with_remedy(reason: str, subject: str, remedy: str, command: str) -> NotRun
             option = re.split(r"[=\s]", subject)[0]
             plugin = _PYTEST_PLUGINS.get(option, "")
             install = _python_install(plugin, command) if plugin else ""
-            advice = "install the pytest plugin it belongs to, or correct the command"
+            advice = "install the pytest plugin it belongs to, or fix the command"
         case "=docker":
             advice = "start Docker"
         case "=path":
@@ -176,7 +178,7 @@ def _with_remedy(reason: str, subject: str, remedy: str, command: str) -> NotRun
             install, advice = _program_install(subject, command)
     if install:
         return NotRunnable(reason, install)
-    return NotRunnable(reason, advice=advice or "correct the command, or add what is missing")
+    return NotRunnable(reason, advice=advice or "fix the command, or add what is missing")
 
 
 def _program_install(name: str, command: str) -> tuple[str, str]:
@@ -188,11 +190,11 @@ def _program_install(name: str, command: str) -> tuple[str, str]:
         return _NODE_INSTALLS[name], ""
     if _first_word(command) in ("npm", "npx", "pnpm", "yarn", "bun") and name != _first_word(command):
         return _node_install(command), ""
-    return "", _PROGRAMS.get(name, f"install {name}, or correct the command")
+    return "", _PROGRAMS.get(name, f"install {name}, or fix the command")
 
 
 def _path_install(path: str, command: str) -> tuple[str, str]:
-    """A path inside of a folder that an installer makes; any other is a file of the project."""
+    """Whether the path is inside a folder that an installer creates; any other is a file of the project."""
     folders = PurePosixPath(path).parts[:-1]
     if "node_modules" in folders:
         return _node_install(command), ""
@@ -200,7 +202,7 @@ def _path_install(path: str, command: str) -> tuple[str, str]:
         return "composer install", ""
     if made := next((folder for folder in folders if folder in _INSTALLED_FOLDERS), ""):
         return "", f"create the virtual environment {made} and install the project's dependencies into it"
-    return "", "correct the command, or add the file"
+    return "", "fix the command, or add the file"
 
 
 def _node_install(command: str) -> str:
@@ -220,6 +222,6 @@ def _python_install(package: str, command: str) -> str:
 
 
 def _first_word(command: str) -> str:
-    """The program of a command line, without the variables set in front of it."""
+    """The program of a command line, without leading variable assignments."""
     words = [word for word in command.split() if not re.match(r"\w+=", word)]
     return words[0] if words else command

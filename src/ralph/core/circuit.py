@@ -1,4 +1,4 @@
-"""A step's own circuit breaker: closed, open after failures in a row, half-open after a while. Pure."""
+"""The circuit breaker of a step: closed, open after failures in a row, half-open after a while. Pure."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Circuit(Struct, frozen=True):
         return Position.HALF_OPEN if waited >= self.reset_after else Position.OPEN
 
     def left(self, now: float) -> float:
-        """Seconds until it may be tried again."""
+        """Seconds until the step may be tried again."""
         return 0.0 if self.opened_at is None else max(self.reset_after - abs(now - self.opened_at), 0.0)
 
     def after(self, ok: bool, now: float) -> Circuit:
-        """The circuit after one execution. A failed trial opens it again at once."""
+        """The circuit after one execution. A failed trial reopens it at once."""
         if ok:
             return Circuit(self.threshold, self.reset_after)
         failures = self.failures + 1

@@ -1,6 +1,6 @@
-"""Making memory smaller: what an agent answers that has summarised it, what is wrong with that, what it comes to. Pure.
+"""Compacting learnings: parse an agent's summary, check it, and build the result. Pure.
 
-Every learning has to be in one of the new ones, or be dropped by name and with a reason: nothing goes unnoticed.
+Every learning must be covered by a new one or dropped by number with a reason, so nothing is lost unnoticed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHOWN = 20
 class Condensed(Struct, frozen=True, forbid_unknown_fields=True):
     text: str
     sources: tuple[int, ...] = msgspec.field(name="from")
-    """Numbers of the learnings that it stands for."""
+    """Numbers of the learnings it replaces."""
 
 
 class Dropped(Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,7 +62,7 @@ def _object(fields: dict[str, Any], *required: str) -> dict[str, Any]:
 
 
 def read_digest(text: str, before: Sequence[Learning]) -> Digest:
-    """The summary in what an agent said. Raises Unusable."""
+    """The summary in an agent's answer. Raises Unusable."""
     try:
         digest = msgspec.convert(_json_in(text), Digest)
     except msgspec.ValidationError as error:
@@ -80,7 +80,9 @@ def _unusable(problems: list[Problem]) -> Unusable:
 
 
 def _json_in(text: str) -> object:
-    """The whole text, what is in a fence, or the object that begins a line: agents like to say a word before."""
+    """Candidates: the whole text, fenced blocks, and an object at the start of a line, since agents often add a
+    sentence.
+    """
     fenced = re.findall(r"```(?:json)?[ \t]*\n(.*?)\n```", text, re.DOTALL)
     begun = [text[found.start() :] for found in re.finditer(r"^\{", text, re.MULTILINE)]
     for candidate in (text, *reversed(fenced), *reversed(begun[-_SHOWN:])):
@@ -92,7 +94,7 @@ def _json_in(text: str) -> object:
         except (ValueError, RecursionError):
             continue
     raise _unusable(
-        [Problem("no-json", "there is no JSON object in the answer", hint="answer with one, and nothing else")]
+        [Problem("no-json", "the answer contains no JSON object", hint="answer with one JSON object and nothing else")]
     )
 
 
@@ -106,19 +108,25 @@ def _problems(digest: Digest, before: Sequence[Learning]) -> Iterator[Problem]:
         if len(one_line(one.text)) > LONGEST:
             yield _wrong(f"learnings[{place}].text", f"it has more than {LONGEST} characters", "split it")
         if not one.sources:
-            yield _wrong(f"learnings[{place}].from", "it stands for nothing", "name the learnings that it comes from")
+            yield _wrong(
+                f"learnings[{place}].from",
+                "it is based on no learning",
+                "list the numbers of the learnings it comes from",
+            )
     for drop in digest.dropped:
         if not drop.why.strip():
             yield _wrong("dropped", f"{drop.number} is dropped without a reason")
     if unknown := sorted(told - known):
-        yield _wrong("from", f"there is no learning {_listed(unknown)}", f"they are numbered 1 to {len(before)}")
+        yield _wrong("from", f"no learning {_listed(unknown)}", f"they are numbered 1 to {len(before)}")
     if missing := sorted(known - told):
-        hint = "put each into `from` of one, or into `dropped` with a reason"
-        yield _wrong("learnings", f"nothing is said about {_listed(missing)}", hint)
+        hint = "put each into the `from` of a new learning, or into `dropped` with a reason"
+        yield _wrong("learnings", f"{_listed(missing)} not accounted for", hint)
     if not unknown and not missing and not digest.learnings:
-        yield _wrong("learnings", "all of them are dropped", "keep what a later session would have to find out again")
+        yield _wrong("learnings", "all learnings are dropped", "keep what a later session would have to rediscover")
     elif not unknown and sum(map(cost, condensed(digest, before))) >= sum(map(cost, before)):
-        yield _wrong("learnings", "it is not shorter than what it summarises", "fewer words, and fewer of them")
+        yield _wrong(
+            "learnings", "the summary is not shorter than the learnings", "use fewer learnings and fewer words"
+        )
 
 
 def _wrong(path: str, message: str, hint: str = "") -> Problem:
@@ -131,7 +139,9 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def condensed(digest: Digest, before: Sequence[Learning]) -> tuple[Learning, ...]:
-    """What stays. One that comes from a failed attempt, even in part, is not accepted by being summarised."""
+    """The learnings that remain. A summary that draws on a failed attempt, even in part, stays marked as not
+    accepted.
+    """
     found = []
     for one in digest.learnings:
         sources = [before[number - 1] for number in sorted(set(one.sources))]
@@ -149,14 +159,14 @@ def condensed(digest: Digest, before: Sequence[Learning]) -> tuple[Learning, ...
 
 
 def as_notes(text: str, lines: Sequence[str], remark: str) -> str:
-    """`learnings.md` anew: its title, and these lines."""
+    """A new `learnings.md`: its title, and these lines."""
     first = text.lstrip("\ufeff").partition("\n")[0].rstrip()
     title = first if re.match(r"#[ \t]+\S", first) else "# Learnings"
     return f"{title}\n\n<!-- {remark} -->\n\n" + "".join(f"- {line}\n" for line in lines)
 
 
 def as_log(text: str, lines: Sequence[str], remark: str) -> str:
-    """A progress log anew: how it begins, and these lines as its curated section. Entries follow below it."""
+    """A new progress log: its old beginning, and these lines as its curated section. Entries follow below it."""
     head: list[str] = []
     for line in text.lstrip("\ufeff").splitlines():
         if re.match(r"#{2,6}[ \t]|-{3,}[ \t]*$", line):
@@ -168,7 +178,7 @@ def as_log(text: str, lines: Sequence[str], remark: str) -> str:
 
 
 def without_duplicates(text: str, learnings: Sequence[Learning]) -> tuple[str, int]:
-    """The same text without lines that say word for word what an earlier one says. How many those are."""
+    """The text without lines that repeat an earlier line word for word, and how many were removed."""
     lines = text.splitlines(keepends=True)
     seen: set[str] = set()
     gone: set[int] = set()

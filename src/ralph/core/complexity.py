@@ -1,6 +1,6 @@
-"""How hard a story looks, from nothing but its own words and what attempts at it came to. Pure.
+"""An estimate of how hard a story is, from its text and the results of earlier attempts. Pure.
 
-A rough guess with its reasons beside it, good enough to choose a model by. Nobody is asked, nothing is spent.
+A rough guess with its reasons, good enough for choosing a model. It asks no model and costs nothing.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def _parts(story: Story) -> list[Points]:
     return [
         Points(min(criteria // 2, _MANY_CRITERIA), f"{criteria} acceptance criteria"),
         Points(min(words // 60, 3), f"{words} words"),
-        Points(min(2 * len(hard), 6), f"speaks of {', '.join(hard[:5])}"),
-        Points(1 if needs >= _MANY_NEEDS else 0, f"needs {needs} other stories"),
+        Points(min(2 * len(hard), 6), f"mentions {', '.join(hard[:5])}"),
+        Points(1 if needs >= _MANY_NEEDS else 0, f"depends on {needs} other stories"),
         Points(-2 if easy else 0, f"is about {', '.join(easy[:3])}"),
         Points(2 * min(story.attempts, 3), f"attempts so far: {story.attempts}"),
         Points(min(story.review.count, 2), f"reviews so far: {story.review.count}"),

@@ -1,4 +1,4 @@
-"""What people can ask of a run that is under way, and what that adds up to. Pure."""
+"""Requests to a running run, and their combined effect. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class Verb(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     STOP = "stop"
-    """When the iteration is over."""
+    """After the current iteration."""
     STOP_NOW = "stop-now"
-    """As Ctrl-C does."""
+    """At once, like Ctrl-C."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """One thing asked of one run. It means nothing to any other run."""
+    """One request to one run. It has no effect on any other run."""
 
     verb: Verb
     run: str
@@ -26,7 +26,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    """A person's guidance for the next iteration; with a story, for the next one on that story."""
+    """A note from the user for the next iteration; with a story, for the next iteration on that story."""
 
     text: str
     at: float
@@ -37,7 +37,7 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 class Wish(Struct, frozen=True):
-    """What people want of the run by now. Nothing takes a stop back."""
+    """The combined requests so far. A stop cannot be withdrawn."""
 
     pause: bool = False
     stop: bool = False

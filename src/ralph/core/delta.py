@@ -1,4 +1,4 @@
-"""What somebody did to a plan: the difference of two readings of it. Pure."""
+"""What changed in a plan: the difference between two readings of it. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Edited(Struct, frozen=True):
 class Added(Struct, frozen=True):
     story: Story
     after: str | None
-    """The story it stands behind; None: at the end."""
+    """The story it comes after; None: at the end."""
 
 
 class Delta(Struct, frozen=True):
@@ -23,7 +23,7 @@ class Delta(Struct, frozen=True):
     added: tuple[Added, ...] = ()
     removed: tuple[str, ...] = ()
     checks_changed: bool = False
-    """The plan's own check commands are other ones."""
+    """The plan's check commands changed."""
 
     def of(self, story_id: str) -> Edited | None:
         return next((edited for edited in self.edited if edited.new.id == story_id), None)

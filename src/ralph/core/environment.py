@@ -1,9 +1,9 @@
-"""The environment that agents and checks get. Pure.
+"""The environment of agents and checks. Pure.
 
-By default (`env: caller`) it is the caller's, because people's tests and agents need `DATABASE_URL` and
-`OPENAI_API_KEY`. With `env: minimal` it is an allow-list and what `agent.env` adds. Never passed on: `GIT_*` (it would
-point git at another repository), the variables by which a client recognises that it runs inside another one, and
-Ralph's own, apart from those that are added for the child.
+By default (`env: caller`) it is the caller's, because tests and agents need variables such as `DATABASE_URL` and
+`OPENAI_API_KEY`. With `env: minimal` it is an allow-list plus what `agent.env` adds. Never passed on: `GIT_*` (they
+would point git at another repository), the variables that tell a client it runs inside another one, and Ralph's own,
+except those added for the child.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _ALLOWED = (
     "LOCALAPPDATA", "USERPROFILE", "RALPH_STATE_HOME", "CI",
 )  # fmt: skip
 _OWN = ("RALPH_STATE_HOME",)
-"""The one variable of Ralph's that a child may see: where state is kept."""
+"""The one Ralph variable a child may see: the state folder."""
 _CLIENT_SESSION = frozenset({
     "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SSE_PORT",
     "CLAUDE_ENV_FILE", "CLAUDE_PID", "CLAUDE_PLUGIN_DATA", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PROJECT_DIR",
     "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE", "QWEN_CODE",
 })  # fmt: skip
-"""Set by a coding client for what it starts. CLAUDE_CODE_SIMPLE switches off hooks."""
+"""Set by a coding client for its child processes. CLAUDE_CODE_SIMPLE disables hooks."""
 _SECRET = re.compile(
     r"(?:^|_)(?:KEY|APIKEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|CREDENTIALS?|AUTH|DSN|PAT)(?:_|$)", re.IGNORECASE
 )
@@ -40,9 +40,9 @@ def child_environment(
     *,
     everything: bool = False,
 ) -> dict[str, str]:
-    """`everything`: all of the parent's that may be passed on; otherwise the allow-list and what is `wanted`.
+    """`everything`: all of the parent's variables that may be passed on; otherwise the allow-list and what is `wanted`.
 
-    A name in `wanted` that ends with `*` stands for all names that start with it.
+    A name in `wanted` that ends with `*` matches every name with that prefix.
     """
     names = set(_ALLOWED)
     prefixes = ["LC_"]
@@ -66,7 +66,7 @@ def _is_forbidden(name: str) -> bool:
 
 
 def secret_names(env: Mapping[str, str]) -> list[str]:
-    """Names of variables that look like secrets, by their name or by a password in an address. Never a value."""
+    """Names of variables that look like secrets, by name or by a password in a URL. Never a value."""
     return sorted(
         name
         for name, value in env.items()

@@ -42,7 +42,7 @@ class UsageError(RalphError):
 
 
 class BadData(RalphError):
-    """One or more problems in a file. Nothing is written after one of these."""
+    """One or more problems in a file. Nothing is written after this error."""
 
     exit_code = ExitCode.BAD_DATA
 
@@ -59,7 +59,7 @@ class BadData(RalphError):
 
     @classmethod
     def of(cls, problems: Sequence[Problem]) -> BadData:
-        """An error of this class that says the first problem and carries them all."""
+        """An error of this class that shows the first problem and carries all of them."""
         first = problems[0]
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         return cls(first.message + more, hint=first.hint, where=first.where, problems=problems)

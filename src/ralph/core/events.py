@@ -1,6 +1,6 @@
-"""The journal's events. Everything shown anywhere is computed from these.
+"""The events of the journal. Everything that is shown is computed from them.
 
-A record that says what is about to happen comes before each effect, and one that says it did comes after.
+A record that announces an effect is written before it, and one that confirms it after it.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class RunStarted(Event, frozen=True, kw_only=True):
     calls: tuple[float, ...] = ()  # when earlier runs started agents, within the last hour
     used: tuple[tuple[float, int], ...] = ()  # how many tokens they used when, within the last hour
     heard: tuple[Limit, ...] = ()
-    """What they last heard about usage windows that have not been reset since."""
+    """The last reported state of usage windows that have not reset since."""
 
 
 class SeenStory(Struct, frozen=True):
-    """What `decide` looks at."""
+    """The inputs of `decide`."""
 
     id: str
     title: str
@@ -66,7 +66,7 @@ class SeenStory(Struct, frozen=True):
 
 
 class PlanSeen(Event, frozen=True, kw_only=True):
-    """The plan before a decision: whole the first time, then only what is different."""
+    """The plan before a decision: complete the first time, then only the differences."""
 
     whole: bool
     stories: tuple[SeenStory, ...] = ()
@@ -76,7 +76,7 @@ class PlanSeen(Event, frozen=True, kw_only=True):
 
 
 class Decided(Event, frozen=True):
-    """A decision, with what it depended on besides the plan, the history and the limits."""
+    """A decision, with its inputs besides the plan, the history and the limits."""
 
     move: Move
     at: float
@@ -85,7 +85,7 @@ class Decided(Event, frozen=True):
 
 
 class IterationStarted(Event, frozen=True, kw_only=True):
-    """About to start: this is what can be returned to."""
+    """An iteration is about to start: the state it can be rolled back to."""
 
     iteration: int
     story: str
@@ -123,7 +123,7 @@ class AgentEnded(Event, frozen=True, kw_only=True):
 
 
 class Reserved(Event, frozen=True, kw_only=True):
-    """Set aside for a session that is about to start. Without a record of what it cost, this counts."""
+    """A reservation for a session that is about to start. It counts until the actual cost is recorded."""
 
     iteration: int
     id: str
@@ -132,7 +132,7 @@ class Reserved(Event, frozen=True, kw_only=True):
 
 
 class Charged(Event, frozen=True, kw_only=True):
-    """What a session cost, and how that is known."""
+    """The cost of a session, and where the figure comes from."""
 
     iteration: int
     story: str
@@ -144,29 +144,29 @@ class Charged(Event, frozen=True, kw_only=True):
 
 
 class SpendingSeen(Event, frozen=True, kw_only=True):
-    """What all runs of the workspace have spent, before a decision that depends on it."""
+    """Spending of all runs of the workspace, before a decision that depends on it."""
 
     elsewhere: Elsewhere = Elsewhere()
     stories: dict[str, Amount] = {}
-    """What earlier runs have spent on the stories of this plan; only told once."""
+    """Spending of earlier runs on the stories of this plan; recorded once."""
 
 
 class Foreseen(Event, frozen=True, kw_only=True):
-    """What it will probably take to finish: figures that hold in half and in nine of ten cases."""
+    """The forecast to finish: figures for the 50% and the 90% case."""
 
     stories: int  # that are still open
     samples: int
-    """Stories of this workspace it is drawn from; 0: it is a guess."""
+    """Finished stories of this workspace it is based on; 0: a guess."""
     iterations: tuple[float, float]
     seconds: tuple[float, float]
     usd: tuple[float, float] | None = None
     tokens: tuple[float, float] | None = None
     chance: float | None = None
-    """To finish within the budget. None: there is none, or too little is known."""
+    """Of finishing within the budget. None: there is no budget, or too little is known."""
 
 
 class HookAnswered(Event, frozen=True, kw_only=True):
-    """What a hook said to the agent while it was at work. `output`: of tests that undo the iteration at once."""
+    """What a hook reported to the agent during the session. `output`: of tests that roll the iteration back at once."""
 
     iteration: int
     hook: str
@@ -191,7 +191,7 @@ class StepEnded(Event, frozen=True, kw_only=True):
 
 
 class CheckEnded(Event, frozen=True, kw_only=True):
-    """A proof, when it passed: this check, on this tree, as one of this set."""
+    """A proof if it passed: this check, on this tree, as part of this set."""
 
     iteration: int
     tree: str
@@ -200,7 +200,7 @@ class CheckEnded(Event, frozen=True, kw_only=True):
 
 
 class Baseline(Event, frozen=True, kw_only=True):
-    """Which checks pass before anything is done."""
+    """Which checks pass before any work."""
 
     tree: str
     check_set: str
@@ -214,7 +214,7 @@ class Judged(Event, frozen=True):
 
 
 class Settling(Event, frozen=True, kw_only=True):
-    """About to keep or undo the work of an iteration."""
+    """About to keep or roll back the work of an iteration."""
 
     iteration: int
     keep: bool
@@ -222,7 +222,7 @@ class Settling(Event, frozen=True, kw_only=True):
     tree: str = ""
     commit: bool = False
     plan_digest: str = ""
-    """Of the plan as it will be; its bytes are in the state folder."""
+    """Hash of the plan as it will be; its bytes are in the state folder."""
     proof: dict[str, tuple[str, ...]] = {}  # the trailers of the commit that tell of the checks
 
 
@@ -284,14 +284,14 @@ class WaitEnded(Event, frozen=True): ...
 
 
 class Asked(Event, frozen=True):
-    """A person asks something of the run while it is under way."""
+    """A user's request to the running run."""
 
     verb: Verb
     by: str = ""  # the command, or the key
 
 
 class Paused(Event, frozen=True):
-    """The loop rests, between iterations, until a person lets it go on."""
+    """The loop is paused between iterations until the user resumes it."""
 
 
 class Resumed(Event, frozen=True):
@@ -299,7 +299,7 @@ class Resumed(Event, frozen=True):
 
 
 class Guided(Event, frozen=True):
-    """A person's note is in the prompt of this iteration."""
+    """A user's note was added to the prompt of this iteration."""
 
     iteration: int
     text: str
@@ -307,13 +307,13 @@ class Guided(Event, frozen=True):
 
 
 class LimitAnswered(Event, frozen=True):
-    """The answer to whether to wait for a usage limit: `wait`, `exit` or `nobody`."""
+    """The answer to whether to wait for a usage limit: `wait`, `exit`, or `nobody` if there was none."""
 
     answer: str
 
 
 class StorySetAside(Event, frozen=True):
-    """The story's own breaker has tripped: it is failed, and the others go on."""
+    """The story's breaker has tripped: the story failed, and the run continues with the others."""
 
     story: str
     title: str
@@ -325,7 +325,7 @@ class StoriesRetried(Event, frozen=True):
 
 
 class Proved(Event, frozen=True, kw_only=True):
-    """The last act: every check on the final tree."""
+    """The final step of a run: every check on the final tree."""
 
     tree: str
     passed: bool
@@ -333,7 +333,7 @@ class Proved(Event, frozen=True, kw_only=True):
 
 
 class Recovered(Event, frozen=True):
-    """What an earlier run, killed in the middle, had left open, and what was done about it."""
+    """What an earlier, killed run left unfinished, and how it was recovered."""
 
     run: str
     iteration: int

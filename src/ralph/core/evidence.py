@@ -1,4 +1,4 @@
-"""What the loop saw with its own eyes in one iteration. `judge` reads this and nothing else."""
+"""What Ralph itself observed in one iteration. `judge` reads this and nothing else."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Ended(Struct, frozen=True):
     signal: int | None = None
     seconds: float = 0
     detail: str = ""
-    """The end of stderr, or why it did not start."""
+    """The last lines of stderr, or why it did not start."""
 
     @property
     def well(self) -> bool:
-        """Also where no agent was needed, as in a set-up that is only commands."""
+        """True also if no agent was needed, as in a set-up that runs only commands."""
         return self.code == 0 and self.how in (How.EXITED, How.LINGERED, How.NOT_RUN)
 
 
@@ -46,7 +46,7 @@ class Claim(StrEnum):
 
 
 class CheckResult(Struct, frozen=True):
-    """One command the loop ran itself: evidence."""
+    """One command that Ralph ran itself: evidence."""
 
     name: str
     command: str
@@ -57,13 +57,13 @@ class CheckResult(Struct, frozen=True):
     tail: str = ""
     digest: str = ""
     required: bool = True
-    """False: allowed to fail; told, but never a reason."""
+    """False: allowed to fail; reported, but never a reason to reject."""
     failed_before: bool = False
-    """It failed on the checkpoint already: not this agent's doing."""
+    """It already failed on the checkpoint: not caused by this agent."""
     proves: str = ""
-    """The done story whose own check this is: when it fails, that story is broken again."""
+    """The finished story this check belongs to: if it fails, that story is broken again."""
     output: str = ""
-    """The file with all that it wrote, when it failed."""
+    """The file with its complete output, if it failed."""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
@@ -72,15 +72,15 @@ class Evidence(Struct, frozen=True, kw_only=True):
     ended: Ended
     outcome: Outcome
     changed: tuple[str, ...] = ()
-    """Paths that differ from the checkpoint, without Ralph's own bookkeeping."""
+    """Paths that differ from the checkpoint, without Ralph's own files."""
     repository_trouble: str = ""
-    """The agent rewrote history or left its branch: nothing of that can be kept."""
+    """The agent rewrote history or left its branch: none of that can be kept."""
     notices: tuple[str, ...] = ()
-    """What was put back in the tree."""
+    """What was restored in the working tree."""
     objections: tuple[str, ...] = ()
-    """What stands against acceptance although the checks pass."""
+    """Reasons against acceptance although the checks pass."""
     delta: Delta | None = Delta()
-    """What the agent did to the plan. None: it left one that cannot be read."""
+    """The agent's changes to the plan. None: it left a plan that cannot be parsed."""
     plan_problem: str = ""
     claim: Claim | None = None
     question: str = ""
@@ -88,42 +88,42 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """The text of a WAITING file: a question that stops the whole run."""
     checks: tuple[CheckResult, ...] = ()
     check_set: str = ""
-    """The identity of the set they belong to."""
+    """The identity of the check set."""
     unchecked: bool = False
-    """Files were changed, and there is no check that could have run on them."""
+    """Files changed, and there is no check that could have run on them."""
     suspicions: tuple[Suspicion, ...] = ()
-    """What makes the checks' word doubtful: weakened tests, edited checks."""
+    """Reasons to doubt the checks: weakened tests, edited checks."""
     tamper: Tamper = Tamper.REVIEW
     passed_before: bool | None = None
-    """Whether the checks passed on the checkpoint. None: not looked at."""
+    """Whether the checks passed on the checkpoint. None: not checked."""
     answer: Answer | None = None
-    """What a reviewer said in the request file."""
+    """A reviewer's verdict from the request file."""
     reviewer: str = ""
-    """Who reviews, where there are several."""
+    """The reviewer, if there are several."""
     reviewers: tuple[str, ...] = ()
-    """All who have to, in this order. Empty: one, without a name."""
+    """All required reviewers, in this order. Empty: one, without a name."""
     replies: tuple[Reply, ...] = ()
-    """What a fix says about each finding."""
+    """A fix's answer to each finding."""
     learned: tuple[str, ...] = ()
-    """What it says that later sessions should know. Nothing is judged by it."""
+    """Learnings for later sessions. They have no effect on the verdict."""
     logged: str = ""
-    """What it added to the progress log: the evidence for a step that only looks at the work of others."""
+    """Its addition to the progress log: the evidence for a step that only inspects other work."""
     review: bool = False
-    """Acceptance means: on to review."""
+    """Acceptance sends the story to review."""
     has_review_fields: bool = False
-    """The plan's format has them: what an agent writes there is held to the table of transitions."""
+    """The plan format has review fields: an agent's edits to them must follow the table of transitions."""
     review_cap: int = 5
     on_cap: OnCap = OnCap.APPROVE
     on_stalemate: OnCap = OnCap.HUMAN
     open_after: int = 0
-    """How many other stories are not done."""
+    """The number of other stories that are not done."""
     promises_all: bool = False
-    """The promise tag speaks of the whole plan, not of one story."""
+    """The promise tag refers to the whole plan, not to one story."""
     claim_is_implied: bool = False
-    """A good ending with a change counts as a claim (seed 000: the loop marks)."""
+    """A successful session with a change counts as a claim (seed 000: the loop marks)."""
     interrupted: bool = False
 
     @property
     def is_tampered(self) -> bool:
-        """Tests or checks were weakened, so that what they say proves nothing."""
+        """Tests or checks were weakened, so their results prove nothing."""
         return self.tamper is not Tamper.OFF and any(doubt.is_grave for doubt in self.suspicions)

@@ -1,4 +1,4 @@
-"""Exit codes: the one table of them. `docs/exit-codes.md` is generated from it."""
+"""The table of exit codes. `docs/exit-codes.md` is generated from it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class ExitCode(IntEnum):
         return member
 
     COMPLETE = 0, "complete"
-    UNFINISHED = 1, "stopped unfinished (cap, breaker, failed stories, `ralph stop`)"
+    UNFINISHED = 1, "stopped before completion (cap, breaker, failed stories, `ralph stop`)"
     USAGE_LIMIT = 2, "usage limit, and the user or the policy chose to exit"
-    WAITING = 3, "waiting for a human"
-    BUDGET = 4, "budget used up"
-    USAGE = 64, "wrong usage of the command line"
-    BAD_DATA = 65, "bad data (plan, config)"
-    BUG = 70, "an internal error; see the log it names"
+    WAITING = 3, "waiting for the user"
+    BUDGET = 4, "budget spent"
+    USAGE = 64, "command line usage error"
+    BAD_DATA = 65, "invalid data (plan, config)"
+    BUG = 70, "internal error; see the log file named in the message"
     LOCKED = 73, "lock held by another run"
-    ENVIRONMENT = 78, "configuration or environment (agent missing, check not installed, not a git repository)"
-    TIMED_OUT = 124, "the single iteration of --once timed out"
+    ENVIRONMENT = 78, "configuration or environment error (agent missing, check not installed, not a git repository)"
+    TIMED_OUT = 124, "the single iteration (--once) timed out"
     INTERRUPTED = 130, "SIGINT"
     TERMINATED = 143, "SIGTERM"

@@ -1,7 +1,7 @@
-"""The ledger of one story's review: what was found, and what became of each finding. Pure.
+"""The findings of one story's reviews, and the status of each. Pure.
 
-Reviewers and those who fix never meet. The ledger is what they have in common: every finding has a number, a fix says
-for each whether it was fixed or why it is none, and what was once turned down comes back only with new evidence.
+Reviewers and fixers share no session. The ledger is what they share: every finding has an ID, a fix states for each
+whether it was fixed or why it is not a problem, and a rejected finding can be raised again only with new evidence.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _LONGEST_POINT = 2000
 
 class Fate(StrEnum):
     OPEN = "open"
-    """Asked for, and nobody has dealt with it."""
+    """Raised, and not yet addressed."""
     FIXED = "fixed"
-    """Somebody says that it is fixed; the next review looks."""
+    """Reported as fixed; the next review verifies it."""
     REJECTED = "rejected"
-    """Somebody says why it is none."""
+    """Rejected by a fix, with a reason."""
     CLOSED = "closed"
-    """A review has looked again and does not ask for it any more."""
+    """A later review no longer raises it."""
 
 
 class Finding(Struct, frozen=True):
-    """One thing a reviewer wants changed."""
+    """One change that a reviewer requests."""
 
     text: str
     place: str = ""
     severity: str = ""
     criterion: str = ""
     id: str = ""
-    """Of the finding in the ledger that is meant; empty: it is a new one."""
+    """ID of the known finding it refers to; empty: a new one."""
     evidence: str = ""
-    """What shows it: an input, an output, a failing command."""
+    """Evidence: an input, an output, a failing command."""
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
@@ -51,7 +51,7 @@ class Finding(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """What a fix says about one finding."""
+    """A fix's answer to one finding."""
 
     id: str
     fate: Fate
@@ -65,7 +65,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     reason: str = ""
     reviewer: str = ""
     review: int = 0
-    """The number of the review that last asked for it."""
+    """The number of the review that last raised it."""
 
     def __str__(self) -> str:
         shown = f" Evidence: {self.finding.evidence}" if self.finding.evidence else ""
@@ -75,9 +75,9 @@ class Entry(Struct, frozen=True, kw_only=True):
 class Ledger(Struct, frozen=True):
     entries: tuple[Entry, ...] = ()
     heard: tuple[str, ...] = ()
-    """Reviewers who have spoken in the round that is under way."""
+    """Reviewers that have answered in the current round."""
     has_moved: bool = False
-    """One of them said something new, or no longer asks for what it asked for before."""
+    """One of them raised something new, or dropped something it raised before."""
 
     def get(self, entry_id: str) -> Entry | None:
         return next((entry for entry in self.entries if entry.id.lower() == entry_id.strip().lower()), None)
@@ -91,16 +91,16 @@ NO_LEDGER = Ledger()
 
 
 class Heard(Struct, frozen=True):
-    """A review, entered in the ledger."""
+    """The result of entering a review in the ledger."""
 
     ledger: Ledger
     asked: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
-    """Findings that were turned down before and are asked for again without new evidence."""
+    """Findings that were rejected before and are raised again without new evidence."""
 
 
 def hear(ledger: Ledger, findings: Sequence[Finding], reviewer: str, review: int) -> Heard:
-    """Enter what one reviewer asks for. What it asked for before and does not any more is closed."""
+    """Enter one reviewer's findings. Those it raised before and no longer raises are closed."""
     entries = list(ledger.entries)
     before = _last_round(ledger, reviewer)
     asked: dict[str, None] = {}
@@ -133,14 +133,14 @@ def _raised(known: Entry, finding: Finding, reviewer: str, review: int) -> Entry
 
 
 def _last_round(ledger: Ledger, reviewer: str) -> set[str]:
-    """What this reviewer asked for when it last spoke."""
+    """The findings this reviewer raised in its last review."""
     own = [entry for entry in ledger.entries if entry.reviewer == reviewer]
     last = max((entry.review for entry in own), default=0)
     return {entry.id for entry in own if entry.review == last}
 
 
 def answer(ledger: Ledger, replies: Sequence[Reply]) -> tuple[Ledger, tuple[str, ...]]:
-    """Enter what a fix says; the findings that it says nothing about. One that names none has fixed them all."""
+    """Enter a fix's answers; returns the findings it leaves unanswered. A fix that names none has fixed them all."""
     if not replies:
         return _all(ledger, Fate.OPEN, Fate.FIXED), ()
     by_id = {entry.id: reply for reply in replies if (entry := ledger.get(reply.id)) is not None}
@@ -159,14 +159,14 @@ def answer(ledger: Ledger, replies: Sequence[Reply]) -> tuple[Ledger, tuple[str,
 
 
 def rejects_all(ledger: Ledger, replies: Sequence[Reply]) -> bool:
-    """Whether a fix turns down, with a reason, everything that was asked for: then there is nothing to change."""
+    """Whether a fix rejects every open finding with a reason: then there is nothing to change."""
     after, silent = answer(ledger, replies)
     turned_down = {entry.id for entry in after.entries if entry.fate is Fate.REJECTED}
     return bool(ledger.open) and not silent and turned_down.issuperset(entry.id for entry in ledger.open)
 
 
 def close(ledger: Ledger) -> Ledger:
-    """Approved: nothing is asked for any more."""
+    """Approved: close all findings."""
     return Ledger(tuple(_close(entry) if entry.fate is not Fate.REJECTED else entry for entry in ledger.entries))
 
 
@@ -175,7 +175,7 @@ _NAMED = re.compile(r"^(F\d{1,4})\b[:.]?\s*", re.IGNORECASE)
 
 
 def findings_in(text: str) -> tuple[Finding, ...]:
-    """The findings of a review that is only text: one for each point of its list, or the whole of it."""
+    """The findings of a review that is plain text: one for each list item, or the whole text."""
     points: list[list[str]] = []
     for line in text.splitlines():
         if _BULLET.match(line) and not line.startswith((" ", "\t")):
@@ -192,7 +192,7 @@ def _from_text(text: str) -> Finding:
 
 
 def _known(entries: Sequence[Entry], finding: Finding) -> Entry | None:
-    """The one it names, else the one with the same words."""
+    """The finding it names, else the one with the same text."""
     wanted, same = finding.id.strip().lower(), _identity(finding)
     named = next((entry for entry in entries if entry.id.lower() == wanted), None)
     if named is not None or not finding.text:
@@ -201,12 +201,12 @@ def _known(entries: Sequence[Entry], finding: Finding) -> Entry | None:
 
 
 def _identity(finding: Finding) -> str:
-    """The same words about the same file are the same finding, whatever the line is now."""
+    """The same text about the same file is the same finding, even if the line moved."""
     return fingerprint(f"{finding.place.partition(':')[0]} {finding.text}")
 
 
 def _says_more(known: Entry, finding: Finding) -> bool:
-    """Whether it is worth another look. What was turned down needs evidence; the same in other words is none."""
+    """Whether the finding should be looked at again. A rejected one needs evidence that is not just a rewording."""
     if not finding.evidence.strip():
         is_same = not finding.text or _identity(finding) == _identity(known.finding)
         return known.fate is not Fate.REJECTED and not is_same

@@ -1,7 +1,7 @@
 """Error identity: the same failure has the same fingerprint, whatever its paths, numbers, times and addresses. Pure.
 
-Of a long output only the lines that tell of a failure count, each once and in any order: a tail begins anywhere, and
-tests that run side by side do not fail in the same order twice.
+Of a long output only the lines that report a failure count, each once and in any order: the captured tail starts at an
+arbitrary line, and tests that run in parallel fail in varying order.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _VARYING = (
 
 @cache
 def _compiled() -> tuple[re.Pattern[str], tuple[tuple[re.Pattern[str], str], ...]]:
-    """When it is needed: only runs in which something fails have to pay for it."""
+    """Compiled on first use: only runs with failures pay for it."""
     varying = tuple((re.compile(pattern, re.IGNORECASE), word) for pattern, word in _VARYING)
     return re.compile(_FAILURE, re.IGNORECASE), varying
 
 
 def fingerprint(text: str) -> str:
-    """Empty for a text without anything in it."""
+    """The fingerprint; empty for an empty text."""
     failure, varying = _compiled()
     for pattern, word in varying:
         text = pattern.sub(word, text)

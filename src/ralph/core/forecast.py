@@ -1,7 +1,7 @@
-"""What it will probably take to finish: past stories, drawn again and again. Pure, and the same each time it is asked.
+"""A forecast of what finishing will take, by resampling past stories. Pure and deterministic.
 
-Each trial draws one past story for each open one and adds them up. More open stories are more drawings of the same
-trials, so a longer plan is never foreseen to be cheaper.
+Each trial draws one past story for each open story and adds them up. More open stories extend the same trials, so a
+longer plan never has a cheaper forecast.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from msgspec import Struct
 from ralph.core.ledger import Held, Sample
 
 ENOUGH = 3
-"""Finished stories of a workspace from which on its own history is used, and alone. Before that nothing is said about
-money or tokens; iterations are guessed, to set them against the cap."""
+"""Finished stories from which on the workspace's own history is used, and nothing else. Below that there is no
+forecast of money or tokens; iterations are guessed, to compare them with the cap.
+"""
 ENOUGH_TO_STOP = 5
-"""Finished stories from which on a run may be stopped because it would hardly finish within its budget."""
+"""Finished stories required before a run may stop because it is unlikely to finish within its budget."""
 _TRIALS = 240
 _DRAWN = 32
-"""Open stories that are drawn one by one; what more would come to is in proportion."""
+"""Open stories that are drawn one by one; beyond that, the result is scaled."""
 _PRIOR = (1, 1, 1, 2, 2, 3, 5)
 _PRIOR_SECONDS = 240.0
 
@@ -27,7 +28,7 @@ Range = tuple[float, float]
 
 
 class Totals(Struct, frozen=True):
-    """What one trial came to."""
+    """The result of one trial."""
 
     iterations: float
     seconds: float
@@ -38,16 +39,16 @@ class Totals(Struct, frozen=True):
 class Forecast(Struct, frozen=True):
     stories: int
     samples: int
-    """Of this workspace; 0: a guess."""
+    """Finished stories of this workspace; 0: a guess."""
     iterations: Range = (0.0, 0.0)
     seconds: Range = (0.0, 0.0)
     usd: Range | None = None
-    """None: the agent does not tell what it costs."""
+    """None: the agent does not report costs."""
     tokens: Range | None = None
 
 
 class Kept(Struct, frozen=True):
-    """How past forecasts held: runs that finished, and how many stayed within the two figures."""
+    """How past forecasts held: finished runs, and how many stayed within the two figures."""
 
     runs: int
     within_half: int
@@ -55,9 +56,9 @@ class Kept(Struct, frozen=True):
 
 
 def prior(review: bool) -> tuple[Sample, ...]:
-    """Iterations guessed for a workspace without a history: most stories take one or two attempts, some take five.
+    """Guessed iterations for a workspace without history: most stories take one or two attempts, some take five.
 
-    Only what was accepted is reviewed, so a review does not double them.
+    Only accepted work is reviewed, so reviews do not double them.
     """
     each = [count + review for count in _PRIOR]
     return tuple(Sample(n, n * _PRIOR_SECONDS, None, 0) for n in each)
@@ -82,7 +83,7 @@ def forecast(samples: Sequence[Sample], stories: int, *, review: bool = False) -
 
 
 def chance(samples: Sequence[Sample], stories: int, micros: int | None, tokens: int | None) -> float | None:
-    """Of finishing with what is left. None: nothing is bounded, or too little is known to say so."""
+    """The chance to finish with what is left. None: there is no limit, or too little is known."""
     if len(samples) < ENOUGH_TO_STOP or (micros is None and tokens is None):
         return None
     found, knows = _trials(samples, stories, False)
@@ -123,7 +124,7 @@ def _trials(samples: Sequence[Sample], stories: int, review: bool) -> tuple[list
 
 
 def _dice(trial: int) -> Iterator[int]:
-    """A fixed sequence for each trial that looks random; the module for it would cost more than the whole forecast."""
+    """A fixed pseudo-random sequence for each trial; importing `random` would cost more than the whole forecast."""
     state = (0x9E3779B97F4A7C15 * (trial + 1)) & 0xFFFFFFFFFFFFFFFF
     while True:
         state ^= (state << 13) & 0xFFFFFFFFFFFFFFFF
@@ -138,6 +139,6 @@ def _range(found: Iterable[Totals], of: Callable[[Totals], float]) -> Range:
 
 
 def kept(held: Iterable[Held]) -> Kept:
-    """By iterations: the one figure that every run has."""
+    """Sorted by iterations: the one figure every run has."""
     pairs = [(one.foretold.iterations, one.finished.iterations) for one in held]
     return Kept(len(pairs), sum(n <= p50 for (p50, _), n in pairs), sum(n <= p90 for (_, p90), n in pairs))

@@ -1,7 +1,7 @@
-"""How many tokens a text takes, by what agents have counted themselves. Pure.
+"""An estimate of how many tokens a text takes, from the counts that agents report. Pure.
 
-A session's first answer says how much the model has read by then: the prompt, and what the client adds to it. Sessions
-with prompts of different lengths tell the two apart.
+A session's first answer reports how much the model has read so far: the prompt, and what the client adds to it.
+Sessions with prompts of different lengths separate the two.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from msgspec import Struct
 
 _ESTIMATE = 4.0
 _FEWEST, _MOST = 2.0, 8.0
-"""Characters a token. What is outside of this is no text, or no count of it."""
+"""Characters per token. Ratios outside this range are not plausible for text."""
 _ENOUGH = 3
 _SPREAD = 1000
-"""Characters by which prompts have to differ to tell anything."""
+"""The minimum difference between prompts, in characters, to derive a ratio."""
 
 
 class Sample(Struct, frozen=True):
     chars: int
-    """Of the prompt."""
+    """Length of the prompt in characters."""
     context: int
-    """What the model had read with its first answer, in tokens."""
+    """Tokens the model had read with its first answer."""
 
 
 class Gauge(Struct, frozen=True):
     chars_per_token: float = _ESTIMATE
     overhead: int | None = None
-    """What the client itself adds to every prompt, in tokens; None: nobody knows."""
+    """Tokens the client adds to every prompt; None: unknown."""
     samples: int = 0
-    """Sessions whose counts this comes from; 0: it is an estimate."""
+    """Sessions whose counts this is based on; 0: an estimate."""
     is_measured: bool = False
-    """The ratio is measured, too."""
+    """The ratio is measured as well."""
 
     def tokens(self, text: str) -> int:
         return self.of_length(len(text))
@@ -53,7 +53,7 @@ def calibrate(samples: Iterable[Sample]) -> Gauge:
 
 
 def _ratio(samples: list[Sample]) -> float | None:
-    """The slope of the line through them, or nothing when they are too few, too alike, or make no sense."""
+    """The slope of the line through the samples; None if they are too few, too similar or implausible."""
     lengths = [sample.chars for sample in samples]
     if len(samples) < _ENOUGH or max(lengths) - min(lengths) < _SPREAD:
         return None

@@ -1,4 +1,4 @@
-"""The shape of a guard: what happened, the bounds and the time in; a reason to stop or wait out, or nothing."""
+"""The interface of a guard: takes the history, the limits and the time; returns a reason to stop or wait, or None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has happened in a run so far, as far as deciding needs to know. A fold over the journal. Pure."""
+"""The history of a run, as far as decisions depend on it. A fold over the journal. Pure."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from ralph.core.verdict import Kind
 EVERYBODY = "*"
 _HOUR = 3600.0
 _AT_ONCE = 1.0
-"""Seconds. An agent that has died by then has not begun to work."""
+"""Seconds. An agent that died within this time had not started to work."""
 _OPEN = (State.TODO, State.IN_PROGRESS)
 _FREE = (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
 
 
 class Heard(Struct, frozen=True):
-    """What the agent said about a usage window, and when."""
+    """What the agent reported about a usage window, and when."""
 
     limit: Limit
     at: float
@@ -54,79 +54,79 @@ class History(Struct, frozen=True):
     run: str = ""
     started: float = 0
     seen: float = 0
-    """When the last thing happened."""
+    """The time of the last event."""
     iterations: int = 0
-    """Finished ones that count towards the cap."""
+    """Finished iterations that count towards the cap."""
     number: int = 0
-    """The last iteration's number."""
+    """The number of the last iteration."""
     calls: tuple[float, ...] = ()
-    """When agents were started, within the last hour, also by earlier runs."""
+    """Times of agent starts within the last hour, including earlier runs."""
     used: tuple[tuple[float, int], ...] = ()
-    """How many tokens were used when, within the last hour, also by earlier runs."""
+    """Tokens used within the last hour, with their times, including earlier runs."""
     streak: Streak = Streak()
     error_from: frozenset[str] = frozenset()
-    """The stories in which the last error has come again and again."""
+    """The stories in which the last error occurred repeatedly."""
     stories: dict[str, Streak] = {}
-    """Of stories that are being worked on."""
+    """Streaks of the stories being worked on."""
     passing: frozenset[str] = frozenset()
-    """Checks that are known to pass on the tree as it is kept."""
+    """Checks known to pass on the tree as it is kept."""
     gained: dict[str, int] = {}
-    """The most checks besides those that one attempt at a story has made pass."""
+    """The most additional checks that one attempt at a story has made pass."""
     passed: frozenset[str] = frozenset()
-    """Checks that passed in the iteration under way, if it changed anything."""
+    """Checks that passed in the current iteration, if it changed anything."""
     failed: frozenset[str] = frozenset()
     aside: dict[str, str] = {}
-    """Stories this run has set aside, and why."""
+    """Stories this run has set aside, with the reason."""
     stuck: int = 0
-    """Stories in a row that were given up, without progress in between; by the newer rule, over the same failure."""
+    """Stories given up in a row without progress in between; by the newer rule, for the same failure."""
     stuck_error: str = ""
-    """The failure over which the last of them was given up."""
+    """The failure for which the last of them was given up."""
     given_up: frozenset[str] = frozenset()
-    """Stories that this run gave up, by their breaker or after their last attempt."""
+    """Stories this run gave up, by their breaker or after their last attempt."""
     parked: dict[str, Streak] = {}
-    """How the streaks of stories stood when they were set aside."""
+    """The streaks of stories when they were set aside."""
     retried: frozenset[str] = frozenset()
-    """Stories that this run gave up and took up again."""
+    """Stories this run gave up and retried."""
     rounds: int = 0
-    """How often stories that were given up have been taken up again."""
+    """How often given-up stories have been retried."""
     same_only: bool = False
-    """The rule by which this run counts: see `Limits.same_only`."""
+    """The counting rule of this run; see `Limits.same_only`."""
     wanted: frozenset[str] = frozenset()
     """Every story that was open at some time in this run."""
     crashes: int = 0
-    """Agents in a row that died at once."""
+    """Agents in a row that crashed at startup."""
     crash: str = ""
-    """What the last of them said."""
+    """The last output of the last of them."""
     transport: int = 0
     """Transport failures in a row."""
     transport_said: str = ""
     last_ended: float = 0
     windows: dict[str, Heard] = {}
-    """Usage windows by their kind."""
+    """Usage windows by kind."""
     limit_until: float | None = None
     limit_seen: bool = False
     limits_in_a_row: int = 0
     answer: str = ""
-    """What somebody said when asked whether to wait."""
+    """The user's answer to whether to wait."""
     misconfigured: str = ""
     last_kind: Kind | None = None
     asked: dict[str, str] = {}
-    """Stories that wait for a person, with their question."""
+    """Stories that wait for the user, with their question."""
     free: dict[str, int] = {}
-    """Sessions of a story that cost no attempt: a limit, a broken connection."""
+    """Sessions of a story that cost no attempt, such as a usage limit or a broken connection."""
     feedback: dict[str, str] = {}
-    """Why the last attempt at a story was not accepted; under `EVERYBODY`, what the next session hears in any case."""
+    """Why the last attempt at a story was not accepted; under `EVERYBODY`, what every next session is given."""
     setup_done: bool = False
     setup_failures: int = 0
     proved: bool | None = None
     purse: Purse = Purse()
-    """What is spent, for the budgets."""
+    """Spending, for the budgets."""
     bench: Bench = Bench()
-    """Who has to rest, where there is somebody else."""
+    """Agents and models that are paused, if there are alternatives."""
 
 
 def to_be_told(feedback: dict[str, str], story: str) -> str:
-    """What the next session at a story has to know of those before it."""
+    """What the next session of a story needs to know about the previous ones."""
     return "\n".join(filter(None, (feedback.get(story, ""), feedback.get(EVERYBODY, ""))))
 
 
@@ -185,19 +185,19 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
 
 
 def _reopened(history: History, seen: list[SeenStory]) -> History:
-    """A person has opened a story again while the run is at work: it gets its chance, and a clean slate."""
+    """The user reopened a story during the run: it is tried again, with a clean record."""
     again = {story.id for story in seen if story.id in history.aside or story.id in history.asked}
     again |= {story.id for story in seen if _is_fresh(story, history)}
     return _clean(history, frozenset(again)) if again else history
 
 
 def _is_fresh(story: SeenStory, history: History) -> bool:
-    """Its attempts were set to zero by a person, and not because it was set aside and came back."""
+    """The user reset its attempts, rather than the run setting it aside and retrying it."""
     return story.attempts == 0 and story.id in history.stories and story.id not in history.parked
 
 
 def _clean(history: History, again: frozenset[str]) -> History:
-    """With nothing against these stories."""
+    """Drop everything recorded against these stories."""
     return msgspec.structs.replace(
         history,
         aside={name: why for name, why in history.aside.items() if name not in again},
@@ -209,8 +209,9 @@ def _clean(history: History, again: frozenset[str]) -> History:
 
 
 def _retried(history: History, names: tuple[str, ...]) -> History:
-    """A story that fails once more in the way for which it was set aside is set aside at once; in any other way it
-    has all its attempts again."""
+    """A story that fails again for the reason it was set aside for is set aside at once; for any other failure it
+    has all its attempts again.
+    """
     known = history.stories | history.parked
     last = {name: known[name].once_less() for name in names if name in known}
     history = _clean(history, frozenset(names))
@@ -224,7 +225,7 @@ def _retried(history: History, names: tuple[str, ...]) -> History:
 
 
 def _given_up(history: History, story: str, error: str, *, idle: bool) -> dict[str, Any]:
-    """Stories that fail for different reasons are each their own trouble, not the run's."""
+    """Stories that fail for different reasons are separate problems, not one of the run."""
     counts_on = not history.same_only or idle or bool(error and error == history.stuck_error)
     return {
         "stuck": history.stuck + 1 if counts_on else 1,
@@ -234,7 +235,7 @@ def _given_up(history: History, story: str, error: str, *, idle: bool) -> dict[s
 
 
 def _at(history: History, t: float) -> History:
-    """A clock that was set back takes the times of what has happened along: as much time has passed since as before."""
+    """When the clock is set back, recorded times move with it, so that elapsed times stay the same."""
     if t >= history.seen:
         return msgspec.structs.replace(history, seen=t)
     back = history.seen - t
@@ -251,7 +252,7 @@ def _at(history: History, t: float) -> History:
 
 
 def _begun(history: History, event: RunStarted, t: float) -> History:
-    """What earlier runs have left behind counts as it was recorded, but nothing of it lies in the future."""
+    """State from earlier runs counts as recorded, except that no time may lie in the future."""
     return msgspec.structs.replace(
         history,
         run=event.run,
@@ -316,8 +317,9 @@ def _feedback(history: History, event: IterationEnded) -> dict[str, str]:
 
 
 def _progress(history: History, event: IterationEnded) -> dict[str, Any]:
-    """Progress is a change in what is proven: something was accepted, or an attempt at a story has made more checks
-    pass than any before it, of those that do not pass without it. Text that was written is none."""
+    """Progress is a change in what is proven: something was accepted, or an attempt at a story made more checks pass
+    than any before it, among those that do not pass without it. Writing text is not progress.
+    """
     kept = event.kind.keeps_work
     passing = (history.passing - history.failed) | history.passed if kept else history.passing
     stories, gained = dict(history.stories), dict(history.gained)

@@ -1,4 +1,4 @@
-"""Fresh story ids in the style of the ones that are there."""
+"""New story IDs in the style of the existing ones."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
 
 
 def next_id(taken: Iterable[str], first: str = "US-001", *, like: str = "") -> str:
-    """A numbered id, counted on past the highest of its kind: US-009 → US-010, 2.3 → 2.4.
+    """The next numbered ID after the highest of its kind: US-009 → US-010, 2.3 → 2.4.
 
-    Of the kind of `like`, if that one is numbered, else of the last numbered one.
+    Follows the style of `like` if that is numbered, else of the last numbered ID.
     """
     ids = list(taken)
     numbered = [match for match in map(_NUMBERED.fullmatch, ids) if match]

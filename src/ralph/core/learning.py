@@ -1,10 +1,10 @@
-"""What one session found out and later ones should know: one line, with where it comes from. Pure.
+"""A learning: one line that one session leaves for later ones, with its origin. Pure.
 
     - Tests freeze the clock with `fixed_now`. (US-003, 2026-11-15, 1a2b3c4d5)
     - The cache has to be cleared first. (US-004, 2026-11-15, not accepted)
 
-It is a claim like any other. One of an attempt that was not accepted is kept, since failing teaches most, and says so
-for good.
+It is a claim like any other. A learning from an attempt that was not accepted is kept, since failures teach most, and
+is marked permanently.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 from ralph.core.text import one_line
 
 LONGEST = 600
-"""Characters. What takes more is a document, and belongs into one."""
+"""Characters. Longer text belongs in a document."""
 _SHORT_COMMIT = 9
 _LONGEST_STORY = 60
 _NOT_ACCEPTED = "not accepted"
@@ -34,7 +34,7 @@ _TURNS = "not no never without cannot can't don't doesn't isn't only except unle
 _FILLERS, _DECISIVE = frozenset(_SMALL.split()), frozenset(_TURNS.split())
 _ALIKE = 0.9
 _FEW = 8
-"""Words, so few that they are the same or they are not."""
+"""Texts with so few words must be identical to count as the same."""
 
 
 class Learning(Struct, frozen=True, kw_only=True):
@@ -44,15 +44,15 @@ class Learning(Struct, frozen=True, kw_only=True):
     """`2026-11-15`"""
     commit: str = ""
     accepted: bool = True
-    """False: of an attempt whose work was not accepted."""
+    """False: from an attempt that was not accepted."""
     curated: bool = False
-    """Somebody has put it where the patterns of the code base are kept."""
+    """It was moved to the curated section ("Codebase Patterns")."""
     line: int = 0
-    """Of its file."""
+    """Line number in its file."""
 
 
 def learned(text: str, *, day: str, story: str = "", commit: str = "", accepted: bool = True) -> Learning:
-    """A new one. `day` may be a moment, in ISO 8601."""
+    """A new learning. `day` may be a full ISO 8601 timestamp."""
     return Learning(
         text=one_line(text, LONGEST),
         story=one_line(story, _LONGEST_STORY).translate({ord("("): "[", ord(")"): "]"}),
@@ -63,14 +63,14 @@ def learned(text: str, *, day: str, story: str = "", commit: str = "", accepted:
 
 
 def written(learning: Learning) -> str:
-    """Its line, without a bullet."""
+    """Its line, without the bullet."""
     known = [learning.story, learning.date, learning.commit, "" if learning.accepted else _NOT_ACCEPTED]
     tag = ", ".join(filter(None, known)) if learning.date else ""
     return f"{learning.text} ({tag})" if tag else learning.text
 
 
 def read_line(text: str, *, curated: bool = False, line: int = 0, story: str = "", date: str = "") -> Learning:
-    """`story` and `date` are what is around it, for a line that does not say."""
+    """`story` and `date` come from the context, for a line that does not name them."""
     found = _TAG.search(text)
     if found is None:
         return Learning(text=text.strip(), curated=curated, line=line, story=story, date=date)
@@ -86,14 +86,14 @@ def read_line(text: str, *, curated: bool = False, line: int = 0, story: str = "
 
 
 def plain_words(text: str) -> tuple[str, ...]:
-    """What two learnings are compared by: no case, no punctuation."""
+    """The text that learnings are compared by: without case and punctuation."""
     return tuple(_WORD.findall(text.casefold()))
 
 
 def is_same(first: str, second: str) -> bool:
-    """The same, or so nearly that a reader would want only one of them.
+    """Whether two learnings are the same, or so similar that only one is needed.
 
-    What turns a sentence round, and every number, has to be in both.
+    Negations and numbers must occur in both.
     """
     one, other = plain_words(first), plain_words(second)
     if one == other:
@@ -114,7 +114,9 @@ def _pivots(words: Iterable[str]) -> set[str]:
 
 
 def news(given: Sequence[Learning], known: Iterable[Learning]) -> tuple[Learning, ...]:
-    """Those that are not known already. What only a failed attempt has said is news when an accepted one says it."""
+    """The learnings that are not known yet. One known only from a failed attempt is new when an accepted one
+    confirms it.
+    """
     heard = list(known)
     new: list[Learning] = []
     for learning in given:
@@ -128,7 +130,7 @@ def news(given: Sequence[Learning], known: Iterable[Learning]) -> tuple[Learning
 
 
 def distinct(learnings: Iterable[Learning]) -> tuple[Learning, ...]:
-    """Each once, as it is best known: curated, else of accepted work, else the first of them."""
+    """Each learning once, in its best-supported version: curated, else from accepted work, else the first."""
     best: dict[tuple[str, ...], Learning] = {}
     for learning in learnings:
         key = plain_words(learning.text)

@@ -1,6 +1,6 @@
-"""The ledger of a workspace: what its sessions cost, over all runs and worktrees. The lines, and their sums. Pure.
+"""The ledger of a workspace: what its sessions cost, across all runs and worktrees. The lines and their totals. Pure.
 
-It says nothing that the journals do not say, in a form that is cheap to read at each start.
+It holds nothing that the journals do not, in a form that is cheap to read at each start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 from ralph.core.spending import NOTHING, Amount, Basis
 
 _MOST_STORIES = 200
-"""Finished stories that are remembered: what happened long ago tells little about tomorrow."""
+"""Number of finished stories kept: older ones predict little."""
 _MOST_RUNS = 100
 _MOST_SETTLED = 1000
 
@@ -21,7 +21,7 @@ Day = tuple[int, int, int]
 
 
 class Reserve(Struct, frozen=True, gc=False, tag="reserve", kw_only=True):
-    """Set aside for a session. Until it is settled, it counts."""
+    """A reservation for a session. It counts until it is settled."""
 
     id: str
     t: float
@@ -29,7 +29,7 @@ class Reserve(Struct, frozen=True, gc=False, tag="reserve", kw_only=True):
     plan: str
     story: str = ""
     micros: int | None = None
-    """None: only tokens are bounded."""
+    """None: only tokens are limited."""
     tokens: int = 0
     pid: int = 0
     start: str = ""
@@ -38,7 +38,7 @@ class Reserve(Struct, frozen=True, gc=False, tag="reserve", kw_only=True):
 
 
 class Settle(Struct, frozen=True, gc=False, tag="settle", kw_only=True):
-    """What a session cost."""
+    """The cost of a session."""
 
     id: str
     t: float
@@ -57,11 +57,11 @@ class Iterated(Struct, frozen=True, gc=False, tag="iteration", kw_only=True):
     story: str
     seconds: float = 0
     over: bool = False
-    """The story is done with it, or given up."""
+    """The story is finished, or given up."""
 
 
 class Foretold(Struct, frozen=True, tag="forecast", kw_only=True):
-    """The forecast of a run's start: figures for a half and for nine of ten cases."""
+    """The forecast at the start of a run: figures for the 50% and the 90% case."""
 
     t: float
     run: str
@@ -71,7 +71,7 @@ class Foretold(Struct, frozen=True, tag="forecast", kw_only=True):
 
 
 class Finished(Struct, frozen=True, tag="finished", kw_only=True):
-    """A run that came to the end of its plan, and what that took."""
+    """A run that finished its plan, and what that took."""
 
     t: float
     run: str
@@ -81,7 +81,7 @@ class Finished(Struct, frozen=True, tag="finished", kw_only=True):
 
 
 class Anew(Struct, frozen=True, tag="anew"):
-    """From here on the budgets of the workspace and of its stories count from zero; or that of one story does."""
+    """From here on, the budgets of the workspace and its stories count from zero; or that of one story."""
 
     t: float
     plan: str = ""
@@ -101,14 +101,14 @@ class Sample(Struct, frozen=True, gc=False):
 
 
 class Held(Struct, frozen=True):
-    """One forecast that can be compared with what came."""
+    """A forecast that can be compared with the result."""
 
     foretold: Foretold
     finished: Finished
 
 
 class Kept(Struct, frozen=True):
-    """A book as it can be put away, so that a long ledger need not be read from its beginning each time."""
+    """The totals in a form that can be saved, so that a long ledger need not be read from its beginning each time."""
 
     days: tuple[tuple[Day, Amount], ...]
     open: tuple[Reserve, ...]
@@ -124,7 +124,7 @@ class Kept(Struct, frozen=True):
 
 
 class Book:
-    """What the lines come to, added up as they come. `day_of` tells the calendar day of a moment."""
+    """The totals of the lines, updated as they arrive. `day_of` returns the calendar day of a timestamp."""
 
     def __init__(self, day_of: Callable[[float], Day]) -> None:
         self._day_of = day_of
@@ -135,7 +135,7 @@ class Book:
         self._foretold: dict[str, Foretold] = {}
         self.ever = NOTHING
         self.stories: dict[tuple[str, str], Amount] = {}
-        """Plan and story → what they cost since the last new start."""
+        """Plan and story → cost since the last reset."""
         self.dearest = 0
         self.largest = 0
         """Tokens of one session."""
@@ -194,11 +194,11 @@ class Book:
 
     @property
     def open(self) -> tuple[Reserve, ...]:
-        """Set aside, and never settled."""
+        """Reserved and never settled."""
         return tuple(self._open.values())
 
     def since(self, day: Day) -> Amount:
-        """Spent on this day. A clock that was set back makes days to come: those count, too."""
+        """Spent on this day. Later days count too: they come from a clock that was set back."""
         found = NOTHING
         for other, amount in self._days.items():
             if other >= day:
@@ -209,7 +209,7 @@ class Book:
         return {story: amount for (of, story), amount in self.stories.items() if of == plan}
 
     def keep(self) -> Kept:
-        """Of what is settled only the last names: two runs may close the same dead one, but not years apart."""
+        """Keep only the latest settled names: two runs may close the same dead session, but not years apart."""
         return Kept(
             days=tuple(self._days.items()),
             open=self.open,
@@ -225,7 +225,7 @@ class Book:
         )
 
     def take_up(self, kept: Kept) -> None:
-        """Go on from there."""
+        """Continue from saved totals."""
         self._days = dict(kept.days)
         self._open = {line.id: line for line in kept.open}
         self._settled = dict.fromkeys(kept.settled)

@@ -1,7 +1,7 @@
-"""Usage, rate, quota and billing limits in the words of a client's own final error, for clients without typed events.
+"""Recognise usage, rate, quota and billing limits in a client's final error, for clients without typed events.
 
-Never for the output of tools or for what a model says: words about limits are part of ordinary work. Even so, what
-reads like a report on work, and limits of other kinds (context, turns, files, memory), are told apart.
+Never applied to tool output or to the model's text, where limits are an ordinary topic. Even so, reports on work and
+limits of other kinds (context, turns, files, memory) are excluded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BILLING = (
     r"\bsubscription (?:has )?(?:expired|lapsed)\b",
 )
 _ADVICE = (r"\b(?:purchase|buy|add|top up) (?:more )?(?:api )?(?:credits|funds)\b",)
-"""To pay is what many errors advise; it is the reason only where nothing else is."""
+"""Many errors advise paying; it is the reason only if there is no other."""
 _QUOTA = (
     r"insufficient_quota|quota_?exceeded|RESOURCE_EXHAUSTED|\bresource has been exhausted\b",
     r"\bquota (?:'[^'\n]{1,60}' )?(?:has been |was |is |limit )?(?:exceeded|reached|exhausted|used up|depleted)\b",
@@ -117,7 +117,7 @@ _ABOUT_WORK = (
     r"mock(?:ed|s)?|simulat\w+|acceptance criteria|docstring|pull request|describe\(|it\(|expect\(|def test_|assert)\b"
 )
 _CHECKED = r"AssertionError|\bexpected\b.{1,80}\b(?:to (?:equal|be|contain|match)|received|but (?:got|was))\b"
-"""A test that is about limits, and fails."""
+"""A failing test that is about limits."""
 _ERROR = (
     r"\A\W*(?:\w*error\b|\w+ error:|fatal|exception|http\b|status|ran into|failed|reconnecting|stream|\d{3}\b|\{|"
     r"\[api|\w+\.\w*(?:error|exception)|exceeded retry limit|sorry|you(?:'ve|'re| have| are| exceeded)\b|claude\b)"
@@ -126,7 +126,7 @@ _RESETS = r"\bresets?\b[^.\n]{0,40}\d|\btry again (?:in|at)\b|\bretry (?:in|afte
 
 
 def detect_limit(text: str, *, agent: str = "", now: float, tz: str = "") -> FoundLimit:
-    """`tz` counts where the text names no zone; `agent` is the client whose error this is."""
+    """`tz` applies if the text names no time zone; `agent` is the client that reported the error."""
     text = _plain(text)
     kind = _kind(text, agent)
     if kind is None:
@@ -135,7 +135,7 @@ def detect_limit(text: str, *, agent: str = "", now: float, tz: str = "") -> Fou
 
 
 def _plain(text: str) -> str:
-    """Without colours, fancy apostrophes, the escapes of nested JSON, and long gaps, which make patterns slow."""
+    """Removes colours, typographic apostrophes, escapes of nested JSON, and long gaps, which make patterns slow."""
     text = clean(text if len(text) <= 2 * _LONGEST else text[:_LONGEST] + "\n" + text[-_LONGEST:])
     for fancy in "’‘ʼ`´":
         text = text.replace(fancy, "'")
@@ -162,7 +162,7 @@ def _kind(text: str, agent: str) -> str | None:
 
 
 def _where(text: str, patterns: tuple[str, ...], kind: str) -> int | None:
-    """Where the first statement about this kind of limit is; limits of another kind are passed over."""
+    """The position of the first statement about this kind of limit; limits of other kinds are skipped."""
     found = [
         match.start() for pattern in patterns for match in _compiled(pattern).finditer(text) if _is_meant(match, kind)
     ]
@@ -185,7 +185,7 @@ def _around(match: re.Match[str]) -> str:
 
 
 def _is_about_work(text: str) -> bool:
-    """A report on work that has to do with limits; an error says what happened just now."""
+    """A report on work that deals with limits; an error states what happened just now."""
     if _found(_WORK, text) or _found(_CHECKED, text):
         return True
     return _found(_ABOUT_WORK, text) and not (_found(_ERROR, text) or _found(_RESETS, text))

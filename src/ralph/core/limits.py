@@ -1,6 +1,6 @@
-"""The bounds of a run, as plain values taken from the settings.
+"""The limits of a run, as plain values from the settings.
 
-What is not given means: as it was before there was such a bound. Recorded runs are decided again by these.
+Defaults mean the behaviour from before the limit existed, because recorded runs are decided again with these.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ class OnLimit(StrEnum):
     WAIT = "wait"
     EXIT = "exit"
     ASK = "ask"
-    """Whoever is at the terminal; without an answer, or without a terminal, wait."""
+    """Ask at the terminal; without an answer or a terminal, wait."""
     ASK_EXIT = "ask-exit"
-    """The same, but a question that nobody answers ends the run (seed 003: "No response in 30s: auto-exit")."""
+    """The same, but an unanswered question ends the run (seed 003: "No response in 30s: auto-exit")."""
 
 
 class OnStuck(StrEnum):
-    """What becomes of a run when a story makes no progress."""
+    """What happens to a run when a story makes no progress."""
 
     STOP = "stop"
     NEXT = "next"
-    """The story is set aside, and the others continue."""
+    """The story is set aside, and the run continues with the others."""
 
 
 class Limits(Struct, frozen=True):
     max_iterations: int = 20
     """0: follows from the plan, see `cap`."""
     max_allowed: int = 0
-    """Most iterations where they follow from the plan; 0: no limit."""
+    """Maximum iterations where they follow from the plan; 0: no limit."""
     per_story: int = 0
     """Iterations that one story may take: its attempts and its reviews; 0: no limit."""
     max_attempts: int = 5
@@ -48,7 +48,7 @@ class Limits(Struct, frozen=True):
     tokens_per_hour: int = 0
     max_transport: int = 5
     crash_loop: int = 0
-    """Agents in a row that die within a second; 0: no limit."""
+    """Agents in a row that crash within a second; 0: no limit."""
     max_time: float = 0
     """Of the whole run, in seconds; 0: no limit."""
     once: bool = False
@@ -57,26 +57,26 @@ class Limits(Struct, frozen=True):
     same_only: bool = False
     """The breakers trip on the same failure again or on no activity, not on failures of different kinds."""
     retry_rounds: int = 0
-    """How often stories that this run gave up are tried again when nothing else is left."""
+    """How often stories that this run gave up are retried when nothing else is left."""
     on_limit: OnLimit = OnLimit.WAIT
     limit_share: float = 1
-    """No new work once this share of a usage window is used up; 1: only when it is all used up."""
+    """No new work once this share of a usage window is used; 1: only when all of it is used."""
     jitter: float = 0
-    """Most seconds that are added to a wait for a reset: not everybody comes back in the same second."""
+    """Maximum seconds added to a wait for a reset, so that not every run resumes in the same second."""
     longest_wait: float = 8 * 24 * 3600.0
-    """A reset further away than this is not believed."""
+    """A reset time further away than this is ignored."""
     unknown_reset_wait: float = 15 * 60.0
-    """How long to wait at a usage limit that does not say when it ends."""
+    """How long to wait at a usage limit without a reset time."""
     budget: Budget = Budget()
     fallback: tuple[str, ...] = ()
-    """Who works when the first choice cannot, in this order."""
+    """Fallback agents and models, in this order."""
     fallback_after: int = 2
-    """Failures of one story in a row before somebody else tries."""
+    """Failures of one story in a row before a fallback tries it."""
     fallback_cooldown: float = 1800.0
-    """Seconds before somebody who could not is tried again."""
+    """Seconds before an agent or model that could not work is tried again."""
 
     def cap(self, stories: int) -> int:
-        """Most iterations of a run that has seen so many open stories; 0: no limit."""
+        """The maximum iterations of a run that has seen this many open stories; 0: no limit."""
         if self.max_iterations:
             return self.max_iterations
         from_plan = self.per_story * stories

@@ -1,6 +1,6 @@
-"""Who works when the first choice cannot: models and agents in their order, and which of them have to rest. Pure.
+"""Fallbacks: models and agents in their order, and which of them are paused. Pure.
 
-A choice is a name of the settings: a model, an agent, or `agent/model`. The empty one is what the settings say.
+A choice is a name from the settings: a model, an agent, or `agent/model`. The empty choice is the configured default.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FAILURES = (Kind.REJECTED, Kind.CRASHED, Kind.TIMED_OUT)
 
 
 class Rest(Struct, frozen=True):
-    """Since when a choice rests; until when, where that was said."""
+    """Since when a choice is paused, and until when if that is known."""
 
     since: float
     until: float | None = None
@@ -38,9 +38,9 @@ class Bench(Struct, frozen=True):
     current: str = FIRST
     resting: dict[str, Rest] = {}
     failures: dict[str, dict[str, Failures]] = {}
-    """By story and choice: how often in a row it was not accepted."""
+    """By story and choice: rejections in a row."""
     used: dict[str, dict[str, Limit]] = {}
-    """By choice and usage window: how much of it is used."""
+    """By choice and usage window: the share used."""
 
 
 def note(bench: Bench, event: AnyEvent, t: float) -> Bench:
@@ -71,7 +71,7 @@ def note(bench: Bench, event: AnyEvent, t: float) -> Bench:
 
 
 def set_back(bench: Bench, back: float) -> Bench:
-    """After a clock was set back by so many seconds."""
+    """Shift recorded times after the clock was set back by this many seconds."""
     change = msgspec.structs.replace
     return change(
         bench,
@@ -95,7 +95,7 @@ def _rests(bench: Bench, rest: Rest) -> Bench:
 
 
 def choose(bench: Bench, limits: Limits, story: str, now: float) -> str:
-    """Who works on this story now. Where everybody has failed at it, whoever has failed least."""
+    """The choice that works on this story now. If all of them failed at it, the one with the fewest failures."""
     awake = [choice for choice in (FIRST, *limits.fallback) if not rests_until(bench, limits, choice, now)]
     if not awake:
         return FIRST
@@ -105,13 +105,13 @@ def choose(bench: Bench, limits: Limits, story: str, now: float) -> str:
 
 
 def is_anybody_left(bench: Bench, limits: Limits, now: float) -> bool:
-    """Whether somebody can go on while another one has to rest."""
+    """Whether another choice can work while one is paused."""
     rests = [rests_until(bench, limits, choice, now) for choice in (FIRST, *limits.fallback)]
     return bool(limits.fallback) and any(rests) and not all(rests)
 
 
 def rests_until(bench: Bench, limits: Limits, choice: str, now: float) -> float:
-    """0: it does not rest. A time of reset that is hard to believe is not waited for: there is somebody else."""
+    """0: not paused. An implausible reset time is not waited for, because there is an alternative."""
     rest = bench.resting.get(choice)
     until = _at_share(bench, limits, choice)
     if rest is not None:
@@ -120,25 +120,25 @@ def rests_until(bench: Bench, limits: Limits, choice: str, now: float) -> float:
 
 
 def first_awake(bench: Bench, limits: Limits, now: float) -> float:
-    """When the first of those who rest may work again."""
+    """When the first paused choice may work again."""
     return min(rests_until(bench, limits, choice, now) for choice in (FIRST, *limits.fallback))
 
 
 def _at_share(bench: Bench, limits: Limits, choice: str) -> float:
-    """Until when so much of its usage window is used that the rest is left for people."""
+    """Until when so much of its usage window is used that the rest is reserved for interactive use."""
     windows = bench.used.get(choice, {}).values() if 0 < limits.limit_share < 1 else ()
     return max((w.resets_at or 0.0 for w in windows if (w.utilization or 0.0) >= limits.limit_share), default=0.0)
 
 
 def explain(bench: Bench, limits: Limits, story: str, now: float) -> Iterator[tuple[str, str]]:
-    """Each choice, and what is in its way."""
+    """Each choice, and what prevents it from working."""
     for choice in (FIRST, *limits.fallback):
         why = ""
         if rests_until(bench, limits, choice, now):
             at_share = _at_share(bench, limits, choice) > now
-            why = f"{limits.limit_share:.0%} of a usage limit are used" if at_share else bench.resting[choice].why
+            why = f"{limits.limit_share:.0%} of a usage limit is used" if at_share else bench.resting[choice].why
         elif (failed := _failed(bench, limits, story, choice, now)) >= max(limits.fallback_after, 1):
-            why = f"{failed} failures in a row at this story"
+            why = f"failed {failed} times in a row at this story"
         yield choice, why
 
 
@@ -150,7 +150,7 @@ def _failed(bench: Bench, limits: Limits, story: str, choice: str, now: float) -
 
 
 def parts(choice: str, agents: Sequence[str]) -> tuple[str, str]:
-    """Agent and model of a choice; empty: as the settings have it."""
+    """Agent and model of a choice; empty: as configured."""
     name, slash, model = choice.partition("/")
     if choice in agents:
         return choice, ""

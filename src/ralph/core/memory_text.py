@@ -1,8 +1,8 @@
-"""Finds learnings in the files where they are kept. Pure.
+"""Find learnings in the files that hold them. Pure.
 
-`learnings.md` is memory from the first to the last line. In a progress log it is the section "Codebase Patterns", what
-stands under "Learnings:" in an entry, and lines that begin with "Learned:". People and agents write these files too, so
-bullets of any kind are taken, and nothing is ever an error.
+In `learnings.md`, every line is one. In a progress log they are the section "Codebase Patterns", the items under
+"Learnings:" in an entry, and lines that start with "Learned:". Users and agents edit these files too, so bullets of any
+kind are accepted, and nothing is ever an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ralph.core.text import clean
 
 PATTERNS = "Codebase Patterns"
 LOOP = "loop: "
-"""Begins what the loop itself says in the place for learnings: a verdict is none."""
+"""Prefix of Ralph's own remarks among the learnings: a verdict is not a learning."""
 _BULLET = re.compile(r"([ \t]*)(?:[-*+]|\d{1,3}[.)])[ \t]+(.*)")
 _HEADING = re.compile(r"#{1,6}(?:[ \t]|$)")
 _PATTERNS = re.compile(r"#{1,6}[ \t]+codebase patterns\b", re.IGNORECASE)
@@ -25,15 +25,15 @@ _LABEL = re.compile(r"[ \t]*(?:#{1,6}[ \t]+)?(?:\*\*)?(?:learnings?|learned)(?:\
 _LEARNED = re.compile(
     r"(?:\*\*)?(?:learnings?(?: for [a-z ]{1,40})?|learned)(?:\*\*)?:(?:\*\*)?[ \t]*(.*)", re.IGNORECASE
 )
-"""In a bullet: one learning, or, when nothing follows, the head of those that are nested in it."""
+"""In a bullet: one learning or, if nothing follows, the heading of those nested in it."""
 _FIELD = re.compile(r"(?:- )?(Story|Date|When):[ \t]*(\S*)")
 _RULE = re.compile(r"[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*")
 _ENTRY = re.compile(r"#{2,6}(?:[ \t\r]|$)|[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t\r]*$")
-"""Begins what follows the beginning of a log, or its curated section."""
+"""Marks the end of a log's beginning or of its curated section."""
 _PLACEHOLDER = re.compile(r"\(.*\)|<.*>|\.\.\.|…|none\.?|n/a", re.IGNORECASE)
 _BULLETS = frozenset("-*+0123456789")
 _TELLING = frozenset("#*-_SDWLl \t")
-"""How lines begin that say where learnings are, or of which story."""
+"""Prefixes of lines that introduce learnings or name their story."""
 _PREFACE = "What one iteration found out and the next ones should know."
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
@@ -54,12 +54,12 @@ class _Item(Struct):
 
 
 def in_notes(text: str) -> tuple[Learning, ...]:
-    """All of a file that is nothing but memory: bullets, and paragraphs."""
+    """All learnings of a file that holds nothing else: bullets and paragraphs."""
     return _learnings(_items_of_notes(_without_comments(clean(text))))
 
 
 def in_log(text: str) -> tuple[Learning, ...]:
-    """Those of a progress log."""
+    """The learnings of a progress log."""
     return _learnings(_items_of_log(_without_comments(clean(text))))
 
 
@@ -68,7 +68,7 @@ def _learnings(items: Iterator[_Item]) -> tuple[Learning, ...]:
 
 
 def _without_comments(text: str) -> str:
-    """The same lines, so that their numbers stay."""
+    """The same lines, so that line numbers stay valid."""
     return _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text) if "<!--" in text else text
 
 
@@ -135,7 +135,7 @@ def _items_of_log(text: str) -> Iterator[_Item]:
 
 
 def _ends(line: str, item: _Item, bullet: re.Match[str] | None) -> bool:
-    """Whether the line is no part of the item before it."""
+    """Whether the line does not belong to the item before it."""
     if bullet:
         return len(bullet[1]) <= item.indent + 1
     indent = len(line) - len(line.lstrip())
@@ -143,7 +143,9 @@ def _ends(line: str, item: _Item, bullet: re.Match[str] | None) -> bool:
 
 
 class _Parts(Struct, frozen=True):
-    """A log: how it begins, its curated section without the heading, and its entries. Together they are the text."""
+    """The parts of a log: its beginning, its curated section without the heading, and its entries. Joined, they are
+    the text.
+    """
 
     head: str
     curated: str
@@ -167,9 +169,9 @@ def _parts(text: str) -> _Parts:
 
 
 def with_pattern(text: str, line: str) -> str | None:
-    """The same text with one more line at the end of the curated section. None: it has no such section.
+    """The text with one more line at the end of the curated section. None: it has no such section.
 
-    Not a byte of what is there changes.
+    No existing byte changes.
     """
     parts = _parts(text)
     if not parts.has_section:
@@ -183,12 +185,12 @@ def with_pattern(text: str, line: str) -> str | None:
 
 
 def entries_of(text: str) -> str:
-    """What is below the beginning and the curated section of a log."""
+    """The entries of a log: what follows its beginning and its curated section."""
     return _parts(text).entries.rstrip()
 
 
 def with_entries(now: str, before: str) -> str:
-    """The beginning of a log as it is now, with the entries that it had before."""
+    """The current beginning of a log, with its earlier entries."""
     if not now.strip():
         return before
     new, old = _parts(now), _parts(before)

@@ -1,4 +1,4 @@
-"""What `decide` can answer: work on a story, wait, set one aside, retry some, prove the whole, or stop for a reason."""
+"""The results of `decide`: work on a story, wait, set one aside, retry some, run the final checks, or stop."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ralph.core.plan import Mode
 
 
 class Reason(StrEnum):
-    """Why a run ends. Each has one exit code."""
+    """Why a run ends. Each reason has one exit code."""
 
     COMPLETE = "complete"
     NAMED_STORIES = "named-stories"
-    """Those that were named on the command line are done."""
+    """The stories named on the command line are done."""
     FINAL_CHECKS = "final-checks"
     ITERATION_CAP = "iteration-cap"
     NO_PROGRESS = "no-progress"
@@ -30,13 +30,13 @@ class Reason(StrEnum):
     USAGE_LIMIT = "usage-limit"
     BUDGET = "budget"
     OUT_OF_REACH = "out-of-reach"
-    """It would hardly be finished within the budget."""
+    """The run is unlikely to finish within the budget."""
     WAITING = "waiting"
     MISCONFIGURED = "misconfigured"
     BROKEN_CHECK = "broken-check"
-    """A check cannot run at all, found out before the first agent was started."""
+    """A check cannot run at all; detected before the first agent started."""
     RED_BASELINE = "red-baseline"
-    """A check fails before any work is done, and `baseline: strict` would reject every story for it."""
+    """A check fails before any work is done, and `baseline: strict` would reject every story because of it."""
     REPOSITORY = "repository"
     BAD_PLAN = "bad-plan"
     ON_REQUEST = "on-request"
@@ -77,7 +77,7 @@ class Work(Struct, frozen=True, tag="work"):
     """Empty in setup mode."""
     mode: Mode
     choice: str = ""
-    """Who does it; empty: as the settings say."""
+    """The agent or model; empty: as configured."""
 
 
 class Wait(Struct, frozen=True, tag="wait"):
@@ -85,18 +85,18 @@ class Wait(Struct, frozen=True, tag="wait"):
     """Seconds since the epoch."""
     why: str
     ask: bool = False
-    """Ask first whether to wait, if there is somebody to ask."""
+    """Ask first whether to wait, if stdin is a terminal."""
 
 
 class SetAside(Struct, frozen=True, tag="set-aside"):
-    """Give a story up, and go on with the others."""
+    """Set a story aside and continue with the others."""
 
     story: str
     why: str
 
 
 class Retry(Struct, frozen=True, tag="retry"):
-    """Take up again what this run gave up."""
+    """Retry stories this run gave up."""
 
     stories: tuple[str, ...]
 

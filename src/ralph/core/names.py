@@ -1,4 +1,4 @@
-"""Names that become folder names: features, labels, PRD numbers. They cannot leave their folder. Pure."""
+"""Names that become folder names: features, labels, PRD numbers. They cannot point outside their folder. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WINDOWS = frozenset({"con", "prn", "aux", "nul"} | {f"{d}{n}" for d in ("com", 
 
 
 def safe_name(name: str, what: str = "name") -> str:
-    """`name` itself when it is fit to be a folder name on any system."""
+    """Return `name` if it is a valid folder name on every system."""
     if problem := _what_is_wrong(name):
         raise UsageError(
             f"{what} {one_line(repr(name), 60)} {problem}",
@@ -29,9 +29,9 @@ def _what_is_wrong(name: str) -> str:
     if len(name) > _LONGEST:
         return f"is longer than {_LONGEST} characters"
     if "/" in name or "\\" in name or name.startswith("."):
-        return "would leave or hide in its folder"
+        return "starts with a dot or contains a slash"
     if not _NAME.fullmatch(name):
-        return "has a character that is not allowed in a folder name"
+        return "contains a character that is not allowed in a folder name"
     if name[-1] in ". ":
         return "ends with a dot or a space"
     if name.split(".")[0].lower() in _WINDOWS:
@@ -40,14 +40,14 @@ def _what_is_wrong(name: str) -> str:
 
 
 def plain_path(path: str, what: str) -> str:
-    """`path` itself when every part of it can be a file name, and can be shown on one line."""
+    """Return `path` if every part is a valid file name and it can be shown on one line."""
     if clean(path) != path or "\n" in path or "\t" in path:
-        problem = "has a line break or a control character"
+        problem = "contains a line break or a control character"
     elif any(len(part.encode(errors="surrogateescape")) > _LONGEST_PART for part in path.split("/")):
         problem = f"has a part of more than {_LONGEST_PART} bytes"
     else:
         return path
-    raise UsageError(f"{what} {one_line(repr(path), 60)} {problem}", hint="give one such as ralph")
+    raise UsageError(f"{what} {one_line(repr(path), 60)} {problem}", hint="use a path such as ralph")
 
 
 def prd_number(text: str) -> int:

@@ -1,4 +1,4 @@
-"""What an agent may do, in one line, and what to type when its client refuses something. Pure."""
+"""What an agent may do, in one line, and how to allow what its client refused. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NEVER = ("push", "leave the project", "touch protected files")
 
 
 class Rights(Struct, frozen=True, kw_only=True):
-    """The settings that decide what an agent may do."""
+    """The settings that determine what an agent may do."""
 
     mode: str = "guard"
     agent: str = "claude"
@@ -27,7 +27,7 @@ class Rights(Struct, frozen=True, kw_only=True):
 
 
 def may_line(rights: Rights) -> str:
-    """What the agent may do and may not do, for a person who is about to leave it alone."""
+    """What the agent may and may not do, shown before it works unattended."""
     if not rights.has_hooks:
         return (
             f"may: whatever the agent `{rights.agent}` permits itself; it has no hooks, so Ralph cannot deny a call "
@@ -48,9 +48,9 @@ def may_line(rights: Rights) -> str:
 
 
 def with_remedies(denials: Iterable[Denial], answers: Mapping[str, str], allowed_tools: str) -> tuple[Denial, ...]:
-    """The refusals that Ralph's hook did not cause, each with what allows the call.
+    """The refusals that Ralph's hook did not cause, each with how to allow the call.
 
-    `answers`: what the hook answered, by the id of the call. `allowed_tools`: what the client's rules allow by now.
+    `answers`: the hook's answers by call ID. `allowed_tools`: what the client's rules allow now.
     """
     once = {(denial.id, denial.tool, denial.subject): denial for denial in denials}.values()
     refused = [denial for denial in once if answers.get(denial.id) != "deny"][:_MOST]
@@ -65,9 +65,9 @@ def with_remedies(denials: Iterable[Denial], answers: Mapping[str, str], allowed
 def _remedy(denial: Denial, is_permitted: bool, wanted: str) -> str:
     if denial.why == "protected":
         return (
-            "the client protects this file; change it yourself, or switch the protection off for one run with "
+            "the client protects this file; change it yourself, or disable the protection for one run with "
             "`ralph run --permissions skip`"
         )
     if denial.why == "rule" or is_permitted:
-        return "a permission rule in .claude/settings.json refuses it; remove it from `deny` or `ask` there"
+        return "a permission rule in .claude/settings.json denies it; remove the rule from `deny` or `ask` there"
     return f"allow it with `ralph config set agent.allowed_tools {shlex.quote(wanted)}`"

@@ -1,4 +1,4 @@
-"""The plan: stories, their states, and what a layout can say about them. Frozen values."""
+"""The plan: stories, their states, and what a layout can express. Frozen values."""
 
 from __future__ import annotations
 
@@ -56,23 +56,23 @@ class Story(Struct, frozen=True, kw_only=True):
     description: str = ""
     criteria: tuple[str, ...] = ()
     priority: float = 0
-    """1 is the highest. Layouts that go by file order number the stories 1, 2, 3 …"""
+    """1 is the highest. Layouts without priorities number the stories in file order: 1, 2, 3 …"""
     depends_on: tuple[str, ...] = ()
     state: State = State.TODO
     review: Review = NO_REVIEW
     ledger: Ledger = NO_LEDGER
-    """What reviews found, one by one. No format has a place for it."""
+    """Findings of reviews. No plan format has a place for them."""
     notes: str = ""
     verify: tuple[str, ...] = ()
     attempts: int = 0
     ref: str = ""
-    """The story's id in another tracker, e.g. a bead."""
+    """The story's ID in another tracker, e.g. a bead."""
     is_review_step: bool = False
     """A step such as `1.R` of a spec that reviews the steps before it."""
     line: int = 0
-    """Line of the plan file where the story starts, 0 when not known."""
+    """Line of the plan file where the story starts; 0 if unknown."""
     extra: dict[str, Any] = {}
-    """Fields of the file that this model has no name for."""
+    """Fields of the file that this model does not define."""
 
     @property
     def is_done(self) -> bool:
@@ -84,7 +84,7 @@ class Story(Struct, frozen=True, kw_only=True):
 
     @property
     def content_key(self) -> str:
-        """The identity of what the story asks for, whatever its id, state, notes and priority are."""
+        """The identity of what the story asks for, independent of its ID, state, notes and priority."""
         parts = (self.title, self.description, *self.criteria, "", *self.verify)
         text = "\0".join(" ".join(part.split()) for part in parts)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -96,10 +96,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     description: str = ""
     branch: str = ""
     verify: tuple[str, ...] = ()
-    """Commands that prove every story of the plan (`verifyCommands`)."""
+    """Commands that verify every story of the plan (`verifyCommands`)."""
     order: Order = Order.PRIORITY
     reviewed: bool = False
-    """The layout has review fields of its own: done means approved."""
+    """The layout has review fields: done means approved."""
     extra: dict[str, Any] = {}
 
     @property

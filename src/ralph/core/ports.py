@@ -1,4 +1,4 @@
-"""What the variants look like from outside. Engine and variants meet here and nowhere else."""
+"""The interfaces of all variants. The engine and the variants meet only here."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ralph.core.plan import Mode, Plan, State, Story
 
 
 class PlanRef(Struct, frozen=True):
-    """A plan found in a workspace. Nothing has been read yet."""
+    """The location of a plan in a workspace. Nothing has been read yet."""
 
     layout: str
     root: Path
     """The workspace: the folder that holds `.ralph/` or `ralph/`."""
     folder: Path
-    """The folder of this plan's own files, e.g. `.ralph/PRD-1`."""
+    """The folder of this plan's files, e.g. `.ralph/PRD-1`."""
     path: Path
     """The plan file itself."""
     name: str
-    """What a person calls it: the feature's folder name, or the PRD number."""
+    """The name users give it: the feature's folder name, or the PRD number."""
 
 
 class Locations(Struct, frozen=True):
-    """Where a layout keeps things. None: the layout has no such file."""
+    """The paths a layout uses. None: the layout has no such file."""
 
     plan: Path
     archive: Path
@@ -40,11 +40,11 @@ class Locations(Struct, frozen=True):
     readme: Path | None = None
     specs: Path | None = None
     other_prompts: tuple[Path, ...] = ()
-    """Where else a prompt is looked for."""
+    """Other places to look for a prompt."""
 
 
 class ProjectFacts(Struct, frozen=True):
-    """What `ralph init` knows when it writes a first plan."""
+    """The inputs of `ralph init` for a first plan."""
 
     name: str
     date: str
@@ -54,7 +54,7 @@ class ProjectFacts(Struct, frozen=True):
 
 
 class Layout(Protocol):
-    """One way of writing a plan down. A module is one of these."""
+    """One format for plans. Each is a module."""
 
     @property
     def NAME(self) -> str: ...
@@ -66,59 +66,59 @@ class Layout(Protocol):
 
     @property
     def SPEAKS(self) -> frozenset[str]:
-        """Names of the `Story` fields the format can hold. What it cannot hold is kept beside it."""
+        """Names of the `Story` fields the format can hold. The rest is kept in the state folder."""
         ...
 
     @property
     def STATES(self) -> frozenset[State]:
-        """The states the format itself can tell apart."""
+        """The states the format can distinguish."""
         ...
 
     def detect(self, root: Path) -> list[PlanRef]:
-        """The plans of this layout in a workspace. Looks at names only, reads nothing, follows no link."""
+        """The plans of this layout in a workspace. Checks names only: reads nothing, follows no link."""
         ...
 
     def refer(self, root: Path, name: str) -> PlanRef:
-        """The plan called `name`, whether it exists or not. Raises UsageError for an impossible name."""
+        """The plan called `name`, whether it exists or not. Raises UsageError for an invalid name."""
         ...
 
     def parse(self, source: bytes, file: str) -> Plan:
-        """Strict. Raises PlanError with every problem found. `file` is only for messages."""
+        """Strict. Raises PlanError with every problem found. `file` is used in messages only."""
         ...
 
     def edit(self, source: bytes, changes: Sequence[Change]) -> bytes:
-        """The same bytes with just these changes. Pure; `parse` has accepted `source` before."""
+        """The same bytes with only these changes. Pure; `parse` must have accepted `source`."""
         ...
 
     def locations(self, ref: PlanRef) -> Locations: ...
 
     def scaffold(self, ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
-        """Files of a fresh plan: path relative to the workspace → text."""
+        """Files of a new plan: path relative to the workspace → text."""
         ...
 
 
 class HookFiles(Struct, frozen=True):
-    """What ties one client process to Ralph's hooks. All of it is outside of the workspace."""
+    """What connects one client process to Ralph's hooks. All of it is outside the workspace."""
 
     settings: Path
-    """The client's settings with the hooks in them."""
+    """The client's settings, including the hooks."""
     env: dict[str, str]
     records: Path
-    """Where hooks write what they answered; also the canary."""
+    """Where hooks record their answers; also the canary."""
     state: Path
-    """A folder for what one session has to remember."""
+    """A folder for the state of one session."""
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """One agent process to come: everything an adapter needs to build its command line."""
+    """Everything an adapter needs to build the command line of one agent process."""
 
     prompt: str
-    """Always travels by stdin."""
+    """Always sent through stdin."""
     system: str = ""
-    """Appended to the client's system prompt, where it has one."""
+    """Appended to the client's system prompt, if it supports that."""
     cwd: Path
     agent: str = ""
-    """Which agent it is; empty: the run's own."""
+    """The agent's name; empty: the agent of the run."""
     model: str = ""
     allowed_tools: str = ""
     disallowed_tools: str = ""
@@ -127,15 +127,17 @@ class Session(Struct, frozen=True, kw_only=True):
     keep: bool = False
     """The client may keep a transcript of the session."""
     permissions: str = "client"
-    """Who permits its tool calls: `guard` (Ralph's hook), `skip` (nobody is asked), `client` (its own rules)."""
+    """What permits its tool calls: `guard` (Ralph's hook), `skip` (nothing is asked), `client` (the client's own
+    rules).
+    """
     folders: tuple[str, ...] = ()
-    """Folders outside of the workspace that it may write to."""
+    """Folders outside the workspace that it may write to."""
     tools: str = ""
-    """The only tools there are, for clients that can leave the others out; empty: all of them."""
+    """The only available tools, for clients that can disable the others; empty: all tools."""
     schema: str = ""
-    """JSON Schema of the answer, for clients that can be held to one."""
+    """JSON Schema of the answer, for clients that can enforce one."""
     command: tuple[str, ...] = ()
-    """For the `command` agent, and to name another binary for the others."""
+    """For the `command` agent; for the others, the path of the binary."""
     script: Path | None = None
     """For the `scripted` agent."""
     story: str = ""
@@ -144,16 +146,16 @@ class Session(Struct, frozen=True, kw_only=True):
     iteration: int = 1
     attempt: int = 1
     reviewer: str = ""
-    """Who reviews, where there are several."""
+    """The reviewer's name, if there are several."""
     free: int = 0
-    """Sessions of this story that cost no attempt: a limit, a broken connection."""
+    """Sessions of this story that cost no attempt, such as a usage limit or a broken connection."""
     plan: Path | None = None
     request: Path | None = None
-    """Where the agent may leave a request: a claim, a question."""
+    """The request file, where the agent may leave a claim or a question."""
     is_root: bool = False
-    """The loop runs as root."""
+    """Ralph runs as root."""
     verdict_only: bool = False
-    """A second session of a review that gave no verdict."""
+    """The follow-up session of a review that gave no verdict."""
     hooks: HookFiles | None = None
     """For clients that have hooks."""
 
@@ -166,11 +168,11 @@ class Launch(Struct, frozen=True):
 
 
 Reader = Callable[[bytes], Iterable[AgentEvent]]
-"""Reads one line of a client's output. Never raises: a line it cannot read gives no event."""
+"""Reads one line of a client's output. Never raises: an unreadable line gives no event."""
 
 
 class Agent(Protocol):
-    """A coding agent's command line. A module is one of these."""
+    """The command line of a coding agent. Each is a module."""
 
     @property
     def NAME(self) -> str: ...
@@ -180,34 +182,34 @@ class Agent(Protocol):
 
     @property
     def ENV(self) -> tuple[str, ...]:
-        """Names of environment variables the client needs passed through."""
+        """Names of environment variables the client needs."""
         ...
 
     @property
     def HOOKS(self) -> bool:
-        """The client runs hooks that are given to it."""
+        """The client supports hooks."""
         ...
 
     def find(self, session: Session, path: str) -> str:
-        """The program's path, searched on `path`. Raises SetupError with the fix when it is missing."""
+        """The program's path, searched on `path`. Raises SetupError with a fix if it is missing."""
         ...
 
     def launch(self, session: Session, program: str) -> Launch: ...
 
     def reader(self) -> Reader:
-        """A fresh reader for one process."""
+        """A new reader for one process."""
         ...
 
 
 class Prompt(Struct, frozen=True):
-    """What an agent is told. `system` goes by the client's own way of adding to its system prompt."""
+    """The prompt of an agent. `system` is added through the client's own option for its system prompt."""
 
     text: str
     system: str = ""
 
 
 class Command(Protocol):
-    """Runs a line of shell in the workspace, bounded, and reports it as evidence."""
+    """Runs a shell command in the workspace, with limits, and reports it as evidence."""
 
     def __call__(self, name: str, command: str, *, timeout: float | None, cwd: str = "") -> CheckResult: ...
 
@@ -218,7 +220,7 @@ class StepContext(Struct, frozen=True):
     root: Path
     """The workspace."""
     repo: Path
-    """The git repository in it; most often the same folder."""
+    """The git repository in it; usually the same folder."""
     story: Story | None
     mode: Mode
     iteration: int
@@ -229,7 +231,7 @@ class StepContext(Struct, frozen=True):
 
 
 class StepReport(Struct, frozen=True):
-    """What came of a step. A report with `check` is evidence that `judge` looks at."""
+    """The result of a step. A report with `check` is evidence for `judge`."""
 
     ok: bool
     detail: str = ""
@@ -237,11 +239,11 @@ class StepReport(Struct, frozen=True):
     commit: bool = False
     """Ask the loop to commit the story when it is accepted."""
     may_retry: bool = True
-    """False: another try at once could not go better, such as after a usage limit."""
+    """False: an immediate retry would not help, e.g. after a usage limit."""
 
 
 class Step(Protocol):
-    """A kind of step. A module is one of these; a third-party one enters by the entry point group `ralph.steps`."""
+    """A type of step. Each is a module; third-party types use the entry point group `ralph.steps`."""
 
     @property
     def NAME(self) -> str: ...
@@ -250,7 +252,7 @@ class Step(Protocol):
 
 
 class Reading(Protocol):
-    """A plan as it was read at one moment. It can be written back byte for byte."""
+    """A plan as read at one moment. It can be written back byte for byte."""
 
     @property
     def plan(self) -> Plan: ...
@@ -273,23 +275,23 @@ class PlanBook(Protocol[R]):
         ...
 
     def understood(self, before: R) -> tuple[R, str]:
-        """The plan now, or else what an edit of `before` meant, and why it cannot be read. Raises PlanError."""
+        """The current plan or, if it cannot be read, the intended edit of `before` and the error. Raises PlanError."""
         ...
 
     def planned(self, reading: R, changes: Sequence[Change], why: dict[str, str]) -> R:
-        """What `reading` becomes with these changes. Writes nothing. `why`: a sentence per failed or blocked story."""
+        """`reading` with these changes. Writes nothing. `why`: a sentence per failed or blocked story."""
         ...
 
     def in_progress(self, reading: R, story: str) -> R:
-        """The same with the story marked as being worked on, where the plan's format can say so. Writes nothing."""
+        """The same with the story marked as in progress, if the plan's format supports it. Writes nothing."""
         ...
 
     def misplaced(self, reading: R) -> str:
-        """What stands in the place of the plan's folder since it was read; nothing when all is well."""
+        """What has replaced the plan's folder since it was read; empty if it is unchanged."""
         ...
 
     def write(self, reading: R) -> None:
-        """Make the disk say exactly this, whatever is there now."""
+        """Write exactly this to disk, whatever is there now."""
         ...
 
     def dump(self, reading: R) -> bytes: ...

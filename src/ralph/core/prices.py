@@ -1,4 +1,4 @@
-"""List prices of models, for agents that report tokens and no cost. Pure; the table itself is a dated data file."""
+"""List prices of models, for agents that report tokens but no cost. Pure; the table is a dated data file."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _VENDOR = re.compile(r"^(?:[a-z]{2,6}\.)?(?:anthropic|openai|azure|bedrock|verte
 _VERSION = re.compile(
     r"(?:-\d{8}|-\d{4}-\d{2}-\d{2}|@\d{8}|@latest|-latest|-v\d+(?::\d+)?|:\d+|\[\d+[km]\])$", re.IGNORECASE
 )
-"""The end of a name that says which edition of the same model it is."""
+"""The suffix of a name that marks an edition of the same model."""
 
 
 class Price(Struct, frozen=True, forbid_unknown_fields=True):
-    """Dollars for a million tokens of each class."""
+    """Dollars per million tokens of each class."""
 
     input: float
     output: float
     cache_read: float | None = None
-    """None: as input."""
+    """None: the same as input."""
     cache_write: float | None = None
 
     def of(self, tokens: Tokens) -> float:
@@ -43,16 +43,16 @@ class PriceTable(Struct, frozen=True, forbid_unknown_fields=True):
     note: str = ""
     sources: tuple[str, ...] = ()
     models: dict[str, Price] = {}
-    """By name; one that ends with `*` stands for every name that begins so."""
+    """By name; a name that ends with `*` matches every name with that prefix."""
     aliases: dict[str, str] = {}
 
     def over(self, other: PriceTable) -> PriceTable:
-        """This table, and the other one for what is not in it."""
+        """This table, with the other one for models not in it."""
         models, aliases = other.models | self.models, other.aliases | self.aliases
         return msgspec.structs.replace(self, date=self.date or other.date, models=models, aliases=aliases)
 
     def price(self, model: str) -> Price | None:
-        """None: nobody has said what this model costs. A name that is merely similar is no answer."""
+        """None: the price is unknown. A similar name is not enough."""
         name = model.strip().lower()
         known = {key.lower(): price for key, price in self.models.items()}
         aliases = {key.lower(): value.lower() for key, value in self.aliases.items()}
@@ -68,7 +68,7 @@ class PriceTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _spellings(name: str) -> list[str]:
-    """The name, and shorter ones of the same model: without the vendor, without the edition."""
+    """The name, and shorter names of the same model: without the vendor, without the edition."""
     found = [name]
     if (bare := _VENDOR.sub("", name)) != name:
         found.append(bare)

@@ -1,12 +1,8 @@
-"""A proof as trailers of a commit: what is left of it where the state folder is not. Pure.
+"""A proof as commit trailers: what remains of it where the state folder is missing. Pure.
 
-Ralph-Plan: .ralph/shop/prd.json
-Ralph-Verdict: done
-Ralph-Tree: 4b825dc642cb
-Ralph-Check-Set: 9f86d081884c7d65
-Ralph-Check: passed exit=0 time=1.24s output=e3b0c44298fc pytest -q
-Ralph-Checks: 14 run, 14 passed, 4 not listed
-Ralph-Agent-Commit: 1b2c… (full ids, oldest first): commits of the agent's own that this proof covers
+Ralph-Plan: .ralph/shop/prd.json Ralph-Verdict: done Ralph-Tree: 4b825dc642cb Ralph-Check-Set: 9f86d081884c7d65
+Ralph-Check: passed exit=0 time=1.24s output=e3b0c44298fc pytest -q Ralph-Checks: 14 run, 14 passed, 4 not listed
+Ralph-Agent-Commit: 1b2c… (full IDs, oldest first): the agent's own commits that this proof covers
 """
 
 from __future__ import annotations
@@ -36,9 +32,9 @@ Trailers = dict[str, tuple[str, ...]]
 
 
 def written(evidence: Evidence, verdict: Verdict, tree: str, plan: str, commits: Sequence[str] = ()) -> Trailers:
-    """For the commit of work that is kept. The values have one line each, whatever a check is called.
+    """Trailers for the commit of work that is kept. Each value is one line, whatever the name of a check.
 
-    `commits`: those that the agent made itself.
+    `commits`: those the agent made itself.
     """
     found: Trailers = {VERDICT: (DONE if verdict.completes else verdict.kind.value,)}
     if plan:
@@ -64,7 +60,7 @@ def _line(check: CheckResult) -> str:
 
 
 def read_checks(trailers: Mapping[str, Sequence[str]]) -> tuple[CheckResult, ...]:
-    """The checks that a commit lists. Their commands and their outputs are not in it."""
+    """The checks that a commit lists, without their commands and output."""
     return tuple(_read(found) for line in trailers.get(CHECK, ()) if (found := _LINE.fullmatch(line)))
 
 

@@ -1,4 +1,4 @@
-"""What a run has spent so far and what others have, as far as the budgets need to know. A fold. Pure."""
+"""What this run and others have spent, as far as the budgets need it. A fold. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ralph.core.spending import NOTHING, Amount, Elsewhere, micros, whole_tokens
 class Purse(Struct, frozen=True):
     run: Amount = NOTHING
     stories: dict[str, Amount] = {}
-    """Of this run and of earlier ones."""
+    """Of this run and earlier ones."""
     elsewhere: Elsewhere = Elsewhere()
     chance: float | None = None
-    """To finish within the budget."""
+    """Of finishing within the budget."""
 
     def of(self, story: str) -> Amount:
         return self.stories.get(story, NOTHING)

@@ -1,4 +1,4 @@
-"""Chooses which learnings go into a prompt: the most relevant ones that fit. Pure, and the same for the same input."""
+"""Choose the learnings for a prompt: the most relevant ones that fit. Pure and deterministic."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _SMALL = (
 _COMMON = frozenset(_SMALL.split())
 _CURATED, _SAME_STORY, _BEFORE, _FILE, _MOST_FILES = 2.0, 3.0, 1.5, 4.0, 3
 _DOUBT = 0.5
-"""What a learning of an attempt that was not accepted counts for."""
+"""The weight of a learning from an attempt that was not accepted."""
 
 
 class Cue(Struct, frozen=True):
-    """What a session is about."""
+    """The topic of a session."""
 
     words: frozenset[str] = frozenset()
     story: str = ""
     before: frozenset[str] = frozenset()
-    """Stories that this one stands on."""
+    """Stories that this one depends on."""
     files: frozenset[str] = frozenset()
-    """Names and paths of files that it is about, or that attempts at it have touched."""
+    """Names and paths of files that it mentions, or that earlier attempts changed."""
 
 
 class Recalled(Struct, frozen=True):
     chosen: tuple[Learning, ...] = ()
     """The most relevant first."""
     left: int = 0
-    """How many are not among them."""
+    """How many were left out."""
 
 
 def cue_for(story: Story | None, touched: Iterable[str] = (), more: str = "") -> Cue:
@@ -59,7 +59,7 @@ def _names(paths: Iterable[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=8192)
 def terms(text: str) -> frozenset[str]:
-    """The words of a text: identifiers and paths in their parts, without the commonest, one form for many."""
+    """The words of a text: identifiers and paths split into parts, stop words removed, inflections reduced."""
     words = (word.casefold() for word in _PARTS.findall(text))
     return frozenset(_stem(word) for word in words if len(word) > 1 and word not in _COMMON)
 
@@ -69,7 +69,7 @@ def _stem(word: str) -> str:
 
 
 def ranked(learnings: Sequence[Learning], cue: Cue) -> list[Learning]:
-    """The most relevant first: words in common, rare ones more than frequent ones, then files, stories, and age."""
+    """The most relevant first: by shared words, weighted by rarity, then files, stories and age."""
     words = [terms(learning.text) for learning in learnings]
     spread = Counter(word for found in words for word in found)
     weights = {word: math.log(1 + len(learnings) / spread[word]) for word in cue.words if word in spread}
@@ -97,7 +97,7 @@ def cost(learning: Learning) -> int:
 
 
 def recall(learnings: Sequence[Learning], cue: Cue, budget: int) -> Recalled:
-    """As many of the most relevant ones as fit. One that is too long for what is left makes room for the next."""
+    """As many of the most relevant ones as fit. One that is too long for the remaining space is skipped."""
     chosen: list[Learning] = []
     left = budget
     for learning in ranked(learnings, cue):

@@ -1,4 +1,4 @@
-"""Tables of variants: name → "module" or "module:attribute", resolved when asked for."""
+"""Tables of variants: name → "module" or "module:attribute", imported on demand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ralph.core.errors import UsageError
 
 
 class Registry:
-    """Built-in variants in a table; third-party ones enter through an entry point group of the same kind."""
+    """Built-in variants in a table; third-party ones are added through an entry point group."""
 
     def __init__(self, kind: str, table: Mapping[str, str], group: str = "") -> None:
         self.kind = kind
@@ -31,7 +31,7 @@ class Registry:
         raise self._unknown(name)
 
     def trouble_with(self, name: str) -> UsageError | None:
-        """Why `get` would fail, without importing what it would find."""
+        """Why `get` would fail, determined without importing anything."""
         return None if name in self._table or name in self._plugins() else self._unknown(name)
 
     def _unknown(self, name: str) -> UsageError:
@@ -39,7 +39,7 @@ class Registry:
 
         close = get_close_matches(name, self.names(), 1)
         hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(self.names())}"
-        return UsageError(f"there is no {self.kind} called {name!r}", hint=hint)
+        return UsageError(f"unknown {self.kind} {name!r}", hint=hint)
 
     def _plugins(self) -> dict[str, str]:
         if not self._group:

@@ -1,6 +1,6 @@
-"""What an agent can say to the loop in a file of its own: a claim, a question, what it learned.
+"""What an agent can put in its request file: a claim, a question, learnings.
 
-Read leniently, believed never.
+Parsed leniently and never trusted.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Request(Struct, frozen=True):
     claim: Claim | None = None
     ask: str = ""
     complete: bool = False
-    """A COMPLETE file was left: a claim about the whole plan."""
+    """A COMPLETE file exists: a claim about the whole plan."""
     waiting: str = ""
     """The text of a WAITING file."""
     review: Answer | None = None
     replies: tuple[Reply, ...] = ()
-    """What a fix says about each finding."""
+    """A fix's answer to each finding."""
     learned: tuple[str, ...] = ()
-    """What later sessions should know: claims, too."""
+    """Learnings for later sessions: claims, too."""
     problem: str = ""
-    """Why nothing of it could be understood."""
+    """Why the request could not be parsed."""
 
 
 class _Finding(Struct):
@@ -72,11 +72,11 @@ class _Wire(Struct):
 
 
 def read_request(data: bytes) -> Request:
-    """Anything that cannot be understood is no request."""
+    """Anything that cannot be parsed is not a request."""
     try:
         wire = msgspec.json.decode(data, type=_Wire)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return Request(problem=f"the request file could not be understood: {one_line(str(error), 200)}")
+        return Request(problem=f"the request file could not be parsed: {one_line(str(error), 200)}")
     word = wire.claim.strip().lower().replace("_", "-").replace(" ", "-")
     claim = Claim(word) if word in set(Claim) else None
     replies = tuple(reply for given in wire.fixes[:_MOST_REPLIES] if (reply := _reply(given)) is not None)
@@ -90,7 +90,7 @@ def read_request(data: bytes) -> Request:
 
 
 def answer_at_the_end(text: str) -> Request:
-    """What an agent's last words say when they end with such an object: for agents that write no files."""
+    """The request at the end of an agent's last message, for agents that write no files."""
     body = text.strip().removesuffix("```").rstrip()
     starts = [found.start() for found in re.finditer(r"^\{", body, re.MULTILINE)] if body.endswith("}") else []
     for start in starts[: -_MOST_STARTS - 1 : -1]:
@@ -101,7 +101,7 @@ def answer_at_the_end(text: str) -> Request:
 
 
 def _learned(given: object) -> tuple[str, ...]:
-    """A list of sentences; one alone, or in an object as its `text`, is understood too."""
+    """A list of sentences; a single sentence, or objects with `text`, are accepted too."""
     listed = given if isinstance(given, list) else [given]
     texts = [one.get("text") if isinstance(one, dict) else one for one in listed]
     said = (one_line(text, LONGEST) for text in texts if isinstance(text, str))

@@ -1,7 +1,7 @@
-"""When a limit ends, from the words of an error: a duration, a date, a time of day, an epoch. Pure: `now` is given.
+"""When a limit ends, from the text of an error: a duration, a date, a time of day, an epoch. Pure: `now` is passed in.
 
-A time that is named without its day is the next one in the future, in the zone that the text names. What lies in the
-past, or absurdly far away, is not believed.
+A time without a day is the next such time in the future, in the zone the text names. Times in the past or absurdly far
+away are ignored.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _ABBREVIATIONS = {
 
 
 def reset_time(text: str, now: float, tz: str = "") -> float | None:
-    """The first reading that lies ahead, the most exact one first. None also where the clock itself is off."""
+    """The first reading that lies in the future, the most exact one first. None also if the clock itself is off."""
     if not 0 <= now < _LAST_CLOCK:
         return None
     here = _zone(tz) or UTC
@@ -169,7 +169,7 @@ def _short_unit(unit: str) -> str:
 
 
 def _dated(match: re.Match[str], text: str, now: float, here: tzinfo) -> Iterator[float]:
-    """A day of the year, with or without a year, with or without a time."""
+    """A calendar date, with or without a year or a time."""
     groups = match.groupdict()
     zone = _zone_after(match, text, here)
     clock = _clock(groups)
@@ -190,7 +190,7 @@ def _dated(match: re.Match[str], text: str, now: float, here: tzinfo) -> Iterato
 
 
 def _clocked(match: re.Match[str], text: str, now: float, here: tzinfo) -> Iterator[float]:
-    """A time of a day that is near, of a weekday, or of the next day that has it."""
+    """A time today or tomorrow, on a weekday, or on the next day that has it."""
     groups = match.groupdict()
     zone = _zone_after(match, text, here)
     is_bare = "weekday" not in groups and "near" not in groups
@@ -212,14 +212,14 @@ def _clocked(match: re.Match[str], text: str, now: float, here: tzinfo) -> Itera
 
 
 def _is_time_of_day(groups: dict[str, str | None], match: re.Match[str], text: str) -> bool:
-    """A bare number is no time: `3pm`, `15:30` and `midnight` are."""
+    """A bare number is not a time; `3pm`, `15:30` and `midnight` are."""
     if groups["word"] or groups["half"] or groups["minute"]:
         return not text[match.end() :].lstrip().startswith(("/", "%"))
     return False
 
 
 def _clock(groups: dict[str, str | None]) -> time | None:
-    """Midnight when no time is named; None for one that does not exist."""
+    """Midnight if no time is named; None for a time that does not exist."""
     if groups.get("word"):
         return time(12) if str(groups["word"]).lower() == "noon" else time(0)
     if not groups.get("hour"):
@@ -236,14 +236,14 @@ def _clock(groups: dict[str, str | None]) -> time | None:
 
 
 def _moments(day: date, clock: time, zone: tzinfo) -> Iterator[float]:
-    """Twice where the clock is set back. A time that is skipped counts with the offset from before: an hour later."""
+    """Two results if the clock is set back at that time. A skipped time uses the earlier offset: an hour later."""
     local = datetime.combine(day, clock, zone)
     for fold in (0, 1) if local.utcoffset() != local.replace(fold=1).utcoffset() else (0,):
         yield local.replace(fold=fold).timestamp()
 
 
 def _zone_after(match: re.Match[str], text: str, here: tzinfo) -> tzinfo:
-    """The zone that stands right after the time, or in parentheses soon after it."""
+    """The time zone right after the time, or in parentheses soon after it."""
     if zone := match.groupdict().get("zone"):
         return UTC if zone.strip().upper() == "Z" else _offset(zone.strip()) or here
     rest = text[match.end() : match.end() + 60]

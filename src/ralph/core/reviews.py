@@ -1,4 +1,4 @@
-"""A reviewer's answer, however it was given: in the plan's own fields, or in the request file. Pure."""
+"""A reviewer's verdict, from the plan's fields or from the request file. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AT_STALEMATE = "[AUTO-APPROVED AT STALEMATE]"
 
 
 class OnCap(StrEnum):
-    """What happens to a story that reviews do not settle: it has used them up, or they go round in circles."""
+    """What happens to a story that reviews do not settle: it reached the limit, or the reviews go round in circles."""
 
     APPROVE = "approve"
     FAIL = "fail"
@@ -28,14 +28,14 @@ class Answer(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
     def review(self, count: int) -> Review:
-        """As it is kept with the story."""
+        """In the form that is stored with the story."""
         listed = "\n".join(f"- {finding}" for finding in self.findings)
         text = "\n".join(part for part in (self.feedback.strip(), listed) if part)
         return Review(self.verdict, count, clean(text))
 
 
 def findings_of(answer: Answer | None, given: Review) -> tuple[Finding, ...]:
-    """What a review asks for, one by one; from its text where it is nothing but that."""
+    """The findings of a review, one by one; parsed from its text if it is only text."""
     if given.status is not ReviewStatus.CHANGES_REQUESTED:
         return ()
     return answer.findings if answer is not None and answer.findings else findings_in(given.feedback)

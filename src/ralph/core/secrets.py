@@ -1,4 +1,4 @@
-"""Addresses that are secrets themselves, made fit to be shown: a webhook's path is its password. Pure."""
+"""Mask addresses that are secrets, so that they can be shown: the path of a webhook is its password. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import re
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(?:[^@/?#]*@)?([^/?#]*)")
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 _WITH_HOST = frozenset({"http", "https", "json", "jsons", "xml", "xmls", "form", "forms"})
-"""Schemes whose first part is a host; for many a service it is a token."""
+"""Schemes whose first part is a host; for many other services it is a token."""
 
 
 def masked(address: str) -> str:
-    """The scheme, and the host where that is one. What only names environment variables stays as it is."""
+    """The scheme, and the host if the scheme has one. A value that only names environment variables is left as it
+    is.
+    """
     if not _REFERENCE.sub("", address):
         return address
     found = _ADDRESS.match(address)
@@ -23,7 +25,9 @@ def masked(address: str) -> str:
 
 
 def sealed(written: str) -> str:
-    """For a person to agree to: masked, with the variables it would give away, and a seal that differs for each."""
+    """For confirmation by the user: masked, with the variables it would reveal, and a digest that differs for each
+    value.
+    """
     names = sorted(set(_REFERENCE.findall(written)))
     if not _REFERENCE.sub("", written):
         return written

@@ -8,11 +8,11 @@ from ralph.core.plan import Mode, Order, Plan, ReviewStatus, State, Story
 
 _SHOWN = 5
 _MODES = {ReviewStatus.CHANGES_REQUESTED: Mode.FIX, ReviewStatus.NEEDS_REVIEW: Mode.REVIEW}
-"""What follows from a review, in the order in which it is done."""
+"""Modes that follow from a review, in their order."""
 
 
 def next_work(plan: Plan, *, review: bool, skip: Container[str] = ()) -> tuple[Story, Mode] | None:
-    """The story a run takes next and what it does with it; with `review` what is under review goes before new work."""
+    """The next story of a run and its mode; with `review`, stories under review go before new work."""
     if review and (found := _in_review(plan, skip)):
         return found
     story = next_story(plan, skip)
@@ -20,7 +20,7 @@ def next_work(plan: Plan, *, review: bool, skip: Container[str] = ()) -> tuple[S
 
 
 def _in_review(plan: Plan, skip: Container[str]) -> tuple[Story, Mode] | None:
-    """What review asked for comes first, then what waits for review."""
+    """Requested changes come first, then pending reviews."""
     for status, mode in _MODES.items():
         for story in plan.stories:
             if story.review.status is status and story.is_open and story.id not in skip:
@@ -29,7 +29,7 @@ def _in_review(plan: Plan, skip: Container[str]) -> tuple[Story, Mode] | None:
 
 
 def mode_of(story: Story, *, review: bool) -> Mode:
-    """What is next for this very story."""
+    """The next mode for this story."""
     return _MODES.get(story.review.status, Mode.IMPLEMENT) if review and story.review.status else Mode.IMPLEMENT
 
 
@@ -64,7 +64,7 @@ def next_story(plan: Plan, skip: Container[str] = ()) -> Story | None:
 
 
 def why_nothing_is_ready(plan: Plan, skip: Container[str] = (), unless: Container[str] = ()) -> str:
-    """One sentence per story that is neither done nor ready: what it waits for. `unless`: not about these."""
+    """One sentence for each story that is neither done nor ready: what it waits for. `unless`: stories to leave out."""
     done = {s.id for s in plan.stories if s.state is State.DONE}
     if len(done) == len(plan.stories):
         return "every story is done"
@@ -73,12 +73,14 @@ def why_nothing_is_ready(plan: Plan, skip: Container[str] = (), unless: Containe
         if story.id in unless:
             continue
         missing = [d for d in story.depends_on if d not in done]
-        if story.state in (State.FAILED, State.BLOCKED):
-            reasons.append(f"{story.id} is {story.state.value}")
+        if story.state is State.FAILED:
+            reasons.append(f"{story.id} failed")
+        elif story.state is State.BLOCKED:
+            reasons.append(f"{story.id} is blocked")
         elif story.id in skip:
             reasons.append(f"{story.id} is set aside")
         elif story.is_open and missing:
-            reasons.append(f"{story.id} waits for {_some(missing, ', ')}")
+            reasons.append(f"{story.id} is waiting for {_some(missing, ', ')}")
     return _some(reasons, "; ")
 
 

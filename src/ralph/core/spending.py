@@ -1,4 +1,4 @@
-"""Money and tokens: amounts that add up to the same in whatever order, the budgets, and what is left of them. Pure."""
+"""Money and tokens: amounts whose sum does not depend on the order, the budgets, and what remains of them. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from enum import StrEnum
 from msgspec import Struct
 
 MICROS = 1_000_000
-"""Of a dollar. Sums are kept in whole ones: the same figures give the same sum, however they are added."""
+"""Micros per dollar. Sums are kept as integers, so the same figures always give the same sum."""
 _MOST = 10**9
-"""Dollars, and thousands of tokens, of one session; whoever reports more reports nonsense."""
+"""Dollars, and thousands of tokens, of one session; higher reports are ignored as implausible."""
 _NOTHING = 1000
-"""What is less than this part of a budget counts as nothing: a client stops at its limit, give or take a little."""
+"""A remainder below this share of a budget counts as zero: a client stops only roughly at its limit."""
 
 
 class Basis(StrEnum):
@@ -23,7 +23,7 @@ class Basis(StrEnum):
     ESTIMATED = "estimated"
     """Tokens at list prices."""
     RESERVED = "reserved"
-    """The session was killed, and nobody knows: what was set aside for it counts."""
+    """The session was killed and its cost is unknown: its reservation counts."""
     UNKNOWN = "unknown"
 
 
@@ -31,7 +31,7 @@ class Amount(Struct, frozen=True, gc=False):
     micros: int = 0
     tokens: int = 0
     unknown: int = 0
-    """Sessions whose cost nobody knows; their tokens are in the sum."""
+    """Sessions whose cost is unknown; their tokens are included."""
 
     @property
     def usd(self) -> float:
@@ -52,7 +52,7 @@ def total(amounts: Iterable[Amount]) -> Amount:
 
 
 def micros(usd: float | None) -> int | None:
-    """None for what is no sum of money: an agent may report anything."""
+    """None if the value is not an amount of money: an agent may report anything."""
     if usd is None or isinstance(usd, bool) or not math.isfinite(usd) or not 0 <= usd <= _MOST:
         return None
     return round(usd * MICROS)
@@ -63,7 +63,7 @@ def whole_tokens(count: int) -> int:
 
 
 class Budget(Struct, frozen=True):
-    """The bounds of what may be spent. 0: no bound."""
+    """The spending limits. 0: no limit."""
 
     run_usd: float = 0
     story_usd: float = 0
@@ -74,11 +74,11 @@ class Budget(Struct, frozen=True):
     day_tokens: int = 0
     workspace_tokens: int = 0
     least_chance: float = 0
-    """Stop when the chance to finish within these bounds falls below it."""
+    """Stop when the chance to finish within these limits falls below it."""
 
     @property
     def is_shared(self) -> bool:
-        """Other runs spend from it, too."""
+        """Whether other runs share it."""
         return bool(self.day_usd or self.workspace_usd or self.day_tokens or self.workspace_tokens)
 
     @property
@@ -91,12 +91,12 @@ class Budget(Struct, frozen=True):
 
 
 class Elsewhere(Struct, frozen=True):
-    """What the ledger of the workspace says: of all its runs, this one included."""
+    """The ledger's totals for all runs of the workspace, including this one."""
 
     day: Amount = NOTHING
     ever: Amount = NOTHING
     held: Amount = NOTHING
-    """Set aside by other runs that are at work."""
+    """Reserved by other live runs."""
 
 
 class Scope(StrEnum):
@@ -107,7 +107,7 @@ class Scope(StrEnum):
 
 
 class Room(Struct, frozen=True):
-    """One budget: how much it is, how much of it is spent, and how much others have set aside."""
+    """One budget: its limit, what is spent, and what others have reserved."""
 
     scope: Scope
     is_money: bool
@@ -126,7 +126,7 @@ class Room(Struct, frozen=True):
 
     @property
     def is_taken(self) -> bool:
-        """Nothing is left, but others may give back what they have set aside."""
+        """Nothing is left now, but others may release their reservations."""
         return not self.is_spent and self.limit - self.spent - self.held <= self.limit // _NOTHING
 
     @property
@@ -135,7 +135,7 @@ class Room(Struct, frozen=True):
 
 
 def rooms(budget: Budget, run: Amount, elsewhere: Elsewhere) -> Iterator[Room]:
-    """Every budget that is set, but for those of the stories."""
+    """Every budget that is set, except those of stories."""
     yield from _both(Scope.RUN, budget.run_usd, budget.run_tokens, run, NOTHING)
     yield from _both(Scope.DAY, budget.day_usd, budget.day_tokens, elsewhere.day, elsewhere.held)
     yield from _both(Scope.WORKSPACE, budget.workspace_usd, budget.workspace_tokens, elsewhere.ever, elsewhere.held)
@@ -153,7 +153,7 @@ def _both(scope: Scope, usd: float, tokens: int, spent: Amount, held: Amount) ->
 
 
 def overspent(budget: Budget, stories: dict[str, Amount]) -> dict[str, Room]:
-    """Stories that have used up their own budget, and are set aside."""
+    """Stories that have spent their own budget and are set aside."""
     if not budget.story_usd and not budget.story_tokens:
         return {}
     found: dict[str, Room] = {}
@@ -165,10 +165,10 @@ def overspent(budget: Budget, stories: dict[str, Amount]) -> dict[str, Room]:
 
 
 def share(found: Iterable[Room], session: int | None, dearest: int) -> int | None:
-    """Micros that one session may spend. None: there is no bound.
+    """Micros that one session may spend. None: no limit.
 
-    Of a budget that others share it takes half, so that they can work, too; but all of it when half would hardly be
-    enough for the dearest session so far.
+    It takes half of a shared budget, so that others can work too, or all of it if half would hardly be enough for the
+    most expensive session so far.
     """
     bounds = [] if session is None else [session]
     for room in found:
@@ -180,7 +180,7 @@ def share(found: Iterable[Room], session: int | None, dearest: int) -> int | Non
 
 
 def dollars(micros: int) -> str:
-    """Cents; a sum of less than ten cents more exactly."""
+    """In cents; amounts below ten cents with more digits."""
     usd = micros / MICROS
     return f"${usd:,.2f}" if usd >= 0.1 or not micros else f"${usd:.4f}"
 

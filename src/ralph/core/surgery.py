@@ -1,4 +1,4 @@
-"""Larger operations on a plan, as lists of plain changes: put a story in, split one, move one. Pure."""
+"""Larger plan edits as lists of plain changes: insert, split or move a story. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ralph.core.plan import NO_REVIEW, Order, Plan, State, Story
 
 
 def insert(plan: Plan, story: Story, after: str | None = None) -> AddStory:
-    """Put a new story behind another or at the end, but before an open step that reviews what comes before it.
+    """Insert a new story after another or at the end, but before an open step that reviews the steps above it.
 
-    Without an id it gets one of the kind of its neighbour. Without a priority (0), where priority decides, it takes
-    its neighbour's, or at the end the lowest there is.
+    Without an ID it gets one in the style of its neighbour. Without a priority (0), where priority decides, it takes
+    its neighbour's, or the lowest one at the end.
     """
     neighbour = plan.stories[position(plan.stories, after)] if after is not None else _last_before_review(plan)
     if not story.id:
@@ -28,7 +28,7 @@ def insert(plan: Plan, story: Story, after: str | None = None) -> AddStory:
 
 
 def _fresh_id(plan: Plan, neighbour: Story | None) -> str:
-    """Reviews have ids of their own kind, so a story behind one is called like the story before it."""
+    """Reviews have IDs of a different kind, so a story after a review is numbered like the story before it."""
     like = ""
     for story in plan.stories:
         like = like if has_review_id(story) else story.id
@@ -38,12 +38,12 @@ def _fresh_id(plan: Plan, neighbour: Story | None) -> str:
 
 
 def has_review_id(story: Story) -> bool:
-    """`1.R` of a spec. Any other step may be a review by its title or its mode, with an ordinary id."""
+    """`1.R` of a spec. Other steps can be reviews by title or mode, with an ordinary ID."""
     return story.is_review_step and ".R" in story.id
 
 
 def _last_before_review(plan: Plan) -> Story | None:
-    """The story that a new one at the end comes after. A review that is done does not cover what is added later."""
+    """The story that a new one at the end comes after. A finished review does not cover stories added later."""
     at = len(plan.stories)
     while at and plan.stories[at - 1].is_review_step and not plan.stories[at - 1].is_done:
         at -= 1
@@ -51,10 +51,10 @@ def _last_before_review(plan: Plan) -> Story | None:
 
 
 def split(plan: Plan, story_id: str, titles: Sequence[str]) -> list[Change]:
-    """Cut a story into parts. The first keeps the id; each part waits for the one before it.
+    """Split a story into parts. The first keeps the ID; each part depends on the one before it.
 
-    Nothing is lost: every part starts with the whole description and criteria, to be cut down by hand. What
-    waited for the story now waits for its last part.
+    Nothing is lost: every part starts with the whole description and criteria, for the user to trim. Stories that
+    depended on the original now depend on its last part.
     """
     story = plan.stories[position(plan.stories, story_id)]
     _refuse_unfit_for_split(story)
@@ -88,7 +88,7 @@ def split(plan: Plan, story_id: str, titles: Sequence[str]) -> list[Change]:
 def _refuse_unfit_for_split(story: Story) -> None:
     if story.is_review_step:
         raise IllegalChange(
-            f"step {story.id} is a review, and a review is not split", hint="split the steps it reviews instead"
+            f"step {story.id} is a review and cannot be split", hint="split the steps it reviews instead"
         )
     if not story.is_open:
         raise IllegalChange(f"story {story.id} is {story.state.value}; only open stories can be split")
@@ -100,10 +100,10 @@ def _refuse_unfit_for_split(story: Story) -> None:
 
 
 def move(plan: Plan, story_id: str, before: str | None = None, *, after: str | None = None) -> list[Change]:
-    """Put a story before or behind another, or at the end. Where priority decides, it takes its neighbour's."""
+    """Move a story before or after another, or to the end. Where priority decides, it takes its neighbour's."""
     story = plan.stories[position(plan.stories, story_id)]
     if story_id in (before, after):
-        raise IllegalChange(f"story {story_id} cannot be put before or after itself")
+        raise IllegalChange(f"story {story_id} cannot be moved before or after itself")
     neighbour = before if after is None else after
     if neighbour is not None:
         priority = plan.stories[position(plan.stories, neighbour)].priority

@@ -1,4 +1,4 @@
-"""Something about a change that makes its proof doubtful: a weakened test, an edited check. A value."""
+"""A reason to doubt the proof of a change: a weakened test, an edited check. A value."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from msgspec import Struct
 
 
 class Tamper(StrEnum):
-    """What follows from a suspicion."""
+    """The consequence of a suspicion."""
 
     REVIEW = "review"
-    """A review has to look at it. Where there is none, or where the checks fail without it, the work is rejected."""
+    """A review must look at it. Without a review, or if the checks fail without it, the work is rejected."""
     REJECT = "reject"
     OFF = "off"
 
@@ -23,7 +23,7 @@ class Suspicion(Struct, frozen=True):
     line: int = 0
     is_grave: bool = True
     is_decisive: bool = False
-    """The checks pass only because of it, and the story does not ask for it: there is nothing left to review."""
+    """The checks pass only because of it, and the story does not ask for it: nothing is left to review."""
 
     def __str__(self) -> str:
         return f"{self.path}{f':{self.line}' if self.line else ''}: {self.message}"

@@ -1,4 +1,4 @@
-"""Text from plans, agents and file names, made safe for a terminal or a log line."""
+"""Make text from plans, agents and file names safe for a terminal or a log line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2
 
 
 def clean(text: str) -> str:
-    """Without escape sequences and control characters. Tabs and newlines stay."""
+    """Remove escape sequences and control characters. Tabs and newlines stay."""
     text = text.replace("\r\n", "\n")
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
@@ -29,7 +29,7 @@ def one_line(text: str, width: int | None = None) -> str:
 
 
 def estimate_tokens(text: str) -> int:
-    """A stated estimate, four characters a token, for text no model has counted."""
+    """An estimate of four characters per token, for text no model has counted."""
     return (len(text) + 3) // 4
 
 

@@ -1,6 +1,6 @@
-"""What a reviewer has to know about a story's way so far: its commits, its checks, what was doubtful. Pure.
+"""What a reviewer needs to know about a story's history: its commits, checks and suspicions. Pure.
 
-A fold over the journal. It holds what was kept for stories that are not done yet, and nothing else.
+A fold over the journal. It holds what was kept for unfinished stories, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ralph.core.suspicion import Suspicion
 
 
 class Span(Struct, frozen=True):
-    """From the commit before an iteration to the one it ended with. Empty: there was none.
+    """From the commit before an iteration to the commit after it. Empty: there was none.
 
-    Where nothing is committed, the trees before and after it.
+    If nothing is committed, the trees before and after it.
     """
 
     base: str
@@ -27,7 +27,7 @@ class Span(Struct, frozen=True):
 class Trail(Struct, frozen=True):
     spans: tuple[Span, ...] = ()
     checks: tuple[CheckResult, ...] = ()
-    """As the last kept iteration had them."""
+    """From the last iteration that was kept."""
     doubts: tuple[Suspicion, ...] = ()
 
 
@@ -70,7 +70,7 @@ def _after(trails: Trails, ended: IterationEnded) -> dict[str, Trail]:
 
 
 def _joined(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:
-    """What follows right after the last one belongs to it."""
+    """Whether an iteration directly follows the last one and belongs to it."""
     if span.base == span.commit:  # nothing was changed
         return spans
     if spans and spans[-1].commit and spans[-1].commit == span.base and span.commit:

@@ -1,7 +1,7 @@
-"""Which changes of state and review fields are legal, for people and for each mode of an iteration. Pure.
+"""Which changes of state and review fields are legal, for users and for each mode of an iteration. Pure.
 
-The same functions answer in the Stop hook, in `judge`, in `ralph task` and in `ralph explain transitions`, so a
-change refused in one place is refused in all.
+The same functions are used by the Stop hook, `judge`, `ralph task` and `ralph explain transitions`, so a change refused
+in one place is refused in all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOVES: dict[State, frozenset[State]] = {
     State.FAILED: frozenset({State.TODO}),
     State.DONE: frozenset({State.TODO}),
 }
-"""What a person may do. Done and failed stories have to be reopened before anything else happens to them."""
+"""What a user may do. Done and failed stories must be reopened before any other change."""
 
 
 class Violation(Struct, frozen=True):
@@ -39,17 +39,17 @@ class Violation(Struct, frozen=True):
 
 
 def check_move(story: Story, new: State) -> None:
-    """Raise IllegalChange when a person may not move `story` to `new`."""
+    """Raise IllegalChange if a user may not move `story` to `new`."""
     if new is story.state or new in MOVES[story.state]:
         return
     raise IllegalChange(
         f"story {story.id} is {story.state.value} and cannot become {new.value}",
-        hint=f"`ralph task reopen {story.id}` first",
+        hint=f"run `ralph task reopen {story.id}` first",
     )
 
 
 def broken_invariants(plan: Plan, review_cap: int) -> list[Violation]:
-    """What is wrong with the review fields as they stand, whoever wrote them."""
+    """What is wrong with the current review fields, independent of their author."""
     found = []
     for story in plan.stories:
         status, passes = story.review.status, story.is_done
@@ -80,14 +80,14 @@ def broken_invariants(plan: Plan, review_cap: int) -> list[Violation]:
 
 
 def illegal_transitions(before: Plan, after: Plan, mode: Mode) -> list[Violation]:
-    """What an agent changed in one iteration that its mode does not allow."""
+    """Changes by an agent in one iteration that its mode does not allow."""
     return illegal_edits(delta(before, after), mode)
 
 
 def illegal_edits(made: Delta, mode: Mode) -> list[Violation]:
-    """The same, of the difference alone."""
+    """The same, from the difference alone."""
     found = [
-        Violation(story, "story", "present", "removed", "stories are never removed; split them or leave them")
+        Violation(story, "story", "present", "removed", "stories cannot be removed; split them or leave them")
         for story in made.removed
     ]
     for added in made.added:
@@ -105,7 +105,9 @@ def _new_story(story: Story, mode: Mode) -> list[Violation]:
     found = []
     if mode is Mode.REVIEW:
         found.append(
-            Violation(story.id, "story", "absent", "added", "a review adds no story; what is missing is a finding")
+            Violation(
+                story.id, "story", "absent", "added", "a review cannot add stories; report what is missing as a finding"
+            )
         )
     if story.is_done:
         found.append(Violation(story.id, "passes", "(new)", "true", "a new story starts with passes false"))
@@ -173,7 +175,7 @@ def _fix(changed: list[tuple[Story, Story]]) -> Iterator[Violation]:
         if (old.review.status, new.review.status) != legal:
             yield _changed(old, new, "reviewStatus", "a fix goes from changes_requested to needs_review")
         elif new.review.feedback.strip():
-            yield _changed(old, new, "reviewFeedback", "clear the feedback when it has been dealt with")
+            yield _changed(old, new, "reviewFeedback", "clear the feedback once it is addressed")
 
 
 def _violation(story: Story, field: str, value: str, message: str) -> Violation:

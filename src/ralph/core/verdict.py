@@ -1,4 +1,4 @@
-"""What the loop concludes from evidence, and what that costs."""
+"""The verdict on an iteration, and what it costs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ralph.core.changes import Change
 class Kind(StrEnum):
     ACCEPTED = "accepted"
     PARTIAL = "partial"
-    """Sound work without a claim: kept, and the story goes on."""
+    """Sound work without a claim: kept, and the story stays open."""
     REJECTED = "rejected"
     BLOCKED = "blocked"
     LIMIT = "limit"
@@ -40,15 +40,15 @@ class Verdict(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
     """Sentences; the first one is the headline."""
     changes: tuple[Change, ...] = ()
-    """Legal changes to the plan: the agent's own, and the mark the loop makes."""
+    """Legal changes to the plan: the agent's, and Ralph's own mark."""
     notices: tuple[str, ...] = ()
-    """What was put back, told to the next iteration and to people."""
+    """What was restored; reported to the next iteration and to the user."""
     fingerprint: str = ""
     """Identity of the error, without what varies from run to run."""
     resets_at: float | None = None
     question: str = ""
     completes: bool = False
-    """The story is done with this."""
+    """This completes the story."""
 
     @property
     def headline(self) -> str:
