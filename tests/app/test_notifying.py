@@ -191,7 +191,7 @@ def test_a_run_tells_its_end_and_gives_no_secret_away(project: LoopProject) -> N
         test = run_ralph(project, "notify", "test")
     assert (got["event"], got["done"], got["total"], got["exit_code"]) == ("done", 3, 3, 0)
     assert (project.home / "got").read_text().startswith('{"event":"done"')
-    assert done.err.count("no notification by the command sh: it ended with exit code 3; the run continues") == 1
+    assert done.err.count("no notification by the command sh: exited with code 3; the run continues") == 1
     assert "the webhook: sent" in test.out
     assert test.code == 1
     assert "http://127.0.0.1:" in shown.out
@@ -212,7 +212,7 @@ def test_a_webhook_that_hangs_does_not_change_a_run(tmp_path: Path) -> None:
         assert time.monotonic() - begun < 30
         assert len(hook.got) == 1
     assert done.code == 0
-    assert done.err.count("no notification by the webhook: it did not answer in time") == 1
+    assert done.err.count("no notification by the webhook: did not respond in time") == 1
     assert SECRET not in done.out + done.err + text_of_state(project)
 
 

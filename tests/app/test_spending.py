@@ -100,7 +100,7 @@ def test_a_storys_tokens_are_bounded_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "most", "words"),
     [
-        ("day_usd", 1, "today's budget of $1.00 (budget.day_usd) is spent: $1.10; tomorrow it is whole again"),
+        ("day_usd", 1, "today's budget of $1.00 (budget.day_usd) is spent: $1.10; it resets tomorrow"),
         ("workspace_usd", 1, "the workspace's budget of $1.00"),
         ("day_tokens", 300, "today's budget of 300 tokens"),
     ],
@@ -336,7 +336,7 @@ def test_what_another_run_has_set_aside_is_waited_for(tmp_path: Path) -> None:
             time.sleep(0.05)
         run.send_signal(signal.SIGINT)
         said = run.communicate(timeout=30)[0].decode()
-    assert "what is left of today's budget, $2.00, is set aside by other runs" in said
+    assert "the rest of today's budget, $2.00, is reserved by other runs" in said
     assert of(project.events(), AgentStarted) == []
     ledger.append(Settle(id="other/1/1", t=time.time(), run="other", plan="p", micros=300_000))
     assert project.run().code == 0
@@ -369,7 +369,7 @@ def test_a_ledger_that_cannot_be_written_stops_a_run_with_a_budget_and_no_other(
     assert of(project.events(), IterationEnded)
     refused = project.run("--max-cost", "5")
     assert refused.code == 78, refused.out
-    assert "without it no budget can be kept" in refused.err
+    assert "budgets cannot be enforced without the ledger" in refused.err
     assert of(project.events(), AgentStarted) == []
 
 

@@ -85,7 +85,7 @@ def test_what_it_says_to_do_next_leads_to_a_run(project: Path, layout: str) -> N
     write_first_story(project)
     subprocess.run("git add -A && git commit -q -m start", shell=True, cwd=project, check=True)
     done = ralph("run", "--once", "--trust", cwd=project)
-    assert "the single iteration of --once was" in done.out, done.err
+    assert "the single iteration (--once) was" in done.out, done.err
 
 
 def test_outside_of_a_repository_it_works_and_says_so(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_run_and_its_figures(finished: tuple[Path, str]) -> None:
     assert ralph("stats", "--run", run[:15], cwd=root).out == found.out
     wrong = ralph("stats", "--run", "2019", cwd=root)
     assert wrong.code == 64
-    assert "there is no run" in wrong.err
+    assert "no run matches" in wrong.err
 
 
 def test_a_workspace_without_a_run_says_so(tmp_path: Path) -> None:

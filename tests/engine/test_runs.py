@@ -257,7 +257,7 @@ def test_a_run_without_progress_gives_up(tmp_path: Path) -> None:
     shop = Shop(tmp_path, config={"circuit_breaker": breaker, "max_loops_per_task": 0})
     done = shop.run({"US-004": [["lie"]]})
     assert (done.code, len(shop.ended())) == (1, 3)
-    assert "stopped: no-progress (3 iterations in a row without progress, the last time: " in done.out
+    assert "stopped: no-progress (3 iterations in a row without progress; last failure: " in done.out
     assert shop.run(None, "--reset-circuit").code == 0
 
 

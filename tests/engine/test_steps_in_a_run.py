@@ -129,7 +129,7 @@ def test_a_command_that_fails_is_a_reason_to_reject_unless_it_may_fail(tmp_path:
 @pytest.mark.parametrize(
     ("steps", "told"),
     [
-        ([AGENT, {"type": "commnd"}], "there is no step type called 'commnd'"),
+        ([AGENT, {"type": "commnd"}], "unknown step type 'commnd'"),
         ([AGENT | {"config": {"timeout": "soon"}}], "(steps[0].config.timeout): expected a duration"),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_template_with_an_unknown_variable_stops_the_run_and_leaves_its_mendin
     made.write(".ralph/prompts/LOOP_PROMPT.md", "Do\n  {{STORY_IDD}}\n")
     done = run_ralph(made)
     assert done.code == 78
-    assert ".ralph/prompts/LOOP_PROMPT.md:2:5: there is no variable STORY_IDD (did you mean STORY_ID?)" in done.out
+    assert ".ralph/prompts/LOOP_PROMPT.md:2:5: unknown variable STORY_IDD (did you mean STORY_ID?)" in done.out
     made.write(".ralph/prompts/LOOP_PROMPT.md", "Do {{STORY_ID}}\n")
     again = run_ralph(made)
     assert again.code == 0, again.out
@@ -198,7 +198,7 @@ def test_the_rate_holds_for_every_agent_of_an_iteration(tmp_path: Path) -> None:
     made.write(".ralph/configs/default.json", json.dumps({"name": "default", "steps": steps}))
     done = run_ralph(made, "run", "--plain", "-r", "2")
     assert done.code == 0, done.out
-    assert "⏸ 2 agent starts in the last hour, and the cap is 2: waiting until " in done.out
+    assert "⏸ 2 agent starts in the last hour; the cap is 2: waiting until " in done.out
     records = [record for path in made.journals()[1:] for record in read(path)]
     starts = [(record.event.step, record.t) for record in records if isinstance(record.event, AgentStarted)]
     ((began, over),) = ((record.t, e.until) for record in records if isinstance(e := record.event, WaitStarted))

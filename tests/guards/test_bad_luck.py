@@ -206,4 +206,4 @@ def test_it_ends_when_they_are_done_and_is_not_complete() -> None:
 
 def test_of_the_others_nothing_is_said() -> None:
     stop = told(named("S1")).say(seen(*[State.TODO] * 3)).decide(plan(State.BLOCKED, State.FAILED, State.TODO))
-    assert stop == Stop(Reason.FAILED_STORIES, "S1 is failed")
+    assert stop == Stop(Reason.FAILED_STORIES, "S1 failed")

@@ -84,7 +84,7 @@ def test_three_stories_set_aside_in_a_row_stop_the_run() -> None:
     run = Told(NEXT).say(*[StorySetAside(f"S{n}", "", "stuck") for n in range(2)])
     assert isinstance(run.decide(plan(*[State.TODO] * 9)), Work)
     stop = run.say(StorySetAside("S2", "", "stuck")).decide(plan(*[State.TODO] * 9))
-    assert stop == Stop(Reason.NO_PROGRESS, "3 stories in a row were given up")
+    assert stop == Stop(Reason.NO_PROGRESS, "3 stories in a row were set aside")
 
 
 def test_progress_between_them_lets_it_go_on() -> None:
@@ -140,7 +140,7 @@ def test_a_story_that_is_failed_by_its_last_attempt_counts_as_given_up() -> None
     for story in ("S0", "S1", "S2"):
         run.say(*attempt({}, story=story), *attempt({}, story=story, story_state=State.FAILED))
     stop = run.decide(plan(*[State.FAILED] * 3, State.TODO))
-    assert stop == Stop(Reason.NO_PROGRESS, "3 stories in a row were given up")
+    assert stop == Stop(Reason.NO_PROGRESS, "3 stories in a row were set aside")
 
 
 def test_a_story_that_somebody_opens_again_gets_its_chance() -> None:

@@ -86,7 +86,7 @@ def test_an_agent_that_dies_at_once_stops_the_run_and_blames_no_story(tmp_path: 
     made = project(tmp_path / "p", {"US-001": [[{"crash": {"code": 3, "message": "cannot load libfoo"}}]]})
     done = run_ralph(made)
     assert (done.code, why(made)) == (78, [Reason.CRASH_LOOP])
-    assert "died within a second 3 times in a row: exit code 3, cannot load libfoo" in done.out
+    assert "crashed within a second of starting, 3 times in a row: exit code 3, cannot load libfoo" in done.out
     assert not any(isinstance(event, StorySetAside) for event in made.events())
 
 
@@ -114,7 +114,7 @@ def test_the_rate_is_kept_across_runs(tmp_path: Path) -> None:
     second.terminate()
     done = finish(second)
     assert done.code == 143
-    assert "⏸ 1 agent start in the last hour, and the cap is 1: waiting until " in done.out
+    assert "⏸ 1 agent start in the last hour; the cap is 1: waiting until " in done.out
     begun = [event for event in made.events() if isinstance(event, RunStarted)]
     assert [len(event.calls) for event in begun] == [0, 1]
 
@@ -124,7 +124,7 @@ def test_at_a_share_of_the_limit_no_new_story_is_begun(tmp_path: Path) -> None:
     made = project(tmp_path / "p", {"US-001": [[news, *good("US-001")]]}, limit_share=0.8)
     done = run_ralph(made)
     assert done.code == 0, done.out
-    assert "85% of the five-hour limit is used, and no new work starts at 80%: waiting until" in done.out
+    assert "85% of the five-hour limit is used; no new work starts above 80%: waiting until" in done.out
     assert verdicts(made) == [("US-001", Kind.ACCEPTED), ("US-002", Kind.ACCEPTED)]
 
 

@@ -46,13 +46,13 @@ def ask(budget: Budget, *events: AnyEvent) -> Stop | Wait | None:
         (
             Budget(run_usd=1),
             [charged(0.6), charged(0.5)],
-            r"this run's budget of \$1\.00 \(budget\.run_usd\) is spent: \$1\.10; a new run",
+            r"this run's budget of \$1\.00 \(budget\.run_usd\) is spent: \$1\.10; a new run starts",
         ),
         (Budget(run_tokens=100), [charged(None, 100)], r"100 tokens \(budget\.run_tokens\) is spent: 100 tokens"),
         (
             Budget(day_usd=2),
             [SpendingSeen(elsewhere=Elsewhere(day=Amount(2_000_000)))],
-            r"today's budget of \$2\.00 \(budget\.day_usd\) is spent: \$2\.00; tomorrow",
+            r"today's budget of \$2\.00 \(budget\.day_usd\) is spent: \$2\.00; it resets tomorrow",
         ),
         (
             Budget(workspace_usd=2),
@@ -89,7 +89,7 @@ def test_what_other_runs_have_set_aside_is_waited_for() -> None:
     wait = ask(Budget(day_usd=2), held)
     assert isinstance(wait, Wait)
     assert NOW < wait.until <= NOW + 60
-    assert wait.why == "what is left of today's budget, $0.50, is set aside by other runs"
+    assert wait.why == "the rest of today's budget, $0.50, is reserved by other runs"
 
 
 def test_a_spent_budget_is_told_before_one_that_is_taken() -> None:

@@ -13,7 +13,7 @@ def test_starts_of_earlier_runs_count() -> None:
     run = Told(Limits(rate_per_hour=2), calls=(NOW - 600, NOW - 1200))
     move = run.decide()
     assert isinstance(move, Wait)
-    assert move == Wait(NOW - 1200 + HOUR, "2 agent starts in the last hour, and the cap is 2")
+    assert move == Wait(NOW - 1200 + HOUR, "2 agent starts in the last hour; the cap is 2")
 
 
 def test_over_the_cap_as_many_have_to_be_forgotten_as_it_takes() -> None:
@@ -28,7 +28,7 @@ def test_tokens_are_counted_when_they_are_reported_and_forgotten_after_an_hour()
     assert isinstance(run.decide(), Work)
     move = run.say(agent_end(200)).decide()
     assert isinstance(move, Wait)
-    assert (move.until, move.why) == (NOW + HOUR, "1,100 tokens in the last hour, and the cap is 1,000")
+    assert (move.until, move.why) == (NOW + HOUR, "1,100 tokens in the last hour; the cap is 1,000")
     assert isinstance(run.wait(HOUR - 120).decide(), Work)
 
 

@@ -25,7 +25,8 @@ def test_agents_that_die_at_once_stop_the_run_with_what_they_said() -> None:
     assert isinstance(run.decide(), Work)
     stop = run.say(*dies("warming up\nerror: cannot load libfoo\n\n")).decide()
     assert stop == Stop(
-        Reason.CRASH_LOOP, "the agent died within a second 3 times in a row: exit code 3, error: cannot load libfoo"
+        Reason.CRASH_LOOP,
+        "the agent crashed within a second of starting, 3 times in a row: exit code 3, error: cannot load libfoo",
     )
     assert Reason.CRASH_LOOP.exit_code == 78
 
@@ -77,12 +78,12 @@ def test_pauses_on_a_broken_way_to_the_model_grow_up_to_five_minutes() -> None:
 def test_the_last_thing_heard_is_in_the_reason() -> None:
     stop = Told(Limits(max_transport=1)).say(*[ended(Kind.TRANSPORT, headline="the answer was empty")] * 2).decide()
     assert stop == Stop(
-        Reason.TRANSPORT, "2 failures in a row on the way to the model, the last one: the answer was empty"
+        Reason.TRANSPORT, "the connection to the model failed 2 times in a row; last error: the answer was empty"
     )
 
 
 def test_a_run_starts_nothing_when_its_time_is_over() -> None:
     run = Told(Limits(max_time=HOUR)).wait(HOUR - 1)
     assert isinstance(run.decide(), Work)
-    assert run.wait(1).decide() == Stop(Reason.TIME_CAP, "the run has taken 1 h 00 m, and may take 1 h 00 m")
+    assert run.wait(1).decide() == Stop(Reason.TIME_CAP, "the run took 1 h 00 m; the limit is 1 h 00 m")
     assert isinstance(Told().wait(1000 * HOUR).decide(), Work)

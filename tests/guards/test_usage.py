@@ -87,7 +87,7 @@ def test_at_a_share_of_the_window_no_new_work_starts() -> None:
     assert isinstance(Told(Limits(limit_share=1)).say(*used).decide(), Work)
     assert isinstance(Told(Limits(limit_share=0.9)).say(*used).decide(), Work)
     move = wait_of(Told(Limits(limit_share=0.8)).say(*used))
-    assert (move.until, move.why) == (NOW + HOUR, "85% of the five-hour limit is used, and no new work starts at 80%")
+    assert (move.until, move.why) == (NOW + HOUR, "85% of the five-hour limit is used; no new work starts above 80%")
     stop = Told(Limits(limit_share=0.8, on_limit=OnLimit.EXIT)).say(*used).decide()
     assert isinstance(stop, Stop)
     assert stop.reason is Reason.USAGE_LIMIT

@@ -120,7 +120,7 @@ def test_runs_are_found_by_the_beginning_of_their_id(tmp_path: Path) -> None:
     assert find_run(tmp_path, "20260101") == "20260101-000000-aaaa"
     with pytest.raises(UsageError, match="2 runs start with"):
         find_run(tmp_path, "2026")
-    with pytest.raises(UsageError, match="there is no run"):
+    with pytest.raises(UsageError, match="no run matches"):
         find_run(tmp_path, "../../etc")
     assert list_runs(tmp_path)[0] < new_run_id(4e9)
 

@@ -93,7 +93,7 @@ def test_a_full_disk_is_told_before_anything_is_spent(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (ledger.path.stat().st_size + 10, before[1]))
     try:
-        with pytest.raises(SetupError, match="cannot be written"):
+        with pytest.raises(SetupError, match="could not be written"):
             ledger.append(settle("b"), durable=True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

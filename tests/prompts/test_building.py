@@ -64,7 +64,7 @@ def test_the_seeds_variables_are_filled_in_and_special_characters_stay() -> None
 
 
 def test_an_unknown_variable_is_an_error_with_line_and_column() -> None:
-    with pytest.raises(BadData, match=r"mine.md:2:7: there is no variable STORYID") as caught:
+    with pytest.raises(BadData, match=r"mine.md:2:7: unknown variable STORYID") as caught:
         build(briefing(template="hello\nabc {{STORYID}}", template_name="mine.md"))
     assert "STORY_ID" in caught.value.hint
 

@@ -33,7 +33,7 @@ def test_an_unknown_variable_is_an_error_with_line_and_column(template: str, lin
     with pytest.raises(BadData) as caught:
         render(template, {"STORY_ID": "US-1"}, "prompt.md")
 
-    assert str(caught.value) == f"prompt.md:{line}:{column}: there is no variable STORY_IDD"
+    assert str(caught.value) == f"prompt.md:{line}:{column}: unknown variable STORY_IDD"
     assert caught.value.hint == "did you mean STORY_ID?"
 
 

@@ -109,7 +109,7 @@ def test_a_run_log_says_what_its_cap_left_out(tmp_path: Path) -> None:
     raw.write_text("".join(f"line {number}\n" for number in range(1000)))
     assert agent_output(raw)[0] == "line 0"
     lines = agent_output(raw, cap=1000)
-    assert lines[0] == f"(output over 1,000 bytes: the beginning is left out; see {raw})"
+    assert lines[0] == f"(output is longer than 1,000 bytes; the beginning is left out; see {raw})"
     assert lines[-1] == "line 999"
     assert len(lines) < 130
 

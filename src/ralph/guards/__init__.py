@@ -1,1 +1,1 @@
-"""What makes a run wait or stop. Pure, one guard a module."""
+"""Guards: pure functions that make a run wait or stop. One guard per module."""

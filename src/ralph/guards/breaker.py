@@ -1,6 +1,6 @@
-"""The run's circuit breaker: stop when nothing gets proven, or the same error comes back again and again.
+"""The run's circuit breaker: stop when nothing gets proven or the same error keeps coming back.
 
-Each story has one of its own, which sets it aside; that is decided where its turn comes.
+Each story also has its own breaker, which sets the story aside; see `decide`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def guard(history: History, limits: Limits, now: float) -> Stop | None:
         return Stop(Reason.SAME_ERROR, _told(f"the same error {streak.same_error} times in a row", streak.said))
     if limits.on_stuck is OnStuck.NEXT:
         if limits.no_progress and history.stuck >= limits.no_progress:
-            return Stop(Reason.NO_PROGRESS, f"{history.stuck} stories in a row were given up")
+            return Stop(Reason.NO_PROGRESS, f"{history.stuck} stories in a row were set aside")
     elif limits.no_progress and streak.no_progress >= limits.no_progress:
         return Stop(
             Reason.NO_PROGRESS, _told(f"{streak.no_progress} iterations in a row without progress", streak.said)
@@ -25,9 +25,9 @@ def guard(history: History, limits: Limits, now: float) -> Stop | None:
 
 
 def _is_the_runs(history: History, limits: Limits) -> bool:
-    """An error that comes in one story only is that story's trouble, where stories are set aside."""
+    """With `on_stuck: next`, an error seen in only one story sets that story aside instead of stopping the run."""
     return limits.on_stuck is OnStuck.STOP or len(history.error_from) > 1
 
 
 def _told(what: str, said: str) -> str:
-    return f"{what}, the last time: {said}" if said else what
+    return f"{what}; last failure: {said}" if said else what

@@ -1,4 +1,4 @@
-"""The budgets of money and tokens: no iteration starts with nothing left."""
+"""Money and token budgets: no iteration starts once a budget is spent."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ralph.core.moves import Reason, Stop, Wait
 from ralph.core.spending import Room, Scope, figure, rooms
 
 _LOOK_AGAIN = 15.0
-"""Seconds. Whoever has set the rest aside gives back what it does not need, or dies and is not counted any more."""
+"""Seconds between checks. Another run may release its reservation, or die and no longer count."""
 _NAMES = {Scope.RUN: "this run's budget", Scope.DAY: "today's budget", Scope.WORKSPACE: "the workspace's budget"}
 _WAYS_ON = {
-    Scope.RUN: "a new run has it whole again",
-    Scope.DAY: "tomorrow it is whole again",
-    Scope.WORKSPACE: "`ralph cost --start-anew` counts from zero",
+    Scope.RUN: "a new run starts with the full budget",
+    Scope.DAY: "it resets tomorrow",
+    Scope.WORKSPACE: "reset it with `ralph cost --start-anew`",
 }
 
 
@@ -26,7 +26,7 @@ def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
             taken = room
     if taken is not None:
         rest = figure(taken, taken.limit - taken.spent)
-        return Wait(now + _LOOK_AGAIN, f"what is left of {_NAMES[taken.scope]}, {rest}, is set aside by other runs")
+        return Wait(now + _LOOK_AGAIN, f"the rest of {_NAMES[taken.scope]}, {rest}, is reserved by other runs")
     return _out_of_reach(history, limits)
 
 
@@ -41,5 +41,5 @@ def _out_of_reach(history: History, limits: Limits) -> Stop | None:
         return None
     return Stop(
         Reason.OUT_OF_REACH,
-        f"the chance to finish within the budget is {chance:.0%}, and budget.least_chance is {least:.0%}",
+        f"the chance to finish within the budget is {chance:.0%}, below budget.least_chance ({least:.0%})",
     )

@@ -1,4 +1,4 @@
-"""Agent starts and tokens per hour, in a sliding window that earlier runs of the workspace have a share in."""
+"""Agent starts and tokens per hour, in a sliding window that includes earlier runs of the workspace."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def guard(history: History, limits: Limits, now: float) -> Wait | None:
         if most and total >= most:
             until = _when_below(recent, total, most) + _HOUR
             many = "" if total == 1 else "s"
-            waits.append(Wait(until, f"{total:,} {what}{many} in the last hour, and the cap is {most:,}"))
+            waits.append(Wait(until, f"{total:,} {what}{many} in the last hour; the cap is {most:,}"))
     return max(waits, key=lambda wait: wait.until, default=None)
 
 
 def _when_below(recent: Sequence[tuple[float, int]], total: int, most: int) -> float:
-    """The time of the use that has to be forgotten last."""
+    """When the oldest uses leave the window, the time of the one that brings the total below the limit."""
     for when, count in recent:
         total -= count
         if total < most:

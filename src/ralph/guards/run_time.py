@@ -1,4 +1,4 @@
-"""How long a run may take. The agent at work is ended in time by its own limit; this one starts nothing new."""
+"""The time limit of a run. The running agent is stopped by its own timeout; this guard starts no new work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def guard(history: History, limits: Limits, now: float) -> Stop | None:
     taken = now - history.started
     if not limits.max_time or taken < limits.max_time:
         return None
-    return Stop(Reason.TIME_CAP, f"the run has taken {_told(taken)}, and may take {_told(limits.max_time)}")
+    return Stop(Reason.TIME_CAP, f"the run took {_told(taken)}; the limit is {_told(limits.max_time)}")
 
 
 def _told(seconds: float) -> str:

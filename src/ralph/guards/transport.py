@@ -1,4 +1,4 @@
-"""The way to the model is broken, or its answer is empty: try again with growing pauses, and give up after a few."""
+"""The connection to the model failed or its answer was empty: retry with growing pauses, then give up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
     if not count or history.last_kind is not Kind.TRANSPORT:
         return None
     if count > limits.max_transport:
-        return Stop(Reason.TRANSPORT, f"{count} failures in a row on the way to the model, the last one: {said}")
+        return Stop(Reason.TRANSPORT, f"the connection to the model failed {count} times in a row; last error: {said}")
     until = min(history.last_ended, now) + min(_FIRST * 2 ** (count - 1), _LONGEST)
-    told = f"failure {count} on the way to the model" + (f" ({said})" if said else "")
+    told = f"the connection to the model failed (attempt {count})" + (f" ({said})" if said else "")
     return Wait(until, told) if until > now else None

@@ -1,7 +1,7 @@
-"""The usage limit of the agent's account: wait until it resets, then go on with the same story.
+"""The usage limit of the agent's account: wait until it resets, then continue with the same story.
 
-It is known from what the agent said about its usage windows, in this run or, when they have not been reset since, in
-the one before; or, from agents that say nothing of that kind, from the verdict.
+The limit is known from the usage windows the agent reported, in this run or, if not reset since, in the previous
+one. For agents that report no usage windows, it is known from the verdict.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ralph.core.moves import Reason, Stop, Wait
 from ralph.core.verdict import Kind
 
 _JITTER_SHARE = 0.05
-"""Of the wait: nobody who waits for ten seconds wants to wait for another thirty."""
+"""As a share of the wait: a ten-second wait should not grow by thirty seconds."""
 _FIRST_AGAIN, _LONGEST_AGAIN = 5.0, 900.0
-"""Seconds. For a limit that is still there after its reset: a clock that is wrong must not make a loop of it."""
+"""Seconds. Used when the limit remains after its reset time: a wrong clock must not cause a busy loop."""
 _NEVER = 1.0
 _SAYS_NOTHING = (None, Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
-"""Endings that do not show that an agent could work."""
+"""Endings that do not show whether an agent could work."""
 
 
 def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
@@ -38,7 +38,7 @@ def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
 
 
 def still_to_wait_for(history: History, limits: Limits, now: float) -> Iterator[Limit]:
-    """What a run that starts now has to know of the one before it, by the same agent."""
+    """Usage limits from the previous run with the same agent that still hold."""
     for heard in history.windows.values():
         resets_at = heard.limit.resets_at
         if resets_at is not None and resets_at > now and not (heard.limit.rejected and _is_outdated(heard, history)):
@@ -49,7 +49,7 @@ def still_to_wait_for(history: History, limits: Limits, now: float) -> Iterator[
 
 
 def _reasons(history: History, limits: Limits, now: float) -> Iterator[tuple[float, str]]:
-    """Until when, and why."""
+    """Pairs of the time to wait for and the reason."""
     if history.limit_seen:
         yield _after_verdict(history, limits, now), "the usage limit is reached"
     for kind, heard in history.windows.items():
@@ -61,11 +61,11 @@ def _reasons(history: History, limits: Limits, now: float) -> Iterator[tuple[flo
         if heard.limit.rejected and not _is_outdated(heard, history):
             yield until, f"the {window} limit is reached" if kind else "the usage limit is reached"
         elif 0 < limits.limit_share < _NEVER and used >= limits.limit_share:
-            yield until, f"{used:.0%} of the {window} limit is used, and no new work starts at {limits.limit_share:.0%}"
+            yield until, f"{used:.0%} of the {window} limit is used; no new work starts above {limits.limit_share:.0%}"
 
 
 def _is_outdated(heard: Heard, history: History) -> bool:
-    """An agent was started after that and has worked, so the limit has gone."""
+    """True if an agent was started and worked after this report, so the limit no longer applies."""
     last = max(history.calls, default=0.0)
     return heard.at < last <= history.last_ended and history.last_kind not in _SAYS_NOTHING
 
@@ -81,7 +81,7 @@ def _after_verdict(history: History, limits: Limits, now: float) -> float:
 
 
 def _believed(resets_at: float, since: float, history: History, limits: Limits) -> float:
-    """When to come back: a little later than all the others, and never absurdly late."""
+    """When to resume: a little after the reset time, and capped."""
     most = min(limits.jitter, _JITTER_SHARE * max(resets_at - since, 0.0))
     seed = hashlib.sha256(f"{history.run} {resets_at:.0f}".encode()).digest()
     return min(resets_at + most * seed[0] / 255, since + limits.longest_wait)

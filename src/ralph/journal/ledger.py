@@ -1,7 +1,8 @@
-"""The ledger's file: lines that several runs append to, and what they come to.
+"""The ledger file: lines appended by several runs, and their totals.
 
-Each record is one write, between two ends of line: one that is torn by a full disk or a kill spoils no other. What is
-set aside is on the disk before the session starts; a lost settlement leaves that counted, so money is never forgotten.
+Each record is one write with a newline before and after it, so a record torn by a full disk or a kill damages no
+other. Reservations are on disk before the session starts; if a settlement is lost, the reservation still counts, so
+money is never forgotten.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from ralph.host.locks import Lock, Owner
 
 NAME = "spending.jsonl"
 _PATIENCE = 20.0
-"""Seconds to wait for another run that is setting something aside; that takes milliseconds."""
+"""Seconds to wait for another run that is reserving; that takes milliseconds."""
 _LONG = 256 * 1024
-"""Bytes that are not read from the beginning twice."""
+"""Ledgers larger than this many bytes are not read from the beginning twice."""
 _END = 300
 
 
@@ -37,7 +38,7 @@ def _decoder() -> msgspec.json.Decoder[Line]:
 
 
 def local_day(t: float) -> Day:
-    """The calendar day where the reader is. A day with a change of the clocks is one day, however long."""
+    """The calendar day in local time. A day with a clock change is one day, whatever its length."""
     try:
         return time.localtime(t)[:3]
     except (OverflowError, ValueError, OSError):
@@ -45,29 +46,29 @@ def local_day(t: float) -> Day:
 
 
 class Sums(Struct, frozen=True):
-    """What a ledger came to, up to a place in it."""
+    """The totals of a ledger up to an offset."""
 
     offset: int
     end: bytes
-    """The last bytes before that place: another ledger ends otherwise."""
+    """The last bytes before the offset, to detect that the file was replaced."""
     damaged: int
     book: Kept
 
 
 class Ledger:
-    """`book` is up to date after `refresh`. Nothing is made or read before that, or before the first line."""
+    """`book` is up to date after `refresh`. Nothing is created or read before that or the first append."""
 
     def __init__(self, folder: Path, day_of: Callable[[float], Day] = local_day) -> None:
         self.path = folder / NAME
         self.book = Book(day_of)
         self.damaged = 0
-        """Lines that could not be read: torn ones, or of a newer Ralph."""
+        """Lines that could not be read: torn, or written by a newer Ralph."""
         self._offset = 0
         self._sums = folder / "spending.sums.json"
         self._encoder = msgspec.json.Encoder()
 
     def refresh(self) -> Book:
-        """Read what is new since the last time."""
+        """Read what was added since the last call."""
         try:
             with self.path.open("rb") as stream:
                 if not self._offset and stream.seek(0, os.SEEK_END) > _LONG:
@@ -93,7 +94,7 @@ class Ledger:
         return self.book
 
     def _take_up(self, stream: BinaryIO) -> None:
-        """From sums that were put away. Whatever is wrong with them, the lines are there."""
+        """Start from saved totals. If they are damaged, the lines are read instead."""
         try:
             sums = msgspec.json.decode(self._sums.read_bytes(), type=Sums)
             stream.seek(sums.offset - len(sums.end))
@@ -126,13 +127,13 @@ class Ledger:
 
     def _failed(self, what: str, error: OSError) -> SetupError:
         return SetupError(
-            f"the ledger {self.path} cannot be {what}: {error.strerror}",
-            hint="make room or repair the disk; without it no budget can be kept",
+            f"the ledger {self.path} could not be {what}: {error.strerror}",
+            hint="free disk space or repair the disk; budgets cannot be enforced without the ledger",
         )
 
     @contextlib.contextmanager
     def alone(self, run: str) -> Iterator[None]:
-        """Nobody else sets anything aside meanwhile."""
+        """Hold the lock, so that no other run reserves at the same time."""
         lock = Lock(self.path.with_name("spending.lock"))
         deadline = time.monotonic() + _PATIENCE
         while True:

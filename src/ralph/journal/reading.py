@@ -1,4 +1,4 @@
-"""Reading a journal back: strictly, but for a last line torn by a crash."""
+"""Read a journal: strictly, except for a last line torn by a crash."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ralph.core.problems import Place
 
 @cache
 def _decoder() -> msgspec.json.Decoder[Record]:
-    """When it is needed: it takes a few milliseconds to make."""
+    """Built on first use, because that takes a few milliseconds."""
     return msgspec.json.Decoder(Record)
 
 
 def read(path: Path) -> Iterator[Record]:
-    """The records in order. A torn last line is left out; damage anywhere else is an error."""
+    """The records in order. A torn last line is skipped; damage anywhere else is an error."""
     try:
         stream = path.open("rb")
     except FileNotFoundError:
-        raise BadData("there is no journal", where=Place(str(path))) from None
+        raise BadData("journal not found", where=Place(str(path))) from None
     with stream:
         for number, line in enumerate(stream, 1):
             if not line.endswith(b"\n"):
@@ -35,7 +35,7 @@ def read(path: Path) -> Iterator[Record]:
 
 
 def pick(path: Path, marks: Sequence[bytes]) -> Iterator[Record]:
-    """The records with one of these in them, as far as they can be read: for what is better known than not."""
+    """The records that contain one of these words, skipping unreadable lines. For optional information."""
     try:
         stream = path.open("rb")
     except OSError:
@@ -52,18 +52,18 @@ def _decode(line: bytes, path: Path, number: int) -> Record:
         record = _decoder().decode(line)
     except msgspec.DecodeError as error:
         place = Place(str(path), number)
-        raise BadData(f"the journal is damaged: {error}", where=place, hint="the lines before it are good") from None
+        raise BadData(f"the journal is damaged: {error}", where=place, hint="the lines before it are intact") from None
     if record.v > SCHEMA:
         raise BadData(
-            f"the journal has schema {record.v}, this Ralph knows {SCHEMA}",
+            f"the journal has schema {record.v}; this version of Ralph supports {SCHEMA}",
             where=Place(str(path), number),
-            hint="use the newer Ralph that wrote it",
+            hint="use the newer version of Ralph that wrote it",
         )
     return record
 
 
 def cut_torn_tail(path: Path) -> int:
-    """Before a killed run's journal is written on: remove a half-written last line. Says how many bytes."""
+    """Remove a torn last line before the journal of a killed run is continued. Returns the number of bytes removed."""
     with path.open("r+b") as stream:
         size = stream.seek(0, os.SEEK_END)
         position = size
@@ -81,7 +81,7 @@ def cut_torn_tail(path: Path) -> int:
 
 
 class Follower:
-    """Reads what is new in a journal each time it is asked; for views in other processes."""
+    """Reads what was added to a journal on each call; for views in other processes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""One run as every view shows it: a fold over its journal. Pure and bounded."""
+"""The state of one run as every view shows it: a fold over its journal. Pure and bounded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from ralph.core.verdict import Kind
 
 
 class RunState:
-    """Feed it the records in order; read its attributes at any time."""
+    """Feed it the records in order; its attributes can be read at any time."""
 
     def __init__(self) -> None:
         self.started: RunStarted | None = None
@@ -49,11 +49,11 @@ class RunState:
         self.proven: set[str] = set()
         self.unproven: set[str] = set()
         self.reasons: dict[str, str] = {}
-        """Story → why it is failed, or what it asks."""
+        """Story → why it failed, or its open question."""
         self.current: IterationStarted | None = None
         self.current_since = 0.0
         self.agent: AgentStarted | None = None
-        """The session that is running."""
+        """The running session."""
         self.checks: deque[CheckEnded] = deque(maxlen=20)
         self.waiting: WaitStarted | None = None
         self.wish = Wish()
@@ -64,7 +64,7 @@ class RunState:
         self.tokens = Tokens()
         self.cost_usd: float | None = None
         self.unknown_costs = 0
-        """Sessions whose cost nobody knows."""
+        """Sessions whose cost is unknown."""
         self.first_forecast: Foreseen | None = None
         self.forecast: Foreseen | None = None
         self._reported = 0.0
@@ -72,7 +72,7 @@ class RunState:
         self.commits: list[str] = []
         self.rescues: list[str] = []
         self.denials: dict[str, Denial] = {}
-        """What the client refused, one for each way to allow it."""
+        """Calls the client refused, one for each way to allow them."""
         self.notes: deque[Noted] = deque(maxlen=20)
         self.recovered: Recovered | None = None
         self.limit: Limit | None = None
@@ -89,7 +89,7 @@ class RunState:
 
     @property
     def free(self) -> int:
-        """Finished iterations that do not count towards the cap: a limit, a broken connection."""
+        """Finished iterations that do not count towards the cap, such as a usage limit or a broken connection."""
         return sum(self.kinds.get(kind, 0) for kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED))
 
     def add(self, record: Record) -> None:

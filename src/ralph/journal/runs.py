@@ -1,4 +1,4 @@
-"""The runs of a workspace: their folders in the state folder, their names, which one is meant."""
+"""The runs of a workspace: their folders in the state folder, their IDs, and which one an ID refers to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ralph.core.text import one_line
 
 
 def new_run_id(now: float) -> str:
-    """Sorts by time: its last part is the fraction of the second, and a digit by chance."""
+    """Sorts by time: the last part is the fraction of a second and a random digit."""
     fraction = int(now % 1 * 0x1000)
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{fraction:03x}{os.urandom(1)[0] & 15:x}"
 
@@ -26,7 +26,7 @@ def journal_path(workspace_state: Path, run: str) -> Path:
 
 
 RAW = "raw"
-"""The folder in a run's own folder that holds what its agents printed."""
+"""The subfolder of a run's folder that holds its agents' output."""
 
 
 def raw_name(iteration: int, step: str) -> str:
@@ -42,10 +42,10 @@ def list_runs(workspace_state: Path) -> list[str]:
 
 
 def find_run(workspace_state: Path, wanted: str = "", among: Sequence[str] | None = None) -> str:
-    """The run with this ID or a unique prefix of it; the last run when nothing is given."""
+    """The run with this ID or a unique prefix of it; the last run if none is given."""
     runs = list_runs(workspace_state) if among is None else among
     if not runs:
-        raise UsageError("no runs yet", hint="`ralph run` starts one")
+        raise UsageError("no runs yet", hint="start one with `ralph run`")
     if not wanted:
         return runs[-1]
     matching = [run for run in runs if run.startswith(wanted)]
@@ -56,4 +56,4 @@ def find_run(workspace_state: Path, wanted: str = "", among: Sequence[str] | Non
     hint = "`ralph runs` lists the runs"
     if matching:
         raise UsageError(f"{len(matching)} runs start with {one_line(repr(wanted), 60)}", hint=hint)
-    raise UsageError(f"there is no run {one_line(repr(wanted), 60)}", hint=hint)
+    raise UsageError(f"no run matches {one_line(repr(wanted), 60)}", hint=hint)

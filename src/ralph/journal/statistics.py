@@ -1,4 +1,4 @@
-"""What stories took, what reviews found and what they cost: a fold over journals. Pure."""
+"""What stories took, what reviews found, and what both cost: a fold over journals. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_CRITERIA = 10
 
 
 class Effort(Struct, frozen=True):
-    """Of agents, without the checks that the loop ran."""
+    """The effort of agents, without the checks that Ralph ran."""
 
     calls: int = 0
     seconds: float = 0
@@ -46,13 +46,13 @@ class Effort(Struct, frozen=True):
 
 class Reviews(Struct, frozen=True):
     count: int = 0
-    """That came to a verdict; several reviewers who look one after the other make one."""
+    """Reviews that gave a verdict; several reviewers in one round count as one."""
     not_believed: int = 0
-    """That changed files, approved what fails, or said nothing."""
+    """Reviews that changed files, approved failing work, or gave no verdict."""
     stories: int = 0
-    """That a review has settled or sent back."""
+    """Stories that a review approved or sent back."""
     at_first: int = 0
-    """Of these, approved without a change being asked for."""
+    """Of these, approved without requested changes."""
 
     @property
     def per_story(self) -> float:
@@ -72,7 +72,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     finished: int = 0
     given_up: int = 0
     attempts: dict[int, int] = {}
-    """Attempts → finished stories that took so many."""
+    """Attempts → number of finished stories that took that many."""
     verdicts: dict[str, int] = {}
     reviews: Reviews = Reviews()
     findings: Found = Found()
@@ -86,7 +86,7 @@ class Figures(Struct, frozen=True, kw_only=True):
 
     @property
     def work(self) -> Effort:
-        """What reviews are compared with."""
+        """The effort that reviews are compared with: implementing and fixing."""
         return self.effort.get(Mode.IMPLEMENT.value, Effort()) + self.effort.get(Mode.FIX.value, Effort())
 
     @property
@@ -95,7 +95,7 @@ class Figures(Struct, frozen=True, kw_only=True):
 
 
 class _Story:
-    """What is known of one story of one plan."""
+    """What is known about one story of one plan."""
 
     def __init__(self) -> None:
         self.attempts = 0
@@ -105,13 +105,13 @@ class _Story:
         self.state: State | None = None
         self.ledger = Ledger()
         self.earlier: frozenset[str] | None = None
-        """Findings of runs that are not counted here."""
+        """Findings from runs that are not counted here."""
         self.found: list[Finding] = []
-        """From journals that kept no ledger."""
+        """From journals without a ledger of findings."""
 
 
 class Tally:
-    """Feed it the records of one run after the other."""
+    """Feed it the records, one run after another."""
 
     def __init__(self) -> None:
         self._stories: dict[tuple[str, str], _Story] = {}
@@ -200,7 +200,7 @@ class Tally:
 
 
 def _fields(judged: Judged | None, event: IterationEnded) -> dict[str, Any]:
-    """What the verdict wrote to the story, as plain data: a record that was just written holds values still."""
+    """The fields the verdict set on the story, as plain data: a record that was just written still holds values."""
     if judged is None or judged.iteration != event.iteration:
         return {}
     fields: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Appending to a journal: one line an event, one write a line, flushed to the disk at the points that matter."""
+"""Append to a journal: one line per event, one write per line, flushed to disk where it matters."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ from ralph.core.events import (
 from ralph.host.files import make_folder, sync_folder
 
 _DURABLE = (RunStarted, IterationStarted, Settling, IterationEnded, Recovered, RunEnded)
-"""Flushed to the disk, with everything before them, for a power cut. A kill loses nothing that was written: after one,
-an agent may live on, and its record is there; after a power cut it does not, and its record is not needed."""
+"""Events flushed to disk, with everything before them, to survive a power cut. A kill loses nothing that was written:
+the agent may survive it, and its record exists. A power cut ends the agent too, so its record is not needed.
+"""
 
 Listener = Callable[[Record], None]
 
 
 class JournalFailed(SetupError):
-    """What cannot be recorded must not be done: the run ends here, and the next one finishes or undoes the rest."""
+    """What cannot be recorded must not be done: the run ends, and the next one finishes or rolls back the rest."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(
-            f"the journal {path} cannot be written: {error.strerror}",
-            hint="make room or repair the disk; then `ralph run` goes on where this one stopped",
+            f"the journal {path} could not be written: {error.strerror}",
+            hint="free disk space or repair the disk, then continue with `ralph run`",
         )
 
 
 class Journal:
-    """One run's record. Listeners (views, sinks) are told after a line is written.
+    """The journal of one run. Listeners (views, sinks) are called after a line is written.
 
-    A listener that fails to write somewhere else, on a terminal that is gone or into a closed pipe, is told no more:
-    a view must not end a run. Any thread may write: people are answered while an agent is at work.
+    A listener that fails to write, because its terminal is gone or its pipe is closed, is not called again: a view must
+    not end a run. Any thread may write: control requests are answered while an agent runs.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float], seq: int = 0) -> None:
@@ -87,7 +88,7 @@ class Journal:
         return record
 
     def _append(self, line: bytes) -> None:
-        """All of the line or nothing of it: a disk that fills up in the middle must not tear the record."""
+        """Write all of the line or none of it: a disk that fills up must not tear the record."""
         size = os.fstat(self._descriptor).st_size
         try:
             written = os.write(self._descriptor, line)

@@ -1,1 +1,1 @@
-"""Ways to tell a person who is not watching: desktop, webhook, command, and what Apprise reaches."""
+"""Notification channels: desktop, webhook, command, and every service that Apprise supports."""

@@ -1,5 +1,6 @@
-"""Every service that Apprise reaches. It is imported in a process of its own: that takes up to half a second, and a
-service that hangs can be ended there."""
+"""Notifications through Apprise. It is imported in a separate process: the import takes up to half a second, and a
+service that hangs can be killed there.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy"
 
 
 class Parcel(Struct, frozen=True):
-    """What the other process gets by stdin. Addresses are in no argument and in no variable."""
+    """The input of the child process, sent through stdin so that addresses appear in no argument or variable."""
 
     urls: tuple[str, ...]
     title: str
@@ -55,14 +56,14 @@ class Apprise(Struct, frozen=True):
         except SetupError as error:
             raise NotSent(str(error)) from None
         if done.timed_out or cancel.requested:
-            raise NotSent("it did not end in time")
+            raise NotSent("timed out")
         if done.code:
             raise NotSent(f"not delivered to: {_failed(done.out)}")
 
 
 def _failed(out: bytes) -> str:
-    """The schemes it names, and nothing else of what it may have printed."""
+    """The schemes listed in the output, and nothing else it may contain."""
     try:
-        return ", ".join(msgspec.json.decode(out, type=list[str])) or "nobody knows"
+        return ", ".join(msgspec.json.decode(out, type=list[str])) or "unknown services"
     except msgspec.DecodeError:
-        return "all of them"
+        return "all services"

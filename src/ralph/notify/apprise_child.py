@@ -1,4 +1,4 @@
-"""The process that talks to Apprise. A parcel comes by stdin; the schemes that did not work go to stdout, as JSON."""
+"""The process that calls Apprise. Reads a parcel from stdin; writes the schemes that failed to stdout, as JSON."""
 
 from __future__ import annotations
 

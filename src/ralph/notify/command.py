@@ -1,4 +1,4 @@
-"""A command of the user's own: the message comes by environment and, as JSON, by stdin."""
+"""A user-defined command that gets the message in environment variables and, as JSON, on stdin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ralph.host.signals import StopSignal
 from ralph.notify.message import Message, NotSent
 
 SESSION = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY")
-"""What a program needs to reach the desktop it was started from."""
+"""Variables a program needs to reach the desktop session it was started from."""
 
 
 class Command(Struct, frozen=True):
@@ -44,13 +44,13 @@ class Command(Struct, frozen=True):
 def execute(
     argv: tuple[str, ...], cwd: Path, env: Mapping[str, str], stdin: bytes, timeout: float, cancel: StopSignal
 ) -> bytes:
-    """Run it to a good end. What it prints may hold secrets, and is told to nobody."""
+    """Run the command; fail unless it exits with 0. Its output may hold secrets and is never shown."""
     try:
         done = run(argv, cwd=cwd, env=env, stdin=stdin, timeout=timeout, limit=64_000, grace=1, stop=cancel)
     except SetupError as error:
         raise NotSent(str(error)) from None
     if done.timed_out or cancel.requested:
-        raise NotSent("it did not end in time")
+        raise NotSent("timed out")
     if done.code:
-        raise NotSent(f"it ended with exit code {done.code}")
+        raise NotSent(f"exited with code {done.code}")
     return done.out

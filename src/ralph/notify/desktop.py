@@ -1,4 +1,4 @@
-"""The desktop: notify-send where there is one, osascript on a Mac."""
+"""Desktop notifications: notify-send where it is installed, osascript on macOS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is told who is not watching."""
+"""The message of a notification, and the events that cause one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Moment(StrEnum):
-    """What can be told about; `notify.on` chooses among these."""
+    """Events that can cause a notification; `notify.on` selects from these."""
 
     DONE = "done"
     FAILED = "failed"
@@ -40,4 +40,4 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 class NotSent(Exception):
-    """Why a message did not go out, in words without any secret."""
+    """Why a message was not sent, in words that contain no secret."""

@@ -1,4 +1,4 @@
-"""A webhook: the message as JSON, by HTTP POST. Its address is a secret, and is in no word said about it."""
+"""A webhook: the message as JSON, sent by HTTP POST. The address is a secret and never appears in a message."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ class Webhook(Struct, frozen=True):
             fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             fits = False
-        return "" if fits and self.url.isprintable() and " " not in self.url else "its address is no http(s) address"
+        return (
+            "" if fits and self.url.isprintable() and " " not in self.url else "its address is not a valid http(s) URL"
+        )
 
     def send(self, message: Message, timeout: float, _cancel: StopSignal) -> None:
-        """Redirections are not followed: the message is for this address and no other."""
+        """Send the message. Redirects are not followed: the message is for this address only."""
         if problem := self.problem():
             raise NotSent(problem)
         import http.client
@@ -44,19 +46,19 @@ class Webhook(Struct, frozen=True):
                 return
         except urllib.error.HTTPError as error:
             error.close()
-            raise NotSent(f"it answered with status {error.code}") from None
+            raise NotSent(f"responded with status {error.code}") from None
         except urllib.error.URLError as error:
             reason = error.reason
-            raise NotSent(_in_words(reason) if isinstance(reason, OSError) else "it cannot be reached") from None
+            raise NotSent(_in_words(reason) if isinstance(reason, OSError) else "could not be reached") from None
         except OSError as error:
             raise NotSent(_in_words(error)) from None
         except (http.client.HTTPException, ValueError) as error:
             # What they say may quote the address.
-            raise NotSent(f"it cannot be talked to ({type(error).__name__})") from None
+            raise NotSent(f"the request failed ({type(error).__name__})") from None
 
 
 def _body(message: Message) -> bytes:
-    """With the words once more under the names that chat services look for (`text`, `content`)."""
+    """The message as JSON, with its text repeated under the names that chat services expect (`text`, `content`)."""
     import msgspec
 
     return msgspec.json.encode(msgspec.to_builtins(message) | {"content": f"{message.title}: {message.text}"})
@@ -64,5 +66,5 @@ def _body(message: Message) -> bytes:
 
 def _in_words(error: OSError) -> str:
     if isinstance(error, TimeoutError):
-        return "it did not answer in time"
-    return f"it cannot be reached ({error.strerror or type(error).__name__})"
+        return "did not respond in time"
+    return f"could not be reached ({error.strerror or type(error).__name__})"

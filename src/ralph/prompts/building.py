@@ -24,7 +24,7 @@ LIBRARY = {
     "feature": "feature-prompt",
     "spec.md": "spec-prompt",
 }
-"""The built-in template of each layout, used when the workspace has none of its own."""
+"""The built-in template of each layout, used when the workspace has none."""
 
 SETUP = "steps-setup"
 _MOST_FEEDBACK = 6000
@@ -32,7 +32,7 @@ _MOST_SYSTEM = 2500
 _MOST_LEARNINGS = 1200
 _MOST_TASK = _MOST_SYSTEM - _MOST_LEARNINGS - 200
 WAITING_LAYOUTS = ("spec.md",)
-"""Layouts whose seed has the file WAITING: there it is the one way to ask."""
+"""Layouts whose seed defines the file WAITING: there it is the only way to ask."""
 _HEADING = {Mode.REVIEW: "Review ", Mode.FIX: "Fix the review findings of "}
 _SESSION = {
     Mode.REVIEW: "This session is a review: judge the change and edit nothing. A later session fixes what you find.",
@@ -45,15 +45,15 @@ _SHELL_VARIABLE = re.compile(
 
 
 class Briefing(Struct, frozen=True, kw_only=True):
-    """Everything a prompt is made of."""
+    """Everything a prompt is built from."""
 
     layout: str
     mode: Mode
     story: Story | None
     story_block: str = ""
-    """The story as the plan file words it, where that is more than the fields say."""
+    """The story in the words of the plan file, where that is more than the fields hold."""
     template: str = ""
-    """The user's own; empty: the built-in one."""
+    """The user's template; empty for the built-in one."""
     template_name: str = ""
     iteration: int = 1
     max_iterations: int = 1
@@ -64,16 +64,16 @@ class Briefing(Struct, frozen=True, kw_only=True):
     progress_path: str = ""
     prd_path: str = ""
     request_path: str = ""
-    """The request file, as the agent can name it."""
+    """The request file, by the path the agent uses."""
     name: str = ""
     """The PRD number, or the feature's name."""
     attachments: tuple[str, ...] = ()
-    """Files the client reads in by `@path`."""
+    """Files the client includes through `@path`."""
     checks: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
-    """What else the settings ask of a change."""
+    """Further requirements on a change, from the settings."""
     learnings: tuple[Learning, ...] = ()
-    """What earlier sessions have learned, all of it; the prompt has room for some."""
+    """All learnings of earlier sessions; the prompt includes as many as fit."""
     learnings_place: str = ""
     learnings_tokens: int = 0
     cue: Cue = Cue()
@@ -81,7 +81,7 @@ class Briefing(Struct, frozen=True, kw_only=True):
     """The file for rules that outlast the plan, if agents may add to it."""
     feedback: str = ""
     guidance: tuple[str, ...] = ()
-    """What a person wants the agent to know, this time only."""
+    """A note from the user to the agent, for one session."""
     answers: tuple[str, ...] = ()
     matter: Matter | None = None
     """For a review: the change, and what is known about it."""
@@ -91,8 +91,10 @@ class Briefing(Struct, frozen=True, kw_only=True):
 
 
 def build(briefing: Briefing) -> Prompt:
-    """The story and what is known about it, the instructions, then the rules. A template says with `{{STORY}}` where
-    the story goes; one that does not gets it after the instructions."""
+    """Build the prompt: the story and what is known about it, the instructions, then the rules.
+
+    A template places the story with `{{STORY}}`; without it, the story follows the instructions.
+    """
     attached = "\n".join(f"@{path}" for path in briefing.attachments)
     story = "\n\n".join(part for part in _material(briefing) if part.strip())
     text = instructions(briefing, story)
@@ -104,7 +106,7 @@ def build(briefing: Briefing) -> Prompt:
 
 
 def instructions(briefing: Briefing, story: str = "") -> str:
-    """The template, filled in."""
+    """The template with its variables filled in."""
     template, name = _template(briefing)
     values = variables(briefing) | {"STORY": story}
     # Seed 001 injects these two with sed, so its prompts write them as shell variables.
@@ -120,7 +122,9 @@ def _template(briefing: Briefing) -> tuple[str, str]:
 
 
 def _banner(briefing: Briefing) -> str:
-    """A person's own prompt is about implementing: in a review or a fix, the first line says what this session is."""
+    """The first line of a review or a fix with a user's template, which is written for implementing: it names the
+    mode.
+    """
     if briefing.story is None or briefing.mode not in _SESSION:
         return ""
     about = f"{_HEADING[briefing.mode]}{briefing.story.id}. {_SESSION[briefing.mode]}"
@@ -128,7 +132,7 @@ def _banner(briefing: Briefing) -> str:
 
 
 def memory_part(briefing: Briefing) -> str:
-    """What earlier sessions learned, as far as there is room for it."""
+    """Learnings of earlier sessions, as many as fit."""
     if briefing.layout == "steps":  # in the system prompt
         room = min(briefing.learnings_tokens, _MOST_LEARNINGS // 4)
         told = short_list(briefing.learnings, briefing.cue, room, briefing.learnings_place)
@@ -137,7 +141,7 @@ def memory_part(briefing: Briefing) -> str:
 
 
 def built_in(layout: str, mode: Mode) -> str:
-    """The name of the built-in template. The one of `tasks.json` knows all modes by itself."""
+    """The name of the built-in template. The one for `tasks.json` covers all modes."""
     if mode is Mode.SETUP:
         return SETUP
     if layout != "tasks.json" and mode in (Mode.REVIEW, Mode.FIX):
@@ -185,7 +189,7 @@ def _material(briefing: Briefing) -> Iterator[str]:
 
 
 def _last_sections(briefing: Briefing) -> Iterator[str]:
-    """What holds whatever the template says: the checks, the protected files, the one way to report."""
+    """Rules that hold for every template: the checks, the protected files, the one way to report."""
     if briefing.checks:
         checks = _bullets([f"`{check}`" for check in briefing.checks])
         yield f"## Checks\n\nThe loop runs these itself after you stop, and only they decide:\n\n{checks}"
@@ -212,7 +216,7 @@ def _story_text(briefing: Briefing, story: Story) -> str:
 
 
 def _unlisted_feedback(briefing: Briefing, story: Story) -> str:
-    """What a reviewer said besides the findings, which a review and a fix list by their ids."""
+    """What a reviewer wrote besides the findings, which a review and a fix list by ID."""
     rest = story.review.feedback
     for entry in story.ledger.entries if briefing.mode in _SESSION else ():
         rest = rest.replace(str(entry), "").replace(entry.finding.text or entry.id, "")
@@ -272,7 +276,7 @@ def system_context(briefing: Briefing) -> str:
 
 
 def bounded(feedback: str) -> str:
-    """The end of an output says most; its beginning says what was run. The middle goes first."""
+    """Cut the middle of a long output: its end matters most, and its beginning shows what was run."""
     text = clean(feedback).strip()
     if len(text) <= _MOST_FEEDBACK:
         return text

@@ -1,4 +1,4 @@
-"""Learnings of earlier sessions, as a section of a prompt that keeps within its budget. Pure."""
+"""Learnings of earlier sessions as a section of a prompt, within a token budget. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INTRO = (
 
 
 def section(learnings: Sequence[Learning], cue: Cue, budget: int, place: str) -> str:
-    """At most `budget` tokens, by estimate; empty when there is nothing to say, or no room to say it."""
+    """At most `budget` tokens, by estimate; empty when there are no learnings or no room for any."""
     if not learnings or budget <= 0:
         return ""
     frame = estimate_tokens(_TITLE + _INTRO) + estimate_tokens(_more(len(learnings), place))
@@ -28,7 +28,7 @@ def section(learnings: Sequence[Learning], cue: Cue, budget: int, place: str) ->
 
 
 def short_list(learnings: Sequence[Learning], cue: Cue, budget: int, place: str) -> str:
-    """The same for a place with little room: no introduction."""
+    """The same without the introduction, where space is short."""
     more = _more(len(learnings), place)
     found = recall(learnings, cue, budget - estimate_tokens(f"\n{more}"))
     if not found.chosen and estimate_tokens(more) > budget:

@@ -1,4 +1,4 @@
-"""What an agent is told that plans, adds to a plan, or writes a story for a fault. Pure."""
+"""Prompts for agents that write a plan, extend one, or write a story for a bug. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MOST_STORIES = 300
 
 
 class Exchange(Struct, frozen=True):
-    """A question of the agent, and what a person answered."""
+    """A question from the agent, and the user's answer."""
 
     question: str
     answer: str
 
 
 class PlanBriefing(Struct, frozen=True, kw_only=True):
-    """Everything such a prompt is made of."""
+    """Everything a planning prompt is built from."""
 
     kind: str
     """`plan`, `add` or `fix`."""
@@ -32,10 +32,10 @@ class PlanBriefing(Struct, frozen=True, kw_only=True):
     may_ask: bool = True
     checks: tuple[str, ...] = ()
     stories: tuple[str, ...] = ()
-    """Of the plan that is there, one line each."""
+    """The stories of the existing plan, one line each."""
     schema: str = ""
     previous: str = ""
-    """The answer before."""
+    """The previous answer."""
     problems: tuple[str, ...] = ()
     feedback: str = ""
 
@@ -77,5 +77,5 @@ def build_plan_prompt(briefing: PlanBriefing) -> str:
 
 
 def headings() -> str:
-    """Those of the page for requirements that ships with Ralph."""
+    """The headings of the requirements template that ships with Ralph."""
     return "\n".join(line for line in library("prd").splitlines() if line.startswith("##"))

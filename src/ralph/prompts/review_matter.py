@@ -1,4 +1,4 @@
-"""The parts of a review's or a fix's prompt besides the story: the change, the check results, the findings."""
+"""The parts of a review or fix prompt besides the story: the change, the check results, the findings."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _FATES = {
 class Matter(Struct, frozen=True):
     stat: str = ""
     diff: str = ""
-    """Exactly what this story changed, without the loop's own files."""
+    """Exactly what this story changed, without Ralph's own files."""
     ranges: tuple[str, ...] = ()
-    """The same, as git names it."""
+    """The same, as revisions for `git diff`."""
     is_whole: bool = True
-    """False: git no longer has some of it."""
+    """False if git no longer has part of the change."""
     checks: tuple[CheckResult, ...] = ()
     doubts: tuple[str, ...] = ()
     lens: str = ""
-    """What this one of several reviewers looks at."""
+    """The focus of this reviewer, when there are several."""
 
 
 def for_review(matter: Matter, ledger: Ledger) -> Iterator[str]:
@@ -81,7 +81,7 @@ def how_to_review(ledger: Ledger) -> list[str]:
 def how_to_fix(ledger: Ledger) -> list[str]:
     names = [entry.id for entry in ledger.open]
     if not names:
-        return ['`{"claim": "done"}` when every point of the review is dealt with']
+        return ['`{"claim": "done"}` when every point of the review is addressed']
     return [
         (
             f'`{{"claim": "done", "fixes": [{{"id": "{names[0]}", "fate": "fixed"}}, {{"id": "{names[-1]}", "fate": '

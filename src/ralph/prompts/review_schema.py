@@ -1,4 +1,6 @@
-"""The shape of a review's and a fix's answer, for clients that can be held to one. The request file has the same."""
+"""The JSON schema of a review's and a fix's answer, for clients that can enforce one. The request file uses the
+same.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
 
 _FINDING = _object(
     {
-        "id": {"type": "string", "description": "of a known finding, to ask for it again"},
+        "id": {"type": "string", "description": "ID of a known finding, to raise it again"},
         "place": {"type": "string", "description": "file:line"},
         "severity": {"enum": ["high", "medium", "low"]},
-        "criterion": {"type": "string", "description": "the acceptance criterion it is about"},
+        "criterion": {"type": "string", "description": "the acceptance criterion it concerns"},
         "text": {"type": "string", "description": "what is wrong, and what would be right"},
         "evidence": {"type": "string", "description": "an input, an output, a failing command"},
     },
@@ -36,8 +38,8 @@ _REVIEW = _object(
     "verdict",
 )
 _REPLY = _object({"id": _TEXT, "fate": {"enum": ["fixed", "rejected"]}, "reason": _TEXT}, "id", "fate")
-_LEARN = {"type": "array", "items": _TEXT, "description": "what later sessions would have to find out again"}
-_ASK = {"type": "string", "description": "a question that only a person can decide"}
+_LEARN = {"type": "array", "items": _TEXT, "description": "facts that later sessions would have to rediscover"}
+_ASK = {"type": "string", "description": "a question only the user can decide"}
 
 
 def _written(schema: dict[str, Any]) -> str:
@@ -46,7 +48,7 @@ def _written(schema: dict[str, Any]) -> str:
 
 @cache
 def schema_for(mode: Mode) -> str:
-    """Nothing for other modes: their answer is the tree."""
+    """The schema for this mode; none for modes whose result is the working tree."""
     match mode:
         case Mode.REVIEW:
             return _written(_object({"review": _REVIEW, "ask": _ASK, "learn": _LEARN}))

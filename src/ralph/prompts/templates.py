@@ -1,4 +1,4 @@
-"""Templates that ship with Ralph, and the one way any template, shipped or a user's own, is filled in."""
+"""Templates that ship with Ralph, and the one function that fills in any template, built-in or the user's."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ NAMES = (
 )
 
 REVIEWERS = {"quality": "reviewer-quality", "tests": "reviewer-tests", "security": "reviewer-security"}
-"""What one of several reviewers looks at, by the reviewer's name."""
+"""The focus of one of several reviewers, by the reviewer's name."""
 
 PLANNING = ("add", "fix-story", "plan", "plan-rules")
-"""Prompts of agents that write a plan. They have variables of their own."""
+"""Prompts of agents that write a plan. They use a different set of variables."""
 
 VARIABLES: Mapping[str, str] = {
-    "STORY": "the story with its criteria and everything known about it; a template without it gets it at its end",
+    "STORY": "the story with its criteria and everything known about it; appended to a template that does not use it",
     "STORY_ID": "the story of this session, e.g. US-001",
     "STORY_TITLE": "its title",
     "MODE": "what the session is for: setup, implement, review or fix",
@@ -47,7 +47,7 @@ VARIABLES: Mapping[str, str] = {
     "REVIEW_CAP": "reviews a story gets before it is approved with notes",
     "SKIP_REVIEW": "true when stories are not reviewed in this run",
 }
-"""What a prompt can name. The engine fills all of them, so a template may use any subset."""
+"""Variables a prompt can use. All of them are always set, so a template may use any subset."""
 
 _LIBRARY = Path(__file__).with_name("library")
 
@@ -56,14 +56,14 @@ _FUEL = 100_000
 
 
 def library(name: str) -> str:
-    """The text of a template that ships with Ralph, read when asked for."""
+    """The text of a built-in template, read on demand."""
     if name not in NAMES and name not in REVIEWERS.values() and name not in PLANNING:
         raise KeyError(name)
     return (_LIBRARY / f"{name}.md").read_text("utf-8")
 
 
 def render(template: str, variables: Mapping[str, Any], name: str) -> str:
-    """`template` with its variables filled in. A name it does not know is an error, never an empty place.
+    """`template` with its variables filled in. An unknown name is an error, never an empty string.
 
     `name` is the template's file, for messages.
     """
@@ -85,7 +85,7 @@ def render(template: str, variables: Mapping[str, Any], name: str) -> str:
 
 
 def _never(_name: str) -> bool:
-    """A prompt is plain text, whatever its file is called: `<` stays `<`."""
+    """No escaping: a prompt is plain text whatever its file name, so `<` stays `<`."""
     return False
 
 
@@ -97,18 +97,20 @@ def _explained(error: TemplateError, template: str, variables: Mapping[str, Any]
     hint = ""
     if error.kind == "UndefinedError" and (found := re.match(r"`([^`]+)` is undefined", detail)):
         unknown = found[1]
-        detail = f"there is no variable {unknown}"
+        detail = f"unknown variable {unknown}"
         close = get_close_matches(unknown.upper(), list(variables), 1)
         known = ", ".join(sorted(variables))
-        hint = f"did you mean {close[0]}?" if close else f"known: {known}" if known else "none can be used here"
+        hint = (
+            f"did you mean {close[0]}?" if close else f"known: {known}" if known else "no variables are available here"
+        )
     elif error.kind == "SyntaxError":
-        detail = f"the template cannot be read: {detail}"
-        hint = "write {% raw %}…{% endraw %} around text that is no template, such as code with {{ }}"
+        detail = f"the template is not valid: {detail}"
+        hint = "write {% raw %}…{% endraw %} around text that is not part of the template, such as code with {{ }}"
     return BadData(detail, hint=hint, where=Place(file=name, line=line, column=column))
 
 
 def _position(error: TemplateError, template: str) -> tuple[int | None, int | None]:
-    """Line and column from 1. minijinja tells the byte where the trouble starts."""
+    """Line and column from 1. minijinja reports the byte offset of the error."""
     if error.range is None:
         return error.line, None
     before = template.encode()[: error.range[0]].decode(errors="ignore")

@@ -1,4 +1,6 @@
-"""What a reviewer is told who gave no verdict that can be read: the exact form, once, in a second short session."""
+"""The follow-up prompt for a reviewer that gave no readable verdict: the exact form, once, in a second short
+session.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ _TITLE = "# The verdict of your review is missing"
 
 
 def verdict_prompt(prompt: str, story: Story, last_words: str, request: Path | None) -> str:
-    """A reviewer that said nothing at all has to look again, so it gets its whole prompt."""
+    """A reviewer that printed nothing has to review again, so it gets its whole prompt."""
     place = f"`{request}` (`$RALPH_REQUEST_FILE`)" if request else "`$RALPH_REQUEST_FILE`"
     forms = "\n".join(f"- {form}" for form in how_to_review(story.ledger))
     form = (

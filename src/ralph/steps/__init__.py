@@ -1,1 +1,1 @@
-"""Steps of an iteration, one a module."""
+"""The steps of an iteration, one per module."""

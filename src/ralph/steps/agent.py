@@ -1,4 +1,4 @@
-"""`agent`: one agent process with a prompt."""
+"""`agent`: run one agent process with a prompt."""
 
 from __future__ import annotations
 

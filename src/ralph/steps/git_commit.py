@@ -1,4 +1,4 @@
-"""`git-commit`: the loop commits the story once it is accepted. An unproven change is never committed."""
+"""`git-commit`: commit the story once it is accepted. An unproven change is never committed."""
 
 from __future__ import annotations
 

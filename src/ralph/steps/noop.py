@@ -1,4 +1,4 @@
-"""`noop`: does nothing, for trying out a configuration."""
+"""`noop`: do nothing, for trying out a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`readme-check`: the project has a README that says something."""
+"""`readme-check`: check that the project has a README that is not empty."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def execute(context: StepContext, config: dict[str, Any]) -> StepReport:
         if entry.is_file() and (entry.name.lower() == wanted if wanted else entry.name.lower().startswith("readme"))
     ]
     ok = any(entry.stat().st_size > 0 for entry in found)
-    detail = "" if ok else f"there is no {wanted or 'README'} with text in it"
+    detail = "" if ok else f"{wanted or 'README'} is missing or empty"
     result = CheckResult(name=NAME, command="readme-check", passed=ok, code=0 if ok else 1, tail=detail)
     return StepReport(ok, detail, check=result)

@@ -1,4 +1,4 @@
-"""The table of step types. Third-party ones enter by the entry point group `ralph.steps`."""
+"""The table of step types. Third-party types are added through the entry point group `ralph.steps`."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_failing_checks_leave_the_end_of_their_output(run: ToldRun, root: Path) 
     1 failed
     2 passed
 
-=== 2023-11-14T22:13:33Z US-001, iteration 1: lint failed (out of time)
+=== 2023-11-14T22:13:33Z US-001, iteration 1: lint failed (timed out)
     $ ruff check
     slow
 

@@ -60,7 +60,7 @@ Started: 2023-11-14T22:13:20Z
 - Check: pytest -q: failed (exit 1)
 - File: cart.py
 - Note: the plan was put back
-- Undone; the work is kept in refs/ralph/rescue/r/1
+- Rolled back; the work is kept in refs/ralph/rescue/r/1
 
 ## SUCCESS: iteration 2, US-001
 
@@ -145,7 +145,7 @@ Tests Added:
 Learnings:
   - loop: check 'tests' failed with exit code 1
   - loop: story US-002 was put back
-  - loop: the attempt was undone; its work is kept in refs/ralph/rescue/r/1
+  - loop: the attempt was rolled back; its work is kept in refs/ralph/rescue/r/1
 Commit: none
 
 ---
@@ -306,4 +306,4 @@ def test_a_check_without_an_end_says_so(tmp_path: Path) -> None:
     late = CheckResult("slow", "make slow", False, None, 600, timed_out=True)
     told.run.judge(1, Kind.REJECTED, FAILED, late, CheckResult("odd", "odd", False))
     told.run.end(1, Kind.REJECTED)
-    assert "- make slow: failed (out of time)\n- odd: failed (no exit code)\n" in told.text
+    assert "- make slow: failed (timed out)\n- odd: failed (no exit code)\n" in told.text

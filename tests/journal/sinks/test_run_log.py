@@ -68,22 +68,22 @@ def test_a_run_reads_like_a_story(run: ToldRun, root: Path) -> None:
 2023-11-14T22:13:26Z   model sonnet-4
 2023-11-14T22:13:27Z   uses Edit cart.py
 2023-11-14T22:13:28Z   agent ended: exited, exit code 0, 1m 01s, 127 tokens, $0.2500
-2023-11-14T22:13:28Z   its output: /s/raw.log
+2023-11-14T22:13:28Z   output: /s/raw.log
 2023-11-14T22:13:29Z   step agent: ok
 2023-11-14T22:13:30Z   check tests: failed (exit 1, 1s)
 2023-11-14T22:13:31Z   verdict: rejected
 2023-11-14T22:13:32Z   the work is kept in refs/ralph/rescue/r/1
-2023-11-14T22:13:33Z   rolled back: 2 removed, 1 put back
+2023-11-14T22:13:33Z   rolled back: 2 removed, 1 restored
 2023-11-14T22:13:34Z iteration 1: rejected US-001 - Add a cart: check 'tests' failed with exit code 1 (1m 05s)
 2023-11-14T22:13:34Z   note: the plan was put back
 2023-11-14T22:13:35Z waiting until 2023-11-14T23:13:20Z: usage limit
-2023-11-14T22:13:36Z going on
+2023-11-14T22:13:36Z continuing
 2023-11-14T22:13:38Z iteration 2: implement US-001 - Add a cart (attempt 1)
 2023-11-14T22:13:39Z   agent started: agent, pid 99
 2023-11-14T22:13:40Z   model sonnet-4
 2023-11-14T22:13:41Z   uses Edit cart.py
 2023-11-14T22:13:42Z   agent ended: exited, exit code 0, 1m 01s, 127 tokens, $0.2500
-2023-11-14T22:13:42Z   its output: /s/raw.log
+2023-11-14T22:13:42Z   output: /s/raw.log
 2023-11-14T22:13:43Z   step agent: ok
 2023-11-14T22:13:44Z   check tests: passed (exit 0, 1s)
 2023-11-14T22:13:45Z   verdict: accepted
@@ -144,7 +144,7 @@ def test_a_run_id_that_is_no_name_is_no_path(run: ToldRun, root: Path) -> None:
     [
         (AgentSaid(1, Limit(rejected=True)), ["  usage limit reached"]),
         (AgentSaid(1, Limit(rejected=False)), []),
-        (AgentSaid(1, Retry(2, 529)), ["  the client tries again (attempt 2, status 529)"]),
+        (AgentSaid(1, Retry(2, 529)), ["  the client retries (attempt 2, status 529)"]),
         (Recovered("r1", 1, "undid iteration 1"), ["recovered run r1: undid iteration 1"]),
         (Noted("no check", warning=True), ["warning: no check"]),
         (

@@ -1,1 +1,1 @@
-"""Files in the workspace that a layout describes, each written by one sink that reads nothing but the records."""
+"""Sinks: each writes one workspace file that a layout defines, from the journal records alone."""

@@ -1,4 +1,4 @@
-"""What the records have told so far: the run, and the last iteration with its evidence. Pure."""
+"""What the records show so far: the run, and the last iteration with its evidence. Pure."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ralph.journal.run_state import RunState
 
 
 class Account:
-    """One for all sinks of a run."""
+    """One account is shared by all sinks of a run."""
 
     def __init__(self) -> None:
         self.run = RunState()
         self.started: IterationStarted | None = None
-        """The last iteration. It stays after its end."""
+        """The last iteration. It is kept after its end."""
         self.is_open = False
-        """Between the checkpoint and the end of an iteration."""
+        """True between the checkpoint and the end of an iteration."""
         self.agents: list[tuple[float, AgentStarted]] = []
         self.checks: tuple[CheckResult, ...] = ()
-        """Of the last iteration: the ones it was judged by, or as many as were run."""
+        """Checks of the last iteration: the set it was judged by, or those run so far."""
         self.review = False
         """Stories of this run are reviewed."""
 

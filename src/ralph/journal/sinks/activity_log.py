@@ -1,4 +1,4 @@
-"""`.ralph/activity.log` of seed 000: when which story's prompt was given, and how long it was. Never its text."""
+"""`.ralph/activity.log` of seed 000: when each story's prompt was sent, and its length. Never its text."""
 
 from __future__ import annotations
 

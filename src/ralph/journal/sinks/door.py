@@ -1,7 +1,7 @@
-"""The one way by which sinks reach the workspace. What stands in the way is noted, and never disturbs the run.
+"""The only way sinks write to the workspace. Obstacles are recorded and never disturb the run.
 
-An agent can put anything in the place of these files, so nothing is written through a link of any kind: one that
-leaves the workspace would carry the loop's pen out of it, and one to a hook in `.git` would make a log a program.
+An agent can replace these files with anything, so nothing is written through a link of any kind: one that leaves the
+workspace would make Ralph write outside it, and one to a hook in `.git` would turn a log into a program.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _FLAGS = (
     | getattr(os, "O_CLOEXEC", 0)
 )
 _LOOK_BACK = 16 * 1024
-"""Bytes at the end of a file in which an entry is looked for before it is written."""
+"""Bytes at the end of a file that are searched for an entry before it is written."""
 _LARGEST = 8 * 1024 * 1024
 
 
 class Refused(RalphError):
-    """Something else is where a file should be."""
+    """Something else is in the place of a file."""
 
 
 class Door:
@@ -41,9 +41,11 @@ class Door:
         self._failures: dict[str, str] = {}
         self._replaced: set[Path] = set()
         self.is_muted = False
-        """While old records are told again, nothing is written."""
+        """While old records are replayed, nothing is written."""
         self.is_retelling = False
-        """While a record is told that may have been written before: an entry that is there is not written again."""
+        """While the last record is replayed, which may have been written before: an existing entry is not written
+        again.
+        """
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -51,14 +53,14 @@ class Door:
         return tuple(self._failures.values())
 
     def append(self, path: Path, text: str, *, header: str = "", limit: int | None = None) -> None:
-        """Add an entry in one write, all of it or nothing; `header` comes first in a file that is new or empty.
+        """Append an entry in one write, all or nothing; `header` comes first in a new or empty file.
 
-        A file that would grow past `limit` bytes becomes `NAME.1`, in the place of the one before.
+        A file that would grow past `limit` bytes is renamed to `NAME.1`, replacing the previous one.
         """
         self._try(path, lambda: self._append(path, _encode(text), _encode(header), limit))
 
     def read(self, path: Path) -> str:
-        """What the file says; nothing, when it is not there or not a file that could be written."""
+        """The file's text; empty if it does not exist or is not a file Ralph could write."""
         try:
             if self._enter(path.parent, make=False):
                 _refuse_unless_file(path)
@@ -75,12 +77,12 @@ class Door:
         self._try(path, lambda: self._remove(path))
 
     def sweep(self) -> None:
-        """Remove the temporary files that a kill in the middle of `replace` left beside the real ones."""
+        """Remove the temporary files that a kill during `replace` left behind."""
         for path in sorted(self._replaced):
             self._try(path, partial(self._sweep, path))
 
     def note(self, what: str, why: str) -> None:
-        """Remember a failure, the first one for each file."""
+        """Record a failure, only the first for each file."""
         self._failures.setdefault(what, f"{what} could not be written: {why}")
 
     def _try(self, path: Path, action: Callable[[], None]) -> None:
@@ -121,12 +123,12 @@ class Door:
                 self._remove(left)
 
     def _enter(self, folder: Path, *, make: bool) -> bool:
-        """Go down from the workspace step by step, through real folders only. Says whether the folder is there."""
+        """Walk down from the workspace through real folders only. Returns whether the folder exists."""
         current = self._root
         if not folder.is_relative_to(current) or ".." in folder.parts:
-            raise Refused("it is outside of the workspace")
+            raise Refused("it is outside the workspace")
         if not stat.S_ISDIR(current.lstat().st_mode):
-            raise Refused("the workspace is not a folder any more")
+            raise Refused("the workspace is no longer a folder")
         for part in folder.relative_to(current).parts:
             current /= part
             try:
@@ -150,7 +152,7 @@ def _encode(text: str) -> bytes:
 
 
 def _add(path: Path, entry: bytes, header: bytes, limit: int | None, *, once: bool) -> bool:
-    """False: there is no room left in the file. `once`: unless the entry is there already."""
+    """Returns False if the file would exceed its limit. `once`: skip an entry that is already there."""
     descriptor = os.open(path, _FLAGS, 0o666)
     try:
         size = _size_of_own_file(descriptor)
@@ -171,7 +173,7 @@ def _size_of_own_file(descriptor: int) -> int:
     if not stat.S_ISREG(found.st_mode):
         raise Refused("it is not a regular file")
     if found.st_nlink > 1:  # a hard link is a way around every check of the path
-        raise Refused("the file has a second name elsewhere")
+        raise Refused("the file has another hard link")
     return found.st_size
 
 
@@ -190,7 +192,7 @@ def _tail(descriptor: int, size: int, length: int) -> bytes:
 
 
 def _write(descriptor: int, data: bytes, size: int) -> None:
-    """All of the data or nothing of it: half an entry would be glued to the next one."""
+    """Write all of the data or none of it: half an entry would run into the next one."""
     if not data:
         return
     try:

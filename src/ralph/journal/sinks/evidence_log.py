@@ -1,4 +1,4 @@
-"""`.ralph/progress.md` beside a spec (seed 004): the evidence for each step that is finished."""
+"""`.ralph/progress.md` beside a spec (seed 004): the evidence for each finished step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def header(name: str, started: str) -> str:
 
 
 def entry(event: IterationEnded, at: str, account: Account) -> str:
-    """An attempt that did not finish its step is no evidence: all that stays of it is what it learned."""
+    """An attempt that did not finish its step is not evidence: only its learnings are kept."""
     learned = [f"- Learned: {line}" for line in event.learned]
     if not event.completes:
         return "\n" + "\n".join(learned) + "\n" if learned else ""

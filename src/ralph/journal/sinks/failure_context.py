@@ -1,4 +1,5 @@
-"""`.ralph/failure-context.log` of seed 000: the end of each failing check, and of tests that undid an iteration.
+"""`.ralph/failure-context.log` of seed 000: the last lines of each failing check, and of tests that rolled back an
+iteration.
 
 Rotated, so it stays small.
 """
@@ -26,7 +27,7 @@ class FailureContext(Sink):
         self._door = door
         self._path = path
         self._undone: list[CheckResult] = []
-        """Tests that failed in the agent's hands, with `rollback: immediate`."""
+        """Tests that failed during the session, with `rollback: immediate`."""
 
     def __call__(self, record: Record, account: Account) -> None:
         match record.event:
@@ -49,7 +50,7 @@ class FailureContext(Sink):
 
 
 def context(check: CheckResult, when: str) -> str:
-    """A header and the last lines, indented: output cannot pass itself off as another header."""
+    """A header and the last lines, indented so that output cannot imitate a header."""
     lines = [line[:_LONGEST_LINE] for line in clean(check.tail).splitlines()[-_LINES:]]
     while lines and sum(len(line.encode("utf-8", "replace")) + 5 for line in lines) > LIMIT // 2:
         lines = lines[len(lines) // 4 + 1 :]

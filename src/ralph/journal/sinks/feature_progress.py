@@ -1,4 +1,4 @@
-"""`progress.txt` of seed 003, field by field as its "Progress Tracking" says."""
+"""`progress.txt` of seed 003, with the fields of its "Progress Tracking" section."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ralph.journal.sinks import wording
 from ralph.journal.sinks.account import Account
 
 _SAYS_NOTHING = "done"
-"""The verdict on a story that simply went well: nothing to learn from it."""
+"""The verdict on a story that went well: there is nothing to learn from it."""
 
 
 def header(name: str, started: str) -> str:
@@ -41,11 +41,11 @@ def _status(event: IterationEnded) -> str:
 
 
 def _learnings(event: IterationEnded) -> list[str]:
-    """The agent's, then what the loop has to say: the format has no other place for it."""
+    """The agent's learnings, then Ralph's remarks: the format has no other place for them."""
     found = [wording.headline(event)] if event.headline != _SAYS_NOTHING else []
     found += wording.notices(event)
     if event.rescue:
-        found.append(f"the attempt was undone; its work is kept in {one_line(event.rescue)}")
+        found.append(f"the attempt was rolled back; its work is kept in {one_line(event.rescue)}")
     return [*event.learned, *(f"{LOOP}{said}" for said in found)]
 
 

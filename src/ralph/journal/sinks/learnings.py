@@ -1,4 +1,4 @@
-"""What agents have learned, written down when an iteration is final: in a file of its own, or in the progress log."""
+"""Learnings of agents, written once an iteration is final: to a separate file, or to the progress log."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ HEADER = "# Learnings\n\n"
 
 
 def learned_in(event: IterationEnded, at: float) -> list[Learning]:
-    """What an attempt has learned that was not accepted says so for good."""
+    """Learnings from an attempt that was not accepted are marked permanently."""
     kept = event.kind.keeps_work
     return [learned(text, day=iso(at), story=event.story, commit=event.commit, accepted=kept) for text in event.learned]
 
 
 def only_news(event: IterationEnded, at: float, known: Callable[[], str]) -> IterationEnded:
-    """The same iteration, with lines for a progress log in the place of what it learned: only what is not in it."""
+    """The iteration with its learnings as lines for a progress log, leaving out those already in it."""
     if not event.learned:
         return event
     new = news(learned_in(event, at), in_log(known()))
@@ -37,7 +37,7 @@ def listed(learnings: Sequence[Learning]) -> str:
 
 
 class Learnings(Sink):
-    """`learnings.md`: a line for each, never twice."""
+    """`learnings.md`: one line per learning, without duplicates."""
 
     def __init__(self, door: Door, path: Path) -> None:
         self._door = door

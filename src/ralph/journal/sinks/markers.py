@@ -1,4 +1,4 @@
-"""Files that are there while an agent works and gone before its tree is looked at."""
+"""Files that exist while an agent runs and are removed before its tree is inspected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ralph.journal.sinks.sink import Sink
 from ralph.journal.sinks.wording import MODES, iso
 
 Content = Callable[[Account], bytes | None]
-"""None: there is nothing to say this time."""
+"""The text; None if there is nothing to write."""
 
 
 class Markers(Sink):
@@ -48,19 +48,19 @@ class Markers(Sink):
 
 
 def current_story(account: Account) -> bytes | None:
-    """`.ralph/current-story` of seed 000: the id and nothing else."""
+    """`.ralph/current-story` of seed 000: the ID and nothing else."""
     story = account.started.story if account.started else ""
     return f"{one_line(story)}\n".encode() if story else None
 
 
 def checkpoint(account: Account) -> bytes | None:
-    """`.ralph/.checkpoint` of seed 000: the commit before the story. There is none on an unborn branch."""
+    """`.ralph/.checkpoint` of seed 000: the commit before the story. An unborn branch has none."""
     head = account.started.checkpoint.get("head") if account.started else None
     return f"{head}\n".encode() if isinstance(head, str) and head else None
 
 
 def ralph_active(account: Account) -> bytes | None:
-    """`.ralph-active` of seed 001, with the review fields of every story before the iteration."""
+    """`.ralph-active` of seed 001, with every story's review fields from before the iteration."""
     run, started = account.run.started, account.started
     if run is None or started is None:
         return None

@@ -1,4 +1,4 @@
-"""`.ralph/PRD-N/progress.md` of seed 000: a section for each iteration, SUCCESS, FAILED or TIMEOUT in its title."""
+"""`.ralph/PRD-N/progress.md` of seed 000: one section per iteration, with SUCCESS, FAILED or TIMEOUT in its title."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def entry(event: IterationEnded, at: str, account: Account) -> str:
     if event.commit:
         lines.append(f"- Commit: {one_line(event.commit)}")
     if event.rescue:
-        lines.append(f"- Undone; the work is kept in {one_line(event.rescue)}")
+        lines.append(f"- Rolled back; the work is kept in {one_line(event.rescue)}")
     return "\n" + "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""The progress log of a plan: a header, then an entry for each iteration that is final. A layout gives the wording."""
+"""The progress log of a plan: a header, then one entry per final iteration. The layout defines the wording."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from ralph.journal.sinks.sink import Sink
 from ralph.journal.sinks.wording import iso
 
 Header = Callable[[str, str], str]
-"""The plan's name and the time of the first run → the beginning of the file."""
+"""The plan's name and the time of the first run → the start of the file."""
 Entry = Callable[[IterationEnded, str, Account], str]
-"""The iteration, its time, and what else is known → text with an empty line before it, or nothing.
+"""The iteration, its time and the account → text that starts with an empty line, or nothing.
 
-What was learned in it is lines that are as they have to be."""
+Its learnings are complete lines already.
+"""
 
 
 class Progress(Sink):

@@ -1,7 +1,7 @@
 """A readable log for each run: `run-ID.log` under `runs/` (seed 000) or `logs/` (seed 002).
 
-All that the agent printed is in it, up to a cap for each session. The original is kept outside of the workspace, where
-the agent cannot edit it; the log says where.
+It holds the agent's output, up to a cap per session. The original is kept outside the workspace, where the agent
+cannot edit it; the log names its path.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ralph.journal.sinks.sink import Sink
 from ralph.journal.sinks.wording import ending, headline, iso, notices, story_name, story_title, took
 
 CAP = 1024 * 1024
-"""Bytes of one session's output. The end is kept: it says how the session went."""
+"""Bytes of output per session. The end is kept, because it shows how the session went."""
 
 
 class RunLog(Sink):
@@ -60,7 +60,7 @@ class RunLog(Sink):
 
 
 def agent_output(path: Path, cap: int = CAP) -> list[str]:
-    """The lines that an agent printed, the last `cap` bytes of them, and how many are left out."""
+    """The lines an agent printed, the last `cap` bytes of them, after a note if some were left out."""
     parts = [path, *(path.with_name(f"{path.stem}{end}{path.suffix}") for end in (".tail.1", ".tail"))]
     data, dropped = b"", 0
     for part in reversed(parts):
@@ -74,12 +74,16 @@ def agent_output(path: Path, cap: int = CAP) -> list[str]:
             continue
     lines = clean(data.decode("utf-8", "replace")).splitlines()
     is_whole = not dropped and not parts[-1].exists()
-    head = [] if is_whole else [f"(output over {cap:,} bytes: the beginning is left out; see {one_line(str(path))})"]
+    head = (
+        []
+        if is_whole
+        else [f"(output is longer than {cap:,} bytes; the beginning is left out; see {one_line(str(path))})"]
+    )
     return head + lines
 
 
 def describe(event: AnyEvent) -> list[str]:
-    """The lines for one record; most of what only matters to the loop itself has none."""
+    """The lines for one record. Records that only matter to the loop have none."""
     match event:
         case RunStarted():
             return _run_started(event)
@@ -103,7 +107,7 @@ def describe(event: AnyEvent) -> list[str]:
         case RescueSaved(ref=ref):
             return [f"  the work is kept in {one_line(ref)}"]
         case RolledBack():
-            return [f"  rolled back: {event.removed} removed, {event.rewritten} put back"]
+            return [f"  rolled back: {event.removed} removed, {event.rewritten} restored"]
         case Committed(commit=commit, message=message):
             return [f"  commit {one_line(commit)} {one_line(message, 200)}"]
         case IterationEnded():
@@ -117,7 +121,7 @@ def _between(event: AnyEvent) -> list[str]:
         case WaitStarted(until=until, why=why):
             return [f"waiting until {iso(until)}: {one_line(why, 300)}"]
         case WaitEnded():
-            return ["going on"]
+            return ["continuing"]
         case Proved(results=()):
             return []
         case Proved():
@@ -133,7 +137,7 @@ def _between(event: AnyEvent) -> list[str]:
 
 
 def _run_started(event: RunStarted) -> list[str]:
-    checks = ", ".join(one_line(check, 100) for check in event.checks) or "none, so nothing can be proven"
+    checks = ", ".join(one_line(check, 100) for check in event.checks) or "none; nothing can be proven"
     agent = f"{one_line(event.agent, 40)} {one_line(event.model, 80)}".strip()
     return [
         f"run {one_line(event.run)} of {one_line(event.name, 100)}: {event.done} of {event.total} stories done",
@@ -153,7 +157,7 @@ def _said(said: AgentEvent) -> list[str]:
         case Limit(rejected=True):
             return ["usage limit reached"]
         case Retry(attempt=attempt, status=status):
-            return [f"the client tries again (attempt {attempt}{f', status {status}' if status else ''})"]
+            return [f"the client retries (attempt {attempt}{f', status {status}' if status else ''})"]
         case _:
             return []
 
@@ -165,7 +169,7 @@ def _agent_ended(event: AgentEnded) -> list[str]:
     how = f"{ended.how.value}, {code}, {took(ended.seconds)}, {outcome.tokens.total} tokens{cost}"
     lines = [f"  agent ended: {how}"]
     if event.raw:
-        lines.append(f"  its output: {one_line(event.raw)}")
+        lines.append(f"  output: {one_line(event.raw)}")
     return lines
 
 

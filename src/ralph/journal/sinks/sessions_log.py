@@ -1,4 +1,4 @@
-"""`.ralph/sessions.log` of seed 000: a line for each iteration that did not finish its story."""
+"""`.ralph/sessions.log` of seed 000: one line for each iteration that did not finish its story."""
 
 from __future__ import annotations
 

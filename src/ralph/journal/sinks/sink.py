@@ -1,8 +1,8 @@
-"""A sink writes one file, or a few that belong together, from the records. `Sinks` are those of a run as one listener.
+"""A sink writes one file, or a few related ones, from the records. `Sinks` combines a run's sinks into one listener.
 
-Between the checkpoint and the end of an iteration a sink writes nothing but markers for the agent, and those are gone
-before the tree is looked at. Everything else waits until the iteration is final: written earlier, it would be
-committed as part of the story, or undone with it.
+Between the checkpoint and the end of an iteration, a sink writes only markers for the agent, and those are removed
+before the tree is inspected. Everything else waits until the iteration is final: written earlier, it would be
+committed with the story or rolled back with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ralph.journal.sinks.door import Door
 
 class Sink:
     def __call__(self, record: Record, account: Account) -> None:
-        """Told each record, after the account of it."""
+        """Called with each record, after the account has seen it."""
         raise NotImplementedError
 
     def tidy(self) -> None:
@@ -25,7 +25,7 @@ class Sink:
 
 
 class Sinks:
-    """A listener for a journal. It never raises: what goes wrong is in `failures`."""
+    """A listener for a journal. It never raises: errors are collected in `failures`."""
 
     def __init__(self, door: Door, sinks: Sequence[Sink]) -> None:
         self._door = door
@@ -45,10 +45,10 @@ class Sinks:
                 self._door.note(type(sink).__name__, one_line(f"{type(error).__name__}: {error}", 200))
 
     def catch_up(self, records: Sequence[Record]) -> None:
-        """Learn what a killed run had recorded.
+        """Replay the records of a killed run.
 
-        A record on disk means that the sinks were done with the one before it. So only the last one may have been
-        missed; it is told again, and what it had already left in a file is not written twice.
+        A record on disk means that the sinks had handled the one before it. Only the last record may have been missed:
+        it is sent again, and entries already in a file are not written twice.
         """
         self._door.is_muted = True
         for record in records[:-1]:

@@ -1,4 +1,4 @@
-"""`.ralph/run_state.json` and `.ralph/aggregate.json` of seed 002: where a run is, and what it came to."""
+"""`.ralph/run_state.json` and `.ralph/aggregate.json` of seed 002: the position of a run, and its totals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ERRORS = 20
 
 
 class RunStateFile(Sink):
-    """Written when a task is chosen, not when it is started: by then the tree has been recorded."""
+    """Written when a task is chosen, not when it starts: the tree is recorded in between."""
 
     def __init__(self, door: Door, path: Path) -> None:
         self._door = door

@@ -1,4 +1,4 @@
-"""Times, checks and verdicts in the words of the files. Whatever an agent may have written is on one line, cleaned."""
+"""Times, checks and verdicts as the files word them. Text from agents is cleaned and kept on one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 
 MODES = {Mode.SETUP: "setup", Mode.IMPLEMENT: "implement", Mode.REVIEW: "review", Mode.FIX: "review-fix"}
-"""As seed 001 calls them."""
+"""As seed 001 names them."""
 
 RESULTS = {
     Kind.ACCEPTED: "SUCCESS",
@@ -26,7 +26,7 @@ RESULTS = {
     Kind.MISCONFIGURED: "FAILED",
     Kind.INTERRUPTED: "INTERRUPTED",
 }
-"""As seed 000 calls them, and more where it has no word."""
+"""As seed 000 names them, with additions where it has no word."""
 
 _TEST_FILE = re.compile(
     r"(^|/)(tests?|__tests__|specs?)/"
@@ -70,9 +70,9 @@ def test_files(event: IterationEnded) -> list[str]:
 
 
 def ending(check: CheckResult) -> str:
-    """How a check ended: `exit 0`, `out of time`."""
+    """How a check ended, e.g. `exit 0` or `timed out`."""
     if check.timed_out:
-        return "out of time"
+        return "timed out"
     return "no exit code" if check.code is None else f"exit {check.code}"
 
 
