@@ -268,7 +268,7 @@ def test_a_killed_run_leaves_its_money_counted(tmp_path: Path) -> None:
     project.play([[works(1, usd=0.1)]])
     ran = project.run()
     assert ran.code == 0, ran.out
-    assert "was killed before its last session reported a cost; $1.00 are counted for it" in ran.out
+    assert "was killed before its last session reported a cost; counting $1.00 for it" in ran.out
     book = Ledger(project.ledger().parent).refresh()
     assert book.open == ()
     assert book.ever.micros == 1_100_000

@@ -250,7 +250,7 @@ def test_the_real_client_is_told_what_a_skill_says_with_the_words_that_were_give
     client = Offline(tmp_path)
     client.run("-p", "/ralph:ralph-plan a to-do list", "--plugin-dir", str(tmp_path / "plugin"))
     asked = (tmp_path / "requests.jsonl").read_text()
-    assert "What the user gave: a to-do list" in asked
+    assert "Input from the user: a to-do list" in asked
     assert "ralph plan --answer FILE" in asked
 
 

@@ -72,7 +72,7 @@ def recent_learnings(memory: Memory) -> tuple[Learning, ...]:
     """For a prompt: only the beginning and the end of a very long file. Never raises."""
     if not Path(os.path.realpath(memory.path)).is_relative_to(os.path.realpath(memory.root)):
         return ()
-    try:  # an agent may have left anything in its place, and opening that must not wait for anybody
+    try:  # an agent may have put a pipe there: opening it must not block
         descriptor = os.open(memory.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError:
         return ()
@@ -116,7 +116,7 @@ def keep(ref: PlanRef, memory: Memory, given: Sequence[Learning], env: Mapping[s
             inbox.put(memory.state / INBOX, learning)
         return Kept(new, len(given) - len(new), waits=True)
     with turn(ref, env):
-        found = _look(memory)  # left for a run that ended before it saw them
+        found = _look(memory)  # left for a run that ended before it read them
         _write(ref, memory, (*(learning for _, learning in found), *new))
         _remove(found)
     return Kept(new, len(given) - len(new))
@@ -129,7 +129,7 @@ def take_in(ref: PlanRef, memory: Memory) -> list[str]:
         return []
     try:
         _write(ref, memory, [learning for _, learning in found])
-    except (BadData, SetupError) as error:  # a file for people must not end a run; it is tried again
+    except (BadData, SetupError) as error:  # a file for people must not end a run; retried later
         return [f"your learnings could not be saved: {error}"]
     _remove(found)
     return [f"new learning from you: {one_line(learning.text, 200)}" for _, learning in found]
@@ -142,7 +142,7 @@ def _remove(found: Sequence[tuple[Path, Learning]]) -> None:
 
 def _write(ref: PlanRef, memory: Memory, learnings: Sequence[Learning]) -> None:
     """Write into the curated section if there is one: a learning from the user is not a log entry."""
-    text = memory_text(memory, errors="surrogateescape")  # bytes that are not UTF-8 stay what they are
+    text = memory_text(memory, errors="surrogateescape")  # keeps bytes that are not UTF-8
     new = news(learnings, _parse(memory, text))
     if not new:
         return

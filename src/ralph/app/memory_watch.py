@@ -57,7 +57,7 @@ class MemoryWatch:
     def _write(self, text: str) -> bool:
         door = Door(self._memory.root)
         if not self._memory.path.is_file() or self._memory.path.is_symlink():
-            door.remove(self._memory.path)  # a link or a pipe in its place
+            door.remove(self._memory.path)  # a symlink or a pipe in its place
         door.replace(self._memory.path, text.encode("utf-8", "surrogateescape"))
         return not door.failures
 

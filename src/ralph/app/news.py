@@ -38,7 +38,7 @@ class News:
                 self._given_up.append(f"gave up on {story}: {headline}")
             case StorySetAside(story=story, why=why):
                 self._given_up.append(f"{story} was set aside: {why}")
-            case IterationStarted():  # it goes on; else the end of the run says it
+            case IterationStarted():  # the run continues; otherwise its end is reported
                 return [*self._of_stories(at)]
             case WaitStarted(until=until, why=why) if until - at >= _LONG:
                 clock = time.strftime("%H:%M", time.localtime(until))

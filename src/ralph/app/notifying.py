@@ -80,7 +80,7 @@ class Notifier:
     def __call__(self, record: Record) -> None:
         try:
             messages = self._news.hear(record)
-        except Exception as error:  # noqa: BLE001 - the journal would take it for its own trouble
+        except Exception as error:  # noqa: BLE001 - the journal would treat it as its own error
             self._tell(f"warning: no notification sent: internal error ({type(error).__name__}); the run continues")
             return
         for message in messages:

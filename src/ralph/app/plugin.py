@@ -143,17 +143,17 @@ or add this folder as a marketplace and install the plugin from it:
     claude plugin marketplace add .
     claude plugin install {NAME}@{NAME}
 
-In a session, `/{NAME}:ralph-plan` interviews you and writes requirements and stories, `/{NAME}:ralph-setup` sets a
-project up, `/{NAME}:ralph-status` tells how far a plan is, and `/{NAME}:ralph-review` reviews a finished story. They
-call the program `ralph`, which has to be on PATH.
+In a session, `/{NAME}:ralph-plan` interviews you and writes requirements and stories, `/{NAME}:ralph-setup` sets up
+a project, `/{NAME}:ralph-status` shows the progress of a plan, and `/{NAME}:ralph-review` reviews a finished story.
+They call the program `ralph`, which must be on PATH.
 
-A run does not need it: `ralph run` gives its client the same hooks by itself. They are silent outside of a live run,
-with one exception: in an interactive client that was started with `RALPH_LOOP=1`, the Stop hook ends the client, so
-that the shell loop around it starts a fresh one.
+A run does not need the plugin: `ralph run` passes the same hooks to its client. Outside a run they do nothing, with
+one exception: in an interactive client started with `RALPH_LOOP=1`, the Stop hook ends the client, so that the shell
+loop around it starts a fresh one.
 
-Events: {", ".join(EVENTS)}. Each of them calls
+Events: {", ".join(EVENTS)}. Each one calls
 
     {command} EVENT
 
-The interpreter is named by its full path. When Ralph has moved, write the plugin again.
+The command contains the full path of the interpreter. If you move or reinstall Ralph, write the plugin again.
 """

@@ -107,7 +107,7 @@ def _settings(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     found = list(unknown_names(settings))
     for problem in found:
         yield fail(str(problem), problem.hint or "`ralph config` shows the settings")
-    if not found:  # a type of step that nobody knows cannot be looked at
+    if not found:  # an unknown step type cannot be checked
         plan_steps(settings, root)
     yield from _prices(settings.config, root)
     for problem in settings.warnings:

@@ -153,7 +153,7 @@ def _is_out_of_inodes(folder: Path) -> bool:
     if not hasattr(os, "statvfs"):
         return False
     found = os.statvfs(folder)
-    return found.f_files > 0 and found.f_favail < _FEW_FILES  # some file systems have no fixed number, and say 0
+    return found.f_files > 0 and found.f_favail < _FEW_FILES  # some file systems have no fixed number and report 0
 
 
 def terminal(patient: Patient) -> Iterator[Finding]:

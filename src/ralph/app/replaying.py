@@ -50,7 +50,7 @@ def replay(records: Iterable[Record]) -> Replayed:
         if isinstance(event, Judged):
             verdicts += 1
             now_judged = judge(event.evidence)
-            # Changes hold values of any type; on disk and in memory they are only equal as text.
+            # Changes hold values of any type; those read from disk equal those in memory only as text.
             if msgspec.json.encode(now_judged) != msgspec.json.encode(event.verdict):
                 then, now_kind = event.verdict.kind.value, now_judged.kind.value
                 differences.append(

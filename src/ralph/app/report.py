@@ -249,7 +249,7 @@ def _stories(
         mine = work.get(story.id, _Work())
         lines: dict[str, tuple[int, int]] = {}
         listed = []
-        # The loop commits after the agent, and the journal has them the other way round.
+        # The loop commits after the agent, but the journal lists its commit first.
         for event in sorted(mine.commits.values(), key=lambda one: (one.iteration, not one.by_agent)):
             commit, by_agent = event.commit, event.by_agent
             told, files = commits[commit]

@@ -66,7 +66,7 @@ class RequirementsWatch:
             if page.is_symlink():
                 page.unlink()
             elif page.is_dir():
-                import shutil  # hardly anybody does that
+                import shutil  # rare
 
                 shutil.move(page, aside)
                 return True

@@ -79,7 +79,7 @@ def execute(
     make_folder(state, private=True)
     become_subreaper()
     owner = Owner.here(spec.run)
-    # The plan's, and the working tree's: two plans in one tree would take each other's changes for their own.
+    # The plan's lock and the working tree's: two runs in one tree would take each other's changes for their own.
     with Lock(state / "run.lock").held_by(owner), Lock(spec.repo.git_dir / "ralph-run").held_by(owner), _marked(state):
         recovered, history = _recover_last(spec, state, env, stop, sinks_for(), clock)
         clear_stale_locks(spec.repo)
@@ -191,7 +191,7 @@ def _recover_last(
     try:
         records = list(read(path))
     except BadData as error:
-        # Lines before the damage may tell of an iteration that was settled after it: nothing is undone by those.
+        # An iteration that is open before the damage may have been settled after it, so nothing is undone.
         aside = keep_aside(path)
         return Recovered(last, 0, f"{error}; it is kept as {aside.name}, and nothing in it is recovered"), History()
     history = History()
@@ -201,7 +201,7 @@ def _recover_last(
     is_over = any(isinstance(record.event, RunEnded) for record in records)
     if is_over and find_open(record.event for record in records) is None:
         return None, carried
-    # First of all: a git that outlived the run would go on while we do the same again, one that did not has left locks.
+    # First: a git process that outlived the run would interfere, and one that was killed has left locks.
     end_left_behind(None, (_MARK, str(state)), _GRACE)
     clear_stale_locks(spec.repo)
     journal = Journal(path, clock, seq=records[-1].seq if records else 0)

@@ -113,7 +113,7 @@ def _start(ref: PlanRef, request: Request, env: Mapping[str, str]) -> Started:
     has_plan = ref.path.exists() and not request.force
     placed = place(ref.root, [*files, _config(ref, request, toolchain, env), *ignore], request.now)
     own = [path for path in placed.touched if not (request.is_foreign and ref.root / path == ref.path)]
-    if foreign_config:  # a key was set in it; nobody has agreed to its other commands
+    if foreign_config:  # a key was set in it; its other commands are not trusted
         own = [path for path in own if path != CONFIG]
     untrusted = trust_own(ref, own, env) if request.trust else NOT_SEEN
     checks_in = "" if has_plan and keeps_checks(ref) else _checks_in(ref, placed)

@@ -34,7 +34,7 @@ def gather(given: str, read_stdin: Callable[[int], bytes]) -> tuple[Source, ...]
         raise UsageError(f"{one_line(repr(given), 80)} does not exist", hint="pass a file, a folder, or - for stdin")
     path = Path(given)
     if not path.is_dir():
-        if not path.is_file():  # a pipe or a device, which nobody should be told to remove
+        if not path.is_file():  # a pipe or a device: the hint must not suggest removing it
             hint = "pass a file, a folder, or - for stdin"
             raise UsageError(f"{one_line(repr(given), 80)} is not a regular file", hint=hint)
         return (Source(given, read_bytes(path)),)

@@ -109,7 +109,9 @@ class Till:
             yield from self._close_dead(book, now)
         yield from self._spent(book, now, is_first)
         still = sum(story.is_open for story in plan.stories)
-        spent = self._purse.run if self._budget.least_chance else NOTHING  # what was spent in vain makes it less likely
+        spent = (
+            self._purse.run if self._budget.least_chance else NOTHING
+        )  # money spent without result makes it less likely
         if (still, spent) != self._foreseen:
             self._foreseen = still, spent
             yield from self._foresee(book, still, is_first, now)
@@ -120,7 +122,7 @@ class Till:
             if line.basis is Basis.RESERVED:
                 sum_ = f"${(line.micros or 0) / MICROS:.2f}" if line.micros else f"{line.tokens:,} tokens"
                 yield Noted(
-                    f"run {line.run} was killed before its last session reported a cost; {sum_} are counted for it"
+                    f"run {line.run} was killed before its last session reported a cost; counting {sum_} for it"
                 )
         if count := self._ledger.damaged:
             what = "1 line" if count == 1 else f"{count} lines"
@@ -200,7 +202,7 @@ class Till:
             if room.is_spent:
                 why = f"{room.key} is {figure(room, room.limit)}; {figure(room, room.spent)} spent"
                 return None, Outcome(trouble=Trouble.BUDGET, detail=why)
-            if room.is_taken:  # another run was quicker; that is no fault of this attempt
+            if room.is_taken:  # another run was first; not the fault of this attempt
                 why = f"another run has reserved the rest of {room.key}"
                 return None, Outcome(trouble=Trouble.TRANSPORT, detail=why)
         book = self._ledger.book
@@ -223,7 +225,7 @@ class Till:
         )
         usd = None if allowed is None else allowed / MICROS
         self._journal.write(Reserved(iteration=session.iteration, id=name, usd=usd, tokens=tokens))
-        self._ledger.append(line, durable=True)  # what cannot be written down must not be spent
+        self._ledger.append(line, durable=True)  # what cannot be recorded must not be spent
         return allowed, None
 
     def _charge(self, name: str, iteration: int, story: str, model: str, outcome: Outcome) -> Charged:

@@ -67,7 +67,7 @@ class _OfStep:
             severity = Severity.ERROR if self._ref.layout == "steps" else Severity.WARNING
             yield self._problem("other-plan", message, "prd_file", "move the plan, or remove the key", severity)
         prompt, marker = self._path_in("prompt_file"), self._path_in("marker_file")
-        if prompt is None or (marker is not None and marker.exists()):  # what is set up needs no prompt any more
+        if prompt is None or (marker is not None and marker.exists()):  # setup is done and needs no prompt
             return
         if not self._is_inside(prompt):
             yield self._outside("prompt_file")

@@ -99,7 +99,7 @@ def _missing_notes(before: Plan | None, now: Plan) -> list[str]:
 
 
 def _review_rules(policy: StopPolicy, before: Plan | None, now: Plan) -> list[str]:
-    # Where people let it go on past the cap, the loop itself has counted on.
+    # If the user let it continue past the cap, the loop itself has counted further.
     cap = max([policy.review_cap, *(story.review.count for story in (before.stories if before else ()))])
     violations = illegal_transitions(before, now, policy.mode) if before is not None else []
     changed = {(found.story, found.field) for found in violations}

@@ -39,7 +39,7 @@ def _write(shadow: Shadow, wanted: Sequence[Changed], last: float) -> float:
             remove_empty_folders(shadow.root, change.raw.rpartition(b"/")[0], lambda folder: False)
     written = [change for change in wanted if change.status != "D"]
     write_files(shadow, written)
-    # Caches of compiled files compare sizes and whole seconds: two versions must never have the same.
+    # Caches of compiled files compare size and whole seconds: two versions must never share both.
     at = max(time.time(), math.floor(last) + 1)
     for change in written:
         with contextlib.suppress(OSError, NotImplementedError):

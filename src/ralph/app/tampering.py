@@ -97,7 +97,7 @@ def suspicions(
     shown = _with_old_files(shadow, [change for change in found if change.path in wanted], run_checks, keep)
     is_unasked = bool(grave) or any(only_the_driver_changed(file) for file in files if file.path in wanted)
     if shown and not is_unasked and wanted <= {f.path for f in listed if f.code in _STORY_DECIDES}:
-        shown = [replace(doubt, is_grave=False) for doubt in shown]  # the story's own words tell it apart
+        shown = [replace(doubt, is_grave=False) for doubt in shown]  # the text of the story decides
     if shown and is_unasked:
         return tuple(replace(doubt, is_decisive=doubt.is_grave) for doubt in (*doubts, *shown))
     return (*doubts, *shown)

@@ -99,7 +99,7 @@ def open_till(
         return prices_of(config, ref.root)
 
     if config.budget.prices:
-        prices()  # a wrong file is told before anything is begun
+        prices()  # report an invalid file before anything starts
     return Till(
         run,
         plan_name(ref),

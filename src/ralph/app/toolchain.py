@@ -12,7 +12,7 @@ from ralph.app.ecosystems import ECOSYSTEMS, RUNNERS, Found
 from ralph.app.project_files import Folder, Tree
 
 _MOST_FOLDERS = 8
-# Folders whose projects are not this project: dependencies, output, and things kept for show.
+# Folders whose projects are not this project: dependencies, output, and examples.
 _OTHERS = frozenset(
     {
         *("build", "dist", "env", "node_modules", "out", "site-packages", "target", "third_party", "vendor", "venv"),

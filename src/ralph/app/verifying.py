@@ -87,7 +87,7 @@ def differs(repo: Repo, old: str, new: str, is_bookkeeping: Callable[[str], bool
         return ()
     try:
         found = changes(repo, old, new)
-    except Exception:  # noqa: BLE001 - git removed the tree, or it never was in this repository
+    except Exception:  # noqa: BLE001 - the tree is no longer, or never was, in this repository
         return None
     return tuple(change.path for change in found if not is_bookkeeping(change.path))
 

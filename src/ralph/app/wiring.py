@@ -198,7 +198,7 @@ def make_ground(
 
     def pause(seconds: float, why: str) -> bool:
         left = time_left()
-        if left is not None and left < seconds:  # then the run is over, and the step is not tried again
+        if left is not None and left < seconds:  # then the run ends, and the step is not retried
             return wait(journal, stop, clock, clock() + max(left, 0), why) or True
         return wait(journal, stop, clock, clock() + seconds, why) if seconds > 0 else stop.requested
 
@@ -213,9 +213,9 @@ def make_ground(
 
     def additions() -> Sequence[str]:
         told = [*pages.by_people(), *take_in_learnings(ref, memory), *take_in_retries(plan_state(ref, env), store)]
-        if desk.asks_by_file and not desk.waiting():  # a person has taken the file away
-            with contextlib.suppress(PlanError):  # said when the plan is read for the next iteration
-                told += [f"{story} is open again: WAITING is gone" for story in open_again(store, store.load())]
+        if desk.asks_by_file and not desk.waiting():  # the user has removed the file
+            with contextlib.suppress(PlanError):  # reported when the plan is read for the next iteration
+                told += [f"{story} is open again: WAITING was removed" for story in open_again(store, store.load())]
         remembered.look()
         told += rules.news()
         if (plan_state(ref, env) / "additions").is_dir():

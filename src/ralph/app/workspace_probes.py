@@ -93,7 +93,7 @@ def trust(patient: Patient) -> Iterator[Finding]:
         try:
             plans.append((ref.path, store_for(ref, patient.env).load().plan))
         except PlanError:
-            continue  # said by `workspace`
+            continue  # reported by `workspace`
     commands = gather(patient.root, _settings(patient, ""), plans)
     verdict = check_trust(read_record(patient.root, patient.env), commands)
     if not commands:

@@ -120,7 +120,7 @@ class GitWorkTree:
         weigh: bool = False,
         name: str = "",
     ) -> tuple[Suspicion, ...]:
-        from ralph.app.tampering import suspicions  # only what would be accepted is looked at
+        from ralph.app.tampering import suspicions  # only for work that would be accepted
 
         before, keep = _checkpoint(checkpoint), partial(self._kept, checkpoint, name)
         shadow = shadow_of(self._repo, self._index)
@@ -139,7 +139,7 @@ class GitWorkTree:
         name: str,
     ) -> tuple[str, ...]:
         """Why new tests prove nothing. `spans`: the commits of earlier iterations of the story."""
-        from ralph.app.failing_first import objections, whole_story  # few runs ask for it
+        from ralph.app.failing_first import objections, whole_story  # few runs need it
         from ralph.app.tampering import words_of
 
         found = whole_story(self._repo, _checkpoint(checkpoint).tree, tree, spans)
@@ -149,11 +149,11 @@ class GitWorkTree:
     @contextlib.contextmanager
     def _kept(self, checkpoint: dict[str, Any], name: str) -> Iterator[None]:
         """While other versions of files are in place: if the loop is killed, the rescue ref has the work."""
-        self._inspected = ""  # the private index comes to know the other versions
+        self._inspected = ""  # the private index has seen the other versions
         message = "ralph: work before its checks ran against other versions of files"
         saved = save(self._repo, name, self._index, _checkpoint(checkpoint), message) if name else None
         yield
-        if saved is not None:  # not after an error: then somebody has to undo the iteration, and needs it
+        if saved is not None:  # not after an error: undoing the iteration needs it
             drop(self._repo, name)
 
     def put_back(
@@ -170,7 +170,7 @@ class GitWorkTree:
             made = {printable(folder) for folder in found.nested if folder not in before.nested}
             is_touched = any(map(is_protected, {*made, *(change.path for change in changed)}))
             return self._put_back(before, is_protected, name) if is_touched else PutBack()
-        # Rules of the agent's own may hide what it has added: those of the checkpoint say what there is.
+        # The agent's own ignore rules may hide what it added, so those of the checkpoint apply.
         kept = self._put_back(before, is_protected, name)
         shadow = shadow_of(self._repo, self._index)
         with swapped(shadow, [change for change in rules if not is_protected(change.path)]):
@@ -262,11 +262,11 @@ class GitWorkTree:
         shadow = shadow_of(self._repo, self._index)
         index = self._index
         if tree != self._inspected:
-            # After a crash the private index may be anywhere; otherwise it is right at this tree.
+            # After a crash the private index may hold any tree; otherwise it holds this one.
             index = self._index.with_name(f"{self._index.name}.settled")
             index.unlink(missing_ok=True)
             git(shadow, "read-tree", tree, index=index)
-        # The agent may have made a folder of one of them; `--replace` lets the file take its place again.
+        # The agent may have replaced one of them with a folder; `--replace` lets the file replace it again.
         listed = b"".join(path + b"\0" for path in paths)
         git(shadow, "update-index", "-z", "--add", "--replace", "--stdin", index=index, stdin=listed)
         return line(git(shadow, "write-tree", index=index))

@@ -59,7 +59,7 @@ def add(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
     """Write the stories, or leave them for the active run."""
     state = plan_state(ref, env)
     if not is_at_work(state):
-        earlier = take_in(ref, env)  # left for a run that ended before it could
+        earlier = take_in(ref, env)  # left for a run that ended before it read them
         return msgspec.structs.replace(_write(ref, addition, env), notices=tuple(earlier))
     if not addition.agreed and any(story.verify for story in addition.stories):
         raise NotTrusted(
@@ -69,7 +69,7 @@ def add(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
     name = f"{time.time_ns()}.json"
     folder = make_folder(inbox(ref, env), private=True)
     write_bytes(folder / name, msgspec.json.encode(addition) + b"\n", mode=0o600)
-    if not is_at_work(state) and (mine := _claim(folder / name)):  # the run ended in between
+    if not is_at_work(state) and (mine := _claim(folder / name)):  # the run ended meanwhile
         added = _write(ref, addition, env)
         mine.unlink(missing_ok=True)
         return added
@@ -114,7 +114,7 @@ def take_in(ref: PlanRef, env: Mapping[str, str]) -> list[str]:
             continue
         try:
             addition = msgspec.json.decode(read_bytes(path), type=Addition)
-            if found == path and _is_in(ref, addition, env):  # a run was killed just after it had taken it in
+            if found == path and _is_in(ref, addition, env):  # a run was killed just after writing it
                 path.unlink()
                 continue
             added = _write(ref, addition, env)
@@ -154,7 +154,7 @@ def _write(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
         if addition.archive and has_archive(ref):
             gone = to_archive(apply(loaded.plan, composed.changes), addition.archive)
         changes = [*composed.changes, *(RemoveStory(story) for story in gone)]
-        store.planned(loaded, changes, {})  # before the archive is written: what cannot be written changes nothing
+        store.planned(loaded, changes, {})  # before the archive is written: an error here changes nothing
         if gone:
             put_into_archive(ref, loaded.source, gone, time.time())
         after = store.save(loaded, changes)

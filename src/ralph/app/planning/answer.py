@@ -125,7 +125,7 @@ def _json_in(text: str) -> tuple[dict[str, Any] | None, Problem]:
         return None, Problem("too-long", f"the answer has {len(text):,} characters; the limit is {_LONGEST:,}")
     message = ""
     candidates = [text.strip(), *reversed(re.findall(r"```(?:json)?[ \t]*\n(.*?)\n```", text, re.DOTALL))]
-    # Objects within objects are indented, and are not the answer.
+    # Nested objects are indented and are not the answer.
     starts = list(re.finditer(r"^\{", text, re.MULTILINE)) or list(re.finditer(r"\{", text))[:1]
     candidates += [text[at.start() :] for at in reversed(starts[-_MOST_OBJECTS:])]
     for number, candidate in enumerate(candidates):

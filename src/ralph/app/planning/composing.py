@@ -48,7 +48,7 @@ def compose(plan: Plan, stories: Sequence[DraftStory], *, taken: Iterable[str] =
             ids[draft.id] = _fresh_id(now, used)
             fresh = is_untouched(plan)
             story = Story(id=ids[draft.id], **fields)
-            if not fresh:  # where the others are, a new one gets the lowest priority
+            if not fresh:  # beside existing stories, a new one gets the lowest priority
                 story = msgspec.structs.replace(story, priority=0)
             change = insert(now, story)
         now = apply(now, [change])

@@ -59,7 +59,7 @@ class Dialogue:
         answer, problems, feedback, was_told = None, tuple[str, ...](), "", False
         if self._draft.answer:
             answer = msgspec.json.decode(self._draft.answer, type=Answer)
-            was_told = self._draft.is_told and self._person.can_be_asked  # else it would be refused for good
+            was_told = self._draft.is_told and self._person.can_be_asked  # otherwise it would always be refused
         while True:
             if answer is None or problems or feedback:
                 answer = self._ask(answer, problems, feedback)
@@ -103,7 +103,7 @@ class Dialogue:
                 previous, problems = said.text[:_LONGEST_PREVIOUS], tuple(map(told_in_words, error.problems))
                 continue
             if not answer.questions:
-                # A page that nobody asked for would be shown, and not written: there is one.
+                # A page that was not requested would be shown but not written, because one exists.
                 return answer if self._form.requirements else msgspec.structs.replace(answer, requirements="")
             self._pass_on(answer)
             is_repaired = False

@@ -52,6 +52,6 @@ def why_denied(command: str, root: str, config: Config) -> str:
 
     try:
         decision = judge_command(command, root, guard_section(config) | {"workspace": root})
-    except Exception:  # noqa: BLE001 - as in the hook: nobody has looked at it, so it is not run
+    except Exception:  # noqa: BLE001 - as in the hook: it was not analysed, so it is not run
         return "the guard could not parse it"
     return decision.reason if decision.denied else ""

@@ -47,7 +47,7 @@ class FaultCheck:
             return self._results[command]
         root, config = proposal.target.ref.root, proposal.target.settings.config
         if why_denied(command, str(root), config):
-            return None  # said among the findings
+            return None  # already in the findings
         if not self._person.may_run(command):
             if not self._person.can_be_asked:
                 raise NotTrusted(

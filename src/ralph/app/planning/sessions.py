@@ -109,8 +109,8 @@ class Sessions:
     def ask(self, prompt: str, schema: str) -> Said:
         self._count += 1
         heard = Overheard(find_agent(planning_agent(self._config)))
-        heard.find(self._session(prompt, schema, None), self._env.get("PATH", ""))  # a missing one is said as it is
-        # Only here: while a person types, Ctrl-C ends the program at once.
+        heard.find(self._session(prompt, schema, None), self._env.get("PATH", ""))  # raises if missing
+        # Only here: while the user types, Ctrl-C ends the program at once.
         with StopSignal() as stop:
             with self._unchanged(stop) as changes:
                 ended, outcome = self._run(heard, prompt, schema, stop)

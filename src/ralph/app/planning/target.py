@@ -116,7 +116,7 @@ def with_checks(target: Target, commands: tuple[str, ...], env: Mapping[str, str
     if not target.exists:
         return _open(target.ref, target.request, target.settings, toolchain, env)
     target = msgspec.structs.replace(target, toolchain=toolchain)
-    if keeps_checks(target.ref):  # what `ralph init` wrote stays, with the commands in it
+    if keeps_checks(target.ref):  # what `ralph init` wrote is kept, with its commands
         return _with_key(target, "verifyCommands", list(commands))
     listed = msgspec.json.encode([{"name": check.name, "command": check.command} for check in checks]).decode()
     settings = {**target.request.settings, "checks": listed}
