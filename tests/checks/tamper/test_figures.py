@@ -21,7 +21,9 @@ def column(case: dict[str, Any]) -> int:
 
 
 def test_every_kind_of_finding_is_on_the_page_and_no_other() -> None:
-    listed = dict(re.findall(r"^\| `([a-z-]+)` \| (.+) \|$", PAGE.partition("## How each language is read")[0], re.MULTILINE))
+    listed = dict(
+        re.findall(r"^\| `([a-z-]+)` \| (.+) \|$", PAGE.partition("## How each language is read")[0], re.MULTILINE)
+    )
     assert listed == CODES
 
 
