@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from support.clients import CLIENT, Project, Ran, claim, say, use, write
+from support.tools import is_everything
 
 pytestmark = [
     pytest.mark.client,
@@ -308,13 +309,15 @@ def test_a_client_that_stays_after_its_result_is_closed(tmp_path: Path) -> None:
     assert ran.of("AgentEnded")[0]["ended"]["how"] == "lingered"
 
 
-def test_many_sessions_leave_no_file_outside_their_places(tmp_path: Path) -> None:
-    project = Project(tmp_path, stories=8)
+def test_a_long_night_runs_through_at_default_settings_and_leaves_no_file_elsewhere(tmp_path: Path) -> None:
+    count = 30 if is_everything() else 8
+    project = Project(tmp_path, stories=count)
     before = strays()
-    turns = [turn for n in range(1, 9) for turn in (write(project, f"s{n}.txt"), claim(project), say())]
-    ran = project.run(turns)
+    turns = [turn for n in range(1, count + 1) for turn in (write(project, f"s{n}.txt"), claim(project), say())]
+    ran = project.run(turns, seconds=400)
     sound(ran)
     assert ran.code == 0, ran.out
+    assert ran.done() == [True] * count
     assert strays() == before
     assert not list((project.home / ".claude").glob("projects/**/*.jsonl")), "sessions are not kept"
 

@@ -77,10 +77,10 @@ class Project:
             command, cwd=self.root, env=self.environment(**env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
 
-    def run(self, turns: list[dict[str, Any]], *args: str, **env: str) -> Ran:
+    def run(self, turns: list[dict[str, Any]], *args: str, seconds: float = 120, **env: str) -> Ran:
         process = self.start(turns, *args, **env)
         try:
-            out, _ = process.communicate(timeout=120)
+            out, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGTERM)
             out, _ = process.communicate(timeout=30)

@@ -18,6 +18,10 @@ def is_installed(tool: str) -> bool:
     return CLIENT.exists() if tool == "claude" else shutil.which(tool) is not None
 
 
+def is_everything() -> bool:
+    return bool(os.environ.get(EVERYTHING))
+
+
 def needed_by(item: pytest.Item) -> Iterator[str]:
     """`@pytest.mark.needs("zsh")`; `client` tests need the real Claude Code client."""
     if item.get_closest_marker("client"):
@@ -30,7 +34,7 @@ def require(item: pytest.Item) -> None:
     """Skip a test whose program is missing, or fail it when everything is to be tested."""
     for tool in needed_by(item):
         if not is_installed(tool):
-            if os.environ.get(EVERYTHING):
+            if is_everything():
                 pytest.fail(f"{tool} is not installed, and --everything tests it", pytrace=False)
             pytest.skip(f"not installed: {tool}")
 
