@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,3 +65,29 @@ def test_a_review_without_a_verdict_is_asked_for_the_exact_form_once(tmp_path: P
     assert [event["step"] for event in ran.of("AgentStarted")] == ["agent", "agent", "verdict"]
     assert "The verdict of your review is missing" in ran.told()
     assert ran.leftovers() == []
+
+
+def test_a_verdict_by_schema_ends_a_review_at_once_where_the_plan_has_review_fields(tmp_path: Path) -> None:
+    """`ralph init`'s own layout at default settings: the Stop hook does not ask for edits of the plan."""
+    project = Project(tmp_path)
+    subprocess.run(["git", "rm", "-qr", ".ralph"], cwd=project.root, env=project.environment(), check=True)
+    start = [
+        sys.executable,
+        "-m",
+        "ralph",
+        "init",
+        "work",
+        "--no-checks",
+        "--story",
+        "Say x",
+        "--criterion",
+        "x.txt exists",
+    ]
+    subprocess.run(start, cwd=project.root, env=project.environment(), check=True, capture_output=True)
+    (project.root / ".ralph/config.yaml").write_text(json.dumps({"agent": {"command": [str(CLIENT)]}}))
+    project.commit()
+    approved = use("StructuredOutput", review={"verdict": "approved"})
+    ran = project.run([write(project, "x.txt"), claim(project), say(), approved])
+    assert ran.code == 0, ran.out
+    assert [event for event in ran.of("HookAnswered") if event["answer"] == "block"] == []
+    assert len(project.requests.read_text().splitlines()) == 4, "one request a turn"

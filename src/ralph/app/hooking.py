@@ -55,7 +55,8 @@ def prepare_hooks(
     nonce = os.urandom(16).hex()
     records = state / "records.jsonl"
     policy_path = state / "policy.json"
-    records.unlink(missing_ok=True)
+    for left in (records, state / "answered"):  # by an earlier session of the same iteration
+        left.unlink(missing_ok=True)
     request = WorkspaceDesk(ref.root, ref.folder).request
     policy = {
         "nonce": nonce,

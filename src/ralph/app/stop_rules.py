@@ -108,8 +108,8 @@ def _review_rules(policy: StopPolicy, before: Plan | None, now: Plan) -> list[st
         for found in broken_invariants(now, cap)
         if found.story not in policy.unreviewed and (found.story, found.field) not in changed
     ]
-    if policy.mode is Mode.REVIEW and before is not None and before.stories == now.stories and _has_answered(policy):
-        return []
+    if policy.mode is Mode.REVIEW and before is not None and before.stories == now.stories:
+        return [] if _has_answered(policy) else [_no_verdict(policy)]
     return [str(_about_story(violation, policy.story)) for violation in violations]
 
 
@@ -118,8 +118,18 @@ def _about_story(violation: Violation, story: str) -> Violation:
     return violation if violation.story else msgspec.structs.replace(violation, story=story or "under review")
 
 
+def _no_verdict(policy: StopPolicy) -> str:
+    """Names the request file first, as the prompts do; seed 001's own prompt has the reviewer edit the plan."""
+    story = f"story {policy.story}: " if policy.story else ""
+    form = '{"review": {"verdict": "approved"}}'
+    file = f"write {form} or your findings to {policy.request}" if policy.request else "set reviewStatus"
+    return f"{story}the review has no verdict yet: {file} (in the plan, a review must increment reviewCount by 1)"
+
+
 def _has_answered(policy: StopPolicy) -> bool:
-    """Whether the review is in the request file, so that no field of the plan is needed."""
+    """Whether the verdict was given through the client's schema or in the request file, so the plan need not change."""
+    if policy.state and Path(policy.state, "answered").exists():
+        return True
     if not policy.request:
         return False
     try:

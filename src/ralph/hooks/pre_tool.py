@@ -40,7 +40,18 @@ def _judge(call: Call) -> Answer:
         return _read(call, tool)
     if tool in _WEB and call.policy and call.policy.text("web") == "deny":
         return deny("The web tools are disabled (web: deny). Work with what is on this machine.", "web")
+    if tool == "StructuredOutput":
+        _note_answer(call)
     return ALLOWED if tool in _WEB or tool in _HARMLESS else NOTHING
+
+
+def _note_answer(call: Call) -> None:
+    """For the Stop hook: a verdict given through the client's schema is in no file that it could read."""
+    if call.policy is not None and call.policy.state:
+        try:
+            open(os.path.join(call.policy.state, "answered"), "w").close()
+        except OSError:
+            pass
 
 
 def _read(call: Call, tool: str) -> Answer:
