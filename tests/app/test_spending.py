@@ -190,7 +190,7 @@ def test_a_client_that_uses_up_its_budget_is_judged_by_its_work_and_does_not_loo
     assert ran.code == 4, ran.out
     (end,) = of(project.events(), IterationEnded)
     assert end.kind is Kind.PARTIAL
-    assert end.headline == "the agent used up what it may spend: Reached maximum budget ($0.5)"
+    assert end.headline == "the agent reached its spending limit: Reached maximum budget ($0.5)"
     assert end.commit
 
 

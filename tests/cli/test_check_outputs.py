@@ -50,4 +50,4 @@ def test_a_change_that_breaks_a_done_story_is_rejected_and_that_story_named(tmp_
     made.run("-n", "2", US_001=[[write("src/one.py", "ONE = 1\n"), "claim"]], US_002=[breaks])
     first, second = made.ended()
     assert (first.kind, second.kind) == (Kind.ACCEPTED, Kind.REJECTED)
-    assert second.headline.startswith("US-001 was done and is broken now: check 'US-001: test -f src/one.py' failed")
+    assert second.headline.startswith("US-001 was done and is now broken: check 'US-001: test -f src/one.py' failed")

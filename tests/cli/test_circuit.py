@@ -63,12 +63,12 @@ def test_where_stories_are_set_aside_the_run_counts_those(tmp_path: Path, capsys
 def test_a_step_whose_circuit_is_open_is_shown_until_it_has_run_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    skipped = StepEnded(iteration=1, step="deploy", kind="command", ok=False, skipped="its circuit is open")
+    skipped = StepEnded(iteration=1, step="deploy", kind="command", ok=False, skipped="its circuit breaker is open")
     ran = StepEnded(iteration=2, step="lint", kind="command", ok=True)
     told = shown(
         tmp_path, capsys, NEXT, skipped, StepEnded(iteration=1, step="lint", kind="c", ok=False, skipped="x"), ran
     )
-    assert "step deploy  open — its circuit is open" in told
+    assert "step deploy  open — its circuit breaker is open" in told
     assert "lint" not in told
 
 

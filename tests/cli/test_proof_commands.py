@@ -110,5 +110,5 @@ def test_a_failure_that_was_there_is_told_apart_and_rejects_when_strict(tmp_path
     said = made.run("-n", "2", "--allow-broken-checks", US_001=[ONE, [*ONE[:1], shell("touch fixed"), "claim"]])
     assert "old (`test -f fixed`) fails before any work; continues: every story is rejected" in said.out
     first, second = made.ended()
-    assert first.headline == "check 'old' failed with exit code 1 (it failed before this story, too)"
+    assert first.headline == "check 'old' failed with exit code 1 (it also failed before this story)"
     assert second.completes

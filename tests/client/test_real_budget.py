@@ -31,7 +31,7 @@ def test_a_budget_that_is_used_up_inside_the_client_ends_the_run_once_and_keeps_
     assert ended["outcome"]["trouble"] == "budget"
     (iteration,) = ran.of("IterationEnded")
     assert iteration["kind"] == "partial"
-    assert "used up what it may spend" in iteration["headline"]
+    assert "reached its spending limit" in iteration["headline"]
     assert (project.root / "s1.txt").exists()
     (charged,) = ran.of("Charged")
     assert charged["basis"] == "reported"

@@ -150,7 +150,7 @@ def test_a_client_that_overrides_the_stop_hook_does_not_get_past_the_loop(tmp_pa
     sound(ran)
     assert ran.code == 1, ran.out
     assert ran.done() == [False]
-    assert "could not be read and was put back" in ran.out
+    assert "could not be read and was restored" in ran.out
 
 
 def test_the_model_is_warned_when_its_context_fills_up(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_failing_tests_undo_the_work_at_once_where_that_is_wanted(tmp_path: Path
     ran = project.run([write(project, "s1.txt"), failing, late, claim(project), say()])
     sound(ran)
     assert ran.code == 1, ran.out
-    assert "undoes the iteration at once" in ran.out
+    assert "the iteration is rolled back at once" in ran.out
     assert not (project.root / "s1.txt").exists()
 
 

@@ -29,7 +29,7 @@ def test_an_immediate_rollback_writes_the_failure_context_and_the_log_shows_deni
     failing = use("Bash", command="python3 -m unittest -q")
     late = say("Oh.") | {"wait": 8}  # a scripted model is faster than any loop
     ran = project.run([use("Bash", command="git push origin main"), write(project, "s1.txt"), failing, late, say()])
-    assert "undoes the iteration at once" in ran.out
+    assert "the iteration is rolled back at once" in ran.out
     assert not (project.root / "s1.txt").exists()
     context = (project.root / ".ralph/failure-context.log").read_text()
     assert "US-001, iteration 1: tests failed" in context

@@ -343,7 +343,7 @@ def test_a_complete_file_does_not_end_a_run_with_open_stories(project: LoopProje
     (project.root / ".ralph/COMPLETE").touch()
     done = run_ralph(project, "run", "--plain", "--once")
     assert done.code == 0
-    assert done.out.count(".ralph/COMPLETE says that all work is done, but there are open stories") == 1
+    assert done.out.count("removed .ralph/COMPLETE: there are open stories") == 1
     assert not (project.root / ".ralph/COMPLETE").exists()
 
 

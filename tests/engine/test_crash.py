@@ -257,7 +257,7 @@ def test_what_a_killed_run_left_is_shown_by_every_view(shorter: Reference) -> No
         if not is_over:
             done = run_ralph(project)
             assert done.code == 0
-            assert "which was cut short; the work is in refs/ralph/rescue/" in done.out
+            assert "which was interrupted; the work is in refs/ralph/rescue/" in done.out
 
 
 def test_locks_of_gits_that_were_killed_too_lock_nobody_out(shorter: Reference) -> None:
@@ -301,7 +301,7 @@ def test_a_branch_that_people_went_on_with_after_the_kill_is_left_to_them(shorte
     project.git("commit", "-q", "-m", "by hand", "--", "src")
     done = run_ralph(project)
     assert (done.code, done.err) == (0, "")
-    assert "is left as it is: the repository has been worked in since" in done.out
+    assert "is left as it is: the repository has changed since" in done.out
     subjects = project.git("log", "--format=%s").splitlines()
     assert subjects.index("by hand") > subjects.index("feat(US-001): Say it all")
     assert list(problems_of(project)) == []

@@ -162,7 +162,7 @@ INSISTS = """\
 def test_two_who_insist_wait_for_a_person(tmp_path: Path) -> None:
     told = work(tmp_path, IMPLEMENT + FIRST_REVIEW + INSISTS)
     assert (told.code, told.modes) == (3, ["implement", "review", "fix", "review"])
-    says = "asks: the review insists on F1, which was turned down with a reason, and shows nothing new"
+    says = "asks: the reviewer repeats F1, which was rejected with a reason, without new evidence"
     assert told.headlines[-1].startswith(says)
     assert told.story()["passes"] is False
 
@@ -199,7 +199,7 @@ def test_asking_twice_for_the_same_in_the_plan_s_own_field_is_a_stalemate_too(tm
 """,
     )
     assert (told.code, told.modes) == (3, ["implement", "review", "fix", "review"])
-    assert told.headlines[-1].startswith("asks: two reviews in a row ask for the same: F1")
+    assert told.headlines[-1].startswith("asks: two reviews in a row request the same changes: F1")
 
 
 def test_several_reviewers_share_one_ledger_and_one_fix(tmp_path: Path) -> None:

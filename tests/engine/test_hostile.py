@@ -58,7 +58,7 @@ def test_claims_without_work_are_not_believed(den: Den) -> None:
                 "every claim there is": ["lie"],
                 "the promise": ["promise"],
                 "the file COMPLETE": ["complete"],
-                "said to be satisfied": [{"claim": "already-satisfied"}],
+                "claimed as already satisfied": [{"claim": "already-satisfied"}],
                 "marked by command": [{"mark": {"note": "done"}}],
                 "marked by hand": [edit_plan(f"s[0].update({DONE})")],
                 "another story marked": [edit_plan(f"s[1].update({DONE})"), "claim"],
@@ -94,7 +94,7 @@ def test_what_is_put_back_in_a_plan_is_said(den: Den) -> None:
     den.run({"US-001": [[stories, shell("echo x: 1 >> .ralph/config.yaml"), *good("US-001")]]}, "--once")
     told = "\n".join(den.ended()[0].notices)
     for what in ("title", "check commands"):
-        assert f"{what} of story US-001 was changed and put back" in told
+        assert f"{what} of story US-001 changed; restored" in told
     assert "story US-002 was removed" in told
     assert "the plan's check commands" in told
     assert den.notes() == [".ralph/config.yaml was changed; this run keeps the settings it started with"]
@@ -362,7 +362,7 @@ def test_a_check_that_removes_the_repository_proves_nothing(den: Den) -> None:
 def test_files_that_change_while_the_checks_run_are_named(den: Den) -> None:
     trap: Action = {"append": {"path": "check.sh", "text": "echo late >> src/US-001.txt\n"}}
     den.run({"US-001": [[work("US-001"), trap, "claim"]]}, "--once")
-    assert den.notes() == ["src/US-001.txt changed while the checks ran: what is committed is not what they saw"]
+    assert den.notes() == ["src/US-001.txt changed while the checks ran: the commit differs from what was checked"]
 
 
 # Files

@@ -72,7 +72,7 @@ def test_with_review_acceptance_means_on_to_review() -> None:
 def test_finished_work_is_accepted_however_the_agent_ended(ended: Ended) -> None:
     verdict = judge(evidence(ended=ended))
     assert verdict.kind is Kind.ACCEPTED
-    assert "its work was finished" in verdict.headline
+    assert "its work was complete" in verdict.headline
 
 
 @pytest.mark.parametrize("trouble", [Trouble.LIMIT, Trouble.TRANSPORT, Trouble.EMPTY, Trouble.BUDGET, Trouble.CONTEXT])
@@ -225,7 +225,7 @@ def test_marking_another_story_is_put_back_and_said() -> None:
     verdict = judge(evidence(delta=edited(OTHER, state=State.DONE)))
     assert verdict.kind is Kind.ACCEPTED
     assert [c.story for c in verdict.changes if isinstance(c, SetFields)] == ["US-001"]
-    assert "US-002 was marked done and put back" in verdict.notices[0]
+    assert "US-002 was marked done; restored" in verdict.notices[0]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_an_agent_cannot_move_its_own_goalposts(change: dict[str, Any]) -> None:
     story = msgspec.structs.replace(STORY, depends_on=("US-000",), verify=("pytest",))
     verdict = judge(evidence(story=story, delta=edited(story, **change)))
     assert len(verdict.notices) == 1
-    assert "put back" in verdict.notices[0]
+    assert "restored" in verdict.notices[0]
     assert all(isinstance(c, SetFields) and set(c.fields) == {"state"} for c in verdict.changes)
 
 
@@ -263,14 +263,14 @@ def test_new_stories_are_kept_and_start_open() -> None:
 
 def test_removed_stories_and_changed_checks_come_back() -> None:
     notices = judge(evidence(delta=Delta(removed=("US-002",), checks_changed=True))).notices
-    assert any("US-002 was removed and put back" in n for n in notices)
-    assert any("check commands were changed and put back" in n for n in notices)
+    assert any("US-002 was removed; restored" in n for n in notices)
+    assert any("check commands were changed; restored" in n for n in notices)
 
 
 def test_a_plan_that_cannot_be_read_is_put_back_whole() -> None:
     verdict = judge(evidence(delta=None, plan_problem="not JSON"))
     assert verdict.kind is Kind.ACCEPTED
-    assert "put back as it was: not JSON" in verdict.notices[0]
+    assert "was restored: not JSON" in verdict.notices[0]
 
 
 # Review
@@ -442,7 +442,7 @@ def test_a_stalemate_does_not_use_up_the_cap() -> None:
 def test_unclaimed_work_without_any_check_is_kept() -> None:
     verdict = judge(evidence(claim=None, checks=(), unchecked=True))
     assert verdict.kind is Kind.PARTIAL
-    assert verdict.headline == "the agent did not say that the story is done"
+    assert verdict.headline == "the agent did not claim the story as done"
 
 
 def test_unclaimed_work_is_not_kept_where_a_check_did_not_run_or_something_is_wrong() -> None:

@@ -68,7 +68,7 @@ def test_a_command_agent_gets_its_own_words_and_the_form_and_may_answer_on_stdou
     made = Proven(tmp_path, review={"enabled": True}, agent={"name": "command", "command": [str(agent)]})
     done = made.ask("run", "--plain", "--trust")
     assert done.code == 0, done.out
-    assert "the reviewer gave no verdict; asked once more" in done.out
+    assert "the reviewer gave no verdict; asking once more" in done.out
     asked = (tmp_path / "prompt-review-1").read_text()
     assert "> Every criterion is met.\n> I approve.\n" in asked
     assert '{"review": {"verdict": "approved"}}' in asked

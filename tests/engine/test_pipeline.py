@@ -94,7 +94,7 @@ def test_a_step_is_tried_again_with_its_delay(tmp_path: Path) -> None:
     harness = Harness(tmp_path, [planned(script, max_retries=2, retry_delay=30.0)])
     assert not harness.run().failed
     assert (script.ran, harness.pauses, harness.told[0].tries) == (3, [30.0, 30.0], 3)
-    assert harness.reasons == [f"step s has failed and is tried again ({tries} of 2)" for tries in (1, 2)]
+    assert harness.reasons == [f"step s failed; retrying ({tries} of 2)" for tries in (1, 2)]
 
 
 def test_an_open_circuit_skips_the_step_until_it_is_tried_again(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_an_open_circuit_skips_the_step_until_it_is_tried_again(tmp_path: Path) 
     for _ in range(4):
         harness.run()
     assert script.ran == 2
-    assert harness.told[-1].skipped == "its circuit is open"
+    assert harness.told[-1].skipped == "its circuit breaker is open"
     at_once = Harness(tmp_path, [planned(Script(False, True), continue_on_error=True, circuit=Circuit(1, 0.0))])
     at_once.run()
     at_once.run()
@@ -162,7 +162,9 @@ def test_a_check_that_is_skipped_does_not_count_as_passed(tmp_path: Path) -> Non
     harness.run()
     passed = harness.run()
     assert script.ran == 1
-    assert [(c.name, c.passed, c.tail) for c in passed.checks] == [("test", False, "skipped: its circuit is open")]
+    assert [(c.name, c.passed, c.tail) for c in passed.checks] == [
+        ("test", False, "skipped: its circuit breaker is open")
+    ]
 
 
 def test_an_iteration_waits_for_the_circuit_of_its_agent(tmp_path: Path) -> None:
@@ -172,8 +174,8 @@ def test_an_iteration_waits_for_the_circuit_of_its_agent(tmp_path: Path) -> None
     harness.run()
     assert script.ran == 2
     assert harness.pauses == [pytest.approx(60.0, abs=5.0)]
-    assert harness.reasons == ["the circuit of step s is open"]
-    assert [t.skipped for t in harness.told] == ["", "its circuit is open", ""]
+    assert harness.reasons == ["the circuit breaker of step s is open"]
+    assert [t.skipped for t in harness.told] == ["", "its circuit breaker is open", ""]
 
 
 def test_a_usage_limit_is_not_tried_again_and_no_failure_of_the_step(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_an_edited_test_is_put_back_before_the_checks_and_finds_the_lie_out(tmp_
     first, second = made.ended()
     assert (first.kind, second.kind) == (Kind.REJECTED, Kind.ACCEPTED)
     assert "'tests' failed" in first.headline
-    assert "protected files were put back: tests/test_shop.py" in first.feedback
+    assert "restored protected files: tests/test_shop.py" in first.feedback
     assert made.read("tests/test_shop.py") == TEST
     assert made.git("show", f"{saved(made)}:tests/test_shop.py") == "assert True"
 
@@ -48,7 +48,7 @@ def test_sound_work_beside_it_is_accepted_without_it(tmp_path: Path) -> None:
     assert made.read("tests/test_shop.py") == TEST
     assert made.git("show", "--format=", "--name-only", only.commit).splitlines()[-1] == "src/shop.py"
     assert made.is_clean()
-    assert "as they were changed they are in" in made.ask("log").out
+    assert "the agent's version is in" in made.ask("log").out
 
 
 DOINGS = {
@@ -132,5 +132,5 @@ def test_where_one_cannot_be_put_back_nothing_is_kept(tmp_path: Path) -> None:
     made.run("-n", "1", US_001=[[moved, RIGHT, "claim"]])
     (only,) = made.ended()
     assert only.kind is Kind.REJECTED
-    assert only.headline.startswith("vendor is protected and could not be put back")
+    assert only.headline.startswith("vendor is protected and could not be restored")
     assert made.read("src/shop.py") == CODE

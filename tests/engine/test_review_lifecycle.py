@@ -86,7 +86,7 @@ def test_a_promise_before_everything_is_approved_ends_nothing(tmp_path: Path) ->
     script = WORKS.replace("- claim: done", "- promise") + APPROVES.replace("    - ", "      ", 1)
     done, ended = run(tmp_path, script, stories=2)
     assert (done.code, len(ended)) == (0, 4)
-    told = "the agent promised that everything is complete, but 1 other story is not: the loop goes on"
+    told = "the agent claimed everything is complete; 1 story is still open"
     assert told in ended[0]["notices"]
     assert [fields(tmp_path, story=number)[:2] for number in (0, 1)] == [(True, "approved")] * 2
 

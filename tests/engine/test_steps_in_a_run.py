@@ -69,7 +69,7 @@ def test_a_set_up_that_never_works_ends_the_run(tmp_path: Path) -> None:
     made = project(tmp_path, [setup, AGENT], setup="[{crash: 1}]", max_loops_per_task=2)
     done = run_ralph(made)
     assert done.code == 1
-    assert "setting up has failed 2 times" in done.out
+    assert "the set-up failed 2 times" in done.out
 
 
 def test_over_its_attempts_a_task_is_failed_and_the_next_one_is_taken(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_wait_for_the_rate_in_an_iteration_is_not_begun_when_the_run_would_not
     made = project(tmp_path, steps, "[{crash: 1}]")
     done = run_ralph(made, "run", "--plain", "-r", "2", "--max-time", "1m")
     assert (done.code, done.out.count("⏸")) == (1, 2)
-    assert "⏸ step run-claude has failed and is tried again (1 of 3): waiting until" in done.out
+    assert "⏸ step run-claude failed; retrying (1 of 3): waiting until" in done.out
     assert "stopped: time-cap (2 agent starts in the last hour" in done.out
     assert sum(isinstance(event, AgentStarted) for event in made.events()) == 2
     waits = [type(event) for event in made.events() if isinstance(event, WaitStarted | WaitEnded)]
@@ -228,5 +228,5 @@ def test_a_wait_within_an_iteration_ends_with_the_run(tmp_path: Path) -> None:
     done = finish(running)
     assert done.code == 143
     assert "✗ crashed US-001: the agent ended with exit code 3: no such flag" in done.out
-    assert "⏸ the circuit of step run-claude is open: waiting until " in done.out
+    assert "⏸ the circuit breaker of step run-claude is open: waiting until " in done.out
     assert [event.kind for event in ended(made)] == [Kind.CRASHED, Kind.INTERRUPTED]

@@ -163,7 +163,7 @@ def test_the_cap_follows_from_the_plan() -> None:
     run = told(msgspec.structs.replace(LUCK, per_story=1)).say(seen(State.TODO, State.DONE))
     assert run.decide(plan(State.TODO, State.DONE)) == Work("S0", Mode.IMPLEMENT)
     stop = run.say(*failing("a")).decide(plan(State.TODO, State.DONE))
-    assert stop == Stop(Reason.ITERATION_CAP, "1 iteration, and the cap is 1 (attempts and reviews of the stories)")
+    assert stop == Stop(Reason.ITERATION_CAP, "1 iteration; the cap is 1 (attempts and reviews of the stories)")
 
 
 def test_stories_that_are_added_raise_it() -> None:
@@ -176,7 +176,7 @@ def test_what_a_user_allows_at_most_holds_for_it_too() -> None:
     limits = msgspec.structs.replace(LUCK, max_allowed=2)
     run = told(limits).say(seen(*[State.TODO] * 9), *failing("a", "b"))
     stop = run.decide()
-    assert stop == Stop(Reason.ITERATION_CAP, "2 iterations, and the cap is 2 (max_allowed_iterations)")
+    assert stop == Stop(Reason.ITERATION_CAP, "2 iterations; the cap is 2 (max_allowed_iterations)")
 
 
 def test_without_a_bound_on_attempts_there_is_no_cap() -> None:

@@ -118,4 +118,4 @@ def test_a_story_that_trips_is_set_aside_and_the_next_one_is_taken() -> None:
     for number in range(3):
         run.say(*attempt({"tests": False}, fingerprint=str(number), headline="tests fail"))
     move = run.decide()
-    assert move == SetAside("S0", "3 iterations in a row without progress, the last time: tests fail")
+    assert move == SetAside("S0", "3 iterations in a row without progress; last failure: tests fail")

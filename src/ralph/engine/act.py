@@ -1,4 +1,4 @@
-"""Act: run the steps, then look at what is really there. The result is evidence, not what anybody said."""
+"""Act: run the steps, then inspect the tree. The result is evidence, not what the agent reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ralph.engine.protect import protect, protect_again
 from ralph.prompts.verdict_form import verdict_prompt
 
 _VERDICT_TIME = 300.0
-"""Seconds for a session that only has to write down what it has found."""
+"""Seconds for a session that only has to write down its verdict."""
 
 _MOST_LOGGED = 2000
 
@@ -68,7 +68,7 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
     request = _request(ground, attempt, outcome) if attempt.mode is Mode.REVIEW else None
     if request and sessions and unusable is None and _lacks_verdict(ground, attempt, ended, outcome, request):
         if why := admit():
-            ground.journal.write(Noted(f"the reviewer gave no verdict, and is not asked for it: {why}", warning=True))
+            ground.journal.write(Noted(f"the reviewer gave no verdict and was not asked again: {why}", warning=True))
         else:
             ended, outcome, request = _ask_for_verdict(ground, attempt, sessions[-1], outcome, request)
     if unusable is not None:
@@ -123,7 +123,7 @@ def _evidence(
         checks += ground.check(plan, attempt.story, when, attempt.number, inspection.tree)
         if rewritten := sorted(path for path, stamp in _stamps(ground.repo, changed).items() if stamp != before[path]):
             some = ", ".join(one_line(path, 60) for path in rewritten[:3])
-            told = f"{some} changed while the checks ran: what is committed is not what they saw"
+            told = f"{some} changed while the checks ran: the commit differs from what was checked"
             ground.journal.write(Noted(told, warning=True))
         interrupted = ground.stop.requested
     passed = all(check.passed for check in checks if check.required)
@@ -174,7 +174,7 @@ def _evidence(
 
 
 def _lacks_verdict(ground: Ground, attempt: Attempt, ended: Ended, outcome: Outcome, request: Request) -> bool:
-    """A review that ended well, asks nothing, and says neither approved nor changes requested anywhere."""
+    """Whether a review ended normally, without a question and without a verdict."""
     if not ended.well or outcome.trouble or ground.stop.requested or attempt.story is None:
         return False
     if request.review or request.ask or request.waiting:
@@ -187,9 +187,9 @@ def _lacks_verdict(ground: Ground, attempt: Attempt, ended: Ended, outcome: Outc
 def _ask_for_verdict(
     ground: Ground, attempt: Attempt, session: Session, first: Outcome, left: Request
 ) -> tuple[Ended, Outcome, Request]:
-    """One short session more, with the exact form. What both cost is what the iteration cost."""
+    """Ask once more in a short session that shows the exact form. The iteration's cost includes both sessions."""
     assert attempt.story is not None
-    ground.journal.write(Noted("the reviewer gave no verdict; asked once more, with the exact form"))
+    ground.journal.write(Noted("the reviewer gave no verdict; asking once more with the exact form"))
     prompt = verdict_prompt(session.prompt, attempt.story, first.text, session.request)
     again = msgspec.structs.replace(session, prompt=prompt, verdict_only=True)
     total = min(ground.patience.total or _VERDICT_TIME, _VERDICT_TIME)
@@ -204,7 +204,7 @@ def _ask_for_verdict(
 
 
 def _stamps(repo: Path, paths: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """What tells one version of a file from the next, without reading it."""
+    """What distinguishes two versions of a file without reading it."""
     found: dict[str, tuple[int, ...]] = {}
     for path in paths:
         try:
@@ -229,8 +229,8 @@ def _open_besides(attempt: Attempt) -> int:
 
 
 def _request(ground: Ground, attempt: Attempt, outcome: Outcome) -> Request:
-    """What the agent left in its file; a review or a fix may have been answered by the client's schema instead, or
-    at the end of its last words."""
+    """The agent's request file. A review or a fix may have answered through the client's schema instead, or at the
+    end of its last message."""
     left = ground.desk.take()
     if attempt.mode not in (Mode.REVIEW, Mode.FIX):
         return left

@@ -1,4 +1,4 @@
-"""Runs one agent process: starts it, reads its events into the journal, and says how it ended."""
+"""Run one agent process: start it, write its events to the journal, and report how it ended."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _HOWS = {
 
 _REFUSALS = (401, 403)
 _SURE = 2
-"""Refusals in a row. After one a client may still renew its key."""
+"""Refusals in a row. After the first one a client may still renew its key."""
 
 
 class TurnedAway(Exception):
-    """The model's service wants another key. A client that goes on trying the same one only takes time."""
+    """The model's service rejects the key. A client that keeps retrying with it only wastes time."""
 
 
 _TROUBLES: dict[type[Exception], Trouble] = {Unguarded: Trouble.UNGUARDED, TurnedAway: Trouble.AUTHENTICATION}
@@ -79,12 +79,12 @@ class AgentRunner:
         time_left: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._ceiling = ceiling
-        """Seconds that no session takes longer than, whatever anybody says."""
+        """Upper bound in seconds for any session, whatever the settings say."""
         self._time_left = time_left
-        """Seconds that the run has left. None: it has no end."""
+        """Seconds the run has left. None: no time limit."""
         self._canary = canary
         self._window = 0
-        """Of the model's context, as an earlier session of this run has told."""
+        """Size of the model's context window, as reported by an earlier session of this run."""
         self._agent = agent
         self._journal = journal
         self._stop = stop
@@ -190,7 +190,7 @@ class AgentRunner:
 
 
 class _Listener:
-    """Turns lines into events: adds them up, and writes the ones worth showing to the journal."""
+    """Turns lines into events, adds them up, and writes those worth showing to the journal."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class _Listener:
         if self._watch is not None:
             self._watch.see(event)
         if isinstance(event, Retry) and event.status in _REFUSALS and event.attempt >= _SURE:
-            raise TurnedAway(f"the model's service answers {event.status}: {event.error or 'no access'}")
+            raise TurnedAway(f"the model's service returned {event.status}: {event.error or 'no access'}")
         if isinstance(event, Result):
             self.is_final = True
         elif isinstance(event, Init):
@@ -236,7 +236,7 @@ class _Listener:
             self._write(AgentSaid(self._iteration, shown))
 
     def _is_known(self, event: AgentEvent) -> bool:
-        """Some clients repeat after each message how much of a limit is used."""
+        """Some clients repeat the usage of a limit after each message."""
         if not isinstance(event, Limit):
             return False
         before, self._limits[event.kind] = self._limits.get(event.kind), event
@@ -244,8 +244,8 @@ class _Listener:
 
 
 def _understood(outcome: Outcome, ended: Ended, agent: str) -> Outcome:
-    """Agents without typed events say it in words. Only the last ones of one that failed are looked at: what stands
-    before them may be the output of a tool."""
+    """Agents without typed events report it as text. Only the last lines of a failed session are searched: earlier
+    ones may be tool output."""
     if outcome.finished or outcome.trouble or ended.well or ended.how is not How.EXITED:
         return outcome
     from ralph.core.limit_text import detect_limit  # much to import, for agents that failed

@@ -38,9 +38,9 @@ def decide(
             return within_time(move, history, limits)
     if needs_setup and not history.setup_done:
         if limits.max_attempts and history.setup_failures >= limits.max_attempts:
-            return Stop(Reason.NO_PROGRESS, f"setting up has failed {history.setup_failures} times")
+            return Stop(Reason.NO_PROGRESS, f"the set-up failed {history.setup_failures} times")
         if why := _why_stuck("", history, limits):
-            return Stop(Reason.NO_PROGRESS, f"setting up: {why}")
+            return Stop(Reason.NO_PROGRESS, f"set-up: {why}")
         return Work("", Mode.SETUP, choose(history.bench, limits, "", now))
     too_dear = overspent(limits.budget, history.purse.stories)
     others = {story.id for story in plan.stories if story.id not in limits.stories} if limits.stories else set()
@@ -51,7 +51,7 @@ def decide(
         if is_at_cap(history, limits):
             if story in history.retried:  # it had failed, and is not left behind as if it had not
                 said = history.stories[story].said if story in history.stories else ""
-                return SetAside(story, f"no iterations are left{f', the last time: {said}' if said else ''}")
+                return SetAside(story, f"no iterations left{f'; last failure: {said}' if said else ''}")
             return Stop(Reason.ITERATION_CAP, _at_cap(history, limits))
         return Work(story, work[1], choose(history.bench, limits, story, now))
     if again := _given_up(plan, history, limits, too_dear):
@@ -60,8 +60,8 @@ def decide(
 
 
 def cap(history: History, limits: Limits) -> int:
-    """Most iterations of the run; 0: no limit. Stories that are added while it runs raise a cap that follows from
-    the plan, and so does setting up."""
+    """The run's maximum number of iterations; 0: no limit. A cap that follows from the plan grows with stories added
+    during the run and with set-up iterations."""
     if limits.max_iterations:
         return limits.max_iterations
     wanted = history.wanted.intersection(limits.stories) if limits.stories else history.wanted
@@ -76,11 +76,11 @@ def is_at_cap(history: History, limits: Limits) -> bool:
 def _at_cap(history: History, limits: Limits) -> str:
     count, most = history.iterations, cap(history, limits)
     key = "max_allowed_iterations" if most == limits.max_allowed else "attempts and reviews of the stories"
-    return f"{count} iteration{'' if count == 1 else 's'}, and the cap is {most} ({key})"
+    return f"{count} iteration{'' if count == 1 else 's'}; the cap is {most} ({key})"
 
 
 def _given_up(plan: Plan, history: History, limits: Limits, too_dear: dict[str, Room]) -> tuple[str, ...]:
-    """What this run gave up and may take up again: bad luck on the first round is no reason to leave it."""
+    """The stories this run gave up on and may retry: one unlucky round is no reason to drop a story."""
     if limits.on_stuck is not OnStuck.NEXT or history.rounds >= limits.retry_rounds or is_at_cap(history, limits):
         return ()
     done = {story.id for story in plan.stories if story.is_done}
@@ -96,16 +96,16 @@ def _given_up(plan: Plan, history: History, limits: Limits, too_dear: dict[str, 
 
 
 def within_time(move: Stop | Wait, history: History, limits: Limits) -> Stop | Wait:
-    """A wait that the run would not live to see the end of helps nobody."""
+    """Stop at once instead of waiting beyond the run's own time limit."""
     if isinstance(move, Wait) and limits.max_time and move.until >= history.started + limits.max_time:
-        return Stop(Reason.TIME_CAP, f"{move.why}, and the time of the run would be over before that is")
+        return Stop(Reason.TIME_CAP, f"{move.why}; the run's time limit ends before that")
     return move
 
 
 def _why_stuck(story: str, history: History, limits: Limits) -> str:
     streak = history.stories.get(story)
     why = streak.trip(limits) if streak else ""
-    return f"{why}, the last time: {streak.said}" if streak and why and streak.said else why
+    return f"{why}; last failure: {streak.said}" if streak and why and streak.said else why
 
 
 def _when_finished(history: History) -> Move:
@@ -117,7 +117,7 @@ def _when_finished(history: History) -> Move:
 
 
 def _when_nothing_is_ready(plan: Plan, history: History, too_dear: dict[str, Room], others: set[str]) -> Stop:
-    """`others`: stories that this run is not about."""
+    """`others`: stories this run was not asked to work on."""
     reasons = why_nothing_is_ready(plan, unless=others)
     stories = [story for story in plan.stories if story.id not in others]
     questions = [f"{story}: {question}" for story, question in history.asked.items()]
@@ -127,7 +127,7 @@ def _when_nothing_is_ready(plan: Plan, history: History, too_dear: dict[str, Roo
         rooms = [too_dear[story] for story in dear]
         told = [f"{story} {figure(room, room.spent)}" for story, room in zip(dear, rooms, strict=True)][:_SHOWN]
         most = f"its budget of {figure(rooms[0], rooms[0].limit)} ({rooms[0].key})"
-        return Stop(Reason.BUDGET, f"each open story has spent {most}: {', '.join(told)}; a higher one lets it go on")
+        return Stop(Reason.BUDGET, f"each open story has spent {most}: {', '.join(told)}; raise it to continue")
     if any(story.state is State.FAILED for story in stories):
         return Stop(Reason.FAILED_STORIES, reasons)
     return Stop(Reason.NOTHING_READY, reasons)

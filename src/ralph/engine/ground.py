@@ -1,4 +1,4 @@
-"""What the loop stands on: the ports it uses and the few values that shape a run. Built by `app.wiring`."""
+"""What the loop depends on: its ports and the values that configure a run. Built by `app.wiring`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from ralph.host.signals import StopSignal
 from ralph.journal.writing import Journal
 
 Ask = Callable[[str, float, Callable[[], bool]], str]
-"""Asks whoever is at the terminal whether to wait, and for what and until when; given up when somebody wants something
-else of the run by then, and without an answer."""
+"""Asks at the terminal whether to wait: reason, end time, and a test that cancels the question when the run gets
+another request. Empty: no answer."""
 
 
 class Inspection(Struct, frozen=True):
-    """The working tree after an agent has been in it."""
+    """The working tree after an agent session."""
 
     tree: str
     changed: tuple[str, ...] = ()
@@ -39,9 +39,9 @@ class Inspection(Struct, frozen=True):
     commits: tuple[str, ...] = ()
     """Commits the agent made itself."""
     sound: bool = True
-    """False: it rewrote history or left its branch; nothing of that can be kept."""
+    """False: the agent rewrote history or left its branch, so none of its work can be kept."""
     notices: tuple[str, ...] = ()
-    """What it did to the repository itself."""
+    """What the agent did to the repository itself."""
 
 
 class Commit(Struct, frozen=True):
@@ -63,21 +63,21 @@ class RolledBack(Struct, frozen=True):
 
 
 class PutBack(Struct, frozen=True):
-    """Protected files that are again as they were at the checkpoint."""
+    """Protected files restored from the checkpoint."""
 
     paths: tuple[str, ...] = ()
     ref: str = ""
-    """Where the agent's version of them is."""
+    """The rescue ref with the agent's version of them."""
     left: tuple[str, ...] = ()
-    """Those that could not be put back."""
+    """Those that could not be restored."""
 
 
 class PageBack(Struct, frozen=True):
-    """What became of a page that an agent has changed although it is read-only."""
+    """The result of restoring a read-only page that an agent changed."""
 
     told: str = ""
     left: str = ""
-    """Why it is not as it was."""
+    """Why it could not be restored."""
     logged: str = ""
     """What the agent added to the progress log."""
 
@@ -92,15 +92,15 @@ class WorkTree(Protocol):
     def checkpoint(self) -> dict[str, Any]: ...
 
     def is_in_place(self) -> bool:
-        """Whether its folder is still the very one it was, whatever became of the repository in it."""
+        """Whether its folder is still the same one, whatever happened to the repository in it."""
         ...
 
     def knows(self, checkpoint: dict[str, Any]) -> bool:
-        """Whether it can go back to this checkpoint: another repository cannot."""
+        """Whether it can return to this checkpoint. Another repository cannot."""
         ...
 
     def left_at(self, checkpoint: dict[str, Any]) -> float:
-        """When HEAD was moved to where it is, if that is not where the checkpoint has it. 0: it is, or nobody knows."""
+        """When HEAD left the checkpoint's commit. 0: it has not, or the time is unknown."""
         ...
 
     def inspect(self, checkpoint: dict[str, Any]) -> Inspection: ...
@@ -108,7 +108,7 @@ class WorkTree(Protocol):
     def put_back(
         self, checkpoint: dict[str, Any], is_protected: Callable[[str], bool], name: str, *, also_new: bool = True
     ) -> PutBack:
-        """Make protected files what they were at the checkpoint. First everything is saved under a rescue ref."""
+        """Restore protected files from the checkpoint, after saving everything under a rescue ref."""
         ...
 
     def tree(self) -> str:
@@ -116,7 +116,7 @@ class WorkTree(Protocol):
         ...
 
     def roll_back(self, checkpoint: dict[str, Any], name: str, message: str) -> RolledBack:
-        """Save everything under a rescue ref, then return to the checkpoint. Can be called again after a crash."""
+        """Save everything under a rescue ref, then return to the checkpoint. Safe to repeat after a crash."""
         ...
 
     def commit(
@@ -131,7 +131,7 @@ class WorkTree(Protocol):
         ...
 
     def find_commit(self, trailers: dict[str, str]) -> str:
-        """The recent commit that carries these trailers, or nothing."""
+        """The recent commit that carries these trailers, or an empty string."""
         ...
 
 
@@ -146,17 +146,17 @@ class Desk(Protocol):
     def clear(self) -> None: ...
 
     def take(self) -> Request:
-        """What the agent left, read and removed."""
+        """Read the agent's request and remove it."""
         ...
 
     def waiting(self) -> str:
-        """The text of a WAITING file, or nothing."""
+        """The text of the WAITING file, or an empty string."""
         ...
 
     def keep_waiting(self, text: str) -> None: ...
 
     def says_complete(self) -> bool:
-        """Whether a file COMPLETE is there, from whomever."""
+        """Whether the file COMPLETE exists, whoever wrote it."""
         ...
 
 
@@ -169,15 +169,15 @@ class Attempt(Struct, frozen=True, kw_only=True):
     attempt: int
     free: int = 0
     reading: Reading
-    """The plan as it was before; what becomes of it starts from this."""
+    """The plan before the iteration, to which the verdict's changes are applied."""
     shown: Reading | None = None
-    """The plan as the agent found it, with its story in progress; None: the same."""
+    """The plan as shown to the agent, with its story in progress; None: same as `reading`."""
     checkpoint: dict[str, Any]
     begun: float
     reviewer: str = ""
-    """Who reviews, where there are several."""
+    """The reviewer's name, where there are several."""
     most: int = 0
-    """The cap on iterations as it is now; 0: no limit, or not known."""
+    """The current cap on iterations; 0: no limit, or unknown."""
 
     @property
     def mode(self) -> Mode:
@@ -213,54 +213,54 @@ class Ground(Struct, frozen=True, kw_only=True):
     desk: Desk
     stop: StopSignal
     wish: Callable[[], Wish]
-    """What people want of the run by now."""
+    """What the user has asked of the run so far."""
     clock: Callable[[], float]
     ask: Ask | None
-    """None: nobody is there."""
+    """None: stdin is not a terminal."""
     limits: Limits
     guards: tuple[Guard, ...]
     at_each_start: tuple[Guard, ...] = ()
-    """Those that are asked again before each further agent of an iteration."""
+    """Guards that are asked again before each further agent of an iteration."""
     work_steps: Pipeline
     setup_steps: Pipeline | None
     setup_markers: tuple[Path, ...]
-    """Written when setting up is done."""
+    """Written when the set-up is done."""
     needs_setup: Callable[[], bool]
     take_in: Callable[[], Sequence[str]] = tuple
-    """Write into the plan what a person has added while an agent was at work. Sentences about it."""
+    """Add stories the user queued during an iteration to the plan. Returns messages about them."""
     run_agent: Callable[[Session, str, Patience], tuple[Ended, Outcome]]
     news: Callable[[Plan], Iterable[AnyEvent]]
-    """What a decision has to know besides the plan and the run's own history."""
+    """What a decision needs besides the plan and the run's own history."""
     make_session: Callable[[Attempt, dict[str, Any], str], Session]
     """Attempt, step config and feedback → session with its prompt."""
     patience: Patience
     check: Checker
     run_command: Callable[..., CheckResult]
     track: Callable[[Story], Noted | None] = lambda _: None
-    """Make an external tracker say what the plan says about a story now."""
+    """Update a story in the external tracker to match the plan."""
     agreement: Callable[[Plan], tuple[CheckResult, ...]] = lambda _: ()
     """Whether the tracker agrees with the finished plan, as checks of the final pass."""
     suspect: Callable[[Attempt, Inspection], tuple[Suspicion, ...]]
-    """What makes the word of passing checks doubtful."""
+    """Reasons to doubt checks that pass."""
     vacuous: Callable[[Attempt, Inspection], tuple[str, ...]]
-    """Why new tests prove nothing. Nothing: they do, or nobody asks."""
+    """Why new tests prove nothing. Empty: they prove something, or the setting is off."""
     tamper: Tamper
     review: bool
     review_cap: int
     on_cap: OnCap
     on_stalemate: OnCap
     reviewers: tuple[str, ...]
-    """In the order they are asked. Empty: one, without a name."""
+    """In the order they are asked. Empty: one reviewer without a name."""
     claim_is_implied: bool
     promises_all: bool
-    """The promise tag speaks of the whole plan, not of one story."""
+    """The promise tag claims the whole plan, not one story."""
     commits: bool
     changed_settings: Callable[[], tuple[str, ...]]
-    """Files with settings that are not what they were. The run keeps those it started with."""
+    """Settings files that changed. The run keeps the settings it started with."""
     is_protected: Callable[[str], bool] | None
     """Files that an agent must not change. None: there are none."""
     put_page_back: Callable[[int], PageBack] = lambda _: PageBack()
-    """Make the page with the requirements what it was before the iteration, and the log. Before the tree is seen."""
+    """Restore the requirements page and the log to their state before the iteration, before the tree is inspected."""
     is_bookkeeping: Callable[[str], bool]
     bookkeeping: tuple[Path, ...]
     """Files of the layout that the loop writes itself."""

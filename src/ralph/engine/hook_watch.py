@@ -1,4 +1,4 @@
-"""Watches one client's hooks from outside: that they are at work at all, and what they answered."""
+"""Watch one client's hooks from outside: whether they run at all, and what they answered."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LIMIT = 8 * 1024 * 1024
 
 
 class Unguarded(Exception):
-    """The client works without Ralph's hooks. Whatever it would do next, nothing would look at it before."""
+    """The client runs without Ralph's hooks, so nothing would check its next tool call."""
 
 
 class TestsFailed(Exception):
-    """`rollback: immediate`: tests failed, and the iteration ends here."""
+    """`rollback: immediate`: tests failed, so the iteration ends here."""
 
 
 class HookWatch:
@@ -34,24 +34,24 @@ class HookWatch:
         self._files = files
         self._canary = canary
         self.is_silent = False
-        """The client was at work, and no hook had been called."""
+        """The client was working, but no hook had been called."""
 
     def see(self, event: AgentEvent) -> None:
-        """A client calls the hook of a session's start before it asks the model anything.
+        """A client calls the SessionStart hook before its first request to the model.
 
-        So once the model has answered, at least one record is there, or the hooks are not at work.
+        Once the model has answered, there is at least one record, or the hooks do not run.
         """
         if isinstance(event, Usage):
             self._tell_context(event.context)
         if isinstance(event, ToolResult) and (command := self._asks_for_rollback()):
-            raise TestsFailed(f"tests failed, and that undoes the iteration at once: {command}")
+            raise TestsFailed(f"tests failed, so the iteration is rolled back at once: {command}")
         if isinstance(event, (Text, ToolUse)) and not self.is_silent and not self._has_sung():
             self.is_silent = True
             if self._canary == "stop":
-                raise Unguarded("the client works without Ralph's hooks: none was called when its session began")
+                raise Unguarded("the client runs without Ralph's hooks: none was called at session start")
 
     def _asks_for_rollback(self) -> str:
-        """The command whose tests failed, when a hook has asked to undo the work at once."""
+        """The command whose tests failed, if a hook asked for an immediate rollback."""
         try:
             with self._files.records.open("rb") as stream:
                 stream.seek(self._read)
@@ -72,12 +72,12 @@ class HookWatch:
             return False
 
     def _tell_context(self, tokens: int) -> None:
-        """For the hook that warns when the context fills up: a session that is not kept has no transcript to read."""
+        """For the hook that warns when the context fills up: a session that is not saved has no transcript to read."""
         with contextlib.suppress(OSError):
             (self._files.state / "context-tokens").write_text(str(tokens))
 
     def decisions(self) -> dict[str, str]:
-        """What was answered to each tool call before it was made, by its id."""
+        """The hooks' answer to each tool call, by its id."""
         records = map(_decode, self._lines())
         return {
             str(record.get("id")): str(record.get("answer") or "")
@@ -86,7 +86,7 @@ class HookWatch:
         }
 
     def tests_failed(self) -> str:
-        """The command of the last test run that was recognised, if it failed."""
+        """The command of the last recognised test run, if it failed."""
         last: dict[str, Any] = {}
         for record in map(_decode, self._lines()):
             if record.get("event") == "tests":
@@ -101,10 +101,10 @@ class HookWatch:
             return []
 
     def answers(self, iteration: int) -> Iterator[HookAnswered]:
-        """What hooks said to the agent, and their errors, in order."""
+        """The hooks' messages to the agent and their errors, in order."""
         told = 0
         if self.is_silent:
-            yield HookAnswered(iteration=iteration, hook="canary", error="no hook was called when the session began")
+            yield HookAnswered(iteration=iteration, hook="canary", error="no hook was called at session start")
         for record in map(_decode, self._lines()):
             is_news = record.get("answer") not in (None, "", "allow")
             if told < _MOST and (is_news or record.get("error") or record.get("event") == "rollback"):

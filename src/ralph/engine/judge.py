@@ -1,7 +1,7 @@
 """Judge an iteration by its evidence. Pure: the same evidence gives the same verdict, now and in a replay.
 
-However the agent ended, its work is looked at first: a claim with a real change and passing checks is accepted
-even if the clock ran out on it. Only then does the way it ended decide what follows.
+The work is judged before the way the agent ended: a claim with a real change and passing checks is accepted even if
+the agent timed out. Otherwise the way it ended decides what follows.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from ralph.engine.judge_review import (
 )
 
 _MOST_DOUBTS = 10
-_WAY_OUT = "leave them as they are; where the story cannot be done without that change, ask, and a person decides"
+_WAY_OUT = "do not change them; if the story cannot be done without that change, ask the user"
 _FREE_TO_EDIT = ("notes", "priority")
 _FIXES = {
     Trouble.AUTHENTICATION: "log the agent in, or set its API key",
     Trouble.MODEL: "choose another model with --model",
-    Trouble.UNGUARDED: "see that the client runs hooks: no --bare, no disableAllHooks; or set canary to warn or off",
-    Trouble.SETTINGS: "correct it, then run again",
+    Trouble.UNGUARDED: "make sure the client runs hooks (no --bare, no disableAllHooks), or set canary to warn or off",
+    Trouble.SETTINGS: "fix it, then run again",
     Trouble.PERMISSION: "set `permissions: guard`, or allow the tools it needs (agent.allowed_tools)",
 }
 
 
 def judge(evidence: Evidence) -> Verdict:
     if evidence.interrupted:
-        return Verdict(Kind.INTERRUPTED, ("stopped before it was finished",))
+        return Verdict(Kind.INTERRUPTED, ("stopped before it finished",))
     if evidence.mode is Mode.REVIEW:
         return judge_review(evidence)
     changes, notices = _sort_plan_edits(evidence)
@@ -65,7 +65,7 @@ def _claimed(evidence: Evidence) -> bool:
 
 
 def _what_is_missing(evidence: Evidence) -> Iterator[str]:
-    """What stands between this evidence and acceptance, in the order a person would want to read it."""
+    """The reasons not to accept this evidence, the most useful first."""
     if evidence.repository_trouble:
         yield evidence.repository_trouble
     for check in _failing(evidence):
@@ -74,19 +74,19 @@ def _what_is_missing(evidence: Evidence) -> Iterator[str]:
     if evidence.unchecked and evidence.outcome.tests_failed and evidence.mode is not Mode.SETUP:
         yield f"the last test run of the session failed: {evidence.outcome.tests_failed}"
     if not _claimed(evidence):
-        yield "the agent did not say that the story is done"
+        yield "the agent did not claim the story as done"
     if not evidence.changed and evidence.mode is not Mode.SETUP and not _turns_all_down(evidence):
         if evidence.story is not None and evidence.story.is_review_step and evidence.claim is not Claim.ALREADY:
             if not evidence.logged.strip():
-                yield "a review step needs evidence: add to the progress log what was checked and what was seen"
+                yield "a review step needs evidence: write what you checked and what you saw to the progress log"
         elif evidence.claim is not Claim.ALREADY:
-            yield "nothing was changed, so nothing can have been done"
+            yield "no files changed"
         elif not evidence.checks or not evidence.passed_before:  # one that may fail shows nothing
-            yield "it is said to be satisfied already, but no check shows that"
+            yield "claimed as already satisfied, but no check proves it"
 
 
 def _turns_all_down(evidence: Evidence) -> bool:
-    """A fix may find that there is nothing to fix, if it says why. The next review hears it."""
+    """A fix may reject every finding if it says why. The next review sees the reasons."""
     story = evidence.story
     return evidence.mode is Mode.FIX and story is not None and rejects_all(story.ledger, evidence.replies)
 
@@ -96,10 +96,10 @@ def _failing(evidence: Evidence) -> list[CheckResult]:
 
 
 def _describe(check: CheckResult) -> str:
-    before = " (it failed before this story, too)" if check.failed_before else ""
-    broken = f"{check.proves} was done and is broken now: " if check.proves and not check.failed_before else ""
+    before = " (it also failed before this story)" if check.failed_before else ""
+    broken = f"{check.proves} was done and is now broken: " if check.proves and not check.failed_before else ""
     if check.timed_out:
-        return f"{broken}check {check.name!r} ran out of time after {check.seconds:.0f} s{before}"
+        return f"{broken}check {check.name!r} timed out after {check.seconds:.0f} s{before}"
     return f"{broken}check {check.name!r} failed with exit code {check.code}{before}"
 
 
@@ -112,10 +112,10 @@ def _accept(evidence: Evidence, changes: list[Change], notices: list[str]) -> Ve
         mark = {"review": Review(ReviewStatus.NEEDS_REVIEW, story.review.count)}
         if story.ledger != NO_LEDGER:
             mark["ledger"], unanswered = answer(story.ledger, evidence.replies)
-            notices = [*notices, *(f"the fix says nothing about finding {name}" for name in unanswered)]
+            notices = [*notices, *(f"the fix does not mention finding {name}" for name in unanswered)]
     else:
         mark = {"state": State.DONE}
-    ended = "" if evidence.ended.well else f" (the agent {_ending(evidence.ended)}, but its work was finished)"
+    ended = "" if evidence.ended.well else f" (the agent {_ending(evidence.ended)}, but its work was complete)"
     return Verdict(
         Kind.ACCEPTED,
         (("ready for review" if evidence.review else "done") + ended,),
@@ -126,16 +126,16 @@ def _accept(evidence: Evidence, changes: list[Change], notices: list[str]) -> Ve
 
 
 def _unless_tampered(evidence: Evidence, accepted: Verdict, notices: list[str]) -> Verdict:
-    """Passing checks prove nothing when the tests were weakened. A review can tell; without one it is rejected.
+    """Passing checks prove nothing when the tests were weakened. Only a review can tell; without one, reject.
 
-    So it is where the checks fail with the tests as they were: an approval would be the only proof.
+    Also reject where the checks fail with the original tests: an approval would be the only proof.
     """
     grave = [str(doubt) for doubt in evidence.suspicions if doubt.is_grave]
     if not grave or evidence.tamper is Tamper.OFF:
         return accepted
     is_decided = any(doubt.is_decisive for doubt in evidence.suspicions)
     if evidence.tamper is Tamper.REVIEW and evidence.review and not is_decided:
-        looked_at = tuple(f"a review has to look at {doubt}" for doubt in grave[:_MOST_DOUBTS])
+        looked_at = tuple(f"for the reviewer to check: {doubt}" for doubt in grave[:_MOST_DOUBTS])
         return msgspec.structs.replace(accepted, notices=(*accepted.notices, *looked_at))
     reasons = ["the checks pass, but tests or checks were tampered with", *grave[:_MOST_DOUBTS]]
     if is_decided:
@@ -146,11 +146,11 @@ def _unless_tampered(evidence: Evidence, accepted: Verdict, notices: list[str]) 
 def _ending(ended: Ended) -> str:
     match ended.how:
         case How.TIMED_OUT:
-            return "ran out of time"
+            return "timed out"
         case How.SILENT:
-            return "went silent"
+            return "stopped responding"
         case How.LINGERED:
-            return "did not end by itself"
+            return "did not exit"
         case How.STOPPED:
             return f"was stopped: {ended.detail}" if ended.detail else "was stopped"
         case _:
@@ -158,7 +158,7 @@ def _ending(ended: Ended) -> str:
 
 
 def _last_words(ended: Ended) -> str:
-    """What it wrote to stderr at last. How one was stopped is said already."""
+    """The last line of stderr; empty for a stopped agent, whose detail is already shown."""
     lines = [line for line in ended.detail.splitlines() if line.strip()] if ended.how is not How.STOPPED else []
     return f": {one_line(lines[-1].strip(), 200)}" if lines else ""
 
@@ -175,7 +175,7 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
         return Verdict(Kind.LIMIT, ("the usage limit is reached",), resets_at=outcome.resets_at)
     if outcome.trouble in (Trouble.TRANSPORT, Trouble.EMPTY) and not evidence.changed:
         why = outcome.detail or (
-            "the answer was empty" if outcome.trouble is Trouble.EMPTY else "the model cannot be reached"
+            "the answer was empty" if outcome.trouble is Trouble.EMPTY else "the model could not be reached"
         )
         return Verdict(Kind.TRANSPORT, (why,), fingerprint=fingerprint(why))
     if ended.how is How.FAILED_TO_START:
@@ -183,21 +183,21 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
     if ended.how in (How.TIMED_OUT, How.SILENT):
         what = f"the agent {_ending(ended)} after {ended.seconds:.0f} s"
         return _refused(Kind.TIMED_OUT, [what, *missing], evidence, notices)
-    spent = [f"the agent used up what it may spend: {outcome.detail}"] if outcome.trouble is Trouble.BUDGET else []
+    spent = [f"the agent reached its spending limit: {outcome.detail}"] if outcome.trouble is Trouble.BUDGET else []
     if not ended.well and not spent:
         return _refused(Kind.CRASHED, [f"the agent {_ending(ended)}{_last_words(ended)}", *missing], evidence, notices)
     is_sound = evidence.changed and evidence.checks and not _failing(evidence) and not evidence.repository_trouble
     if is_sound and not _claimed(evidence) and evidence.mode is not Mode.REVIEW:
-        reasons = (*spent, "the work is sound but not said to be done")
+        reasons = (*spent, "the checks pass, but the agent did not claim the story as done")
         return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices))
     if _is_kept_unchecked(evidence):
-        reasons = (*spent, *missing, "no check is configured, so the work is kept and the story goes on")
+        reasons = (*spent, *missing, "no check is configured; the work is kept and the story continues")
         return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices))
     return _refused(Kind.REJECTED, [*spent, *missing], evidence, notices)
 
 
 def _is_kept_unchecked(evidence: Evidence) -> bool:
-    """Without a check there is nothing that speaks against work in progress; undone, it would only be done again."""
+    """Without a check there is no reason to undo unfinished work: the next attempt would only redo it."""
     is_work = evidence.mode in (Mode.IMPLEMENT, Mode.FIX) and evidence.unchecked
     return is_work and not evidence.objections and not evidence.repository_trouble
 
@@ -209,13 +209,13 @@ def _refused(kind: Kind, reasons: list[str], evidence: Evidence, notices: list[s
 
 
 def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
-    """The agent's edits of the plan: legal ones become changes, the others notices that they were put back."""
+    """Sort the agent's plan edits: legal ones become changes, the others are undone with a notice."""
     if evidence.delta is None:
-        return [], [f"the plan could not be read and was put back as it was: {evidence.plan_problem}"]
+        return [], [f"the plan could not be read and was restored: {evidence.plan_problem}"]
     changes: list[Change] = []
     notices = [evidence.outcome.note] if evidence.outcome.note else []
     if evidence.plan_problem:
-        notices.append(f"the plan was edited into something that cannot be read, and fixed: {evidence.plan_problem}")
+        notices.append(f"an edit made the plan unreadable; it was repaired: {evidence.plan_problem}")
     notices += _missing_note(evidence)
     illegal = illegal_edits(evidence.delta, evidence.mode) if evidence.review and evidence.has_review_fields else []
     notices += [put_right(each) for each in illegal]
@@ -232,42 +232,42 @@ def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
             changes.append(AddStory(story, added.after))
         elif story.id not in told:
             notices.append(f"new story {story.id} was marked {_mark(story)}; new stories start open")
-    notices += [f"story {story} was removed and put back" for story in evidence.delta.removed if story not in told]
+    notices += [f"story {story} was removed; restored" for story in evidence.delta.removed if story not in told]
     if evidence.delta.checks_changed:
-        notices.append("the plan's check commands were changed and put back")
+        notices.append("the plan's check commands were changed; restored")
     return changes, notices
 
 
 def _missing_note(evidence: Evidence) -> Iterator[str]:
-    """Seed 001 wants every finished story to say what was done. Without it a claim is still a claim."""
+    """Seed 001 requires notes on every finished story. A claim without them still counts."""
     story = evidence.story
     edited = evidence.delta.of(story.id) if evidence.delta and story and evidence.has_review_fields else None
     if edited is not None and edited.new.is_done and not edited.new.notes.strip() and not evidence.review:
-        yield f"story {edited.new.id} was claimed with empty notes: write into notes what was done"
+        yield f"story {edited.new.id} was claimed with empty notes; describe what was done in its notes"
 
 
 def _promised_too_soon(evidence: Evidence) -> Iterator[str]:
     if evidence.outcome.promised and evidence.promises_all and evidence.open_after:
-        left = f"{evidence.open_after} other stor{'y is' if evidence.open_after == 1 else 'ies are'} not"
-        yield f"the agent promised that everything is complete, but {left}: the loop goes on"
+        left = f"{evidence.open_after} stor{'y is' if evidence.open_after == 1 else 'ies are'} still open"
+        yield f"the agent claimed everything is complete; {left}"
 
 
 def _illegal_edits(edited: Edited, evidence: Evidence, *, is_told: bool) -> Iterator[str]:
     old, new = edited.old, edited.new
     own = evidence.story is not None and new.id == evidence.story.id
     if (new.state, new.review) != (old.state, old.review) and not own and not is_told:
-        yield f"story {new.id} was marked {_mark(new)} and put back to {_mark(old)}: one story per iteration"
+        yield f"story {new.id} was marked {_mark(new)}; restored to {_mark(old)}: one story per iteration"
     for name in rewritten(edited):
-        yield f"{name} of story {new.id} was changed and put back"
+        yield f"{name} of story {new.id} changed; restored"
 
 
 def _mark(story: Story) -> str:
-    """How a story is marked: by its review, where it has one."""
+    """A story's mark: its review status if it has one, else its state."""
     return story.review.status.value if story.review.status and not story.is_done else story.state.value
 
 
 def judge_review(evidence: Evidence) -> Verdict:
-    """A review says approved or changes requested, and changes nothing else."""
+    """A review says approved or changes requested and must change nothing else."""
     story = evidence.story
     if story is None or (evidence.delta is None and evidence.answer is None):
         return _refused(Kind.REJECTED, [f"the plan could not be read: {evidence.plan_problem}"], evidence, [])

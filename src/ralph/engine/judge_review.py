@@ -1,4 +1,4 @@
-"""Judge a review: it says approved or changes requested, and changes nothing else. Pure."""
+"""Judge a review: it says approved or changes requested and must change nothing else. Pure."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _FIXED = {
 
 
 def rewritten(edited: Edited) -> list[str]:
-    """What an agent has changed of that which says what a story is: none of it is for an agent to change."""
+    """The changed fields that define a story. Agents must not change any of them."""
     return [said for name, said in _FIXED.items() if getattr(edited.new, name) != getattr(edited.old, name)]
 
 
 def put_right(found: Violation) -> str:
-    return f"{found} (the loop has put it right)"
+    return f"{found} (corrected)"
 
 
 def review_given(evidence: Evidence, story: Story) -> Review | None:
-    """What the reviewer concluded: by the request file, else in the plan's own fields."""
+    """The reviewer's conclusion, from the request file or else from the plan's review fields."""
     if evidence.answer is not None:
         return evidence.answer.review(story.review.count + 1)
     edited = _edited(evidence, story)
@@ -46,7 +46,7 @@ def review_given(evidence: Evidence, story: Story) -> Review | None:
 
 
 def put_right_of_review(evidence: Evidence, story: Story) -> list[str]:
-    """A review that counted wrongly, or approved by halves, still says what it means."""
+    """Notices for a review that wrote wrong values but whose verdict is clear."""
     edited = _edited(evidence, story)
     if edited is None or not evidence.has_review_fields or edited.new.review == edited.old.review:
         return []
@@ -54,7 +54,7 @@ def put_right_of_review(evidence: Evidence, story: Story) -> list[str]:
 
 
 def meddling(evidence: Evidence, story: Story) -> Iterator[str]:
-    """What a review did to the plan besides its verdict. One that looked at other criteria has reviewed nothing."""
+    """What a review did to the plan besides its verdict. A review of changed criteria proves nothing."""
     made = evidence.delta or Delta()
     others = [e.new.id for e in made.edited if e.new.id != story.id]
     marked = [e.new.id for e in made.edited if (e.new.state, e.new.review) != (e.old.state, e.old.review)]
@@ -64,9 +64,9 @@ def meddling(evidence: Evidence, story: Story) -> Iterator[str]:
         for name in rewritten(edited):
             yield f"a review must not change the {name} of story {edited.new.id}"
     if made.added:
-        yield f"a review adds no story: {', '.join(added.story.id for added in made.added[:5])}; say it as a finding"
+        yield f"a review must not add stories: {', '.join(each.story.id for each in made.added[:5])}; report a finding"
     if made.removed:
-        yield f"a review removes no story: {', '.join(made.removed[:5])}"
+        yield f"a review must not remove stories: {', '.join(made.removed[:5])}"
     if made.checks_changed:
         yield "a review must not change the plan's check commands"
 
@@ -76,29 +76,28 @@ def _edited(evidence: Evidence, story: Story) -> Edited | None:
 
 
 def objections(evidence: Evidence, story: Story, given: Review, failing: list[str]) -> Iterator[str]:
-    """Why a review cannot be believed."""
+    """Why a review is not accepted."""
     yield from meddling(evidence, story)
     if evidence.changed:
         yield f"a review must not change files: {', '.join(evidence.changed[:5])}"
     if evidence.repository_trouble:
         yield evidence.repository_trouble
     if given.status is ReviewStatus.CHANGES_REQUESTED and not _says_which(evidence, story, given):
-        yield "changes were requested without saying which"
+        yield "changes requested, but none described"
     if given.status is ReviewStatus.APPROVED:
         yield from failing
 
 
 def _says_which(evidence: Evidence, story: Story, given: Review) -> bool:
-    """An id that is not in the ledger says nothing."""
+    """An ID that is not in the ledger is ignored."""
     heard = hear(story.ledger, findings_of(evidence.answer, given), evidence.reviewer, story.review.count + 1)
     return bool(given.feedback.strip() and (heard.asked or heard.refused))
 
 
 def conclude(evidence: Evidence, story: Story, given: Review, failing: list[str]) -> Verdict:
-    """The verdict on a review that can be believed. Each one counts, whatever number it wrote itself.
+    """The verdict on an accepted review. Ralph counts the reviews; the number the reviewer wrote is ignored.
 
-    Where there are several reviewers, only the last of a round settles anything; what all of them found is in one
-    ledger by then.
+    With several reviewers, only the last of a round settles the story; by that time one ledger holds all findings.
     """
     count = story.review.count + 1
     heard = hear(story.ledger, findings_of(evidence.answer, given), evidence.reviewer, count)
@@ -115,9 +114,9 @@ def conclude(evidence: Evidence, story: Story, given: Review, failing: list[str]
     if why := _stalemate(heard):
         return _unsettled(_Unsettled(evidence.on_stalemate, AT_STALEMATE, why), story, fields, feedback, count, failing)
     if count >= evidence.review_cap:
-        why = f"{_reviews(count)}, and not approved yet"
+        why = f"not approved after {_reviews(count)}"
         return _unsettled(_Unsettled(evidence.on_cap, AT_CAP, why), story, fields, feedback, count, failing)
-    notices = tuple(f"{name} was turned down before; asked for again without new evidence" for name in heard.refused)
+    notices = tuple(f"{name} was rejected before and is repeated without new evidence" for name in heard.refused)
     return _verdict(f"changes requested: {feedback.strip()[:200]}", story, fields, notices=notices)
 
 
@@ -127,7 +126,7 @@ def _on_to_the_next(reviewer: str, left: list[str], heard: Heard, story: Story, 
 
 
 def _feedback(evidence: Evidence, given: Review, heard: Heard) -> str:
-    """As it stands in the plan: the reviewer's own words, or all that several of them ask for."""
+    """The feedback for the plan: the reviewer's own words, or all changes requested by several reviewers."""
     if len(evidence.reviewers) < 2 and given.status is ReviewStatus.CHANGES_REQUESTED:
         return given.feedback
     return "\n".join(f"- {entry}" for entry in heard.ledger.open) or given.feedback
@@ -138,12 +137,12 @@ def _next_round(ledger: Ledger) -> Ledger:
 
 
 def _stalemate(heard: Heard) -> str:
-    """Why another round would be like this one."""
+    """Why another round would give the same result; empty: it might not."""
     if not heard.ledger.open:
         names = ", ".join(heard.refused)
-        return f"the review insists on {names}, which was turned down with a reason, and shows nothing new"
+        return f"the reviewer repeats {names}, which was rejected with a reason, without new evidence"
     if not heard.ledger.has_moved:
-        return f"two reviews in a row ask for the same: {', '.join(entry.id for entry in heard.ledger.open)}"
+        return f"two reviews in a row request the same changes: {', '.join(entry.id for entry in heard.ledger.open)}"
     return ""
 
 
@@ -156,16 +155,16 @@ class _Unsettled(Struct, frozen=True):
 def _unsettled(
     end: _Unsettled, story: Story, fields: dict[str, object], feedback: str, count: int, failing: list[str]
 ) -> Verdict:
-    """Another review is unlikely to settle it. Checks that fail are never approved away."""
+    """Settle a story that another review is unlikely to settle. A story whose checks fail is never approved."""
     if end.policy is OnCap.APPROVE and not failing:
         text = feedback if feedback.startswith(end.prefix) else f"{end.prefix} {feedback}"
         approved = fields | {"review": Review(ReviewStatus.APPROVED, count, text), "state": State.DONE}
         where = f"the cap of {_reviews(count)}" if end.prefix == AT_CAP else "a stalemate"
-        return _verdict(f"approved at {where}, with concerns left", story, approved, completes=True)
+        return _verdict(f"approved at {where} with open concerns", story, approved, completes=True)
     if end.policy is OnCap.HUMAN:
         question = f"{end.why}: {feedback.strip()[:300]}"
         return Verdict(Kind.BLOCKED, (f"asks: {question}",), (SetFields(story.id, fields),), question=question)
-    why = f"{end.why}, and the checks fail" if failing else end.why
+    why = f"{end.why}; the checks fail" if failing else end.why
     return _verdict(f"failed: {why}", story, fields | {"state": State.FAILED})
 
 

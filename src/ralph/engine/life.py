@@ -1,4 +1,4 @@
-"""Signs of life of an agent that says nothing: a tool at work, files being written, processor time being used."""
+"""Detect that a silent agent is alive: a tool is running, files are written, CPU time is used."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from ralph.core.agent import AgentEvent, Compacting, Init, Result, Text, ToolResult, ToolUse
 
 _LEAST_SHARE = 0.02
-"""Of one processor. A client that waits for an answer that never comes still winds its clocks."""
+"""Share of one CPU. A client that hangs still uses a little CPU time for its timers."""
 
 
 class Occupation:
-    """What the agent has said it is about: tools it has called and not heard of yet, its context being compacted."""
+    """What the agent's events say it is doing: running tools, compacting its context."""
 
     def __init__(self) -> None:
         self._tools: set[str] = set()
@@ -36,7 +36,7 @@ class Occupation:
 
 
 class SignsOfLife:
-    """Ask it now and then; the number it answers with is another one each time there was a sign since."""
+    """Call it repeatedly: the number it returns changes whenever there was activity since the last call."""
 
     def __init__(
         self,

@@ -44,11 +44,11 @@ class Loop:
         self._seen = Seen()
         self._has_baseline = False
         self._before: Reading | None = None
-        """The plan before the iteration that is under way."""
+        """The plan before the current iteration."""
         ground.journal.listen(self._remember)
 
     def run(self) -> Stop:
-        """Until there is a reason to stop. An error leaves the iteration open: the next run finishes or undoes it."""
+        """Run until there is a reason to stop. An error leaves the iteration open for the next run to close."""
         try:
             stop = self._until_stopped()
         except RepositoryReplaced as error:
@@ -124,7 +124,7 @@ class Loop:
         self._before = None
 
     def _admit(self) -> str:
-        """Before one more agent starts in the same iteration: the rate holds there, too. Why it may not, or nothing."""
+        """Why no further agent may start in the same iteration, e.g. the rate limit; empty: it may."""
         ground = self._ground
         for guard in ground.at_each_start:
             while move := guard(self._history, ground.limits, ground.clock()):
@@ -132,18 +132,18 @@ class Loop:
                 if isinstance(move, Stop):
                     return move.detail
                 if wait(ground.journal, ground.stop, ground.clock, move.until, move.why):
-                    return "the run is to stop"
+                    return "the run is stopping"
         return ""
 
     def _put_plan_back(self) -> str:
-        """The iteration stays open; but what the agent wrote into the plan must not pass for a person's."""
+        """Restore the plan and leave the iteration open: the agent's edits must not be taken for the user's."""
         if self._before is None or not self._ground.tree.is_in_place():
             return ""
         self._ground.book.write(self._before)
-        return "the plan is as it was before this iteration"
+        return "the plan was restored to its state before this iteration"
 
     def _take_baseline(self, work: Work, reading: Reading) -> Stop | None:
-        """Once a run: what is broken already is told apart from what an agent breaks. A set-up comes before it."""
+        """Once per run, after any set-up: tell what is already broken from what an agent breaks."""
         if self._has_baseline or work.mode is Mode.SETUP:
             return None
         self._has_baseline = True
@@ -158,7 +158,7 @@ class Loop:
         wait(ground.journal, ground.stop, ground.clock, move.until, move.why, lambda: ground.wish().is_any)
 
     def _rest(self) -> None:
-        """While a person has the run paused. The plan is read after this: it may be edited meanwhile."""
+        """Wait while the run is paused. The plan is read afterwards because it may be edited meanwhile."""
         ground = self._ground
         if ground.stop.requested or not ground.wish().is_pause:
             return
@@ -171,20 +171,20 @@ class Loop:
             ground.journal.write(Resumed(round(max(ground.clock() - begun, 0), 3)))
 
     def _set_aside(self, move: SetAside, reading: Reading) -> None:
-        """Failed, as after its last attempt. Killed before it is written, the next run starts the story afresh."""
+        """Mark a story failed, as after its last attempt. If killed before that, the next run starts it afresh."""
         story = reading.plan.story(move.story)
         failed = [SetFields(move.story, {"state": State.FAILED})]
         self._ground.book.write(self._ground.book.planned(reading, failed, {move.story: move.why}))
         self._ground.journal.write(StorySetAside(move.story, story.title if story else "", move.why))
 
     def _retry(self, move: Retry, reading: Reading) -> None:
-        """Open again, with all attempts, what was given up; what the last attempt ran into is still told."""
+        """Reopen stories that were given up, with all attempts. The prompt still shows the last failure."""
         opened = [SetFields(story, {"state": State.TODO, "attempts": 0}) for story in move.stories]
         self._ground.book.write(self._ground.book.planned(reading, opened, dict.fromkeys(move.stories, "")))
         self._ground.journal.write(StoriesRetried(move.stories))
 
     def _prove(self, reading: Reading) -> None:
-        """The last act: every check once more, on the tree as it is."""
+        """Run every check once more on the final tree."""
         ground = self._ground
         tree = ground.tree.tree()
         results = ground.check(reading.plan, None, "final", self._history.number, tree)
@@ -194,7 +194,9 @@ class Loop:
         if ground.stop.requested:  # not all of them have run, so nothing is proven
             return
         if not results:
-            ground.journal.write(Noted("no check is configured: done is not proven", warning=True))
+            ground.journal.write(
+                Noted("no check is configured: nothing proves that the stories are done", warning=True)
+            )
         results += agreed
         passed = all(result.passed for result in results if result.required)
         ground.journal.write(Proved(tree=tree, passed=passed, results=results))

@@ -17,11 +17,11 @@ from ralph.core.ports import Step, StepContext, StepReport
 from ralph.core.text import one_line
 
 Pause = Callable[[float, str], bool]
-"""Waits so many seconds, and says why; true: somebody wants the run to stop."""
+"""Waits that many seconds for a stated reason; true: the run was asked to stop."""
 
 
 class PlannedStep(Struct, frozen=True):
-    """A step of the settings, resolved."""
+    """A step from the settings, resolved."""
 
     name: str
     kind: str
@@ -35,7 +35,7 @@ class PlannedStep(Struct, frozen=True):
 
 
 class Passed(Struct, frozen=True):
-    """What came of the whole pipeline."""
+    """The result of the whole pipeline."""
 
     checks: tuple[CheckResult, ...] = ()
     commit: bool = False
@@ -44,7 +44,7 @@ class Passed(Struct, frozen=True):
 
 
 class Pipeline:
-    """Holds the circuits of a run; everything else is given anew for each iteration."""
+    """Holds the circuit breakers of a run; everything else is passed in for each iteration."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Pipeline:
         self._circuits = {number: step.circuit for number, step in enumerate(steps) if step.circuit}
 
     def run(self, make_context: Callable[[float | None], StepContext], iteration: int) -> Passed:
-        """Run the steps in order. A failing agent does not end it: its tree is looked at like any other."""
+        """Run the steps in order. A failing agent does not end the pipeline: its tree is inspected like any other."""
         checks: list[CheckResult] = []
         commit = False
         for number, planned in enumerate(self._steps):
@@ -80,10 +80,10 @@ class Pipeline:
         begun = time.monotonic()
         circuit = self._circuits.get(number)
         if circuit and circuit.position(begun) is Position.OPEN:
-            skipped = StepReport(False, "skipped: its circuit is open")
-            self._tell(_ended(planned, iteration, skipped, begun, 0, "its circuit is open"))
+            skipped = StepReport(False, "skipped: its circuit breaker is open")
+            self._tell(_ended(planned, iteration, skipped, begun, 0, "its circuit breaker is open"))
             # Without its agent an iteration is worth nothing, and would only use up an attempt.
-            why = f"the circuit of step {one_line(planned.name, 60)} is open"
+            why = f"the circuit breaker of step {one_line(planned.name, 60)} is open"
             if planned.kind != "agent" or self._pause(circuit.left(begun), why):
                 return skipped
         tries = 0
@@ -91,7 +91,7 @@ class Pipeline:
             tries += 1
             report = _execute(planned, make_context(planned.timeout))
             is_last = report.ok or tries > planned.max_retries or not report.may_retry
-            why = f"step {one_line(planned.name, 60)} has failed and is tried again ({tries} of {planned.max_retries})"
+            why = f"step {one_line(planned.name, 60)} failed; retrying ({tries} of {planned.max_retries})"
             if is_last or self._pause(planned.retry_delay, why):
                 break
         if circuit and report.may_retry:
@@ -101,7 +101,7 @@ class Pipeline:
 
 
 def _evidence(planned: PlannedStep, report: StepReport) -> CheckResult | None:
-    """What a step says about the story. One that may fail is no reason to reject it; any other failure is."""
+    """A step's result as a check of the story. Failure rejects the story unless the step may fail."""
     if planned.continue_on_error and report.check is not None:
         return msgspec.structs.replace(report.check, required=False)
     if report.ok or report.check is not None or planned.kind == "agent" or planned.continue_on_error:

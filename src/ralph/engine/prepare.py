@@ -1,4 +1,4 @@
-"""Prepare: remember the plan and the tree as they are, so that whatever follows can be undone."""
+"""Prepare: record the plan and the tree so that the iteration can be undone."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ AFTER = "plan.after"
 
 
 def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int, most: int = 0) -> Attempt:
-    """`most`: the cap on iterations as it is now."""
+    """`most`: the current cap on iterations."""
     story = reading.plan.story(work.story) if work.story else None
     write_bytes(ground.folder / BEFORE, ground.book.dump(reading), mode=0o600)
     if ground.desk.says_complete():
-        told = ".ralph/COMPLETE says that all work is done, but there are open stories: the file is removed"
+        told = "removed .ralph/COMPLETE: there are open stories"
         ground.journal.write(Noted(told, warning=True))
     ground.desk.clear()
     shown = ground.book.in_progress(reading, work.story)
@@ -57,13 +57,13 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
 
 
 def next_reviewer(reviewers: Sequence[str], story: Story | None) -> str:
-    """The first who has not spoken in this round."""
+    """The first reviewer who has not given a verdict in this round."""
     heard = story.ledger.heard if story else ()
     return next((name for name in reviewers if name not in heard), reviewers[0] if reviewers else "")
 
 
 def attempt_number(story: Story | None, mode: Mode, reviewers: Sequence[str] = ()) -> int:
-    """Of a review: the how many-eth of the story, whoever makes it."""
+    """For a review: its number among the story's reviews, by any reviewer."""
     if story is None:
         return 1
     if mode is not Mode.REVIEW:

@@ -1,4 +1,4 @@
-"""Protected files: what an agent did to them is put back before the checks that decide are run."""
+"""Protected files: the agent's changes to them are undone before the deciding checks run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _FEW = 5
 
 
 def protect(ground: Ground, attempt: Attempt, inspection: Inspection) -> tuple[Inspection, tuple[str, ...]]:
-    """The tree with protected files as they were, and what there is to say about it.
+    """Restore protected files. Returns the new inspection and notices.
 
-    Where one cannot be put back nothing of the work can be kept: its checks would run with the agent's version.
+    If one cannot be restored, none of the work can be kept: the checks would run with the agent's version.
     """
     is_protected = ground.is_protected
     if attempt.mode is Mode.REVIEW or is_protected is None:  # a review changes nothing: all of it is undone
@@ -24,13 +24,13 @@ def protect(ground: Ground, attempt: Attempt, inspection: Inspection) -> tuple[I
     if not done.paths and not done.left:
         return inspection, ()
     now = ground.tree.inspect(attempt.checkpoint)
-    left = tuple(f"{one_line(path, 100)} is protected and could not be put back" for path in done.left[:_FEW])
+    left = tuple(f"{one_line(path, 100)} is protected and could not be restored" for path in done.left[:_FEW])
     notices = (*left, *inspection.notices, *now.notices)
     return msgspec.structs.replace(now, sound=now.sound and not left, notices=notices), _told(done)
 
 
 def protect_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> Evidence:
-    """Checks run the agent's code, and that may write. Files that nobody had before are their business."""
+    """Checks run the agent's code, which may write files. Only files that existed before are restored."""
     if ground.is_protected is None or not evidence.checks or attempt.mode is Mode.REVIEW:
         return evidence
     done = ground.tree.put_back(attempt.checkpoint, ground.is_protected, _name(ground, attempt), also_new=False)
@@ -44,7 +44,7 @@ def protect_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> Evide
 
 
 def _name(ground: Ground, attempt: Attempt) -> str:
-    """Beside the rescue of the whole iteration, which there may be, too."""
+    """A name beside that of the iteration's own rescue ref."""
     return f"{ground.run}/{attempt.number}-protected"
 
 
@@ -53,5 +53,5 @@ def _told(done: PutBack) -> tuple[str, ...]:
         return ()
     some = ", ".join(one_line(path, 60) for path in done.paths[:_FEW])
     more = f" and {len(done.paths) - _FEW} more" if len(done.paths) > _FEW else ""
-    where = f"; as they were changed they are in {done.ref}" if done.ref else ""
-    return (f"protected files were put back: {some}{more}{where}",)
+    where = f"; the agent's version is in {done.ref}" if done.ref else ""
+    return (f"restored protected files: {some}{more}{where}",)

@@ -1,7 +1,7 @@
-"""Recover: finish or undo what a killed run left open, from its journal and nothing else.
+"""Recover: finish or undo what a killed run left open, using only its journal.
 
-A run that announced it would keep the work keeps it; any other open iteration is undone, with the work saved. A
-repository in which people have gone on working since is left to them.
+If the journal says that the work was to be kept, it is kept; any other open iteration is undone, with the work saved.
+A repository with newer commits of the user is left alone.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from ralph.host.tree import ProcessId, end_left_behind
 
 _GRACE = 5.0
 _LONGEST_AGENT = 3600.0
-"""Seconds, where the settings have no limit."""
+"""Seconds, if the settings have no limit."""
 _SKEW = 60.0
 
 
 class Open(Struct, frozen=True):
-    """An iteration without an end, and how far it came."""
+    """An iteration without an end record, and how far it got."""
 
     started: IterationStarted
     agent: AgentStarted | None = None
@@ -92,11 +92,11 @@ def _further(found: Open, event: AnyEvent) -> Open:
 
 
 def recover(ground: Ground, records: list[Record]) -> str:
-    """Close a killed run. `ground` is that run's own. Says in one line what was done."""
+    """Close a killed run. `ground` is that run's own. Returns one line about what was done."""
     found = find_open(record.event for record in records)
     agent = ProcessId(found.agent.pid, found.agent.start) if found and found.agent else None
     ended = end_left_behind(agent, ("RALPH_RUN", ground.run), _GRACE)
-    what = f"ended {ended} process{'' if ended == 1 else 'es'} of run {ground.run}" if ended else ""
+    what = f"killed {ended} process{'' if ended == 1 else 'es'} of run {ground.run}" if ended else ""
     if found is not None:
         try:
             done = _close(ground, found, records[-1].t if not ended else None)
@@ -109,20 +109,20 @@ def recover(ground: Ground, records: list[Record]) -> str:
 
 
 def _close(ground: Ground, found: Open, killed_at: float | None) -> str:
-    """`killed_at`: None when the agent was at work until now."""
+    """`killed_at`: None when the agent was still running."""
     attempt, name = _attempt(ground, found)
     before = attempt.reading
     if not ground.tree.knows(attempt.checkpoint):
-        raise RepositoryReplaced(f"the repository in {ground.repo} has not got the files of its checkpoint")
+        raise RepositoryReplaced(f"the repository in {ground.repo} does not have the files of its checkpoint")
     if commit := _commit_made(ground, found):
         return _finish_kept(ground, attempt, found, _reading(ground, AFTER), commit, name)
     if killed_at is not None and _was_worked_in(ground, attempt, killed_at):
         evidence = _interrupted(attempt)
         finish(ground, attempt, evidence, judge(evidence), Inspection(""), before)
-        return f"{name} was cut short and is left as it is: the repository has been worked in since"
+        return f"{name} was interrupted and is left as it is: the repository has changed since"
     if found.settling is None or found.judged is None:
         evidence = _interrupted(attempt)
-        return _undo(ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was cut short")
+        return _undo(ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was interrupted")
     target = _reading(ground, AFTER)
     evidence, verdict = found.judged.evidence, found.judged.verdict
     if not found.settling.keep:
@@ -131,7 +131,7 @@ def _close(ground: Ground, found: Open, killed_at: float | None) -> str:
 
 
 def _attempt(ground: Ground, found: Open) -> tuple[Attempt, str]:
-    """The iteration as it was begun, and what to call it."""
+    """The iteration as it started, and its display name."""
     started = found.started
     before = _reading(ground, BEFORE)
     attempt = Attempt(
@@ -151,16 +151,16 @@ def _reading(ground: Ground, name: str) -> Reading:
     try:
         return ground.book.undump(path.read_bytes())  # type: ignore[no-any-return]
     except (OSError, msgspec.DecodeError, PlanError) as error:
-        raise CopyLost(f"the copy {path} of the plan cannot be read: {error}") from None
+        raise CopyLost(f"the saved plan {path} could not be read: {error}") from None
 
 
 def _give_up(ground: Ground, found: Open, error: RalphError) -> str:
-    """There is no way back: another repository is in the place of the old one, or what was remembered of it is gone."""
+    """Close an iteration that cannot be undone: the repository was replaced, or its saved state is gone."""
     started = found.started
-    plan = "the plan stays as it is, too"
+    plan = "the plan was not changed"
     with contextlib.suppress(CopyLost):
         ground.book.write(_reading(ground, BEFORE))
-        plan = "only the plan is as it was before it"
+        plan = "only the plan was restored"
     what = f"iteration {started.iteration} ({started.story or started.mode.value}) cannot be undone"
     ground.journal.write(
         IterationEnded(
@@ -186,7 +186,7 @@ def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, name: 
     made = keep(ground, attempt, inspection, settling.message, settling.proof) if settling.commit else None
     if made is not None and made.refused is not None:
         ended = settle_refused(ground, attempt, evidence, made.refused, inspection)
-        return _with_rescue(f"undid {name}, which a hook refused", ended.rescue)
+        return _with_rescue(f"undid {name}: a commit hook rejected it", ended.rescue)
     return _finish_kept(ground, attempt, found, target, made.commit if made else "", name)
 
 
@@ -201,7 +201,7 @@ def _finish_kept(ground: Ground, attempt: Attempt, found: Open, target: Reading,
 
 
 def _commit_made(ground: Ground, found: Open) -> str:
-    """The commit by which the work was kept, if it came to that. The plan is in it, so nothing is left to write."""
+    """The commit that kept the work, if it was made. It contains the plan, so nothing is left to write."""
     if found.settling is None or found.judged is None or not found.settling.commit:
         return ""
     if found.committed is not None:
@@ -211,10 +211,9 @@ def _commit_made(ground: Ground, found: Open) -> str:
 
 
 def _was_worked_in(ground: Ground, attempt: Attempt, killed_at: float) -> bool:
-    """Whether somebody has committed or switched branches since. Going back would take that off the branch.
+    """Whether the user has committed or switched branches since. Going back would remove that from the branch.
 
-    An agent can outlive its loop, but hardly for longer than it would have been allowed to work. A time to come is
-    one that somebody has made up.
+    An agent can outlive its loop, but hardly for longer than its own time limit. A time in the future is forged.
     """
     last = killed_at + (ground.patience.total or _LONGEST_AGENT)
     return last < ground.tree.left_at(attempt.checkpoint) <= ground.clock() + _SKEW

@@ -1,4 +1,4 @@
-"""The plan in the journal: whole the first time, then only what is different. Keeps a long run's journal small."""
+"""The plan in the journal: complete the first time, then only the differences. Keeps a long run's journal small."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Seen:
         self._stories: dict[str, SeenStory] | None = None
 
     def news(self, plan: Plan) -> PlanSeen | None:
-        """The event to write, or None when nothing is different."""
+        """The event to write, or None if nothing changed."""
         now = {story.id: seen(story) for story in plan.stories}
         before, self._stories = self._stories, now
         if before is None:

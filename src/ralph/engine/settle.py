@@ -55,7 +55,7 @@ def settle_refused(
 ) -> IterationEnded:
     """The project's own pre-commit hook is a check like any other: judge again with its result.
 
-    One that was ended because the run is to stop says nothing about the work.
+    A hook that was killed because the run is stopping says nothing about the work.
     """
     interrupted = evidence.interrupted or ground.stop.requested
     evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, refused), interrupted=interrupted)
@@ -65,14 +65,14 @@ def settle_refused(
 
 
 def track(ground: Ground, attempt: Attempt, target: Reading) -> None:
-    """Before the commit, which takes the tracker's own file along."""
+    """Update the tracker before the commit, so that the tracker's own file is committed too."""
     story = target.plan.story(attempt.work.story) if attempt.work.story else None
     if story is not None and (noted := ground.track(story)):
         ground.journal.write(noted)
 
 
 def mark_setup(ground: Ground, attempt: Attempt) -> None:
-    """Setting up is done once."""
+    """Record that the set-up is done. It runs once."""
     if attempt.mode is Mode.SETUP:
         for marker in ground.setup_markers:
             make_folder(marker.parent)
@@ -80,7 +80,7 @@ def mark_setup(ground: Ground, attempt: Attempt) -> None:
 
 
 def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
-    """The plan as it will be: the verdict's changes, the attempt counted, a story given up on or set aside."""
+    """The plan after the iteration: the verdict's changes, the counted attempt, a story failed or set aside."""
     changes: list[Change] = list(verdict.changes)
     why: dict[str, str] = {}
     story = attempt.story
@@ -93,7 +93,7 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
             why[story.id] = f"asks: {verdict.question}"
         elif _gives_up(ground, attempt, verdict):
             fields["state"] = State.FAILED
-            why[story.id] = f"{plural(attempt.attempt, 'attempt')}, the last one: {one_line(verdict.headline, 200)}"
+            why[story.id] = f"{plural(attempt.attempt, 'attempt')}; last failure: {one_line(verdict.headline, 200)}"
         elif verdict.completes:
             why[story.id] = ""
             fields["attempts"] = 0
@@ -104,7 +104,7 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
 
 
 def _merged(changes: list[Change], story: str, fields: dict[str, Any]) -> list[Change]:
-    """All new values of one story as one change: a format may accept them only together."""
+    """Merge all new values of a story into one change: a format may accept them only together."""
     own = [change for change in changes if isinstance(change, SetFields) and change.story == story]
     for change in own:
         fields = change.fields | fields
@@ -113,7 +113,7 @@ def _merged(changes: list[Change], story: str, fields: dict[str, Any]) -> list[C
 
 
 def _as_reviewed(verdict: Verdict, story: Story, note: str) -> dict[str, Any]:
-    """A format with review fields wants every finished story to say what was done, and never a review left open."""
+    """A format with review fields requires notes on every finished story and no open review."""
     written = [c.fields for c in verdict.changes if isinstance(c, SetFields) and c.story == story.id]
     fields: dict[str, Any] = {}
     is_waiting = story.review.status not in (None, ReviewStatus.APPROVED)
@@ -125,7 +125,7 @@ def _as_reviewed(verdict: Verdict, story: Story, note: str) -> dict[str, Any]:
 
 
 def _gives_up(ground: Ground, attempt: Attempt, verdict: Verdict) -> bool:
-    """A bad review is no attempt at the story: the breaker counts those."""
+    """A bad review is not an attempt at the story; the circuit breaker counts it."""
     most = ground.limits.max_attempts
     uses = verdict.kind.uses_attempt and verdict.kind is not Kind.ACCEPTED and attempt.mode is not Mode.REVIEW
     return bool(most) and uses and attempt.attempt >= most
@@ -157,7 +157,7 @@ def _announce(
 
 
 def _plan_name(ground: Ground) -> str:
-    """Two plans of one repository may have a story of the same name."""
+    """The plan is part of the name: two plans of one repository may share a story ID."""
     inside = os.path.relpath(ground.bookkeeping[0], ground.repo)
     return "" if inside.startswith("..") else inside
 
@@ -180,7 +180,7 @@ def message_for(attempt: Attempt, verdict: Verdict) -> str:
 def _review_outcome(attempt: Attempt, verdict: Verdict) -> str:
     settles = any("review" in change.fields for change in verdict.changes if isinstance(change, SetFields))
     if not settles and attempt.reviewer:  # one of several, and not the last
-        return f"{attempt.reviewer} has looked"
+        return f"{attempt.reviewer} reviewed"
     return "approved" if verdict.completes else "changes requested"
 
 
@@ -191,8 +191,8 @@ def keep(
     message: str,
     proof: Mapping[str, tuple[str, ...]],
 ) -> Commit | None:
-    """Commit the story's change. None: nothing changed. After commits of the agent's own there is always a commit, an
-    empty one if need be: it carries their proof to clones."""
+    """Commit the story's change. None: nothing changed. After the agent's own commits there is always a commit, if
+    necessary an empty one: it carries their proof to clones."""
     trailers = {**trailers_for(ground.run, attempt.number, attempt.work.story), **proof}
     extra = [path for path in ground.bookkeeping if path.exists()]
     made = ground.tree.commit(attempt.checkpoint, inspection.tree, extra, message, trailers)
@@ -204,13 +204,13 @@ def keep(
 
 
 def journal_agent_commits(ground: Ground, number: int, commits: Iterable[str]) -> None:
-    """Commits of the agent's own that are kept."""
+    """The agent's own commits that are kept."""
     for commit in commits:
         ground.journal.write(Committed(iteration=number, commit=commit, message="(by the agent)", by_agent=True))
 
 
 def undo(ground: Ground, checkpoint: dict[str, Any], number: int, verdict: Verdict, target: Reading) -> RolledBack:
-    """Save what the agent left under a rescue ref, return to the checkpoint, put the plan right."""
+    """Save the agent's work under a rescue ref, return to the checkpoint, and correct the plan."""
     message = f"ralph: iteration {number}, {verdict.kind.value}: {verdict.headline}"
     done = ground.tree.roll_back(checkpoint, f"{ground.run}/{number}", message)
     ground.book.write(target)
@@ -267,9 +267,9 @@ def finish(
 
 
 def feedback_for(evidence: Evidence, verdict: Verdict, rescue: str) -> str:
-    """What the next attempt has to know: the reasons, the ends of the failing outputs, what was put back."""
+    """What the next attempt needs to know: the reasons, the end of each failing output, what was restored."""
     if verdict.completes:
-        by = f"in the session before this one, about {evidence.story.id}" if evidence.story else "in the session before"
+        by = f"in the previous session, on {evidence.story.id}" if evidence.story else "in the previous session"
         return "\n".join(f"- {by}: {notice}" for notice in verdict.notices)
     if verdict.kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.MISCONFIGURED):
         return "\n".join(verdict.notices)

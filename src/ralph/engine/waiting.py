@@ -1,4 +1,4 @@
-"""A wait, wherever it comes: a record when it begins, one when it is over, and nobody who wants to stop is kept."""
+"""Wait with a journal record at the start and at the end; a stop request ends the wait at once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ralph.host.signals import StopSignal
 from ralph.journal.writing import Journal
 
 LOOK = 0.2
-"""Seconds between looks: at the wall clock, a laptop may have slept; and at what people want."""
+"""Seconds between checks of the wall clock (a laptop may have slept) and of user requests."""
 _SLOWER = 1.001
-"""A clock that is being corrected may be as much slower than the other one."""
+"""How much slower a clock may run while it is being corrected."""
 
 
 def wait(
@@ -23,7 +23,7 @@ def wait(
     why: str,
     is_enough: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Whether the run is to stop. Where the clock is set back, it ends when as much time has really passed."""
+    """Wait; return whether the run should stop. If the clock is set back, elapsed real time ends the wait."""
     journal.write(WaitStarted(until, why))
     last = time.monotonic() + max(until - clock(), 0) * _SLOWER + 1
     while (left := min(until - clock(), last - time.monotonic())) > 0 and not is_enough():

@@ -81,7 +81,7 @@ def test_the_second_agent_of_an_iteration_has_markers_too(run: ToldRun, root: Pa
 def test_steps_without_an_agent_leave_no_marker_in_the_tree(run: ToldRun, root: Path) -> None:
     run.start(seen())
     run.say(IterationStarted(iteration=1, story="US-001", title="t", mode=Mode.IMPLEMENT, attempt=1))
-    run.say(StepEnded(iteration=1, step="agent", kind="agent", ok=False, skipped="its circuit is open"))
+    run.say(StepEnded(iteration=1, step="agent", kind="agent", ok=False, skipped="its circuit breaker is open"))
     assert there(root) == set()
 
 

@@ -121,7 +121,7 @@ def test_a_killed_iteration_is_told_by_the_run_that_closes_it(run: ToldRun, root
     killed_at = len(run.records)
     before = log(root)
     run.judge(1, Kind.INTERRUPTED)
-    run.end(1, Kind.INTERRUPTED, headline="stopped before it was finished")
+    run.end(1, Kind.INTERRUPTED, headline="stopped before it finished")
     run.stop(Reason.INTERRUPTED)
     undisturbed = log(root)
     (root / "runs" / f"run-{RUN}.log").write_text(before)
@@ -152,8 +152,8 @@ def test_a_run_id_that_is_no_name_is_no_path(run: ToldRun, root: Path) -> None:
             ["  step lint: failed after 3 tries: bad news"],
         ),
         (
-            StepEnded(iteration=1, step="lint", kind="command", ok=False, skipped="its circuit is open"),
-            ["  step lint: skipped, its circuit is open"],
+            StepEnded(iteration=1, step="lint", kind="command", ok=False, skipped="its circuit breaker is open"),
+            ["  step lint: skipped, its circuit breaker is open"],
         ),
     ],
 )
