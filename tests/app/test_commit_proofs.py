@@ -59,8 +59,8 @@ def test_audit_in_a_fresh_clone_has_lapsed_until_the_checks_have_run_there(made:
     assert made.ask("audit").code == 0
     first = in_clone(made, "audit")
     assert first.code == 1
-    assert first.out.count("proven as commit ") == 2
-    assert "there has been no full pass" in first.out
+    assert first.out.count("proven according to commit ") == 2
+    assert "all checks have never passed together" in first.out
     assert in_clone(made, "verify", "--final").code == 0
     second = in_clone(made, "audit", "--json")
     assert second.code == 0

@@ -64,7 +64,7 @@ def test_a_run_that_has_not_ended_is_explained_too(tmp_path: Path) -> None:
         tmp_path / "4", None, is_alive=True, middle=(WaitStarted(1_800_000_000, "the usage limit is reached"),)
     )
     assert ". the usage limit is reached" in waits.why
-    assert "it waits until 20" in waits.why
+    assert "it is waiting until 20" in waits.why
     assert explain([], is_alive=False).state == "killed"
 
 

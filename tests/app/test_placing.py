@@ -132,7 +132,7 @@ LINES = [".ralph-active", ".ralph/WAITING"]
     ],
 )
 def test_only_missing_lines_are_appended_to_gitignore(before: bytes, after: bytes) -> None:
-    title = b"# Ralph: what a run leaves behind and nobody needs in git"
+    title = b"# Ralph: files that runs leave behind"
 
     assert with_lines(before, LINES) == after.replace(b"# T", title)
 

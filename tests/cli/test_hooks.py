@@ -122,7 +122,7 @@ def test_an_older_installation_is_replaced_not_doubled(work: Path) -> None:
     old = [{"matcher": "*", "hooks": [{"type": "command", "command": "/gone/python -I -m ralph.hooks PreToolUse"}]}]
     file.write_text(json.dumps({"hooks": {"PreToolUse": old, "Stop": []}, "theme": "dark"}))
     said = hooks(work, "status", "--user").out
-    assert "/gone/python is no longer there" in said
+    assert "/gone/python no longer exists" in said
     assert "another Ralph" in said
     assert "missing: PostToolUse" in said
     assert hooks(work, "install", "--user").code == 0

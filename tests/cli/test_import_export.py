@@ -378,7 +378,7 @@ def test_an_export_into_a_folder_is_a_workspace_of_its_own(root: Path, tmp_path:
     assert name == "spec.md" or b"# What is wanted\n" in snapshot(there).values()
     made = snapshot(there)
     again = ralph_here("export", "--layout", name, "--to", there, cwd=root)
-    assert (again.code, "exists already" in again.err) == ((0, False) if name == "plan.md" else (64, True))
+    assert (again.code, "already exists" in again.err) == ((0, False) if name == "plan.md" else (64, True))
     assert snapshot(there).items() >= made.items()  # a PRD gets a number of its own
     assert snapshot(root) == before
 
@@ -500,7 +500,7 @@ def test_a_conversion_never_replaces_another_plan(root: Path) -> None:
     workspace(root, "spec.md", 2)
     before = snapshot(root)
     done = ralph_here("convert", "--layout", "spec.md", "--from", "tasks.json", cwd=root)
-    assert (done.code, "exists already" in done.err) == (64, True)
+    assert (done.code, "already exists" in done.err) == (64, True)
     assert ralph_here("convert", "--layout", "steps", "--from", "tasks.json", cwd=root).code == 64
     assert ralph_here("convert", "--layout", "tasks.json", "--from", "tasks.json", cwd=root).code == 64
     assert ralph_here("convert", "--layout", "nonsense", "--from", "tasks.json", cwd=root).code == 64

@@ -93,7 +93,7 @@ def test_what_cannot_be_retried_is_said(tmp_path: Path) -> None:
     assert several.code == 64
     assert "2 stories have failed: US-001, US-002" in several.err
     unknown = here(made, "retry", "US-01")
-    assert "there is no story 'US-01'" in unknown.err
+    assert "no story 'US-01'" in unknown.err
     assert "did you mean US-001" in unknown.err
     assert here(made, "retry", "US-001", "--all").code == 64
     assert here(made, "retry", "--all", "--json").json == {"stories": list(STORIES), "queued": False}
@@ -190,7 +190,7 @@ def test_a_wrong_name_is_said_with_those_that_look_like_it(tmp_path: Path) -> No
     made = project(tmp_path / "p", {})
     wrong = here(made, "run", "--plain", "--story", "us-2")
     assert wrong.code == 64
-    assert "there is no story 'us-2' in the plan" in wrong.err
+    assert "no story 'us-2' in the plan" in wrong.err
     assert "did you mean US-002?" in wrong.err
 
 
@@ -200,5 +200,5 @@ def test_a_story_that_waits_for_one_that_is_not_named_is_refused(tmp_path: Path)
     made.git("commit", "-qam", "plan")
     refused = here(made, "run", "--plain", "--story", "US-002")
     assert refused.code == 64
-    assert "story US-002 depends on US-001, not done yet" in refused.err
+    assert "story US-002 depends on US-001 (not done yet)" in refused.err
     assert run_ralph(made, "run", "--plain", "--story", "US-002", "--story", "US-001").code == 0

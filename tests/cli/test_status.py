@@ -288,5 +288,5 @@ def test_a_killed_run_is_told_apart_from_a_running_one(ref: PlanRef) -> None:
 
 def test_a_damaged_journal_does_not_hide_the_plan(ref: PlanRef) -> None:
     record(ref, RunEnded(Reason.COMPLETE)).write_bytes(b"\0\xff{}\n")
-    assert last_line(ref).startswith(f"Last run: {RUN}, its journal cannot be read: ")
+    assert last_line(ref).startswith(f"Last run: {RUN}, its journal could not be read: ")
     assert status(ref, "--json").json["last_run"]["state"] == "unreadable"

@@ -177,8 +177,8 @@ def test_a_done_story_cannot_fail(ref: PlanRef) -> None:
 @pytest.mark.parametrize("name", ["tasks.json", "steps", "feature"])
 def test_a_story_is_not_done_before_what_it_depends_on(name: str, tmp_path: Path) -> None:
     ref = workspace(tmp_path, name)
-    refused(task(ref, "done", "US-005"), ExitCode.BAD_DATA, "depends on US-004, not done yet")
-    refused(task(ref, "set", "US-005", "--state", "done"), ExitCode.BAD_DATA, "depends on US-004, not done yet")
+    refused(task(ref, "done", "US-005"), ExitCode.BAD_DATA, "depends on US-004 (not done yet)")
+    refused(task(ref, "set", "US-005", "--state", "done"), ExitCode.BAD_DATA, "depends on US-004 (not done yet)")
     assert task(ref, "done", "US-005", "--force").code == 0
 
 
@@ -434,7 +434,7 @@ def test_setting_nothing_is_a_mistake(ref: PlanRef) -> None:
 def test_dependencies_that_go_wrong_are_refused(ref: PlanRef) -> None:
     before = ref.path.read_bytes()
     four, five = sid(ref, 4), sid(ref, 5)
-    refused(task(ref, "set", four, "--depends-on", "nope"), ExitCode.USAGE, "there is no story 'nope'")
+    refused(task(ref, "set", four, "--depends-on", "nope"), ExitCode.USAGE, "no story 'nope'")
     refused(task(ref, "set", four, "--depends-on", four), ExitCode.BAD_DATA, "depends on itself")
     assert ref.path.read_bytes() == before
     assert task(ref, "set", five, "--depends-on", four).code == 0
@@ -454,13 +454,13 @@ def test_an_unknown_story_gets_the_closest_id(ref: PlanRef, action: str) -> None
     more = {"set": ["--title", "x"], "split": ["a", "b"], "move": ["--first"]}.get(action, [])
     wrong = sid(ref, 4).lower().replace("us-", "us_") if ref.layout != "spec.md" else "1.44"
     done = task(ref, action, wrong, *more)
-    refused(done, ExitCode.USAGE, f"there is no story '{wrong}' in the plan")
+    refused(done, ExitCode.USAGE, f"no story '{wrong}' in the plan")
     assert sid(ref, 4) in done.err.partition("did you mean ")[2]
 
 
 @pytest.mark.parametrize("flag", ["--after", "--before"])
 def test_an_unknown_neighbour_is_named(ref: PlanRef, flag: str) -> None:
-    refused(task(ref, "move", sid(ref, 4), flag, "nope"), ExitCode.USAGE, "there is no story 'nope'")
+    refused(task(ref, "move", sid(ref, 4), flag, "nope"), ExitCode.USAGE, "no story 'nope'")
 
 
 # --- split and move --------------------------------------------------------------------------------------------------

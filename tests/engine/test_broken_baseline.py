@@ -90,7 +90,7 @@ def test_a_story_whose_own_check_it_is_is_let_at_it(tmp_path: Path) -> None:
     made = Proven(tmp_path, checks=[RED], stories=[{"verify": ["test -f fixed"]}])
     done = run(made, story=FIX)
     assert done.code == 0, done.out
-    assert "fails before any work: old; a story is accepted only once it passes" in done.out
+    assert "fails before any work: old; stories are accepted only once it passes" in done.out
 
 
 def test_a_check_that_may_fail_does_not_stop_a_run(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_stop_waits_for_the_iteration_and_keeps_its_work(project: LoopProject)
         let_go(project)
         done = finish(process)
     assert done.code == 1
-    assert "next       `ralph run` goes on where it was stopped" in done.out
+    assert "next       `ralph run` continues where it stopped" in done.out
     kinds = [event.kind for event in project.events() if isinstance(event, IterationEnded)]
     assert kinds == [Kind.ACCEPTED]
     assert project.events()[-1] == RunEnded(Reason.ON_REQUEST, "`ralph stop`")
@@ -285,7 +285,7 @@ def test_without_a_run_an_order_is_refused_with_what_to_do(project: LoopProject)
     for verb in ("pause", "resume", "stop"):
         done = person(project, verb)
         assert done.code == 64
-        assert "no run is at work on" in done.err
+        assert "no active run on" in done.err
         assert "`ralph run` starts one" in done.err
     done = person(project, "pause", RALPH_LOOP="1")
     assert done.code == 78
@@ -312,7 +312,7 @@ def test_with_several_runs_it_has_to_be_said_which(project: LoopProject, tmp_pat
             assert second.poll() is None, finish(second).out[-900:]
             done = person(project, "stop")
             assert done.code == 64
-            assert "2 runs are at work" in done.err
+            assert "2 active runs" in done.err
             assert "in a worktree" in done.err
             assert "stops after" in ask(project, "stop", "-f", "others").out
             run = ask(project, "stop", "-f", "words", "--json").out

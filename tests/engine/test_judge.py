@@ -95,7 +95,7 @@ def test_a_check_that_may_fail_is_no_reason() -> None:
 def test_a_claim_without_a_change_is_rejected() -> None:
     verdict = judge(evidence(changed=()))
     assert verdict.kind is Kind.REJECTED
-    assert "nothing was changed" in verdict.headline
+    assert "no files changed" in verdict.headline
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_a_test_that_passes_without_it_is_not_and_is_named(tmp_path: Path) -> No
     made.run("-n", "2", US_001=[[CODE_AND, VACUOUS, "claim"], [CODE_AND, TELLING, "claim"]])
     first, second = made.ended()
     assert (first.kind, second.kind) == (Kind.REJECTED, Kind.ACCEPTED)
-    assert first.headline.startswith("tests/test_idle.py: its new tests pass without the change, too")
+    assert first.headline.startswith("tests/test_idle.py: its new tests also pass without the change")
     assert "tests/test_idle.py" in first.feedback
     assert made.git("show", f"{first.rescue}:src/shop.py") == TRIPLE.rstrip()
 

@@ -92,7 +92,7 @@ def test_what_the_agent_committed_of_them_is_taken_back_by_a_commit(tmp_path: Pa
 def test_a_change_of_nothing_but_protected_files_is_no_change(tmp_path: Path) -> None:
     made = shop(tmp_path)
     made.run("-n", "1", US_001=[[EASY, "claim"]])
-    assert "nothing was changed" in made.ended()[0].headline
+    assert "no files changed" in made.ended()[0].headline
     assert made.ended()[0].kind is Kind.REJECTED
 
 
@@ -109,7 +109,7 @@ def test_code_that_rewrites_a_protected_file_while_the_checks_run_is_rejected(tm
 def test_claims_are_never_protected(tmp_path: Path) -> None:
     made = shop(tmp_path, ".ralph/**", "*")
     made.run("-n", "1", US_001=[["claim"]])
-    assert "nothing was changed" in made.ended()[0].headline
+    assert "no files changed" in made.ended()[0].headline
 
 
 def test_a_review_that_touches_them_is_undone_as_a_whole(tmp_path: Path) -> None:

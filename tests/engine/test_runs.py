@@ -404,7 +404,7 @@ def test_the_plan_gets_its_branch_and_is_put_away_when_it_is_done(tmp_path: Path
     assert done.code == 0, done.err
     assert shop.git("branch", "--show-current") == "feature/login"
     assert shop.git("log", "--format=%s", "main") == "first"
-    assert "the plan is put away" in done.err
+    assert "archived the plan" in done.err
     assert not (shop.root / ".ralph/login").exists()
     assert [path.name for path in (shop.root / ".ralph/archive").iterdir()]
     assert shop.git("status", "--porcelain") == ""

@@ -146,7 +146,7 @@ FULL: dict[str, object] = {
     "story": REVIEWED,
     "matter": MATTER,
     "checks": ("pytest -q", "pytest tests/test_login.py"),
-    "rules": ("These files are protected, edits to them are reverted: `tests/**`",),
+    "rules": ("These files are protected; edits to them are reverted: `tests/**`",),
     "feedback": "- check 'pytest' failed with exit code 1\n\n```\nAssertionError: 500 != 200\n```",
     "attempt": 2,
     "answers": ("“Which database?” — PostgreSQL",),

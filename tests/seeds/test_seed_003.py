@@ -75,7 +75,7 @@ def test_a_feature_that_differs_from_its_folder_is_a_warning(project: Path) -> N
     (project / ".ralph/user-auth/prd.json").write_text(json.dumps(PRD | {"feature": "login"}, indent=2))
     done = ralph_here("check", cwd=project)
     assert done.code == 0
-    assert "warning[feature-name]: feature is 'login', but its folder is called user-auth" in done.out
+    assert "warning[feature-name]: feature is 'login', but its folder is 'user-auth'" in done.out
 
 
 def test_example_files_are_available(tmp_path: Path) -> None:

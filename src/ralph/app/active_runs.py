@@ -1,4 +1,4 @@
-"""Which runs are at work now, by the locks they hold; and the lock itself, for whatever must not meet a run."""
+"""Which runs are active, by the locks they hold, and the lock itself, for commands that must not overlap a run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LOCK = "run.lock"
 
 
 def claim(ref: PlanRef, env: Mapping[str, str], by: str) -> Lock:
-    """The plan's lock, taken until the `with` ends. Raises LockHeld while a run works on the plan."""
+    """The plan's lock, held until the `with` ends. Raises LockHeld while a run works on the plan."""
     return Lock(plan_state(ref, env) / LOCK).held_by(Owner.here(by))
 
 
 def held_locks(folder: Path) -> Iterator[tuple[Path, Owner | None]]:
-    """Locks below a folder that somebody holds, and who wrote its name into them."""
+    """The held locks below a folder, each with the owner recorded in it."""
     for path in sorted(folder.glob("**/*lock")) if folder.is_dir() else ():
         lock = Lock(path)
         if lock.is_held():
@@ -31,7 +31,7 @@ def held_locks(folder: Path) -> Iterator[tuple[Path, Owner | None]]:
 
 
 def is_alive(started: RunStarted | None) -> bool:
-    """By process id and start time. On another machine nobody can tell, so it counts as alive."""
+    """Whether a run is alive, by process id and start time. A run on another machine counts as alive."""
     if started is None or started.host != platform.node():
         return True
     return tree.is_alive(ProcessId(started.pid, started.start))  # nobody may ever collect one that has died
@@ -39,5 +39,5 @@ def is_alive(started: RunStarted | None) -> bool:
 
 def describe(owner: Owner | None) -> str:
     if owner is None:
-        return "somebody who has not written who it is"
+        return "an unknown process"
     return one_line(f"run {owner.run}, process {owner.pid} on {owner.host} since {owner.since}")

@@ -26,13 +26,15 @@ _INSTALL = "npm install -g @anthropic-ai/claude-code"
 
 
 def client(name: str, session: Session, env: Mapping[str, str]) -> Finding:
-    """Where its program is. Raises SetupError when there is none. Claude Code is started once, with `--version`."""
+    """The path of its program. Raises SetupError if there is none. Claude Code is started once, with `--version`."""
     program = find_agent(name).find(session, env.get("PATH", ""))
     if name != "claude":
         return ok(f"{name}: {program}")
     version = version_of(program, env, _START_WITHIN)
     if version == NO_ANSWER:
-        return warn(f"claude ({program}) did not answer `--version` within {_START_WITHIN:.0f} s", "try it by hand")
+        return warn(
+            f"claude ({program}) did not answer `--version` within {_START_WITHIN:.0f} s", "run it by hand to see why"
+        )
     if version.startswith("("):
         return fail(f"claude cannot start: `{program} --version` {version.strip('()')}", f"reinstall it: `{_INSTALL}`")
     if known := advice(version):
@@ -41,7 +43,7 @@ def client(name: str, session: Session, env: Mapping[str, str]) -> Finding:
 
 
 def login(name: str, env: Mapping[str, str]) -> Iterator[Finding]:
-    """Looks for the credentials that Claude Code uses. Whether they are still valid a run finds out at once."""
+    """Look for the credentials that Claude Code uses. Whether they are still valid shows when a run starts."""
     if name != "claude":
         return
     if present := [key for key in _CLAUDE_KEYS if env.get(key)]:
@@ -49,7 +51,9 @@ def login(name: str, env: Mapping[str, str]) -> Iterator[Finding]:
     elif where := _stored_login(Path(env.get("CLAUDE_CONFIG_DIR") or home(env) / ".claude"), home(env)):
         yield ok(f"by {where}")
     else:
-        yield warn("Claude Code does not look logged in", "run `claude` once and log in, or set ANTHROPIC_API_KEY")
+        yield warn(
+            "Claude Code does not appear to be logged in", "run `claude` once and log in, or set ANTHROPIC_API_KEY"
+        )
 
 
 def _stored_login(folder: Path, user: Path) -> str:

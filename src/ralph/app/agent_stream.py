@@ -1,4 +1,4 @@
-"""What an agent says and does, read from the raw log of its session: while it runs, and afterwards.
+"""What an agent says and does, read from the raw log of its session, during the session and afterwards.
 
 The run's own live view and `ralph watch` read the same file the same way, through the adapter that wrote the command
 line. The journal only says which session it is.
@@ -38,15 +38,15 @@ from ralph.journal.run_state import RunState
 from ralph.journal.runs import RAW, journal_path, raw_name
 
 _KEPT = 60
-"""Lines and calls that are remembered for a view."""
+"""How many lines and calls are kept for a view."""
 _LINES = 12
-"""Lines that are remembered of one message."""
+"""How many lines of one message are kept."""
 _PER_TOKEN = 4
-"""Characters, for an estimate of what the model wrote: the stream only says it at the end."""
+"""Characters, to estimate the model's output: the stream reports it only at the end."""
 
 
 class Call(Struct):
-    """A tool call, and what came of it."""
+    """A tool call and its result."""
 
     id: str
     summary: str
@@ -57,7 +57,7 @@ class Call(Struct):
 
 
 class AgentStream:
-    """The session of one agent process. `poll` reads what is new; everything else is what it came to so far."""
+    """The session of one agent process. `poll` reads what is new; everything else is the state so far."""
 
     def __init__(self, raw: Path, agent: str, clock: Callable[[], float] = time.time) -> None:
         self._raw = raw
@@ -75,7 +75,7 @@ class AgentStream:
 
     @property
     def tokens(self) -> Tokens:
-        """What the session has used so far: counted by its result, or else estimated from the messages."""
+        """The session's usage so far: taken from its result, or else estimated from the messages."""
         if self.outcome.finished:
             return self.outcome.tokens
         heard = self.outcome.heard
@@ -94,7 +94,7 @@ class AgentStream:
         self._caught_up = True
 
     def news(self) -> Iterator[AgentEvent]:
-        """The events that were not read yet. Never raises: a view must not fail over a log."""
+        """Events not read yet. Never raises: a log must not break a view."""
         if self._read is None:
             return
         try:
@@ -104,7 +104,7 @@ class AgentStream:
             return
 
     def rest(self) -> Iterator[AgentEvent]:
-        """What came after the last end of line, once the session is over."""
+        """The rest after the last newline, once the session is over."""
         yield from self._events(self._lines.flush())
 
     def close(self) -> None:
@@ -144,7 +144,7 @@ class AgentStream:
                 return
 
     def _now(self) -> float:
-        """When a call that is read now began: a client prints nothing more while its tool runs."""
+        """When a call that is read now began: a client prints nothing while its tool runs."""
         if self._caught_up:
             return self._clock()
         try:
@@ -154,7 +154,7 @@ class AgentStream:
 
 
 def running_session(state: RunState, env: Mapping[str, str]) -> AgentStream | None:
-    """The session that is running, read so far."""
+    """The running session, as far as it has been read."""
     if state.started is None or state.agent is None:
         return None
     stream = AgentStream(raw_log(state.started, state.agent, env), state.agent.agent or state.started.agent)

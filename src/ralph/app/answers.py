@@ -1,4 +1,4 @@
-"""What people answered to an agent's questions, kept beside the plan and put into the next prompt."""
+"""The user's answers to an agent's questions, kept beside the plan and put into the next prompt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
 from ralph.plans.store import Loaded, PlanStore
 
 ASKS = "asks: "
-"""How a run begins the sentence that it keeps beside a story with a question."""
+"""Prefix of the reason that a run keeps beside a story with a question."""
 
 
 class Answer(Struct, frozen=True):
@@ -27,7 +27,7 @@ class Answers(Struct, frozen=True):
     stories: dict[str, tuple[Answer, ...]] = {}
 
     def of(self, story: str) -> tuple[str, ...]:
-        """Sentences for a prompt. Answers to everybody stand under the empty name."""
+        """Sentences for a prompt. Answers for every story are stored under the empty ID."""
         found = (*self.stories.get("", ()), *self.stories.get(story, ()))
         return tuple(f"“{a.question}” — {a.answer}" if a.question else a.answer for a in found)
 
@@ -36,7 +36,7 @@ class Answers(Struct, frozen=True):
 
 
 def open_questions(loaded: Loaded) -> dict[str, str]:
-    """Story → what it asked."""
+    """Story → its question."""
     return {
         key: (one.why or "").removeprefix(ASKS)
         for key, one in loaded.sidecar.stories.items()
@@ -45,7 +45,7 @@ def open_questions(loaded: Loaded) -> dict[str, str]:
 
 
 def open_again(store: PlanStore, loaded: Loaded) -> list[str]:
-    """Let every story that asked be worked on. Returns their ids, in the order of the plan."""
+    """Reopen every story that asked a question. Returns their IDs in plan order."""
     asked = open_questions(loaded)
     stories = [story.id for story in loaded.plan.stories if story.id in asked]
     if stories:
@@ -59,7 +59,7 @@ def answers_path(plan_state: Path) -> Path:
 
 
 def read_answers(path: Path) -> Answers:
-    """A damaged file is kept aside, never taken for empty without a trace."""
+    """Read the answers. A damaged file is moved aside, not silently treated as empty."""
     if not path.exists():
         return Answers()
     try:

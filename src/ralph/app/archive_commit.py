@@ -1,4 +1,4 @@
-"""What git knows about a plan, and the commit that puts it away: only its paths, and with the project's hooks."""
+"""What git knows about a plan, and the commit that archives it: only its paths, with the project's hooks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _BY_RALPH = ("-c", "user.name=Ralph Loop", "-c", "user.email=ralph@localhost")
 
 class Committed(Struct, frozen=True):
     commit: str = ""
-    """The new commit, or nothing."""
+    """The new commit, or an empty string."""
     note: str = ""
-    """Why there is none, or what is worth knowing about it."""
+    """Why there is none, or a remark about it."""
 
 
 def repository(root: Path, env: Mapping[str, str]) -> Repo | None:
-    """The repository that the workspace itself is in. One nested in it does not see the plan."""
+    """The repository that contains the workspace. A nested one does not see the plan."""
     try:
         repo = identify(find_repository(root, home=home(env)))
     except SetupError:
@@ -35,14 +35,14 @@ def repository(root: Path, env: Mapping[str, str]) -> Repo | None:
 
 
 def first_and_last_change(repo: Repo, path: Path) -> tuple[str, str]:
-    """Dates of the first and the last commit that touched a file; empty when there is none."""
+    """Dates of the first and the last commit that touched a file; empty if there is none."""
     answer = ask(repo, "log", "--format=%cI", "--", str(path.relative_to(repo.root)))
     dates = answer.out.decode().split() if answer.code == 0 else []
     return (dates[-1], dates[0]) if dates else ("", "")
 
 
 def commit(repo: Repo, paths: Iterable[Path], message: str) -> Committed:
-    """Commit what changed in these paths and nothing else; what the user has staged elsewhere stays staged."""
+    """Commit changes in these paths and nothing else. Other changes the user has staged stay staged."""
     if waiting := in_progress(repo.git_dir):
         return Committed(note=f"not committed: a {waiting} is in progress")
     from tempfile import NamedTemporaryFile  # 5 ms that no run has to wait for at its start
@@ -75,7 +75,7 @@ def _commit(repo: Repo, paths: tuple[str, ...], message: str) -> Committed:
 
 
 def _changed(repo: Repo, paths: Iterable[Path]) -> list[bytes]:
-    """Paths with a change that git would take, relative to the repository. Ignored ones are none."""
+    """Changed paths that git would commit, relative to the repository. Ignored files are left out."""
     wanted = [os.fsencode(path.relative_to(repo.root)) for path in paths]
     status = git(repo, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", *wanted)
     return [entry[3:] for entry in names(status)]
@@ -90,6 +90,6 @@ def _identity(repo: Repo) -> tuple[tuple[str, ...], str]:
 
 
 def _last_words(answer: Answer) -> str:
-    """A hook says most at its end, git at its beginning."""
+    """The most useful line: a hook's last one, or git's first one."""
     said = [text for text in answer.err.decode("utf-8", "replace").splitlines() if text.strip()]
     return said[-1] if said else answer.complaint

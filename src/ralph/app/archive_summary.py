@@ -1,4 +1,4 @@
-"""`summary.md` of an archive: what was done, by when, and what it took. Pure."""
+"""`summary.md` of an archive: what was done, when, and how many attempts it took. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ralph.core.text import one_line
 
 
 class Dates(Struct, frozen=True):
-    """ISO 8601; empty when not known."""
+    """ISO 8601; empty if unknown."""
 
     first: str = ""
     last: str = ""
@@ -20,7 +20,7 @@ class Dates(Struct, frozen=True):
 
 
 def attempts_in(records: Iterable[Record], plan: str, since: float = 0) -> dict[str, int]:
-    """How often each story was tried, in these runs. The plan itself forgets the attempts of a story that is done."""
+    """Attempts per story in these runs. The plan itself does not keep the attempts of a done story."""
     counted: dict[str, int] = {}
     is_ours = False
     for record in records:

@@ -1,4 +1,4 @@
-"""The archives of a workspace: where they are, what is in them. Everything read here may have been edited by anyone."""
+"""The archives of a workspace: where they are and what they contain. Users may have edited anything read here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST_MANIFEST = 64 * 1024
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """What an archive says about itself, for `list` and `restore`."""
+    """An archive's own description, for `list` and `restore`."""
 
     version: int = 1
     layout: str
@@ -38,7 +38,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
 class Archive(Struct, frozen=True):
     path: Path
     manifest: Manifest | None = None
-    """None: made by hand or by another tool."""
+    """None: created by hand or by another tool."""
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class Archive(Struct, frozen=True):
 
 
 def shelves(root: Path, refs: Iterable[PlanRef] = ()) -> list[Path]:
-    """The folders that archives are put in, existing or not: of these plans, and of each layout's usual place."""
+    """The folders for archives, existing or not: those of these plans, and each layout's usual one."""
     found: dict[Path, None] = {}
     for ref in refs:
         found[layout(ref.layout).locations(ref).archive] = None
@@ -85,11 +85,11 @@ def find_archive(root: Path, name: str, refs: Iterable[PlanRef] = ()) -> Archive
         return found[0]
     if found:
         raise UsageError(
-            f"there are {len(found)} archives called {name}: {', '.join(a.name for a in found[:10])}",
-            hint="give the whole name",
+            f"{len(found)} archives match {name}: {', '.join(a.name for a in found[:10])}",
+            hint="give the full name",
         )
-    hint = "`ralph archive list` shows them" if every else "there is none yet; `ralph archive` makes one"
-    raise UsageError(f"there is no archive called {name} in {root}", hint=hint)
+    hint = "`ralph archive list` shows them" if every else "there are none yet; `ralph archive` creates one"
+    raise UsageError(f"no archive called {name} in {root}", hint=hint)
 
 
 def archive_name(label: str, now: float) -> str:
@@ -97,7 +97,7 @@ def archive_name(label: str, now: float) -> str:
 
 
 def free_name(shelf: Path, name: str) -> str:
-    """`name`, or with a number when there is one called so."""
+    """`name`, with a number appended if it is taken."""
     candidate, number = name, 1
     while os.path.lexists(shelf / candidate):
         number += 1

@@ -1,4 +1,4 @@
-"""Puts a plan away. The copy is complete and on disk before anything is removed.
+"""Archive a plan. The copy is complete and on disk before anything is removed.
 
 A plan with a folder of its own (`.ralph/<feature>`, `.ralph/PRD-N`) goes into the archive whole, and its folder is
 gone, or with `keep` starts afresh. Where the place is shared (`ralph/`, `.ralph/spec.md`, `.ralph/prd.json`) the plan,
@@ -38,19 +38,19 @@ from ralph.journal.reading import read
 from ralph.journal.runs import journal_path, list_runs
 
 _ALSO = {"spec.md": ("COMPLETE", "WAITING"), "steps": ("aggregate.json", "run_state.json", "prd_archive.json")}
-"""More files of a layout that belong to the plan that is put away."""
+"""More files of a layout that belong to the archived plan."""
 
 Look = tuple[int, int]
-"""How a file looked: modification time and size."""
+"""A file's modification time and size."""
 
 
 class Item(Struct, frozen=True):
-    """A file or folder of a plan: its place in the workspace, and its name in an archive."""
+    """A file or folder of a plan: its path in the workspace and its name in an archive."""
 
     source: Path
     inside: str
     stays: bool = False
-    """It is copied only."""
+    """It is copied, not moved."""
 
 
 class Archived(Struct, frozen=True):
@@ -59,14 +59,14 @@ class Archived(Struct, frozen=True):
     moved: tuple[Path, ...]
     copied: tuple[Path, ...] = ()
     fresh: tuple[str, ...] = ()
-    """Files of the working place that were made anew, relative to the workspace."""
+    """Fresh files in the plan's place, relative to the workspace."""
     left: tuple[Path, ...] = ()
-    """Changed by somebody while they were copied, and therefore not removed."""
+    """Files that changed while they were copied, and were therefore not removed."""
 
 
 def archive(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: float, env: Mapping[str, str]) -> Archived:
-    """What a person asks for. Refused while a run works on the plan."""
-    refuse_inside_loop(env, "put its own plan away")
+    """Archive a plan for the user. Refused while a run works on it."""
+    refuse_inside_loop(env, "archive its own plan")
     with claim(opened.ref, env, "archive"):
         return put_away(opened, dates, label=label, keep=keep, now=now, env=env)
 
@@ -78,16 +78,16 @@ class Shelved(Struct, frozen=True):
     manifest: Manifest
     items: tuple[Item, ...]
     looks: dict[Path, Look]
-    """How each file looked when it was copied."""
+    """Each file's modification time and size when it was copied."""
 
     @property
     def going(self) -> set[Path]:
-        """What the archive stands for, and nobody has changed since."""
+        """The archived files that have not changed since they were copied."""
         return {i.source for i in self.items if not i.stays and look(i.source) == self.looks[i.source]}
 
 
 def put_away(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: float, env: Mapping[str, str]) -> Archived:
-    """For whoever holds the plan's lock."""
+    """Archive a plan whose lock the caller holds."""
     ref = opened.ref
     shelved = shelve(opened, dates, label=label, keep=keep, now=now, env=env)
     going = shelved.going
@@ -107,7 +107,7 @@ def put_away(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: flo
 
 
 def shelve(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: float, env: Mapping[str, str]) -> Shelved:
-    """Copy the plan and all that belongs to it, what is kept beside it too, into the archive."""
+    """Copy the plan and everything that belongs to it, including its state beside the plan file, to the archive."""
     ref, where = opened.ref, opened.layout.locations(opened.ref)
     base = safe_name(label, "label") if label else _label(ref, opened.plan)
     check_inside(ref.root, where.archive.relative_to(ref.root).as_posix())
@@ -131,7 +131,7 @@ def shelve(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: float
 
 
 def _attempts(ref: PlanRef, folder: str, env: Mapping[str, str]) -> dict[str, int]:
-    """Of each story, by the journals, since the plan before this one was put away from the same place."""
+    """Attempts of each story, from the journals since the previous plan was archived from the same place."""
     earlier = [a.manifest.created for a in archives(ref.root, [ref]) if a.manifest and a.manifest.folder == folder]
     since = _seconds(max(earlier, default=""))
     state = workspace_state(ref.root, env)
@@ -147,12 +147,12 @@ def _seconds(when: str) -> float:
 
 
 def owns_its_folder(ref: PlanRef) -> bool:
-    """Nothing but this plan lives in its folder: `.ralph/<feature>`, `.ralph/PRD-N`."""
+    """Whether the plan has its folder to itself: `.ralph/<feature>`, `.ralph/PRD-N`."""
     return ref.folder.parent == ref.root / ".ralph"
 
 
 def parts_of(ref: PlanRef, where: Locations) -> list[Item]:
-    """The files and folders that make up a plan, there or not."""
+    """The files and folders that make up a plan, existing or not."""
     also = [ref.folder / name for name in _ALSO.get(ref.layout, ())]
     going = (where.plan, where.requirements, where.progress, where.specs, *also)
     staying = (where.prompt, where.readme, where.learnings)
@@ -165,7 +165,7 @@ def parts_of(ref: PlanRef, where: Locations) -> list[Item]:
 
 
 def collect(ref: PlanRef, where: Locations, *, keep: bool) -> Iterator[Item]:
-    """Every single file to archive."""
+    """Every file to archive."""
     parts = parts_of(ref, where)
     if owns_its_folder(ref):
         staying = {part.source for part in parts if part.stays and keep}
@@ -190,7 +190,7 @@ def walk(folder: Path) -> Iterator[Path]:
 
 
 def copy(source: Path, target: Path) -> Look:
-    """Copy a file, or a link as a link, durably. Returns how the source looked before it was read."""
+    """Copy a file, or a link as a link, durably. Returns the source's time and size from before it was read."""
     seen = look(source)
     mode = source.lstat().st_mode
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -203,7 +203,7 @@ def copy(source: Path, target: Path) -> Look:
             os.fsync(writer.fileno())
         target.chmod(stat.S_IMODE(mode))
     else:
-        raise BadData(f"{source} is neither a file nor a link and cannot be archived", hint="move it away")
+        raise BadData(f"{source} is neither a file nor a link and cannot be archived", hint="move it elsewhere")
     return seen
 
 
@@ -243,7 +243,7 @@ def _encoded(manifest: Manifest) -> bytes:
 
 
 def _shelve(shelf: Path, name: str, items: Sequence[Item], texts: Mapping[str, bytes]) -> tuple[Path, dict[Path, Look]]:
-    """A complete and durable copy, under a name nobody has. Also how each source looked."""
+    """Make a complete and durable copy under an unused name. Also returns each source's time and size."""
     make_folder(shelf)
     new = Path(tempfile.mkdtemp(prefix=".new-", dir=shelf))
     try:
@@ -258,8 +258,8 @@ def _shelve(shelf: Path, name: str, items: Sequence[Item], texts: Mapping[str, b
         shutil.rmtree(new, ignore_errors=True)
         if isinstance(error, OSError):
             raise SetupError(
-                f"the archive cannot be written to {shelf}: {error.strerror}; nothing was changed",
-                hint="make room or get permission to read and write there, then do it again",
+                f"could not write the archive to {shelf}: {error.strerror}; nothing was changed",
+                hint="check disk space and permissions there, then try again",
             ) from None
         raise
     sync_folder(shelf)
@@ -277,7 +277,7 @@ def _take_name(new: Path, shelf: Path, name: str) -> Path:
 
 
 def _start_afresh(ref: PlanRef, going: set[Path], now: float) -> tuple[str, ...]:
-    """Fresh files in the working place. The old content of those they replace is in the archive by now."""
+    """Write fresh files in the plan's place. The old content of those they replace is already archived."""
     files = [
         msgspec.structs.replace(file, existing=Existing.REPLACE) if ref.root / file.path in going else file
         for file in fresh_now(ref, now)
@@ -287,14 +287,14 @@ def _start_afresh(ref: PlanRef, going: set[Path], now: float) -> tuple[str, ...]
 
 
 def remove(ref: PlanRef, sources: Iterable[Path]) -> None:
-    """Remove what is in the archive, and the folders that are empty then."""
+    """Remove what is in the archive, and folders that become empty."""
     folders = {ref.folder} if owns_its_folder(ref) else set()
     for source in sources:
         try:
             source.unlink(missing_ok=True)
         except OSError as error:
             raise SetupError(
-                f"{source} is in the archive, but cannot be removed: {error.strerror}",
+                f"{source} is archived, but could not be removed: {error.strerror}",
                 hint="remove it yourself; the archive is complete",
             ) from None
         folders |= {folder for folder in source.parents if folder.is_relative_to(ref.folder) and folder != ref.folder}

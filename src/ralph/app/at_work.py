@@ -1,4 +1,4 @@
-"""The runs that are under way on a workspace's plans, here and in worktrees of it: whom a person can talk to."""
+"""The active runs on a workspace's plans, here and in its worktrees: the ones commands can reach."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AtWork(Struct, frozen=True):
     worktree: str = ""
 
     def so_far(self) -> RunState:
-        """As far as its journal can be read."""
+        """As far as its journal is readable."""
         told = RunState()
         with contextlib.suppress(BadData):
             for record in read(self.journal):
@@ -46,7 +46,7 @@ class AtWork(Struct, frozen=True):
 
 
 def runs_at_work(root: Path, choice: Choice, env: Mapping[str, str]) -> list[AtWork]:
-    """Of all plans, or of those that are chosen."""
+    """The active runs of all plans, or of the chosen ones."""
     chosen: set[str] | None = None
     if choice != Choice():
         plans = find_plans(root, choice) or [choose_plan(root, choice)]  # which says that there is none
@@ -62,14 +62,14 @@ def runs_at_work(root: Path, choice: Choice, env: Mapping[str, str]) -> list[AtW
 
 
 def _run_of(state: Path) -> str:
-    """The run that holds the plan's lock now. Other commands hold it, too, for a moment."""
+    """The run that holds the plan's lock. Other commands also hold it briefly."""
     lock = Lock(state / LOCK)
     owner = lock.owner() if lock.is_held() else None
     return owner.run if owner and _RUN.fullmatch(owner.run) else ""
 
 
 def _worktrees(root: Path, env: Mapping[str, str]) -> Iterator[Path]:
-    """A worktree is one of the repository; the workspace has the same place in it."""
+    """A worktree belongs to the repository; the workspace has the same relative path in it."""
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
     folder = workspace_state(root, env) / "worktrees"
     for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -82,24 +82,24 @@ def _homes(root: Path, env: Mapping[str, str]) -> list[Path]:
 
 
 def the_run(root: Path, choice: Choice, wanted: str, env: Mapping[str, str]) -> AtWork:
-    """The one that is meant; with several, it has to be said which."""
+    """The requested run. With several, the caller must say which."""
     found = runs_at_work(root, choice, env)
     named = [each for each in found if each.run.startswith(wanted)]
     if len(named) == 1:
         return named[0]
     if not found:
         which = "this plan" if choice != Choice() else one_line(str(root), 100)
-        raise UsageError(
-            f"no run is at work on {which}", hint="`ralph run` starts one, `ralph runs` lists earlier ones"
-        )
+        raise UsageError(f"no active run on {which}", hint="`ralph run` starts one, `ralph runs` lists earlier ones")
     listed = "; ".join(map(str, named or found))
     if not named:
-        raise UsageError(f"no run {one_line(repr(wanted), 60)} is at work; there is: {listed}", hint="give its id")
-    raise UsageError(f"{len(named)} runs are at work: {listed}", hint="say which one with --run, -f or --prd")
+        raise UsageError(
+            f"no active run {one_line(repr(wanted), 60)}; active: {listed}", hint="give an ID or a unique prefix of one"
+        )
+    raise UsageError(f"{len(named)} active runs: {listed}", hint="choose one with --run, -f or --prd")
 
 
 def find_watched(root: Path, choice: Choice, wanted: str, env: Mapping[str, str]) -> AtWork:
-    """The run to look at: the one that is named, else the one that is under way, else the last one."""
+    """The run to watch: the named one, else the active one, else the last one."""
     if not wanted and runs_at_work(root, choice, env):
         return the_run(root, choice, "", env)
     homes = {run: home for home in _homes(root, env) for run in list_runs(home)}
@@ -108,6 +108,6 @@ def find_watched(root: Path, choice: Choice, wanted: str, env: Mapping[str, str]
         last = [last_run(home / "plans" / plan) for home in _homes(root, env) for plan in plans]
         homes = {run: homes[run] for run in last if run in homes}
         if not homes:
-            raise UsageError("there has been no run of this plan yet", hint="`ralph run` starts one")
+            raise UsageError("this plan has no runs yet", hint="`ralph run` starts one")
     run = find_run(root, wanted, sorted(homes))
     return AtWork(run, root, journal_path(homes[run], run))

@@ -1,4 +1,4 @@
-"""Derives every story's `done` anew from proofs and commits, and says which of it still holds on the tree as it is."""
+"""Re-verify every finished story from proofs and commits: which still hold on the current tree."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ralph.host.repo import Repo
 
 class Standing(StrEnum):
     HOLDS = "holds"
-    """Proven, committed, and every check has passed on this very tree."""
+    """Proven, committed, and every check passed on exactly this tree."""
     LAPSED = "lapsed"
-    """Proven and committed, but tree or checks have changed since the last full pass."""
+    """Proven and committed, but the tree or the checks changed since the last full pass."""
     UNPROVEN = "unproven"
     """Accepted by a run without any check."""
     BY_HAND = "by hand"
-    """Marked by a person: no run has accepted it."""
+    """Marked done by the user: no run accepted it."""
     LOST = "lost"
     """Proven, but its commit is not part of this branch."""
 
@@ -40,7 +40,7 @@ class Audited(Struct, frozen=True):
     run: str = ""
     commit: str = ""
     is_from_commit: bool = False
-    """All that is known of its proof is what the commit says."""
+    """Its proof is known only from the commit message."""
 
 
 class Audit(Struct, frozen=True):
@@ -68,10 +68,10 @@ def audit(opened: OpenPlan, repo: Repo, env: Mapping[str, str]) -> Audit:
 
 
 def _why_lapsed(opened: OpenPlan, repo: Repo, found: Proofs, env: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """Empty: the last full pass is of this tree and of these checks."""
+    """Empty: the last full pass covers this tree and these checks."""
     last = found.last_pass
     if last is None:
-        return "there has been no full pass of all checks", ()
+        return "all checks have never passed together", ()
     if not last.passed:
         return "the last full pass failed", ()
     where = opened.layout.locations(opened.ref)
@@ -84,23 +84,23 @@ def _why_lapsed(opened: OpenPlan, repo: Repo, found: Proofs, env: Mapping[str, s
         return f"changed since the last full pass: {some}", changed
     chosen = choose(opened.settings.config, opened.plan, None, "final")
     if last.check_set and last.check_set != set_id(chosen):
-        return "other checks are configured than at the last full pass", ()
+        return "the configured checks changed since the last full pass", ()
     return "", ()
 
 
 def _stand(story: Story, proof: Proof | None, repo: Repo, why: str) -> Audited:
     if proof is None:
-        return Audited(story.id, Standing.BY_HAND, "no run has accepted it")
+        return Audited(story.id, Standing.BY_HAND, "no run accepted it")
     if not proof.is_proven:
-        return Audited(story.id, Standing.UNPROVEN, "no check was run for it", proof.run, proof.commit)
+        return Audited(story.id, Standing.UNPROVEN, "no check ran for it", proof.run, proof.commit)
     if proof.commit and not _is_here(repo, proof.commit) and not _has_trailer(repo, story.id, proof):
         detail = f"commit {proof.commit[:9]} is not part of this branch"
         return Audited(story.id, Standing.LOST, detail, proof.run, proof.commit)
     told = proof.is_from_commit
     if why:
-        detail = f"{why} (proven as commit {proof.commit[:9]} says)" if told else why
+        detail = f"{why} (proven according to commit {proof.commit[:9]})" if told else why
         return Audited(story.id, Standing.LAPSED, detail, proof.run, proof.commit, told)
-    detail = f"proven as commit {proof.commit[:9]} says" if told else ""
+    detail = f"proven according to commit {proof.commit[:9]}" if told else ""
     return Audited(story.id, Standing.HOLDS, detail, proof.run, proof.commit, told)
 
 
@@ -109,7 +109,7 @@ def _is_here(repo: Repo, commit: str) -> bool:
 
 
 def _has_trailer(repo: Repo, story: str, proof: Proof) -> bool:
-    """A rebase or a squash changes a commit's name, and keeps what it says."""
+    """A rebase or squash changes a commit's hash but keeps its message."""
     wanted = f"Ralph-Run: {proof.run}\nRalph-Iteration: {proof.iteration}\n"
     found = ask(repo, "log", "--format=%B", "--fixed-strings", f"--grep=Ralph-Story: {story}", "HEAD")
     return found.code == 0 and wanted.strip().splitlines()[0] in line(found.out)

@@ -12,10 +12,10 @@ from ralph.core.text import one_line
 
 
 def why_not_start(results: Iterable[CheckResult], story: Story | None, *, strict: bool) -> Stop | None:
-    """Why no agent should be started for `story`, the next one; None: nothing is in the way.
+    """Why no agent should be started for `story`, the next one; None: it may start.
 
-    A check that is also the story's own is what the story is to make pass. A suite without tests fails until the first
-    test is written, which is what a story does.
+    A check that is the story's own is what the story has to make pass. A suite without tests fails until a story
+    writes the first test.
     """
     own = story.verify if story else ()
     failing = [r for r in results if r.required and not r.passed and r.command not in own]

@@ -1,4 +1,4 @@
-"""Which files of a workspace are Ralph's own bookkeeping: not work, and no reason to refuse to start. Pure."""
+"""Which files of a workspace are Ralph's own bookkeeping: not work, and no reason to refuse a run. Pure."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Bookkeeping(Struct, frozen=True):
 
     files: frozenset[str]
     folders: tuple[str, ...]
-    """Each with a `/` at its end."""
+    """Each ends with a `/`."""
     own: tuple[str, ...]
-    """Folders where a person's uncommitted edits are no reason to refuse: `.ralph/`, the plan's own."""
+    """Folders where uncommitted edits do not stop a run: `.ralph/`, the plan's own."""
     made_by_checks: frozenset[str] = frozenset()
-    """Untracked files that the checks of an earlier start have left."""
+    """Untracked files left by the checks of an earlier start."""
     from_init: frozenset[str] = frozenset()
-    """Files of the plan outside of those folders, such as the prompt, and a `.gitignore` that only Ralph extended."""
+    """Files of the plan outside those folders, such as the prompt, and a `.gitignore` that only Ralph extended."""
     commits: bool = True
     """False: a pipeline without `git-commit` leaves every story's work uncommitted, and the next run builds on it."""
 
@@ -53,12 +53,12 @@ class Bookkeeping(Struct, frozen=True):
         return self.covers(path) or path.startswith(self.own) or path in self.from_init or not self.commits
 
     def is_left_by_tools(self, path: str) -> bool:
-        """Of an untracked file: whether a check made it, or it is in a cache that no person writes to."""
+        """Whether an untracked file was written by a check or is in a tool's cache."""
         return path in self.made_by_checks or any(part in _CACHES for part in path.split("/"))
 
 
 def bookkeeping(ref: PlanRef, where: Locations, repo: Path, config: Config) -> Bookkeeping:
-    """What is outside of the repository needs no rule: git does not see it."""
+    """Paths outside the repository need no rule: git does not see them."""
     dot_ralph = ref.root / ".ralph"
     files = [where.plan, where.progress, where.learnings, ref.folder / "request.json", ref.root / ".ralph-active"]
     files += [dot_ralph / name for name in _FILES]

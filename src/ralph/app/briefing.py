@@ -84,9 +84,9 @@ def brief(
 
 
 def _rules(config: Config) -> Iterator[str]:
-    """What would otherwise cost an attempt to find out."""
+    """Rules that an agent would otherwise learn from a rejected attempt."""
     if patterns := ", ".join(f"`{pattern}`" for pattern in config.protected[:_MOST_PATTERNS]):
-        yield f"These files are protected, edits to them are reverted: {patterns}"
+        yield f"These files are protected; edits to them are reverted: {patterns}"
     if config.tests == "must-fail-first":
         yield (
             "Every new test has to fail on the code as it was before this story. Code without such a test is "
@@ -95,7 +95,7 @@ def _rules(config: Config) -> Iterator[str]:
 
 
 def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: Mapping[str, Any]) -> tuple[str, str]:
-    """The step's own prompt file, else the one given by `-p`, else the workspace's; else empty: the built-in one."""
+    """The step's own prompt file, else that of `-p`, else the workspace's. Empty: the built-in prompt."""
     if mode in (Mode.REVIEW, Mode.FIX) and ref.layout != "tasks.json":
         return "", ""  # a person's own prompt is about implementing
     wanted = step.get("prompt_file") or (config.prompt if mode is not Mode.SETUP else "")
@@ -112,7 +112,7 @@ def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: 
 
 
 def _may_hear(config: Config, mode: Mode) -> bool:
-    """A reviewer judges without the notes of those who wrote the code."""
+    """A reviewer judges without the notes of the agent that wrote the code."""
     return config.memory.prompt_tokens > 0 and mode is not Mode.REVIEW
 
 
@@ -125,7 +125,7 @@ def _block(ref: PlanRef, source: bytes, story: Story | None) -> str:
 
 
 def _attachments(ref: PlanRef, where: Locations) -> tuple[str, ...]:
-    """The files a client reads in by `@path` in the feature layout."""
+    """The files a client includes by `@path` in the feature layout."""
     if ref.layout != "feature":
         return ()
     paths = [_relative(path, ref.root) for path in (where.plan, where.progress) if path]  # a run begins the log

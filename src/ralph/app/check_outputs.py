@@ -1,4 +1,4 @@
-"""All that a failing check wrote, as a file in the state folder: a journal and a prompt hold only the end of it."""
+"""The full output of a failing check, as a file in the state folder: journal and prompt hold only its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ralph.host.files import make_folder, write_bytes
 
 
 def keeper(folder: Path, label: str, check: ChosenCheck) -> Callable[[bytes], str]:
-    """Writes an output under a label, such as the iteration, and says where. The next one replaces it."""
+    """Write an output under a label, such as the iteration, and return its path. The next one replaces it."""
 
     def keep(output: bytes) -> str:
         path = make_folder(folder, private=True) / f"{label}-{_as_file_name(check)}.txt"

@@ -1,4 +1,4 @@
-"""`ralph init` runs each check it found once: passes, fails, cannot run, or takes too long."""
+"""`ralph init` runs each detected check once: it passes, fails, cannot run, or takes too long."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Trial(Struct, frozen=True):
     reason: str = ""
     """Why it cannot run, or the last line of a failure."""
     fix: str = ""
-    """What makes it run; only for a check that cannot."""
+    """How to make it run; only for a check that cannot run."""
 
 
 def try_check(
     check: ProposedCheck, root: Path, env: Mapping[str, str], timeout: float, stop: StopSignal | None = None
 ) -> Trial:
-    """Run one check; where it cannot run, another spelling of the same tests."""
+    """Run one check; if it cannot run, try another command for the same tests."""
     trial = _run(check, root, env, timeout, stop)
     for command in _other_spellings(check.command) if trial.outcome == "missing" else ():
         other = _run(msgspec.structs.replace(check, command=command), root, env, timeout, stop)
@@ -82,8 +82,8 @@ def _python_install(command: str) -> str:
 
 
 def _other_spellings(command: str) -> tuple[str, ...]:
-    """`pytest` that cannot import the project: `python -m pytest` has the project's folder on the import path.
-    `tox` and `nox` that are not installed: the tests they run are mostly pytest's."""
+    """If `pytest` cannot import the project: `python -m pytest` puts the project's folder on the import path.
+    If `tox` or `nox` is not installed: the tests they run are mostly pytest tests."""
     if command in ("tox", "nox"):
         return ("pytest", "python3 -m pytest")
     if not (match := _PYTEST.match(command)):

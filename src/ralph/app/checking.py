@@ -1,4 +1,4 @@
-"""Runs the checks that apply and journals each of them with the tree it ran on."""
+"""Run the checks that apply and journal each with the tree it ran on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BASELINE = "baseline.json"
 """In the plan's own folder: which checks passed on the last checkpoint."""
 
 AskBaseline = Callable[[str], str]
-"""Asks the person at the terminal what to do about a check that fails: "continue", "no-worse" or "stop"."""
+"""Asks the user at the terminal what to do about a failing check: "continue", "no-worse" or "stop"."""
 
 
 _MADE = "made-by-checks.json"
@@ -35,7 +35,7 @@ _MOST_MADE = 20_000
 
 
 def made_by_checks(state: Path) -> frozenset[str]:
-    """Untracked files that appeared while a baseline was taken: no person's work, and no reason to refuse a run."""
+    """Untracked files that appeared while the baseline was taken: not the user's work, no reason to refuse a run."""
     try:
         return frozenset(msgspec.json.decode((state / _MADE).read_bytes(), type=list[str]))
     except (OSError, msgspec.DecodeError):
@@ -48,7 +48,7 @@ def _keep_made(state: Path, paths: frozenset[str]) -> None:
 
 
 class Checks:
-    """The engine's `Checker`, and the door for `command` steps."""
+    """The engine's `Checker`. `command` steps also run through it."""
 
     def __init__(
         self,
@@ -72,15 +72,15 @@ class Checks:
         self._strict = config.baseline == "strict"
         self._outputs = outputs
         self._is_same = is_same
-        """Whether two trees differ in nothing that a check could see."""
+        """Whether two trees are the same for a check."""
         self._baseline: tuple[ChosenCheck, ...] = ()
         self._raw: dict[tuple[str, str], CheckResult] = {}
         self._tree = ""
-        """Where they ran last."""
+        """The tree they ran on last."""
         self.check_set = ""
         self._cache = cache
         self._before: dict[tuple[str, str], bool] = {}
-        """Command and folder → whether it passed when it was last accepted, or at the start."""
+        """Command and folder → whether it passed at the last accepted story, or at the start."""
         self._last: dict[tuple[str, str], bool] = {}
         self._config = config
         self._root = root
@@ -112,7 +112,7 @@ class Checks:
         return tuple(results)
 
     def _compared(self, check: ChosenCheck, result: CheckResult) -> CheckResult:
-        """A failure that was there before is told apart; with `no-worse` it is no reason to reject."""
+        """Mark failures that existed before; with `no-worse` they do not reject a story."""
         if result.passed or self._before.get((check.command, check.cwd), True):
             return result
         excused = not self._strict and not check.story
@@ -135,7 +135,7 @@ class Checks:
         return self._may_start(known, story)
 
     def _run_baseline(self, chosen: Sequence[ChosenCheck], known: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
-        """One that failed the last time is run again: what it lacked may be installed by now."""
+        """A check that failed last time runs again: what it needs may have been installed since."""
         passed = {(result.name, result.command): result for result in known if result.passed}
         results = []
         before = self._untracked()
@@ -154,7 +154,7 @@ class Checks:
         stop = why_not_start(results, story, strict=self._strict)
         if stop is None:
             failing = ", ".join(one_line(r.name, 60) for r in results if r.required and not r.passed)
-            then = "a story is accepted only once it passes" if self._strict else "stories are not rejected for it"
+            then = "stories are accepted only once it passes" if self._strict else "stories are not rejected for it"
             self._tell(Noted(f"fails before any work: {failing}; {then} (baseline)", warning=True))
             return None
         answer = "continue" if self._allow_broken else ""
@@ -168,12 +168,12 @@ class Checks:
         return None
 
     def run_quietly(self, plan: Plan, story: Story | None) -> tuple[CheckResult, ...]:
-        """The checks of a story once more, without a record: for a second opinion."""
+        """Run the checks of a story again without a journal record."""
         chosen = choose(self._config, plan, story, "story")
         return tuple(self._compared(check, r) for check, r in zip(chosen, self._run_all(chosen), strict=False))
 
     def passed_before(self, result: CheckResult) -> bool:
-        """It is known to have passed when it was last accepted, or at the start."""
+        """Whether it is known to have passed at the last accepted story, or at the start."""
         return any(passed for (command, _), passed in self._before.items() if command == result.command)
 
     def _run_all(self, chosen: Sequence[ChosenCheck], label: str = "") -> tuple[CheckResult, ...]:
@@ -200,7 +200,7 @@ class Checks:
         )
 
     def _known(self, tree: str, identity: str) -> tuple[CheckResult, ...] | None:
-        """The last baseline, if it was of this very tree and these checks. Anything else is found out anew."""
+        """The last baseline, if it was taken on exactly this tree with these checks."""
         try:
             known = msgspec.json.decode(self._cache.read_bytes(), type=Baseline)
         except (OSError, msgspec.DecodeError):
@@ -214,7 +214,7 @@ class Checks:
         write_bytes(self._cache, msgspec.json.encode(known), mode=0o600, durable=False)
 
     def listen(self, record: Record) -> None:
-        """What was accepted is what later failures are compared with, in this run and in the next one."""
+        """Later failures are compared with what was accepted, in this run and in the next one."""
         event = record.event
         if isinstance(event, IterationEnded) and event.kind is Kind.ACCEPTED:
             self._before |= self._last

@@ -1,4 +1,4 @@
-"""The circuit breakers of a run, from its journal: how far each has gone, and why one has tripped."""
+"""The circuit breakers of a run, from its journal: the count of each, and why one tripped."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Counters(Struct, frozen=True):
     no_progress: int = 0
     same_error: int = 0
     error: str = ""
-    """What the last failure said."""
+    """Message of the last failure."""
     why: str = ""
 
 
 class Circuits(Struct, frozen=True, kw_only=True):
     run: str
     ended: str = ""
-    """The reason, if it has ended."""
+    """The reason it ended, if it has."""
     no_progress_threshold: int = 0
     same_error_threshold: int = 0
     on_stuck: OnStuck = OnStuck.STOP
@@ -40,7 +40,7 @@ class Circuits(Struct, frozen=True, kw_only=True):
     crash_loop_threshold: int = 0
     stories: dict[str, Counters] = {}
     steps: dict[str, Counters] = {}
-    """Steps whose own circuit was open when they were last to be run."""
+    """Steps whose own circuit breaker was open when they were last due."""
 
 
 def circuits(records: Iterable[Record]) -> Circuits:

@@ -1,7 +1,7 @@
-"""Proofs, read from the commits of a branch: for a fresh clone, or where the state folder is gone.
+"""Proofs read from the commits of a branch: for a fresh clone, or if the state folder is gone.
 
-A commit says what the loop found, and anybody who can commit can write the same. So this is told as the commit's word,
-and where there is a journal of the run it names, the journal decides.
+Anyone who can commit can write such a message. So it is reported as the commit's statement, and if the journal of the
+run it names exists, the journal decides.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def from_commits(repo: Repo, plan: str, known_runs: Sequence[str] = ()) -> dict[
 
 
 def _told(repo: Repo) -> Iterator[tuple[str, float, Mapping[str, Sequence[str]]]]:
-    """The newest first."""
+    """Newest first."""
     form = f"--format={_START}%H{_FIELD}%ct{_FIELD}%(trailers:only,unfold)"
     answer = ask(repo, "log", f"-{_MOST_COMMITS}", "--grep=^Ralph-Story: ", form, "HEAD", "--")
     if answer.code:  # a branch without a commit
@@ -57,6 +57,6 @@ def _told(repo: Repo) -> Iterator[tuple[str, float, Mapping[str, Sequence[str]]]
 
 
 def _one(trailers: Mapping[str, Sequence[str]], name: str) -> str:
-    """Of two values none is believed."""
+    """Two different values: neither counts."""
     values = trailers.get(name, ())
     return values[0] if len(values) == 1 else ""

@@ -1,4 +1,4 @@
-"""`ralph compact`: an agent summarises the memory of a plan. The original is kept beside it, named with the date."""
+"""`ralph compact`: an agent summarises the learnings of a plan. The original is kept beside it, named by date."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _LONGEST_PREVIOUS = 100_000
 class Compacted(Struct, frozen=True):
     file: Path
     archive: Path | None = None
-    """Where the original is. None: nothing had to be changed."""
+    """Path of the original. None: nothing changed."""
     before: int = 0
     after: int = 0
-    """How many learnings there were, and are."""
+    """Number of learnings before and after."""
     tokens_before: int = 0
     tokens_after: int = 0
     """Of the whole file."""
@@ -59,7 +59,7 @@ class Compacted(Struct, frozen=True):
 
 
 def size_of_memory(ref: PlanRef, env: Mapping[str, str]) -> int:
-    """In tokens, by estimate: of the learnings, or of the whole log, which agents read too."""
+    """Estimated tokens of the learnings, or of the whole log, which agents also read."""
     return estimate_tokens(memory_text(_memory(ref, env)))
 
 
@@ -81,10 +81,10 @@ def compact(
     force: bool = False,
     listeners: tuple[Listener, ...] = (),
 ) -> Compacted:
-    """With an agent. Whether its program may be started was agreed to before.
+    """Compact with an agent. The caller has already checked that its program may be started.
 
-    Nothing is written before it has given a summary that can be used; what is wrong with one is told to it, once. A
-    log whose learnings fit into a prompt needs no agent: its entries make it large, and they go into the archive.
+    Nothing is written before there is a usable summary; the agent gets one chance to correct it. A log whose learnings
+    fit into a prompt needs no agent: its entries make it large, and they go into the archive.
     """
     memory = _memory(ref, env)
     text, learnings = _opened(memory)
@@ -109,24 +109,24 @@ def compact(
 def compact_when_large(
     ref: PlanRef, settings: Settings, env: Mapping[str, str], tell: Tell, listeners: tuple[Listener, ...] = ()
 ) -> Compacted | None:
-    """For commands that do something else: what goes wrong is told, and is no failure of theirs."""
+    """For commands whose main job is something else: an error is reported but does not fail them."""
     if is_at_work(plan_state(ref, env)):
         return None
     try:
         if not is_large(ref, settings, env):
             return None
-        tell("what was learned has grown large: an agent summarises it")
+        tell("the learnings have grown large; an agent is summarising them")
         done = compact(ref, settings, env, tell, listeners=listeners)
     except (RalphError, OSError) as error:
-        tell(f"what was learned stays as it is, `ralph compact` tries again: {error}")
+        tell(f"the learnings were not changed; try `ralph compact` again: {error}")
         return None
     if done.archive is not None:
-        tell(f"{done.tokens_before:,} tokens became {done.tokens_after:,}; the original is {done.archive}")
+        tell(f"reduced from {done.tokens_before:,} to {done.tokens_after:,} tokens; the original is {done.archive}")
     return done
 
 
 def deduplicate(ref: PlanRef, env: Mapping[str, str]) -> Compacted:
-    """Without an agent: what stands there twice, word for word, goes once. The entries of a log stay as they are."""
+    """Remove exact duplicates, without an agent. The entries of a log are not changed."""
     memory = _memory(ref, env)
     text = _read(memory)
     found = [one for one in _parse(memory, text) if one.curated or not memory.is_log]
@@ -145,10 +145,10 @@ def _opened(memory: Memory) -> tuple[str, tuple[Learning, ...]]:
 def _read(memory: Memory) -> str:
     if is_at_work(memory.state):
         raise SetupError(
-            f"a run is at work, and writes {memory.name}", hint="do it when the run has ended; `ralph status` shows it"
+            f"a run is active and writes {memory.name}", hint="try again when the run has ended; see `ralph status`"
         )
     if memory.path.is_symlink():
-        raise SetupError(f"{memory.name} is a link", hint="replace the link by the file itself")
+        raise SetupError(f"{memory.name} is a symbolic link", hint="replace it with the file itself")
     try:
         return memory_text(memory, errors="strict")
     except UnicodeDecodeError:
@@ -183,20 +183,20 @@ def _ask(
         try:
             said = sessions.ask(summary_prompt(learnings, schema, previous, problems), schema)
         except Interrupted as error:
-            error.hint = "do it again; the memory is as it was"
+            error.hint = "try again; the learnings were not changed"
             raise
         if said.put_back:
-            tell(f"the agent changed {', '.join(one_line(path, 60) for path in said.put_back[:5])}: put back")
+            tell(f"the agent changed {', '.join(one_line(path, 60) for path in said.put_back[:5])}; restored")
         try:
             return read_digest(said.text, learnings)
         except Unusable as error:
             if is_repaired:
                 raise BadData(
-                    f"the agent was told what is wrong with its summary, and the next one is no better: {error}",
-                    hint=f"what it said is in {sessions.raw}; the memory is as it was",
+                    f"the agent's corrected summary is still invalid: {error}",
+                    hint=f"its output is in {sessions.raw}; the learnings were not changed",
                 ) from None
             is_repaired = True
-            tell(f"the summary cannot be used ({error}): the agent is told, and answers again")
+            tell(f"the summary is invalid ({error}); asking the agent to correct it")
             previous = said.text[:_LONGEST_PREVIOUS]
             problems = tuple(
                 f"{p.where.path}: {p.message}" + (f" ({p.hint})" if p.hint else "") for p in error.problems
@@ -204,7 +204,7 @@ def _ask(
 
 
 def _free_name(path: Path, day: str) -> Path:
-    """`learnings.2026-11-15.md`, and a number when there is one already."""
+    """`learnings.2026-11-15.md`, with a number appended if it is taken."""
     number, name = 1, path.with_name(f"{path.stem}.{day}{path.suffix}")
     while os.path.lexists(name):
         number += 1
@@ -213,13 +213,13 @@ def _free_name(path: Path, day: str) -> Path:
 
 
 def _swap(ref: PlanRef, memory: Memory, before: str, new: str, archive: Path, env: Mapping[str, str]) -> None:
-    """First the original beside it, then the new one in its place: a kill in between leaves both, and loses nothing."""
+    """Write the original beside it first, then the new text: a kill in between loses nothing."""
     with turn(ref, env):
         now = _read(memory)
         if not now.startswith(before):
             raise SetupError(
-                f"{memory.name} was changed in the meantime; nothing was written",
-                hint="do it again with what it says now",
+                f"{memory.name} changed in the meantime; nothing was written",
+                hint="try again",
             )
         write_bytes(archive, now.encode())
         write_bytes(memory.path, (new + now[len(before) :]).encode())

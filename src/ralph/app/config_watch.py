@@ -1,4 +1,4 @@
-"""Notices when the files that a run took its settings from are changed. The run keeps the settings it started with."""
+"""Notice changes to a run's settings files. The run keeps the settings it started with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ConfigWatch:
         self._told = dict(self._start)
 
     def __call__(self) -> tuple[str, ...]:
-        """The files that are not what the run started with, each version of them once."""
+        """Files that changed since the run started; each version is reported once."""
         now = {path: self._read(path) for path in self._start}
         changed = [path for path, data in now.items() if data not in (self._start[path], self._told[path])]
         self._told = now

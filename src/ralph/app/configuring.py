@@ -1,4 +1,4 @@
-"""Changes one key in a config file: reads it, edits its text, checks it, replaces the file."""
+"""Change one key in a config file: read it, edit its text, check it, replace the file."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ def _file(root: Path | None, name: str | None, env: Mapping[str, str]) -> Path:
 
 
 def _check_inside(file: Path, root: Path | None) -> None:
-    """A `.ralph` that is a link must not let a write leave the workspace."""
+    """A symlinked `.ralph` must not redirect a write outside the workspace."""
     if root is not None and not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(root)):
-        raise BadData(f"{file} is outside of {root}", hint="replace the link by a folder")
+        raise BadData(f"{file} is outside {root}", hint="replace the link with a folder")

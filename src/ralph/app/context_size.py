@@ -1,6 +1,6 @@
-"""What a session begins with, part by part, in tokens: the prompt, the files it is told to read, what was learned.
+"""What a session starts with, part by part, in tokens: the prompt, the files it is told to read, the learnings.
 
-Everything here is read at the start of every session, and takes room from the work.
+Every session reads all of it first, which leaves less room for the work.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _READ = {
 }
 """What agents are told to read, by layout."""
 _HOW = {
-    "prompt": "shorten it; what only some stories need belongs into a document it names",
+    "prompt": "shorten it; move what only some stories need into a document it names",
     "memory": "lower memory.prompt_tokens",
-    "plan": "a plan for each feature, and `ralph archive` for what is finished",
-    "progress": "`ralph compact` keeps what was learned, and moves the old entries into an archive",
-    "learnings": "`ralph compact` summarises it, and keeps the original",
+    "plan": "use one plan per feature, and `ralph archive` finished ones",
+    "progress": "`ralph compact` keeps the learnings and archives the old entries",
+    "learnings": "`ralph compact` summarises it and keeps the original",
     "requirements": "move details into documents that it names",
-    "readme": "make it a lookup table: a line for each document, and no text of theirs",
-    "specs": "move what is built already out of the folder",
-    "rules": "every session reads it: keep only what holds everywhere",
+    "readme": "make it a lookup table: one line per document, without their text",
+    "specs": "move finished specs out of the folder",
+    "rules": "every session reads it; keep only what applies everywhere",
 }
 _MOST_RUNS = 5
 _SAMPLES_A_RUN = 6
@@ -55,10 +55,10 @@ _MARKS = (b'"AgentStarted"', b'"usage"')
 class Part(Struct, frozen=True):
     name: str
     file: str = ""
-    """Relative to the workspace; empty: it is no file."""
+    """Relative to the workspace; empty: not a file."""
     tokens: int = 0
     budget: int = 0
-    """Its own, where the layout has one."""
+    """Its own budget, if the layout has one."""
 
     @property
     def how(self) -> str:
@@ -69,7 +69,7 @@ class Part(Struct, frozen=True):
 class ContextSize(Struct, frozen=True):
     parts: tuple[Part, ...]
     budget: int
-    """0: there is none."""
+    """0: no budget."""
     gauge: Gauge
 
     @property
@@ -82,7 +82,7 @@ class ContextSize(Struct, frozen=True):
 
     @property
     def to_cut(self) -> tuple[Part, ...]:
-        """What is over a budget of its own, else the largest parts: as many as it takes to get below the whole."""
+        """Parts over their own budget; else the largest ones, as many as it takes to get below the total budget."""
         beyond = [part for part in self.parts if part.budget and part.tokens > part.budget]
         if not self.over or beyond:
             return tuple(beyond)
@@ -154,7 +154,7 @@ def _files(ref: PlanRef, where: Locations, agent: str) -> Iterator[tuple[str, Pa
 
 
 def _length(path: Path, root: Path) -> int:
-    """In characters; of a folder, those of the files in it."""
+    """Size in characters; for a folder, the sum of its files."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     total = 0
     for file in files:
@@ -166,7 +166,7 @@ def _length(path: Path, root: Path) -> int:
 
 
 def measured(root: Path, env: Mapping[str, str]) -> Gauge:
-    """By what the agents of the last runs have counted."""
+    """Calibrated by the token counts that agents reported in recent runs."""
     state = workspace_state(root, env)
     runs = reversed(list_runs(state)[-_MOST_RUNS:])
     return calibrate(sample for run in runs for sample in islice(_samples(journal_path(state, run)), _SAMPLES_A_RUN))
@@ -184,7 +184,7 @@ def _samples(journal: Path) -> Iterator[Sample]:
 
 
 def warning(ref: PlanRef, settings: Settings, plan: Plan, env: Mapping[str, str]) -> str:
-    """For the start of a run: by how much it is too much, and what to cut; nothing when all is well."""
+    """Warning for the start of a run: how far over budget, and what to cut. Empty: within budget."""
     budget = settings.config.context.budget_tokens
     if not budget:
         return ""
@@ -199,6 +199,6 @@ def warning(ref: PlanRef, settings: Settings, plan: Plan, env: Mapping[str, str]
         return ""
     cuts = "; ".join(f"{part.file or part.name} {part.tokens:,} ({part.how})" for part in beyond[:3])
     if not size.over:
-        return f"over the token budget of its own: {cuts}"
-    total = f"every session begins with about {size.total:,} tokens, {size.over:,} more than context.budget_tokens"
-    return f"{total}; what to cut: {cuts}"
+        return f"over its own token budget: {cuts}"
+    total = f"every session starts with about {size.total:,} tokens, {size.over:,} over context.budget_tokens"
+    return f"{total}; to cut: {cuts}"

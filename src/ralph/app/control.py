@@ -1,7 +1,7 @@
-"""Hears what people ask of a run while it is under way: by files from other terminals, by Ctrl-\\ in its own.
+"""Receive requests to an active run: by files from other terminals, by Ctrl-\\ in its own.
 
-A thread looks for it a few times a second, so that a person is answered at once even while an agent is at work. What
-follows is up to the loop, at its next safe point; only `stop --now` is passed on right away, as Ctrl-C is.
+A thread polls a few times a second, so that requests are acknowledged at once even while an agent is running. The loop
+acts on them at its next safe point; only `stop --now` is passed on right away, like Ctrl-C.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TICK = 0.2
 
 
 class Control:
-    """As a context it listens. Calling it says what people want by now."""
+    """Listens while used as a context manager. Calling it returns the requests so far."""
 
     def __init__(self, state: Path, run: str, stop: StopSignal, tell: Callable[[Asked], object]) -> None:
         self._folder = state / FOLDER

@@ -1,7 +1,7 @@
-"""`ralph export` and `ralph convert`: the same plan in another layout, and what that costs.
+"""`ralph export` and `ralph convert`: the same plan in another layout, and what gets lost.
 
-A conversion keeps the old plan whole in the archive, puts the new one in its place, and carries over what is kept
-beside it. The archive is complete before anything is written, and the new plan is there before anything is removed.
+A conversion archives the whole old plan, writes the new one in its place, and carries over the state kept beside it.
+The archive is complete before anything is written, and the new plan exists before anything is removed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Exported(Struct, frozen=True):
     losses: tuple[Loss, ...]
     ids: dict[str, str]
     ref: PlanRef | None = None
-    """Where it was written; None: nowhere."""
+    """Where it was written; None: not written."""
     made: tuple[str, ...] = ()
 
 
@@ -61,19 +61,19 @@ class Converted(Struct, frozen=True):
     new: PlanRef
     losses: tuple[Loss, ...]
     beside: tuple[Loss, ...]
-    """What the new format has no place for, and is kept in the state folder."""
+    """What the new format has no place for and the state folder keeps."""
     ids: dict[str, str]
     archive: Path | None = None
     """None: a dry run."""
     placed: Placed = Placed()
     removed: tuple[Path, ...] = ()
     archived_only: tuple[Path, ...] = ()
-    """Of the removed files those whose text the new plan has no place for."""
+    """Removed files whose text the new plan has no place for."""
     warnings: tuple[str, ...] = ()
 
 
 def export_text(opened: OpenPlan, wanted: str, now: float) -> Exported:
-    """The plan file in another layout, and nothing else."""
+    """Only the plan file, in another layout."""
     form = layout(wanted)
     ref = refer(Request(root=opened.root, layout=wanted, name=_name_for(opened, wanted)))
     composed = _composed(opened.plan, form, ref, now)
@@ -81,19 +81,17 @@ def export_text(opened: OpenPlan, wanted: str, now: float) -> Exported:
 
 
 def export_to(opened: OpenPlan, wanted: str, folder: Path, now: float) -> Exported:
-    """A new workspace with this plan. A plan that is there already stays as it is."""
+    """Create a new workspace with this plan. An existing plan is never overwritten."""
     root = Path(os.path.realpath(folder))
     if root == opened.root:
-        raise UsageError(
-            f"{folder} is this workspace itself", hint=f"`ralph convert --layout {wanted}` does it in place"
-        )
+        raise UsageError(f"{folder} is this workspace", hint=f"`ralph convert --layout {wanted}` does it in place")
     if os.path.lexists(root) and not root.is_dir():
-        raise UsageError(f"{folder} is no folder", hint="name a folder, or - for stdout")
+        raise UsageError(f"{folder} is not a folder", hint="name a folder, or - for stdout")
     form = layout(wanted)
     request = Request(root=root, layout=wanted, name=_name_for(opened, wanted), now=now, plan=opened.plan, exact=True)
     ref = refer(request)
     if os.path.lexists(ref.path):
-        raise UsageError(f"{ref.path} exists already", hint="name another folder; nothing was changed")
+        raise UsageError(f"{ref.path} already exists", hint="name another folder; nothing was changed")
     refuse_two_plans_in_one_folder(ref)
     composed = _composed(opened.plan, form, ref, now)
     files = _carried(opened, ref, fresh_files(ref, request, Toolchain()))
@@ -110,10 +108,10 @@ def convert(
     refuse_inside_loop(env, "convert its own plan")
     old = opened.ref
     if wanted == old.layout:
-        raise UsageError(f"{old.path} is in the layout {wanted} already", hint="name another one")
+        raise UsageError(f"{old.path} already has the layout {wanted}", hint="choose another layout")
     new = refer(Request(root=old.root, layout=wanted, name=name or _name_for(opened, wanted)))
     if os.path.lexists(new.path):
-        raise UsageError(f"{new.path} exists already", hint="use another --name, or `ralph archive` that one first")
+        raise UsageError(f"{new.path} already exists", hint="use another --name, or `ralph archive` that one first")
     refuse_two_plans_in_one_folder(new, but=old.path)
     composed = _composed(opened.plan, layout(wanted), new, now)
     sidecar = _sidecar(opened, composed, layout(wanted))
@@ -143,9 +141,7 @@ def _convert(
 ) -> Converted:
     old, new = report.old, report.new
     if _read(old.path, old.root) != opened.source:
-        raise IllegalChange(
-            f"{old.path} was changed by somebody else in the meantime", hint="look at it, then do it again"
-        )
+        raise IllegalChange(f"{old.path} changed in the meantime", hint="check it, then try again")
     was_trusted = _is_trusted(opened, env)
     shelved = shelve(opened, dates, label="", keep=False, now=now, env=env)
     request = Request(root=new.root, layout=new.layout, name=_title(opened), now=now)
@@ -187,7 +183,7 @@ def _composed(plan: Plan, form: Layout, ref: PlanRef, now: float) -> Composed:
 
 
 def _sidecar(opened: OpenPlan, composed: Composed, form: Layout) -> Sidecar:
-    """What the new format cannot say of each story, and why a story failed or is blocked."""
+    """What the new format cannot store for each story, and why a story failed or is blocked."""
     nothing = Loaded(composed.in_file, composed.in_file, composed.source, Sidecar())
     stories = [
         msgspec.structs.replace(story, id=composed.ids[story.id], depends_on=()) for story in opened.plan.stories
@@ -214,7 +210,7 @@ def _title(opened: OpenPlan) -> str:
 
 
 def _carried(opened: OpenPlan, new: PlanRef, files: list[NewFile]) -> list[NewFile]:
-    """Requirements, specs and the log of progress go along, where the new layout has a place for them."""
+    """Carry over requirements, specs and the progress log, if the new layout has a place for them."""
     old_places, new_places = opened.layout.locations(opened.ref), layout(new.layout).locations(new)
     texts: dict[Path, bytes] = {}
     wanted = old_places.requirements
@@ -242,12 +238,12 @@ def _read(path: Path, root: Path) -> bytes | None:
 
 
 def _over(file: NewFile, root: Path, safe: set[Path]) -> NewFile:
-    """The new layout's own prompt takes the place of the old one's, which is in the archive."""
+    """The new layout's own prompt replaces the old one, which is in the archive."""
     return msgspec.structs.replace(file, existing=Existing.REPLACE) if root / file.path in safe else file
 
 
 def _going(shelved: Shelved, old: PlanRef, new: PlanRef) -> set[Path]:
-    """In a folder that the two plans share, only the old plan file goes."""
+    """In a folder that both plans share, only the old plan file is removed."""
     if owns_its_folder(old) and old.folder == new.folder:
         return {old.path} & shelved.going
     new_places = layout(new.layout).locations(new)
@@ -268,7 +264,7 @@ def _is_trusted(opened: OpenPlan, env: Mapping[str, str]) -> bool:
 
 
 def _stale_settings(opened: OpenPlan, new: PlanRef) -> list[str]:
-    """Settings that name the plan as it was."""
+    """Settings that still refer to the old plan."""
     config = opened.settings.config
     found = []
     if config.layout not in ("auto", new.layout):

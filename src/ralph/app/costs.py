@@ -1,4 +1,4 @@
-"""What the runs of a workspace have cost, read from their journals: a receipt for each iteration, and their sums."""
+"""What the runs of a workspace cost, read from their journals: a receipt per iteration, and totals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ralph.journal.runs import journal_path, list_runs
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
-    """One iteration: what it used, what that cost, how that is known, and what came of it."""
+    """One iteration: its usage, cost, how the cost is known, and the verdict."""
 
     run: str
     iteration: int
@@ -39,20 +39,20 @@ class Receipt(Struct, frozen=True, kw_only=True):
     plan: str
     story: str
     mode: str
-    """Of the iteration; `plan` for a session that planned."""
+    """Mode of the iteration; `plan` for a planning session."""
     outcome: str
-    """The verdict; empty while it is under way, or when it was killed."""
+    """The verdict; empty while it is active, or if it was killed."""
     model: str
     tokens: Tokens
     usd: float | None
-    """None: nobody knows."""
+    """None: unknown."""
     basis: Basis
     sessions: int
     seconds: float
 
 
 class Sums(Struct, frozen=True, kw_only=True):
-    """Receipts added up. `usd` holds what is known; `unknown` counts iterations whose cost is not."""
+    """Receipts added up. `usd` is the known cost; `unknown` counts iterations without a known cost."""
 
     name: str
     iterations: int = 0
@@ -70,7 +70,7 @@ class Gathered(Struct, frozen=True):
 
 
 def journals(root: Path, repo: Repo | None, env: Mapping[str, str]) -> Iterator[Path]:
-    """Of the workspace and of the worktrees that runs made of it. Oldest first in each."""
+    """Runs of the workspace and of worktrees that runs created from it. Oldest first in each."""
     main = main_root(root, repo)
     state = workspace_state(main, env)
     inside = os.path.relpath(os.path.realpath(root), os.path.realpath(repo.root)) if repo else "."
@@ -206,7 +206,7 @@ class _Reader:
 
 
 _ORDER = [Basis.REPORTED, Basis.ESTIMATED, Basis.RESERVED, Basis.UNKNOWN]
-"""From sure to unsure: a sum is as sure as its least sure part."""
+"""From certain to uncertain: a sum is as certain as its least certain part."""
 
 
 def _cost(outcome: Outcome, charged: Charged | None) -> tuple[float | None, Basis]:

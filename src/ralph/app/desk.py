@@ -1,4 +1,4 @@
-"""The desk: files by which an agent and the loop talk. A request file, and the sentinels WAITING and COMPLETE."""
+"""The files by which an agent talks to the loop: the request file, and the sentinels WAITING and COMPLETE."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LONGEST = 4000
 
 
 class WorkspaceDesk:
-    """`folder` is the plan's own; the sentinels are in the workspace's `.ralph/`, as people know them."""
+    """`folder` is the plan's own; the sentinels are in the workspace's `.ralph/`, where users expect them."""
 
     def __init__(self, root: Path, folder: Path, *, asks_by_file: bool = False) -> None:
         self._root = root
         self.asks_by_file = asks_by_file
-        """The layout has WAITING: every question is in it, and taking the file away is an answer, too."""
+        """The layout has WAITING: it holds every question, and removing the file also counts as an answer."""
         self.request = folder / "request.json"
         self._waiting = root / ".ralph" / "WAITING"
         self._complete = root / ".ralph" / "COMPLETE"
@@ -52,10 +52,10 @@ class WorkspaceDesk:
         return read_request(data.decode("utf-8", "replace").encode()) if data.strip() else Request()
 
     def waiting(self) -> str:
-        """An empty WAITING file still waits: nobody knows for what, so a person has to look."""
+        """An empty WAITING file still blocks the run: the reason is unknown, so the user has to check."""
         if not self._waiting.is_file():
             return ""
-        return clean(self._read(self._waiting)).strip()[:_LONGEST] or "the file .ralph/WAITING says nothing more"
+        return clean(self._read(self._waiting)).strip()[:_LONGEST] or ".ralph/WAITING is empty"
 
     def keep_waiting(self, text: str) -> None:
         make_folder(self._waiting.parent)
@@ -65,7 +65,7 @@ class WorkspaceDesk:
         return self._complete.is_file()
 
     def answered(self) -> None:
-        """A person has answered: the run may go on."""
+        """The user has answered: remove WAITING so that the run can continue."""
         self._remove(self._waiting)
 
     def complete(self) -> None:
@@ -81,7 +81,7 @@ class WorkspaceDesk:
     def _remove(self, path: Path) -> None:
         """Remove a file, or a folder that an agent put in its place; git ignores both, so a rollback does not see them.
 
-        A link in the place of a parent folder may lead out of the workspace: what is behind it is not removed.
+        A link in place of a parent folder may point outside the workspace; its target is not removed.
         """
         if Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(self._root)) and os.path.lexists(path):
             remove_tree(path)

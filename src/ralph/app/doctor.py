@@ -1,4 +1,4 @@
-"""`ralph doctor`: one probe a topic, all at the same time. A probe that fails or hangs hurts no other."""
+"""`ralph doctor`: one probe per topic, all in parallel. A probe that fails or hangs does not affect the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ralph.core.errors import RalphError
 from ralph.core.text import one_line
 
 PATIENCE = 2.6
-"""Seconds for all probes together. They run at the same time."""
+"""Seconds for all probes together. They run in parallel."""
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Line(Struct, frozen=True):
 
 
 class Patient(Struct, frozen=True):
-    """What is looked at."""
+    """What the probes check."""
 
     here: Path
     root: Path | None
@@ -71,9 +71,9 @@ def fail(text: str, fix: str) -> Finding:
 
 
 def examine(patient: Patient, probes: Mapping[str, Probe], patience: float = PATIENCE) -> list[Line]:
-    """The findings of every probe, in the order of the table. One that takes too long is reported as such."""
+    """The findings of every probe, in table order. A probe that takes too long is reported as such."""
     results = at_once({topic: partial(_findings, probe, patient) for topic, probe in probes.items()}, patience)
-    late = [warn(f"no answer within {patience:g} seconds", "try again; see whether a drive or the network hangs")]
+    late = [warn(f"no answer within {patience:g} seconds", "try again; check whether a drive or the network hangs")]
     return [
         Line(topic, finding.level, one_line(finding.text), one_line(finding.fix))
         for topic in probes
@@ -87,11 +87,11 @@ def _findings(probe: Probe, patient: Patient) -> list[Finding]:
     except RalphError as error:
         return [fail(str(error), error.hint or "see `ralph check`")]
     except Exception as error:  # noqa: BLE001 - one broken probe must not hide what the others found
-        return [warn(f"could not be looked at: {type(error).__name__}: {error}", "report this as a bug")]
+        return [warn(f"the probe failed: {type(error).__name__}: {error}", "report this as a bug")]
 
 
 def at_once(questions: Mapping[str, Callable[[], T]], patience: float) -> dict[str, T]:
-    """The answers that come in time, asked all at the same time."""
+    """Run all probes in parallel and return the answers that arrive in time."""
     answers: dict[str, T] = {}
 
     def ask(name: str, question: Callable[[], T]) -> None:

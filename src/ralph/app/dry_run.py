@@ -62,7 +62,7 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
 
 
 def next_move(prepared: Launched, purse: Purse | None = None) -> Move:
-    """What a run would do first."""
+    """The first thing a run would do."""
     steps = plan_steps(prepared.settings, prepared.ref.root)
     return decide(
         prepared.plan,
@@ -98,7 +98,7 @@ def session_of(prepared: Launched, move: Work, step: Mapping[str, object], env: 
 
 
 def _matter(prepared: Launched, attempt: Attempt, env: Mapping[str, str]) -> Matter:
-    """What a reviewer would be given, from the journals of earlier runs."""
+    """What a reviewer would receive, from the journals of earlier runs."""
     ref, config = prepared.ref, prepared.settings.config
     try:
         repo = find_repo(ref, prepared.settings, env)
@@ -109,7 +109,7 @@ def _matter(prepared: Launched, attempt: Attempt, env: Mapping[str, str]) -> Mat
 
 
 def _no_repo(prepared: Launched) -> Repo:
-    """A dry run works in a folder that is no repository yet."""
+    """A dry run also works in a folder that is not yet a repository."""
     nowhere = FileId(0, 0)
     root = prepared.ref.root
     return Repo(
@@ -139,4 +139,4 @@ def _explain(move: object) -> str:
         case Wait(why=why):
             return f"it would wait: {why}"
         case _:
-            return "every story is done; the checks would be run once more"
+            return "every story is done; the checks would run once more"

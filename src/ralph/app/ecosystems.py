@@ -1,4 +1,4 @@
-"""Kinds of project: one function each, from the files of a folder to the commands that check it."""
+"""Kinds of project: one function each, which maps the files of a folder to the commands that check it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ralph.app.project_files import Folder, as_json, as_toml, at
 
 
 class Found(Struct, frozen=True):
-    """What one kind of project says about one folder."""
+    """What one kind of project proposes for one folder."""
 
     role: str
     """`test`, `lint`, `types` or `check`."""
@@ -21,7 +21,7 @@ class Found(Struct, frozen=True):
 
 
 RUNNERS = ("just", "make")
-"""Kinds whose commands a person has named, the preferred one first."""
+"""Kinds whose commands the project's authors named, the preferred one first."""
 
 _LONGEST_SCRIPT = 2000
 _TYPES = ("typecheck", "type-check", "types", "check-types", "check:types")
@@ -47,7 +47,7 @@ def just(folder: Folder) -> Iterator[Found]:
 
 
 def _targets(targets: set[str], tool: str, file: str) -> Iterator[Found]:
-    why = f"the {'recipe' if tool == 'just' else 'target'} is there"
+    why = f"the {'recipe' if tool == 'just' else 'target'} is defined"
     for role, names in (("test", ("test", "tests")), ("lint", ("lint",)), ("types", _TYPES)):
         if target := next((n for n in names if n in targets), ""):
             yield Found(role, f"{tool} {target}", why, file)
@@ -67,18 +67,18 @@ def python(folder: Folder) -> Iterator[Found]:
     ini = folder.text("setup.cfg") + "\n" + folder.text("tox.ini")
     yield from _python_tests(folder, project, needs, ini, run, file)
     if at(project, "tool", "ruff") is not None or folder.has("ruff.toml", ".ruff.toml") or "ruff" in needs:
-        yield Found("lint", f"{run('ruff')} check", "ruff is set up", folder.has("ruff.toml", ".ruff.toml") or file)
+        yield Found("lint", f"{run('ruff')} check", "ruff is configured", folder.has("ruff.toml", ".ruff.toml") or file)
     elif folder.has(".flake8") or "[flake8]" in ini or "flake8" in needs:
-        yield Found("lint", run("flake8"), "flake8 is set up", folder.has(".flake8") or file)
+        yield Found("lint", run("flake8"), "flake8 is configured", folder.has(".flake8") or file)
     mypy = at(project, "tool", "mypy")
     if mypy is not None or folder.has("mypy.ini", ".mypy.ini") or "[mypy]" in ini or "mypy" in needs:
         own = folder.text("mypy.ini") + folder.text(".mypy.ini") + ini
         told = at(mypy, "files") or at(mypy, "packages") or re.search(r"^(files|packages)\s*=", own, re.MULTILINE)
         yield Found(
-            "types", run("mypy") if told else f"{run('mypy')} .", "mypy is set up", folder.has("mypy.ini") or file
+            "types", run("mypy") if told else f"{run('mypy')} .", "mypy is configured", folder.has("mypy.ini") or file
         )
     elif at(project, "tool", "pyright") is not None or folder.has("pyrightconfig.json") or "pyright" in needs:
-        yield Found("types", run("pyright"), "pyright is set up", folder.has("pyrightconfig.json") or file)
+        yield Found("types", run("pyright"), "pyright is configured", folder.has("pyrightconfig.json") or file)
 
 
 def _python_tests(
@@ -93,11 +93,11 @@ def _python_tests(
         or re.search(r"^\[(tool:)?pytest\]", ini, re.MULTILINE)
         or "pytest" in needs
     ):
-        yield Found("test", run("pytest"), "pytest is set up", folder.has("pytest.ini") or file)
+        yield Found("test", run("pytest"), "pytest is configured", folder.has("pytest.ini") or file)
     elif folder.has("tox.ini") or at(project, "tool", "tox") is not None:
-        yield Found("test", run("tox"), "tox is set up", folder.has("tox.ini") or file)
+        yield Found("test", run("tox"), "tox is configured", folder.has("tox.ini") or file)
     elif folder.has("noxfile.py"):
-        yield Found("test", run("nox"), "nox is set up", "noxfile.py")
+        yield Found("test", run("nox"), "nox is configured", "noxfile.py")
     elif folder.has("manage.py"):
         yield Found("test", f"{start} manage.py test", "it is a Django project", "manage.py")
     elif any(re.fullmatch(r"test_.*\.py", name) for name in folder.inside("tests")):
@@ -105,7 +105,7 @@ def _python_tests(
 
 
 class _PythonTools:
-    """How a Python program of the project is started: by its package manager, from its virtual environment, by name."""
+    """How to start a Python program of the project: by its package manager, from its virtualenv, or by name."""
 
     def __init__(self, folder: Folder, project: object) -> None:
         self._manager = _python_manager(folder, project)
@@ -151,15 +151,15 @@ def node(folder: Folder) -> Iterator[Found]:
     tool = _node_tool(folder, package)
     for name in ("test", "test:ci", "test:run", "test:unit"):
         if name in scripts and (command := _node_test(folder, tool, name, scripts[name])):
-            yield Found("test", command, f"scripts.{name} is there", "package.json")
+            yield Found("test", command, f"scripts.{name} is defined", "package.json")
             break
     if "lint" in scripts:
-        yield Found("lint", f"{tool} run lint", "scripts.lint is there", "package.json")
+        yield Found("lint", f"{tool} run lint", "scripts.lint is defined", "package.json")
     if name := next((n for n in _TYPES if n in scripts), ""):
-        yield Found("types", f"{tool} run {name}", f"scripts.{name} is there", "package.json")
+        yield Found("types", f"{tool} run {name}", f"scripts.{name} is defined", "package.json")
     elif folder.has("tsconfig.json") and any(at(package, k, "typescript") for k in ("devDependencies", "dependencies")):
         start = {"npm": "npx --no-install", "pnpm": "pnpm exec", "yarn": "yarn", "bun": "bun x"}[tool]
-        yield Found("types", f"{start} tsc --noEmit", "TypeScript is set up", "tsconfig.json")
+        yield Found("types", f"{start} tsc --noEmit", "TypeScript is configured", "tsconfig.json")
 
 
 def _node_tool(folder: Folder, package: Mapping[str, object]) -> str:
@@ -177,11 +177,11 @@ def _node_tool(folder: Folder, package: Mapping[str, object]) -> str:
 
 
 def _node_test(folder: Folder, tool: str, name: str, script: str) -> str:
-    """A command that ends by itself. Empty for npm's placeholder and for scripts that watch for ever."""
+    """A command that exits. Empty for npm's placeholder and for scripts that watch for changes."""
     if "no test specified" in script:
         return ""
     if re.search(r"--watch(All)?(?!\S*=false)(?=\s|=true|$)", script):
-        folder.warn("package.json", f"scripts.{name} watches for changes and would never end")
+        folder.warn("package.json", f"scripts.{name} watches for changes and would never exit")
         return ""
     # `bun test` is bun's own runner, not the script.
     command = f"{tool} test" if name == "test" and tool != "bun" else f"{tool} run {name}"
@@ -198,7 +198,7 @@ def go(folder: Folder) -> Iterator[Found]:
         return
     yield Found("test", "go test ./...", "it is a Go module", file)
     if own := folder.has(".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"):
-        yield Found("lint", "golangci-lint run", "golangci-lint is set up", own)
+        yield Found("lint", "golangci-lint run", "golangci-lint is configured", own)
     else:
         yield Found("lint", "go vet ./...", "it is a Go module", file)
 
@@ -211,7 +211,7 @@ def rust(folder: Folder) -> Iterator[Found]:
     yield Found("test", f"cargo test{everything}", "it is a Rust package", "Cargo.toml")
     lints = at(manifest, "lints", "clippy") or at(manifest, "workspace", "lints", "clippy")
     if lints or folder.has("clippy.toml", ".clippy.toml"):
-        yield Found("lint", f"cargo clippy{everything} --all-targets", "clippy is set up", "Cargo.toml")
+        yield Found("lint", f"cargo clippy{everything} --all-targets", "clippy is configured", "Cargo.toml")
 
 
 def ruby(folder: Folder) -> Iterator[Found]:
@@ -219,13 +219,13 @@ def ruby(folder: Folder) -> Iterator[Found]:
         return
     gems = set(re.findall(r"""^[ \t]*gem[ \t(]*["']([^"'\n]+)""", folder.text("Gemfile"), re.MULTILINE))
     if folder.has(".rspec", "spec/") or any(gem.startswith("rspec") for gem in gems):
-        yield Found("test", "bundle exec rspec", "rspec is set up", folder.has(".rspec") or "Gemfile")
+        yield Found("test", "bundle exec rspec", "rspec is configured", folder.has(".rspec") or "Gemfile")
     elif folder.has("bin/") and "rails" in folder.inside("bin"):
         yield Found("test", "bin/rails test", "it is a Rails application", "Gemfile")
     elif folder.has("Rakefile") and folder.has("test/"):
-        yield Found("test", "bundle exec rake test", "test/ and a Rakefile are there", "Rakefile")
+        yield Found("test", "bundle exec rake test", "test/ and a Rakefile exist", "Rakefile")
     if folder.has(".rubocop.yml") or any(gem.startswith("rubocop") for gem in gems):
-        yield Found("lint", "bundle exec rubocop", "rubocop is set up", folder.has(".rubocop.yml") or "Gemfile")
+        yield Found("lint", "bundle exec rubocop", "rubocop is configured", folder.has(".rubocop.yml") or "Gemfile")
 
 
 def php(folder: Folder) -> Iterator[Found]:
@@ -236,13 +236,13 @@ def php(folder: Folder) -> Iterator[Found]:
     phpunit = folder.has("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml")
     phpstan = folder.has("phpstan.neon", "phpstan.neon.dist", "phpstan.dist.neon")
     if "test" in named:
-        yield Found("test", "composer test", "scripts.test is there", "composer.json")
+        yield Found("test", "composer test", "scripts.test is defined", "composer.json")
     elif phpunit:
-        yield Found("test", "vendor/bin/phpunit", "PHPUnit is set up", phpunit)
+        yield Found("test", "vendor/bin/phpunit", "PHPUnit is configured", phpunit)
     if "lint" in named:
-        yield Found("lint", "composer lint", "scripts.lint is there", "composer.json")
+        yield Found("lint", "composer lint", "scripts.lint is defined", "composer.json")
     if phpstan:
-        yield Found("types", "vendor/bin/phpstan analyse", "PHPStan is set up", phpstan)
+        yield Found("types", "vendor/bin/phpstan analyse", "PHPStan is configured", phpstan)
 
 
 def java(folder: Folder) -> Iterator[Found]:
@@ -259,7 +259,7 @@ def elixir(folder: Folder) -> Iterator[Found]:
         return
     yield Found("test", "mix test", "it is a Mix project", "mix.exs")
     if folder.has(".credo.exs"):
-        yield Found("lint", "mix credo", "Credo is set up", ".credo.exs")
+        yield Found("lint", "mix credo", "Credo is configured", ".credo.exs")
 
 
 def deno(folder: Folder) -> Iterator[Found]:

@@ -1,6 +1,6 @@
-"""Changes that people and agents make to a plan by command: legal ones only. Pure.
+"""Changes that users and agents make to a plan by command: legal ones only. Pure.
 
-What the loop would put back after an iteration is refused right away when an agent asks for it.
+What the loop would undo after an iteration is refused right away when an agent asks for it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _STUCK = (State.FAILED, State.BLOCKED)
 
 
 class Editor(Struct, frozen=True):
-    """Who makes the change. What an agent inside a loop says is a claim."""
+    """Who makes the change. From an agent inside a loop it is a claim."""
 
     is_agent: bool = False
     story: str = ""
-    """The one story an agent works on; empty when that is not known."""
+    """The one story an agent works on; empty if unknown."""
     mode: str = ""
 
     @classmethod
@@ -35,20 +35,22 @@ class Editor(Struct, frozen=True):
             return cls()
         return cls(True, env.get("RALPH_STORY", ""), env.get("RALPH_MODE", ""))
 
-    def refuse_to(self, what: str, hint: str = "write into the notes what should be done; a person decides") -> None:
+    def refuse_to(self, what: str, hint: str = "describe in the notes what should be done; the user decides") -> None:
         if self.is_agent:
             raise IllegalChange(f"an agent in a loop cannot {what}", hint=hint)
 
     def refuse_to_add(self) -> None:
         if self.is_agent and self.mode == Mode.REVIEW:
-            raise IllegalChange("a review adds no story", hint="what is missing is a finding: say it in the verdict")
+            raise IllegalChange(
+                "a review must not add stories", hint="report what is missing as a finding in the verdict"
+            )
 
 
 PERSON = Editor()
 
 
 def is_agent(env: Mapping[str, str]) -> bool:
-    """The command was called by an agent inside a loop."""
+    """Whether an agent inside a loop called the command."""
     return env.get("RALPH_LOOP") == "1"
 
 
@@ -58,12 +60,12 @@ def find_story(plan: Plan, story_id: str) -> Story:
     if close := _close_ids(plan, story_id):
         hint = f"did you mean {' or '.join(close)}?"
     else:
-        hint = "`ralph task list` shows the ids"
-    raise UsageError(f"there is no story {one_line(repr(story_id), 60)} in the plan", hint=hint)
+        hint = "`ralph task list` shows the IDs"
+    raise UsageError(f"no story {one_line(repr(story_id), 60)} in the plan", hint=hint)
 
 
 def _close_ids(plan: Plan, wanted: str) -> list[str]:
-    """Ids that differ in case, punctuation or leading zeros only, else those that look alike."""
+    """IDs that differ only in case, punctuation or leading zeros, else similar ones."""
     same = {story.id: _loose(story.id) for story in plan.stories}
     if exact := [name for name, loose in same.items() if loose == _loose(wanted)]:
         return exact[:3]
@@ -78,7 +80,7 @@ def _loose(story_id: str) -> str:
 
 
 def finish(plan: Plan, story_id: str, note: str = "", *, editor: Editor = PERSON, force: bool = False) -> SetFields:
-    """Mark a story done. In a reviewed plan an agent submits it for review; a person approves it."""
+    """Mark a story done. In a reviewed plan an agent submits it for review; the user approves it."""
     story = find_story(plan, story_id)
     if editor.is_agent:
         _refuse_other_story(story, editor)
@@ -89,8 +91,8 @@ def finish(plan: Plan, story_id: str, note: str = "", *, editor: Editor = PERSON
     waiting = [d for d in story.depends_on if (other := plan.story(d)) is not None and not other.is_done]
     if waiting and not story.is_done and not force:
         raise IllegalChange(
-            f"story {story_id} depends on {', '.join(waiting[:5])}{' …' if waiting[5:] else ''}, not done yet",
-            hint="finish that first" + ("" if editor.is_agent else ", or use --force"),
+            f"story {story_id} depends on {', '.join(waiting[:5])}{' …' if waiting[5:] else ''} (not done yet)",
+            hint="finish it first" + ("" if editor.is_agent else ", or use --force"),
         )
     fields: dict[str, Any] = {}
     if note:
@@ -111,29 +113,27 @@ def finish(plan: Plan, story_id: str, note: str = "", *, editor: Editor = PERSON
 def _refuse_other_story(story: Story, editor: Editor) -> None:
     if editor.story and story.id != editor.story:
         raise IllegalChange(
-            f"one story per iteration: this one is about {editor.story}, not {story.id}",
-            hint="a later iteration does the other one",
+            f"one story per iteration: this one is for {editor.story}, not {story.id}",
+            hint="leave the other one to a later iteration",
         )
 
 
 def _refuse_reviewer(editor: Editor) -> None:
     if editor.mode == Mode.REVIEW:
         raise IllegalChange(
-            "a review does not submit a story, it approves it or requests changes",
-            hint="say the verdict in $RALPH_REQUEST_FILE, or in the story's review fields where it has any",
+            "a review cannot submit a story; it approves the story or requests changes",
+            hint="write the verdict to $RALPH_REQUEST_FILE, or to the story's review fields if it has any",
         )
 
 
 def _submitted(story: Story) -> Review:
     if story.review.status is ReviewStatus.APPROVED:
-        raise IllegalChange(
-            f"story {story.id} is already approved", hint="there is nothing more to do for it in this iteration"
-        )
+        raise IllegalChange(f"story {story.id} is already approved", hint="nothing more to do for it in this iteration")
     return Review(ReviewStatus.NEEDS_REVIEW, story.review.count)
 
 
 def reopen(plan: Plan, story_id: str, *, editor: Editor = PERSON) -> SetFields:
-    """To be done again from the start: attempts and review are forgotten, but not how many reviews there were."""
+    """Reopen a story from the start: attempts and review are reset, but not the number of reviews."""
     story = find_story(plan, story_id)
     editor.refuse_to("reopen a story")
     fields: dict[str, Any] = {"state": State.TODO, "attempts": 0}
@@ -145,7 +145,7 @@ def reopen(plan: Plan, story_id: str, *, editor: Editor = PERSON) -> SetFields:
 def change_state(
     plan: Plan, story_id: str, state: State, *, editor: Editor = PERSON, sayable: Iterable[State], force: bool = False
 ) -> SetFields:
-    """`sayable`: the states that the plan's file can tell apart. An agent cannot write anywhere else."""
+    """`sayable`: the states that the plan file can represent. An agent cannot write anywhere else."""
     if state is State.DONE:
         return finish(plan, story_id, editor=editor, force=force)
     story = find_story(plan, story_id)
@@ -167,14 +167,14 @@ def change_fields(plan: Plan, story_id: str, fields: Mapping[str, Any], *, edito
 
 
 def refuse_broken(plan: Plan, changes: Sequence[Change]) -> None:
-    """Nothing that would make the plan unreadable: ids twice, dependencies on nothing, circles."""
+    """Refuse changes that would break the plan: duplicate IDs, unknown dependencies, cycles."""
     after = apply(plan, changes)
     if problems := problems_of(after.stories, ""):
-        raise IllegalChange(f"the plan would be broken: {problems[0].message}", hint=problems[0].hint)
+        raise IllegalChange(f"the change would break the plan: {problems[0].message}", hint=problems[0].hint)
 
 
 def reasons(changes: Sequence[Change], why: str) -> dict[str, str]:
-    """The sentence that is kept beside a failed or blocked story; empty for one that no longer is."""
+    """The reason kept beside a failed or blocked story; empty for a story that no longer is."""
     told = {}
     for change in changes:
         if isinstance(change, SetFields) and ("state" in change.fields or "review" in change.fields):
@@ -183,7 +183,7 @@ def reasons(changes: Sequence[Change], why: str) -> dict[str, str]:
 
 
 def waits_for_later(plan: Plan, story_id: str) -> list[str]:
-    """Open stories that this one depends on, although their turn comes after it."""
+    """Open stories that this one depends on but that come later in the plan's order."""
     by_priority = plan.order is Order.PRIORITY
     turn = {s.id: (s.priority if by_priority else 0, number) for number, s in enumerate(plan.stories)}
     open_ones = {s.id for s in plan.stories if not s.is_done}

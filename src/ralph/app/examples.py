@@ -1,4 +1,4 @@
-"""`ralph init --examples`: files to look at and copy from, as seed 003's `templates/` and `config.yaml.example`."""
+"""`ralph init --examples`: files to read and copy from, like seed 003's `templates/` and `config.yaml.example`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ timeout: 15m
 rate_limit_per_hour: 100
 
 checks: ["pytest -q", "ruff check ."]
-baseline: strict                # or no-worse: failures from before the run reject nothing
+baseline: strict                # or no-worse: failures from before the run do not reject a story
 
 budget:
   run_usd: 20

@@ -1,4 +1,4 @@
-"""Why a run ended, in plain words, with the evidence for it and what to do. Read from its journal. Pure."""
+"""Explain why a run ended, with the evidence and what to do next. Read from its journal. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ralph.journal.run_state import RunState
 
 _LAST = 5
 _TAIL = 12
-_KILLED = "It was killed, or its machine went down: there is no last word in its journal."
-_NEXT_KILLED = "`ralph run` finishes or undoes what it left open, then goes on"
+_KILLED = "It was killed, or its machine went down: its journal has no end record."
+_NEXT_KILLED = "`ralph run` finishes or undoes what it left open, then continues"
 
 
 class Past(Struct, frozen=True):
-    """One iteration, as far as it explains anything."""
+    """What explains one iteration."""
 
     iteration: int
     mode: str
@@ -55,10 +55,10 @@ class Explanation(Struct, frozen=True, kw_only=True):
     total: int
     last: tuple[Past, ...] = ()
     failing: tuple[CheckResult, ...] = ()
-    """The checks that failed last, with the ends of their outputs."""
+    """The checks that failed last, each with the end of its output."""
     counters: tuple[Counter, ...] = ()
     stuck: dict[str, str] = {}
-    """Stories that are failed, blocked or waiting, and why."""
+    """Stories that failed, are blocked or wait, and why."""
     rescues: tuple[str, ...] = ()
 
 
@@ -100,18 +100,18 @@ def _standing(state: RunState, is_alive: bool) -> tuple[str, str, str]:
     if not is_alive:
         return "killed", _KILLED, _NEXT_KILLED
     if state.paused_since is not None:
-        return "paused", "It has not ended: a person has paused it.", "`ralph resume` lets it go on"
-    doing = "It has not ended: it is at work."
+        return "paused", "It has not ended: it is paused.", "`ralph resume` continues it"
+    doing = "It has not ended: it is running."
     if state.waiting is not None:
         until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.waiting.until))
-        doing = f"It has not ended: it waits until {until}. {state.waiting.why}."
+        doing = f"It has not ended: it is waiting until {until}. {state.waiting.why}."
     elif state.current is not None:
-        doing = f"It has not ended: iteration {state.current.iteration} works on {state.current.story or 'setting up'}."
-    return "at work", doing, "`ralph log --follow` shows it; `ralph pause` and `ralph stop` talk to it"
+        doing = f"It has not ended: iteration {state.current.iteration} works on {state.current.story or 'the set-up'}."
+    return "at work", doing, "`ralph watch` shows it; `ralph pause` and `ralph stop` control it"
 
 
 def _failing(record: Record, before: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:
-    """The failures of the latest look at the checks; one that passes all of them makes the earlier ones history."""
+    """The failures of the latest pass of the checks. A pass without failures clears the earlier ones."""
     match record.event:
         case Judged(evidence=evidence) if evidence.checks:
             results: tuple[CheckResult, ...] = evidence.checks
@@ -131,7 +131,7 @@ def _counters(history: History, limits: Limits) -> Iterator[Counter]:
     yield Counter("without progress, in a row", history.streak.no_progress, limits.no_progress)
     yield Counter("same error, in a row", history.streak.same_error, limits.same_error)
     yield Counter("transport failures, in a row", history.transport, limits.max_transport)
-    yield Counter("agents that died at once, in a row", history.crashes, limits.crash_loop)
+    yield Counter("agents that exited at once, in a row", history.crashes, limits.crash_loop)
 
 
 def _stuck(state: RunState, history: History) -> dict[str, str]:
@@ -142,5 +142,5 @@ def _stuck(state: RunState, history: History) -> dict[str, str]:
 
 
 def tail(check: CheckResult) -> list[str]:
-    """The end of what it printed, where the reason mostly is."""
+    """The end of its output, which usually shows the reason."""
     return check.tail.rstrip().splitlines()[-_TAIL:]

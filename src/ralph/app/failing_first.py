@@ -1,4 +1,4 @@
-"""`tests: must-fail-first`: a new test has to fail on the code as it was before the story, or it proves nothing."""
+"""`tests: must-fail-first`: a new test must fail on the code from before the story, or it proves nothing."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ralph.host.shadow import Shadow
 from ralph.host.trees import Changed, TreeEntry, changes, entries
 
 _MOST_APART = 4
-"""So many files with new tests are tried one by one; more of them together, for time's sake."""
+"""Up to this many files with new tests are tried one by one; more are tried together, to save time."""
 _POLICY = "tests: must-fail-first"
-_NONE = f"no new test fails without the change: the story needs one that does ({_POLICY})"
+_NONE = f"no new test fails without the change; the story needs one that does ({_POLICY})"
 
 
 def whole_story(repo: Repo, before: str, after: str, spans: Iterable[tuple[str, str]]) -> list[Changed]:
-    """What differs between the tree before the story and the one now. `spans`: commits of its earlier iterations."""
+    """The difference between the tree before the story and the current one. `spans`: commits of earlier iterations."""
     found = {change.raw: change for change in changes(repo, before, after)}
     spans = [span for span in spans if all(span)]
     if not spans:
@@ -59,7 +59,7 @@ def objections(
     tests = {*found.fresh, *found.edited}
 
     def run_with(paths: set[str]) -> list[CheckResult]:
-        """The failing checks, on the code as it was with just these tests as they are now."""
+        """The failing checks on the old code with just these new tests."""
         without = [change for change in story if change.path in tests - paths]
         with swapped(shadow, [*code, *without], keep):
             return [result for result in run_checks() if result.required and not result.passed]
@@ -69,7 +69,7 @@ def objections(
         return frozenset((result.name, fingerprint(result.tail)) for result in run_with(set()))
 
     def fails(paths: set[str]) -> bool:
-        """Because of these tests: what fails in the same way without them says nothing about them."""
+        """Whether a failure is due to these tests: the same failure without them says nothing about them."""
         failing = run_with(paths)
         if any(passed_before(result) for result in failing):
             return True
@@ -81,6 +81,6 @@ def objections(
     groups = [set(found.fresh)] if together else [{path} for path in found.fresh]
     vacuous = [path for group in groups if not fails(group) for path in sorted(group)]
     return tuple(
-        f"{one_line(path, 100)}: its new tests pass without the change, too, and prove nothing ({_POLICY})"
+        f"{one_line(path, 100)}: its new tests also pass without the change, so they prove nothing ({_POLICY})"
         for path in vacuous
     )

@@ -1,4 +1,4 @@
-"""What comes after the last iteration, while the plan is still locked: record the run, put the plan away, push."""
+"""After the last iteration, while the plan is still locked: record the run, archive the plan, push."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _PUSH_TIME = 120.0
 
 
 def finish_run(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> None:
-    """Nothing here can undo what the run has proven; a failure is told, and the run's result stays what it is."""
+    """A failure here is reported; it does not change the run's result."""
     try:
         _finish(spec, stop, env, tell)
     except RepositoryReplaced:
         return
     except (RalphError, OSError) as error:
-        tell(f"the run is over, but not everything could be tidied up: {error}")
+        tell(f"the run ended, but the final clean-up failed: {error}")
 
 
 def _finish(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> None:
@@ -57,7 +57,7 @@ def _finish(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> No
 
 
 def _keep_proven_tree(spec: RunSpec, env: Mapping[str, str]) -> None:
-    """For `ralph audit`, which compares the tree of the last full pass with the one it finds."""
+    """For `ralph audit`, which compares the tree of the last full pass with the current one."""
     path = journal_path(workspace_state(spec.ref.root, env), spec.run)
     proved = [record.event.tree for record in read(path) if isinstance(record.event, Proved)]
     if proved:
@@ -65,7 +65,7 @@ def _keep_proven_tree(spec: RunSpec, env: Mapping[str, str]) -> None:
 
 
 def _record(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
-    """Commit what the last iteration's bookkeeping has written, so that a run leaves a clean tree behind."""
+    """Commit the last iteration's bookkeeping, so that a run leaves a clean tree."""
     where = store_for(spec.ref, env).layout.locations(spec.ref)
     paths = [path for path in (where.plan, where.progress, where.learnings) if path and path.is_file()]
     paths += Tracking(spec.ref, spec.config, env).files(spec.repo)
@@ -91,7 +91,7 @@ def _archive(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
         if owns_its_folder(spec.ref):
             paths = [done.path, spec.ref.folder]
         archive_commit.commit(repo, paths, f"chore: archive {done.path.name}")
-    tell(f"the plan is put away: {done.path.relative_to(spec.ref.root)}")
+    tell(f"archived the plan: {done.path.relative_to(spec.ref.root)}")
 
 
 def _around(ref: PlanRef, repo: Repo) -> Repo | None:
@@ -99,7 +99,7 @@ def _around(ref: PlanRef, repo: Repo) -> Repo | None:
 
 
 class Pusher:
-    """`push: after-story`: the loop pushes what it has accepted. A failure to push is told and nothing else."""
+    """`push: after-story`: the loop pushes what it has accepted. A failed push is only reported."""
 
     def __init__(self, repo: Repo, env: Mapping[str, str], tell: Tell) -> None:
         self._repo = repo
@@ -132,5 +132,5 @@ class Pusher:
             self._pushed = self._last_commit()
         else:
             lines = done.err.decode("utf-8", "replace").strip().splitlines()
-            self._tell(f"pushing {what} failed: {one_line(lines[-1] if lines else f'exit code {done.code}', 200)}")
+            self._tell(f"could not push {what}: {one_line(lines[-1] if lines else f'exit code {done.code}', 200)}")
         return done.ok

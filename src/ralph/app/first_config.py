@@ -1,4 +1,4 @@
-"""The `.ralph/config.yaml` a new workspace starts with: the checks that were found, each with its reason."""
+"""The `.ralph/config.yaml` of a new workspace: the detected checks, each with its reason."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def first_config(ref: PlanRef, toolchain: Toolchain, *, in_plan: bool) -> str:
     lines = [_TITLE, "", *_place(ref)]
     if in_plan:
         where = ref.path.relative_to(ref.root).as_posix()
-        lines += [f"# What proves a story is in {where} (verifyCommands). Checks named here are run as well."]
+        lines += [f"# The commands that prove a story are in {where} (verifyCommands). Checks listed here run as well."]
     else:
-        lines += ["# What proves a story. The loop runs these commands itself, and only they decide."]
+        lines += ["# The checks that prove a story. The loop runs these commands itself; only they decide."]
     if toolchain.checks and not in_plan:
         lines += ["checks:", *(line for check in toolchain.checks for line in _check(check))]
     else:
         lines += ["# checks:", "#   - name: test", '#     command: "make test"']
     if toolchain.off:
-        lines += ["", "# Off. To use one, remove the `#` and put it under `checks:`."]
+        lines += ["", "# Off. To use one, uncomment it and move it under `checks:`."]
         lines += [f"# {line}" for check in toolchain.off for line in _check(check)]
     if toolchain.also:
         lines += ["", "# Also found; another command does the same job:"]
@@ -34,7 +34,7 @@ def first_config(ref: PlanRef, toolchain: Toolchain, *, in_plan: bool) -> str:
 
 
 def _place(ref: PlanRef) -> list[str]:
-    """A tasks.json that is not where it is looked for has to be named."""
+    """A tasks.json outside the default folders has to be named."""
     if ref.layout != "tasks.json" or ref.folder.parent == ref.root / ".ralph" or ref.folder == ref.root / "ralph":
         return []
     return ["# The folder of tasks.json.", f"ralph_dir: {_quoted(ref.folder.relative_to(ref.root).as_posix())}", ""]
@@ -50,7 +50,7 @@ def _check(check: ProposedCheck) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """A YAML scalar: as it is when it is a plain word, else in double quotes, as JSON writes them."""
+    """A YAML scalar: unquoted if it is a plain word, else double-quoted as in JSON."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", text) and text.lower() not in ("true", "false", "null", "yes", "no"):
         return text
     return json.dumps(text)

@@ -1,7 +1,7 @@
-"""Notes of people for the next iteration. Each is in one agent's prompt, and is kept until an agent has worked with it.
+"""The user's notes for the next iteration. Each goes into one prompt and is kept until an agent has worked with it.
 
-A session that came to nothing (a limit, a broken connection, Ctrl-C) or a killed run does not use a note up. Nor does
-a review use up a note that is for every story.
+A session without a result (a limit, a broken connection, Ctrl-C) or a killed run does not use up a note. Nor does a
+review use up a note for every story.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def leave(state: Path, note: Note) -> Path:
 
 
 def notes_for(state: Path, story: str) -> tuple[tuple[Path, Note], ...]:
-    """The notes that the next prompt for this story has, oldest first. They stay where they are."""
+    """The notes for the next prompt of this story, oldest first. They are not removed."""
     return tuple(found for found in inbox.look(state / FOLDER, Note) if found[1].is_for(story))
 
 
 def carry_over(state: Path, to: Path) -> None:
-    """Take waiting notes along to where a plan is worked on instead."""
+    """Move waiting notes to the workspace where a plan is worked on instead."""
     for path, note in inbox.look(state / FOLDER, Note):
         leave(to, note)
         with contextlib.suppress(FileNotFoundError):
@@ -38,13 +38,13 @@ def carry_over(state: Path, to: Path) -> None:
 
 
 class Guidance:
-    """The notes of one run's plan: handed out to iterations, recorded, and removed when they were of use."""
+    """The notes of one run's plan: handed out to iterations, recorded, and removed once used."""
 
     def __init__(self, state: Path, tell: Callable[[Guided], object]) -> None:
         self._state = state
         self._tell = tell
         self._handed: dict[Path, tuple[int, bool]] = {}
-        """Note → the iteration it is in, and whether it is for every story."""
+        """Note → its iteration, and whether it is for every story."""
 
     def __call__(self, iteration: int, story: str) -> tuple[str, ...]:
         found = notes_for(self._state, story)

@@ -1,7 +1,7 @@
-"""Installs Ralph's hooks in a client's settings file, takes them out again, and says how things stand.
+"""Install Ralph's hooks in a client's settings file, remove them, and report their status.
 
-Beside the file a copy is kept of how it was before. A record in the state folder says what was written, so that a file
-nobody has changed since comes back byte for byte; in one that was changed, only Ralph's own entries are removed.
+A copy of the original is kept beside the file. A record in the state folder says what was written, so that an unchanged
+file is restored byte for byte; in a changed one, only Ralph's own entries are removed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Target(Struct, frozen=True):
     scope: Scope
     file: Path
     within: Path | None = None
-    """A link in the file's place must not lead out of here."""
+    """A link in the file's place must not point outside this folder."""
 
 
 class Record(Struct, frozen=True):
@@ -58,13 +58,13 @@ class Outcome(Struct, frozen=True):
     file: Path
     changed: bool
     backup: Path | None = None
-    """Where the file as it was before is kept."""
+    """Path of the copy of the original file."""
     exact: bool = False
-    """The file is, byte for byte, what it was before the hooks came."""
+    """The file is byte for byte what it was before the hooks were installed."""
 
 
 class Standing(Struct, frozen=True):
-    """How things stand with one settings file."""
+    """The status of one settings file."""
 
     scope: Scope
     file: Path
@@ -88,7 +88,7 @@ def target_for(scope: Scope, root: Path | None, env: Mapping[str, str]) -> Targe
 
 
 def install(target: Target, env: Mapping[str, str]) -> Outcome:
-    """Nothing is written when the file cannot be read, has hooks of a wrong shape, or has Ralph's hooks already."""
+    """Nothing is written if the file is unreadable, has invalid hooks, or already has Ralph's hooks."""
     current, record = _read(target), _recorded(target, env)
     original = _original(target, current, record)
     new = with_hooks(original or b"", str(target.file))
@@ -138,7 +138,7 @@ def uninstall(target: Target, env: Mapping[str, str]) -> Outcome:
 
 
 def standing(target: Target, root: Path | None, env: Mapping[str, str]) -> Standing:
-    """Never raises: what is wrong with the file is said in `why`."""
+    """Never raises: a problem with the file is described in `why`."""
     try:
         found = find_hooks(_read(target) or b"", str(target.file))
     except BadData as error:
@@ -149,11 +149,11 @@ def standing(target: Target, root: Path | None, env: Mapping[str, str]) -> Stand
     broken = _broken(found.interpreters)
     live = _live_run(root, env)
     if broken:
-        why = f"{broken} is no longer there; `ralph hooks install` writes the hooks anew"
+        why = f"{broken} no longer exists; `ralph hooks install` rewrites the hooks"
     elif found.is_disabled:
         why = "disableAllHooks is set in this file"
     else:
-        why = live or "no run is live here, so they stay silent"
+        why = live or "no run is active here, so they do nothing"
     return Standing(
         target.scope,
         target.file,
@@ -168,7 +168,7 @@ def standing(target: Target, root: Path | None, env: Mapping[str, str]) -> Stand
 
 
 def is_seen_by_git(target: Target) -> bool:
-    """Git lists the file as new or changed: it is in a repository, and nothing there says to ignore it."""
+    """Whether git lists the file as new or changed: it is in a repository and not ignored."""
     if target.within is None:
         return False
     try:
@@ -182,7 +182,7 @@ def _is_complete(found: Found) -> bool:
 
 
 def _is_current(found: Found) -> bool:
-    """The hooks call this Ralph. Its interpreter may have another name in the same folder: python, python3."""
+    """Whether the hooks call this Ralph. Its interpreter may have another name in the same folder: python, python3."""
     program, *words = shlex.split(hook_command())
     return all(
         shlex.split(command)[1:-1] == words and _is_same_program(shlex.split(command)[0], program)
@@ -202,11 +202,11 @@ def _broken(interpreters: list[str]) -> str:
 
 
 def _live_run(root: Path | None, env: Mapping[str, str]) -> str:
-    """Who is at work on this workspace. Empty: nobody."""
+    """The active run on this workspace. Empty: none."""
     if root is None:
         return ""
     held = next(held_locks(workspace_state(root, env) / "plans"), None)
-    return f"{describe(held[1])} is live; they act in clients that it starts" if held else ""
+    return f"{describe(held[1])} is active; they act in clients that it starts" if held else ""
 
 
 def _read(target: Target) -> bytes | None:
@@ -218,18 +218,18 @@ def _read(target: Target) -> bytes | None:
 def _require_inside(target: Target) -> None:
     folder, root = (os.path.realpath(path) for path in (target.file.parent, target.within or "/"))
     if not Path(folder).is_relative_to(root):
-        raise BadData(f"{target.file.parent} is a link that points outside of {root}", hint="nothing was written")
+        raise BadData(f"{target.file.parent} is a link that points outside {root}", hint="nothing was written")
 
 
 def _write(path: Path, data: bytes, mode: int | None = None) -> None:
     try:
         write_bytes(path, data, mode=mode)
     except OSError as error:
-        raise SetupError(f"{path} cannot be written: {error.strerror}", hint="nothing else was changed") from None
+        raise SetupError(f"could not write {path}: {error.strerror}", hint="nothing else was changed") from None
 
 
 def _original(target: Target, current: bytes | None, record: Record | None) -> bytes | None:
-    """The file as it is without Ralph's hooks; None: there would be no file."""
+    """The file without Ralph's hooks; None: there would be no file."""
     if current is None:
         return None
     if record and _hash(current) == record.written:
@@ -242,7 +242,7 @@ def _original(target: Target, current: bytes | None, record: Record | None) -> b
 
 
 def _keep(target: Target, original: bytes, record: Record | None) -> Path:
-    """A copy beside the file, as private as the file is. A copy somebody else made there stays."""
+    """Make a copy beside the file with the same permissions. An existing copy is not overwritten."""
     file = target.file
     backup = file.with_name(file.name + _BACKUP)
     number = 1
@@ -258,7 +258,7 @@ def _backup_of(record: Record | None) -> Path | None:
 
 
 def _sound(backup: Path | None) -> bytes:
-    """What the file was before, as far as it can be told."""
+    """The original file, as far as it is known."""
     if backup is None:
         return b""
     try:
@@ -275,7 +275,7 @@ def _record_file(target: Target, env: Mapping[str, str]) -> Path:
 
 
 def _recorded(target: Target, env: Mapping[str, str]) -> Record | None:
-    """A record that is gone or damaged costs exactness, not safety: Ralph's entries are found without it."""
+    """If the record is missing or damaged, Ralph's entries can still be found and removed, only less exactly."""
     try:
         return msgspec.json.decode(_record_file(target, env).read_bytes(), type=Record)
     except (OSError, msgspec.DecodeError):

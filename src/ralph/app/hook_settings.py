@@ -1,4 +1,4 @@
-"""Ralph's hooks in the text of a client's settings: put in, taken out, looked for. Pure; every other byte stays."""
+"""Add, remove and find Ralph's hooks in the text of a client's settings. Pure; every other byte is kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ralph.plans.json_text import BOM, Array, Locator, Object, Path, Style, dump
 
 _MODULE = "ralph.hooks"
 _AROUND = re.compile(rb"[ \t\r\n]*")
-_CORRECT = "correct it by hand first; nothing was written"
+_CORRECT = "fix it by hand first; nothing was written"
 _FRESH = Style(colon=b": ")
 
 
@@ -40,7 +40,7 @@ class Found(Struct, frozen=True):
 
 
 def is_ours(command: object) -> bool:
-    """In the form that is written now, or in the one for people: `PYTHON -I -m ralph.hooks EVENT`."""
+    """In the form that is written now, or in the readable one: `PYTHON -I -m ralph.hooks EVENT`."""
     if not isinstance(command, str) or _MODULE not in command:
         return False
     try:
@@ -74,7 +74,7 @@ def _listed(entries: object) -> Iterator[dict[str, Any]]:
 
 
 def with_hooks(data: bytes, file: str, command: str = "") -> bytes:
-    """The same text with Ralph's entries in it, last in each list. It has none of them yet."""
+    """The text with Ralph's entries added, last in each list. It must have none of them yet."""
     _require_shape(data, file)
     wanted = client_settings(command)["hooks"]
     before, body, after = _parts(data)
@@ -106,7 +106,7 @@ def _with_entries(hooks: Object, wanted: dict[str, Any], outer: Style, indent: b
 
 
 def without_hooks(data: bytes, file: str, original: bytes = b"") -> bytes:
-    """The same text without Ralph's entries. Lists that are empty now go too, unless the original had them."""
+    """The text without Ralph's entries. Lists that become empty are removed too, unless the original had them."""
     _document(data, file)
     before, body, after = _parts(data)
     if not body:
@@ -137,7 +137,7 @@ def without_hooks(data: bytes, file: str, original: bytes = b"") -> bytes:
 
 
 def _remove_entries(array: Array) -> bool:
-    """A hook of somebody else in the same entry stays."""
+    """Other hooks in the same entry are kept."""
     removed = False
     for at in reversed(range(len(array.items))):
         entry = msgspec.json.decode(array.items[at])
@@ -174,7 +174,7 @@ def _remove(container: Object, key: str) -> None:
 
 
 def _parts(data: bytes) -> tuple[bytes, bytes, bytes]:
-    """What stands before the document, the document, what stands after it."""
+    """The text before the document, the document, and the text after it."""
     start = len(BOM) if data.startswith(BOM) else 0
     space = _AROUND.match(data, start)
     assert space is not None, "it matches nothing too"
@@ -183,7 +183,7 @@ def _parts(data: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 def _document(data: bytes, file: str) -> dict[str, Any]:
-    """The settings as values. An empty file has none. Raises BadData."""
+    """The decoded settings; empty for an empty file. Raises BadData."""
     _, body, _ = _parts(data)
     if not body:
         return {}
@@ -192,7 +192,7 @@ def _document(data: bytes, file: str) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(data, file, error) from None
     if not isinstance(document, dict):
-        raise BadData("settings are an object, and this is none", where=Place(file=file, line=1), hint=_CORRECT)
+        raise BadData("settings must be a JSON object", where=Place(file=file, line=1), hint=_CORRECT)
     return document
 
 
@@ -204,11 +204,11 @@ def _not_json(data: bytes, file: str, error: Exception) -> BadData:
         line, column, why = found.lineno, found.colno, found.msg
     except (ValueError, RecursionError) as found:
         why = str(found)
-    return BadData(f"this is not JSON: {why}", where=Place(file=file, line=line, column=column), hint=_CORRECT)
+    return BadData(f"not valid JSON: {why}", where=Place(file=file, line=line, column=column), hint=_CORRECT)
 
 
 def _require_shape(data: bytes, file: str) -> None:
-    """A client that finds hooks of another shape runs none at all, and says nothing about it."""
+    """A client that finds invalid hooks silently runs none at all."""
     document = _document(data, file)
     if not document:
         return
@@ -217,17 +217,17 @@ def _require_shape(data: bytes, file: str) -> None:
     def refuse(path: Path, what: str) -> BadData:
         at = locator.position(path)
         where = Place(file=file, line=at.line, column=at.column, path=show_path(path))
-        return BadData(what, where=where, hint=f"the client runs no hooks while this is so; {_CORRECT}")
+        return BadData(what, where=where, hint=f"until then the client runs no hooks; {_CORRECT}")
 
     for path, _ in locator.repeated_keys():
         if path[0] == "hooks":
-            raise refuse(path, "this key is there twice")
+            raise refuse(path, "duplicate key")
     hooks = document.get("hooks", {})
     if not isinstance(hooks, dict):
         raise refuse(("hooks",), "hooks must be an object: event → list")
     for event, entries in hooks.items():
         if not isinstance(entries, list):
-            raise refuse(("hooks", event), 'this must be a list of entries such as {"hooks": [{"type": "command", …}]}')
+            raise refuse(("hooks", event), 'must be a list of entries such as {"hooks": [{"type": "command", …}]}')
         for at, entry in enumerate(entries):
             if not isinstance(entry, dict) or not isinstance(entry.get("hooks"), list):
-                raise refuse(("hooks", event, at), 'this must be an object with a list "hooks"')
+                raise refuse(("hooks", event, at), 'must be an object with a list "hooks"')

@@ -1,4 +1,4 @@
-"""Compiles what one session's hooks have to know, and the client settings that call them. Outside of the workspace."""
+"""Write the policy for one session's hooks and the client settings that call them, outside the workspace."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PROTECTED = (
     ".claude/settings.json",
     ".claude/settings.local.json",
 )
-"""Files in the workspace that say what is run and what is allowed."""
+"""Files in the workspace that define what runs and what is allowed."""
 
 
 def prepare_hooks(
@@ -105,10 +105,10 @@ def hook_entry(event: str, command: str = "") -> dict[str, Any]:
 
 
 def hook_command() -> str:
-    """`python -I -m ralph.hooks`, twice as fast: without `site` and `runpy`, and with its folders named instead.
+    """`python -I -m ralph.hooks`, twice as fast: without `site` and `runpy`, with its folders named instead.
 
-    When Ralph is gone this ends with code 1, which a client passes over. A script that is gone would end with 2, and
-    that denies every tool.
+    If Ralph is no longer installed this exits with 1, which a client ignores. A missing script would exit with 2, which
+    denies every tool call.
     """
     folders = ", ".join(map(_literal, _folders()))
     code = f"import sys; sys.path += [{folders}]; from ralph.hooks.entry import main; main()"
@@ -116,7 +116,7 @@ def hook_command() -> str:
 
 
 def _folders() -> list[str]:
-    """Where Ralph is, and where the command guard finds its parser; the same folder unless this is a clone."""
+    """The folders of Ralph and of the command guard's parser; the same one unless this is a clone."""
     found = [Path(__file__).resolve().parents[2]]
     spec = find_spec("tree_sitter")
     if spec and spec.origin:
@@ -125,19 +125,19 @@ def _folders() -> list[str]:
 
 
 def _literal(text: str) -> str:
-    """In double quotes where that is possible: the whole stands in single ones."""
+    """In double quotes if possible: the whole command is in single quotes."""
     return repr(text) if set(text) & set("\"'\\") or not text.isprintable() else f'"{text}"'
 
 
 def writable_places(env: Mapping[str, str], config: Config | None = None, root: Path | None = None) -> list[str]:
-    """Folders outside of the workspace where an agent may leave files, each as it is written and as it is on disk."""
+    """Folders outside the workspace that an agent may write to, each as written and as resolved on disk."""
     folders = {env.get("TMPDIR") or "/tmp", "/tmp", "/var/tmp", "/dev/null"}
     folders |= set(allowed_folders(config, root or Path.cwd(), env) if config else ())
     return sorted(folders | {os.path.realpath(folder) for folder in folders})
 
 
 def allowed_folders(config: Config, root: Path, env: Mapping[str, str]) -> list[str]:
-    """`allow_paths` as full paths, seen from the workspace. The root of the file system is never one of them."""
+    """`allow_paths` as absolute paths, relative ones resolved from the workspace. Never the file system root."""
     own = str(home(env))
     expanded = [own + path[1:] if path == "~" or path.startswith("~/") else path for path in config.allow_paths]
     return [folder for path in expanded if (folder := os.path.normpath(root / path)) != "/"]
@@ -172,5 +172,5 @@ def rights_of(config: Config) -> Rights:
 
 
 def stop_command() -> list[str]:
-    """What the Stop hook asks: the loop's own rules, in a process of its own."""
+    """The command of the Stop hook: the loop's own rules, in a separate process."""
     return [sys.executable, "-I", "-m", "ralph", "hooks", "at-stop"]

@@ -1,4 +1,4 @@
-"""What a run leaves behind in a workspace and nobody needs in git, and how it gets into a `.gitignore`."""
+"""Files that a run leaves in a workspace and that do not belong in git, and how they get into a `.gitignore`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CACHES = (
     "*.egg-info", ".eggs", ".venv", "node_modules", ".nyc_output", "coverage", ".eslintcache", ".turbo", ".next",
     "target", ".gradle", "_build", "deps", ".stack-work", "*.tsbuildinfo",
 )  # fmt: skip
-"""Files and folders that a project's own tools make when its checks run."""
+"""Files and folders that a project's own tools create when its checks run."""
 _FILES = frozenset({".coverage", ".eslintcache", "*.tsbuildinfo"})
 CACHE_LINES = tuple(name if name in _FILES else f"{name}/" for name in CACHES)
 
@@ -54,7 +54,7 @@ _COMMON_WORDS = frozenset({"coverage", "target", "_build", "deps"})
 def cache_line(path: str, *, is_new: bool = False) -> str:
     """The line that ignores a tool's cache, for a path inside one; empty for any other path.
 
-    A folder called `target` counts only when a check has just made it (`is_new`).
+    A folder called `target` counts only if a check has just created it (`is_new`).
     """
     for part in PurePosixPath(path).parts:
         for name, line in zip(CACHES, CACHE_LINES, strict=True):
@@ -67,14 +67,15 @@ def ignore_lines(layout: str) -> tuple[str, ...]:
     return (*_OF_LAYOUT.get(layout, ()), *_EVERY)
 
 
-TITLE = "# Ralph: what a run leaves behind and nobody needs in git"
-CACHES_TITLE = "# Made by the project's own checks"
+TITLE = "# Ralph: files that runs leave behind"
+CACHES_TITLE = "# Created by the project's own checks"
+_FORMER_TITLES = ("# Ralph: what a run leaves behind and nobody needs in git", "# Made by the project's own checks")
 
 
 def keep_out_of_commits(ref: PlanRef, repo: Repo) -> None:
-    """Have git pass over the loop's own files in this repository, whatever the project's `.gitignore` says.
+    """Make git ignore the loop's own files in this repository, whatever the project's `.gitignore` says.
 
-    An agent may commit with `git add -A` while they are there. Git's own list for one clone is `info/exclude`.
+    An agent may commit with `git add -A` while they exist. Git's own list for one clone is `info/exclude`.
     """
     inside = os.path.relpath(ref.root, repo.root)
     if inside.startswith(".."):  # a repository inside of the workspace: the files are not in it
@@ -93,7 +94,7 @@ def keep_out_of_commits(ref: PlanRef, repo: Repo) -> None:
 
 
 def with_lines(text: bytes, lines: Iterable[str], title: str = TITLE) -> bytes:
-    """A `.gitignore` with the missing lines appended, in its own line endings. Nothing else changes."""
+    """A `.gitignore` with the missing lines appended, with its own line endings. Nothing else changes."""
     ending = b"\r\n" if b"\r\n" in text else b"\n"
     present = {line.strip().removeprefix(b"/") for line in text.splitlines()}
     covered = any(whole in present for whole in (b".ralph", b".ralph/", b".ralph/*", b".ralph/**"))
@@ -109,8 +110,9 @@ def with_lines(text: bytes, lines: Iterable[str], title: str = TITLE) -> bytes:
 
 
 def is_only_added(before: bytes, after: bytes) -> bool:
-    """The second `.gitignore` is the first one with lines of Ralph's appended, and nothing else."""
+    """Whether the second `.gitignore` is the first one with only Ralph's lines appended."""
     if not after.startswith(before):
         return False
-    known = {TITLE, CACHES_TITLE, "", *_EVERY, *CACHE_LINES, *(line for lines in _OF_LAYOUT.values() for line in lines)}
+    known = {TITLE, CACHES_TITLE, *_FORMER_TITLES, "", *_EVERY, *CACHE_LINES}
+    known.update(line for lines in _OF_LAYOUT.values() for line in lines)
     return {line.decode("utf-8", "replace").strip() for line in after[len(before) :].splitlines()} <= known

@@ -1,4 +1,4 @@
-"""Which stories of a plan were imported, and from where. In the state folder: an agent may rewrite notes."""
+"""Which stories of a plan were imported, and from where. Kept in the state folder: an agent may rewrite notes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE = "imported.json"
 
 
 def read_imports(ref: PlanRef, env: Mapping[str, str]) -> dict[str, str]:
-    """Key → story of everything that was ever imported. A damaged record is no reason to stop: notes have it too."""
+    """Key → story of everything ever imported. A damaged record is ignored: the notes hold the same information."""
     path = plan_state(ref, env) / _FILE
     if not os.path.lexists(path):
         return {}

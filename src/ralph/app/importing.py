@@ -1,7 +1,7 @@
-"""`ralph import`: work that was written down for other tools becomes stories of a plan, all of it or nothing.
+"""`ralph import`: work recorded for other tools becomes stories of a plan, all of it or nothing.
 
-A story remembers its source in a line of its notes, and the state folder does too: an agent may rewrite notes. What
-was imported before is not imported again.
+A story's source is recorded in a line of its notes and in the state folder: an agent may rewrite notes. Items that were
+imported before are not imported again.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from ralph.plans.registry import layout
 from ralph.plans.store import Loaded, split
 
 MOST = 1000
-"""More stories than this are no plan for anybody, and a Markdown plan takes ever longer to write."""
+"""More stories than this are unmanageable, and a large Markdown plan is slow to write."""
 
 
 class Wish(Struct, frozen=True, kw_only=True):
-    """What is to be imported, and where to."""
+    """What to import, and where to."""
 
     root: Path
     sources: tuple[Source, ...]
@@ -61,13 +61,13 @@ class Wish(Struct, frozen=True, kw_only=True):
     append: bool = False
     done: Done = Done.KEEP
     again: bool = False
-    """Also what was imported before and is no longer in the plan."""
+    """Also import what was imported before and is no longer in the plan."""
     dry: bool = False
     now: float = 0.0
 
 
 class Known(Struct, frozen=True):
-    """Something that was imported before."""
+    """An item that was imported before."""
 
     key: str
     story: str
@@ -87,7 +87,7 @@ class Imported(Struct, frozen=True):
     made: tuple[str, ...] = ()
     """Files of a new plan."""
     names_commands: bool = False
-    """Stories came with commands, which a person has to agree to before a run."""
+    """Stories came with commands that the user has to trust before a run."""
 
 
 def import_stories(wish: Wish, env: Mapping[str, str]) -> Imported:
@@ -103,15 +103,15 @@ def import_stories(wish: Wish, env: Mapping[str, str]) -> Imported:
         return _append(wish, batches, ref, settings, env)
     if is_at_work(plan_state(ref, env)):
         raise LockHeld(
-            f"a run is at work on {ref.path}, and would take new stories for its agent's",
-            hint="import them when it has ended; `ralph add` leaves single ones for it",
+            f"a run is active on {ref.path} and would mistake new stories for its agent's",
+            hint="import them when it has ended; `ralph add` queues single stories",
         )
     with turn(ref, env):
         return _append(wish, batches, ref, settings, env)
 
 
 def _near(batch: Batch, root: Path) -> Batch:
-    """A plan that lies in the project is read there by the agent, so its stories need not repeat all of it."""
+    """The agent can read a source inside the project, so its stories need not repeat all of it."""
     path = Path(os.path.realpath(batch.file))
     if batch.kind != task_plan.KIND or not path.is_relative_to(root) or not path.is_file():
         return batch
@@ -120,7 +120,7 @@ def _near(batch: Batch, root: Path) -> Batch:
 
 
 def _target(wish: Wish, env: Mapping[str, str]) -> tuple[PlanRef, Settings] | None:
-    """The plan that is there already and meant, or None when a new one is to be started."""
+    """The existing plan to import into, or None to create a new one."""
     named = bool(wish.layout or wish.into or wish.ralph_dir)
     if not named:
         config = load(root=wish.root, layout="", name=None, env=env, flags={}).config
@@ -136,9 +136,7 @@ def _target(wish: Wish, env: Mapping[str, str]) -> tuple[PlanRef, Settings] | No
         refs = [ref for ref in refs if wish.into in (ref.name, f"PRD-{ref.name}", ref.folder.name)]
     if len(refs) > 1:
         listed = ", ".join(str(ref.path.relative_to(wish.root)) for ref in refs[:10])
-        raise UsageError(
-            f"several plans could be meant: {listed}", hint="name one with --feature or --prd, and --layout"
-        )
+        raise UsageError(f"several plans match: {listed}", hint="name one with --feature or --prd, and --layout")
     if not refs:
         _refuse_to_append(wish)
         return None
@@ -148,7 +146,7 @@ def _target(wish: Wish, env: Mapping[str, str]) -> tuple[PlanRef, Settings] | No
 def _refuse_to_append(wish: Wish) -> None:
     if wish.append:
         raise UsageError(
-            f"there is no plan to append to in {wish.root}",
+            f"no plan to append to in {wish.root}",
             hint="leave out --append to create one, or name it with --feature",
         )
 
@@ -202,7 +200,7 @@ def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, 
 
 
 def _is_untouched(loaded: Loaded, ref: PlanRef) -> bool:
-    """Nothing but the examples of a new plan is in it."""
+    """Whether the plan contains only the examples of a new plan."""
     form = layout(ref.layout)
     facts = ProjectFacts(name="x", date="2026-01-01T00:00:00Z")
     sample = form.parse(form.scaffold(ref, facts)[ref.path.relative_to(ref.root).as_posix()].encode(), "")
@@ -213,7 +211,7 @@ def _is_untouched(loaded: Loaded, ref: PlanRef) -> bool:
 def _start(
     wish: Wish, batches: list[Batch], env: Mapping[str, str], *, instead: tuple[PlanRef, Loaded] | None = None
 ) -> Imported:
-    """A new plan; or `instead` of the examples of one that is there and has nothing else in it."""
+    """A new plan, or one that replaces (`instead`) an existing plan with only examples in it."""
     name = instead[0].layout if instead else wish.layout or DEFAULT_LAYOUT
     form = layout(name)
     request = Request(root=wish.root, layout=name, name=wish.into, ralph_dir=wish.ralph_dir, now=wish.now)
@@ -272,7 +270,7 @@ def _start(
 
 
 def _sidecar(made: Made, in_file: Plan, ref: PlanRef) -> Sidecar:
-    """Blocked stories: no format can say that."""
+    """Blocked stories, a state no format can store."""
     form = layout(ref.layout)
     blocked = [story for story in made.stories if story.state not in form.STATES]
     nothing = Loaded(in_file, in_file, b"", Sidecar())
@@ -288,7 +286,7 @@ def _sidecar(made: Made, in_file: Plan, ref: PlanRef) -> Sidecar:
 def _chosen(
     wish: Wish, batches: list[Batch], record: Mapping[str, str], there: Mapping[str, str]
 ) -> tuple[list[Item], tuple[Known, ...], frozenset[str]]:
-    """What is new, what was imported before, and the keys of done work that is left out."""
+    """What is new, what was imported before, and the keys of finished work that is skipped."""
     items: dict[str, Item] = {}
     skipped: list[Known] = []
     settled: set[str] = set()
@@ -306,21 +304,21 @@ def _chosen(
             items[item.key] = item
     if len(items) > MOST:
         raise BadData(
-            f"{len(items):,} stories at once are more than the {MOST:,} that are imported",
+            f"{len(items):,} stories are too many for one import; the limit is {MOST:,}",
             where=Place(batches[0].file),
-            hint="split the source, or leave out what is done with --done skip",
+            hint="split the source, or skip finished work with --done skip",
         )
     return list(items.values()), tuple(skipped), frozenset(settled - {known.key for known in skipped if known.is_there})
 
 
 def _together(items: list[Item]) -> list[Item]:
-    """Stories of one phase stand together, under its heading, in the order in which the phases begin."""
+    """Group stories by phase, in the order in which the phases first appear."""
     phases = list(dict.fromkeys(item.phase for item in items))
     return sorted(items, key=lambda item: phases.index(item.phase)) if not any(i.priority for i in items) else items
 
 
 def _with_all(story: Story, batches: list[Batch]) -> tuple[str, ...]:
-    """Commands that prove all of a source prove each of its stories; the plan has commands of its own."""
+    """Commands that prove a whole source prove each of its stories; the plan has its own commands."""
     return tuple(dict.fromkeys((*(command for batch in batches for command in batch.verify), *story.verify)))
 
 
@@ -347,7 +345,7 @@ def _remarks(batches: list[Batch]) -> tuple[Problem, ...]:
 def _linted(
     loaded: Loaded, ref: PlanRef, settings: Settings, ids: set[str] | None, *, known_checks: bool = False
 ) -> list[Problem]:
-    """What `ralph check` would say about these stories, and about the plan as a whole."""
+    """What `ralph check` would report about these stories and the whole plan."""
     found = lint(
         loaded.in_file,
         Places(loaded.in_file, loaded.source, str(ref.path)),
@@ -362,6 +360,6 @@ def _written(write: Callable[[], object], ref: PlanRef) -> None:
         write()
     except OSError as error:
         raise SetupError(
-            f"{ref.path} cannot be written: {error.strerror}; nothing was imported",
-            hint="look at the disk and at the permissions of its folder, then do it again",
+            f"could not write {ref.path}: {error.strerror}; nothing was imported",
+            hint="check disk space and the folder's permissions, then try again",
         ) from None

@@ -1,7 +1,7 @@
-"""Folders that one process puts small files into and another one takes them out of: in order, each of them whole.
+"""Folders through which one process passes small files to another: in order, each of them complete.
 
-A name begins with the time, so that the names sort as they were written. A writer that is killed leaves a temporary
-file that nobody reads.
+Names begin with the time, so that they sort in the order of writing. A killed writer leaves a temporary file that is
+ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def put(folder: Path, value: msgspec.Struct) -> Path:
 
 
 def look(folder: Path, kind: type[T]) -> Iterator[tuple[Path, T]]:
-    """What is there, oldest first. A damaged file is kept aside, and is not looked at again."""
+    """The files, oldest first. A damaged one is moved aside and not read again."""
     for name in names(folder):
         path = folder / name
         try:

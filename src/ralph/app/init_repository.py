@@ -1,4 +1,4 @@
-"""What `ralph init` does to the repository: make it, notice what hides the plan, ignore tool caches."""
+"""What `ralph init` does to the repository: create it, detect rules that hide the plan, ignore tool caches."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Hidden(Struct, frozen=True):
 def create_repository(folder: Path) -> None:
     answer = ask(folder, "init", "-q")
     if answer.code:
-        raise SetupError(f"git init: {answer.complaint}", hint="see what `git init` says in that folder")
+        raise SetupError(f"git init: {answer.complaint}", hint="run `git init` in that folder to see the error")
 
 
 def uncommitted(root: Path, env: Mapping[str, str]) -> frozenset[str]:
-    """Paths with uncommitted work, relative to the repository; empty without one."""
+    """Paths with uncommitted work, relative to the repository; empty if there is no repository."""
     if (folder := repository_of(root, env)) is None:
         return frozenset()
     return frozenset(entry.path for entry in situation(identify(folder)).dirty)
@@ -60,7 +60,7 @@ def hidden_by(plan: Path, root: Path, env: Mapping[str, str]) -> Hidden | None:
 
 
 def unhide(root: Path) -> str:
-    """Let git see `.ralph/`: drop the rules that name it, or add one that takes it back. Returns what was done."""
+    """Make git track `.ralph/`: remove the rules that ignore it, or add an exception. Returns what was done."""
     path = root / ".gitignore"
     before = read_bytes(path, within=root, limit=1024 * 1024) if path.exists() else b""
     kept = [text for text in before.splitlines(keepends=True) if not _HIDES.match(text)]
@@ -73,7 +73,7 @@ def unhide(root: Path) -> str:
 
 
 def cache_lines(root: Path, before: frozenset[str], env: Mapping[str, str]) -> tuple[str, ...]:
-    """Ignore lines for the tool caches in the tree. `before`: what was uncommitted before the checks ran."""
+    """Ignore lines for tool caches in the tree. `before`: what was uncommitted before the checks ran."""
     repository = repository_of(root, env)
     if repository is None:
         return ()

@@ -1,4 +1,4 @@
-"""The last run of a plan: how it ended, or that it is at work. Whatever its journal looks like, this does not fail."""
+"""The last run of a plan: how it ended, or that it is active. Never fails, even on a damaged journal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Standing(StrEnum):
     RUNNING = "running"
     PAUSED = "paused"
     WAITING = "waiting"
-    """For a usage limit, for the hour's next start; `detail` says for what."""
+    """Waiting, e.g. for a usage limit or the rate limit; `detail` says for what."""
     ENDED = "ended"
     UNFINISHED = "unfinished"
     """It was killed; the next run finishes or undoes what it left open."""
@@ -44,7 +44,7 @@ class LastRun(Struct, frozen=True):
     standing: Standing
     started: float | None = None
     seen: float | None = None
-    """When the last record was written: the end, if it has ended."""
+    """Time of the last record: the end, if it has ended."""
     reason: str = ""
     detail: str = ""
     until: float | None = None
@@ -63,7 +63,7 @@ def last_run(ref: PlanRef, env: Mapping[str, str]) -> LastRun | None:
     try:
         ends = _ends(journal_path(workspace_state(ref.root, env), run))
     except (OSError, msgspec.DecodeError) as error:
-        return LastRun(run, Standing.UNREADABLE, detail=f"its journal cannot be read: {error}")
+        return LastRun(run, Standing.UNREADABLE, detail=f"its journal could not be read: {error}")
     if ends is None:
         return LastRun(run, standing)
     first, last, doing = ends
@@ -77,7 +77,7 @@ def last_run(ref: PlanRef, env: Mapping[str, str]) -> LastRun | None:
 
 
 def feedback(ref: PlanRef, env: Mapping[str, str]) -> dict[str, str]:
-    """What the attempts of earlier runs ran into, by story: the next run tells its agents."""
+    """How attempts of earlier runs failed, by story: the next run tells its agents."""
     try:
         run = (plan_state(ref, env) / _NAME).read_text(errors="replace")[:200].strip()
     except OSError:
@@ -91,7 +91,7 @@ def feedback(ref: PlanRef, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_at_work(state: Path, run: str = "") -> bool:
-    """A run has this plan now; this one, if it is named."""
+    """Whether a run holds this plan's lock; with a name, whether that run does."""
     lock = Lock(state / LOCK)
     if not lock.is_held():
         return False
@@ -100,9 +100,9 @@ def is_at_work(state: Path, run: str = "") -> bool:
 
 
 def _ends(path: Path) -> tuple[Record, Record, AnyEvent | None] | None:
-    """The first and the last whole record, and what it is doing. A long journal is not read for it."""
+    """The first and the last complete record, and the run's activity. A long journal is not read in full."""
     if not path.is_file():
-        raise FileNotFoundError("there is no such file")
+        raise FileNotFoundError("no such file")
     with path.open("rb") as stream:
         first = stream.readline(_LONGEST_LINE)
         size = stream.seek(0, os.SEEK_END)

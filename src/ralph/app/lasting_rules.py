@@ -1,4 +1,4 @@
-"""Notices when an agent writes what every later session of every plan reads, and nobody has asked for that."""
+"""Notice when an agent, unasked, changes a file that every later session of every plan reads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ralph.core.events import IterationEnded, Record
 from ralph.core.text import one_line
 
 FILES = ("CLAUDE.md", "AGENTS.md")
-"""Where clients look for the rules of a repository, in any folder of it."""
+"""File names of a repository's rules for clients, in any folder."""
 _FOLDER = ".claude/rules/"
 
 
@@ -25,9 +25,11 @@ class LastingRules:
             if path != self._allowed and (path.rpartition("/")[2] in FILES or path.startswith(_FOLDER)):
                 where = f": `git show {event.commit[:9]} -- {one_line(path, 80)}`" if event.commit else ""
                 what = f"an agent changed {one_line(path, 80)} in {event.story or 'the set-up'}"
-                self._news.append(f"{what}, which every later session of every plan reads; see that it is meant{where}")
+                self._news.append(
+                    f"{what}, which every later session of every plan reads; make sure this is intended{where}"
+                )
 
     def news(self) -> list[str]:
-        """What has not been told yet."""
+        """Messages that have not been shown yet."""
         told, self._news = self._news, []
         return told

@@ -1,4 +1,4 @@
-"""From a command line to a run: which plan, which repository, whether everything is ready, and what comes after."""
+"""From a command line to a run: choose the plan and the repository, check that all is ready, run, clean up."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Tell = Callable[[str], None]
 
 
 class Launched(Struct, frozen=True, kw_only=True):
-    """A run that could start: everything is known, nothing has been touched."""
+    """A run that is ready to start; nothing has been changed yet."""
 
     ref: PlanRef
     settings: Settings
@@ -88,15 +88,15 @@ def prepare_spec(args: Namespace, env: Mapping[str, str], extra_env: Mapping[str
 
 
 def _named(plan: Plan, stories: Sequence[str]) -> tuple[str, ...]:
-    """The stories of `--story`. One that has to wait for a story that is not among them could never be taken."""
+    """The stories of `--story`. One that depends on an open story outside the list is an error: it can never start."""
     named = {story.id: story for story in (find_story(plan, name) for name in stories)}
     for story in named.values():
         waits = [name for name in story.depends_on if (other := plan.story(name)) and not other.is_done]
         if not story.is_done and (missing := [name for name in waits if name not in named]):
             more = " ".join(f"--story {name}" for name in missing[:5])
             raise UsageError(
-                f"story {one_line(story.id, 60)} depends on {', '.join(missing[:5])}, not done yet",
-                hint=f"name them as well ({more}), or finish them first",
+                f"story {one_line(story.id, 60)} depends on {', '.join(missing[:5])} (not done yet)",
+                hint=f"add them ({more}), or finish them first",
             )
     return tuple(named)
 
@@ -113,8 +113,8 @@ def agree(
     ask: Callable[[Verdict], bool] | None,
     tell: Tell,
 ) -> None:
-    """Whether the commands of the workspace may be run. Asked before a live view and a signal handler are there:
-    the one would draw over the question, the other would keep Ctrl-C from ending it."""
+    """Whether the commands of the workspace may run. Asked before the live view and the signal handler start: the view
+    would draw over the question, and the handler would keep Ctrl-C from cancelling it."""
     ref = prepared.ref
     commands = gather(ref.root, prepared.settings, [(ref.path, prepared.plan)])
     ensure_trusted(ref.root, commands, env, flag=trust, ask=ask, report=tell)
@@ -130,16 +130,15 @@ def launch(
     ask: Ask | None = None,
     ask_baseline: AskBaseline | None = None,
 ) -> Stop:
-    """Run a plan whose commands were agreed to."""
+    """Run a plan whose commands are trusted."""
     if env.get("RALPH_LOOP") == "1":
-        raise SetupError(
-            "an agent in a loop cannot start another loop on its own", hint="unset RALPH_LOOP if this is meant"
-        )
+        raise SetupError("an agent in a loop cannot start another loop", hint="unset RALPH_LOOP if this is intended")
     ref, settings = prepared.ref, prepared.settings
     prompt = settings.config.prompt
     if prompt and not (ref.root / prompt).is_file():
         raise UsageError(
-            f"the prompt file {one_line(prompt, 200)} does not exist", hint="name a file with -p, or leave it out"
+            f"the prompt file {one_line(prompt, 200)} does not exist",
+            hint="name an existing file with -p, or leave out -p",
         )
     find_agent(settings.config.agent.name).find(probe(prepared), env.get("PATH", ""))
     _find_reviewer(prepared, env)
@@ -150,7 +149,7 @@ def launch(
         ref, repo, branch = open_worktree(ref, repo, run, env)
         carry_over(plan_state(prepared.ref, env), plan_state(ref, env))
         tell(f"working in {ref.root} on branch {branch}")
-        tell(f"`ralph log -d {shlex.quote(str(ref.root))}` shows it, `git merge {branch}` takes it over")
+        tell(f"`ralph log -d {shlex.quote(str(ref.root))}` shows the log, `git merge {branch}` merges the work")
     spec = RunSpec(
         run=run,
         ref=ref,
@@ -192,7 +191,7 @@ def launch(
 
 @contextmanager
 def _notifier(spec: RunSpec, env: Mapping[str, str], stop: StopSignal, tell: Tell) -> Iterator[list[Listener]]:
-    """Who tells people that are not watching; most often nobody, and then nothing is imported for it."""
+    """The notifier for users who are not watching. Imported only if notifications are configured."""
     config = spec.config.notify
     if not (config.desktop or config.webhook or config.command or config.apprise):
         yield []
@@ -204,7 +203,7 @@ def _notifier(spec: RunSpec, env: Mapping[str, str], stop: StopSignal, tell: Tel
 
 
 def _find_reviewer(prepared: Launched, env: Mapping[str, str]) -> None:
-    """Who reviews is looked for before the first story, not after it."""
+    """Check that the reviewers exist before the first story, not after it."""
     review = prepared.settings.config.review
     if not review.enabled:
         return
@@ -221,14 +220,14 @@ def probe(prepared: Launched) -> Session:
 
 
 def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping[str, str], tell: Tell) -> str:
-    """Stash what the user said may be stashed, refuse the rest, get on the plan's branch. Names the branch."""
+    """Stash what the user allowed to be stashed, refuse the rest, switch to the plan's branch. Returns the branch."""
     own = ours(spec, env)
     foreign = [entry.path for entry in in_the_way(found, own)]
     if prepared.stash and foreign:
         found = msgspec.structs.replace(found, dirty=tuple(e for e in found.dirty if e.path not in foreign))
         refuse_unless_ready(found, own, spec.ref)  # whatever else is in the way, before anything is touched
         _stash(spec.repo, foreign, f"ralph: before run {spec.run}", is_possible=not found.unborn)
-        tell("your uncommitted work is on the stash: `git stash pop` brings it back")
+        tell("stashed your uncommitted work; `git stash pop` restores it")
     refuse_unless_ready(found, own, spec.ref)
     keep_out_of_commits(spec.ref, spec.repo)
     branch = found.branch or ""
@@ -241,13 +240,13 @@ def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping
         return branch
     # Whatever is uncommitted now is Ralph's own, such as `.ralph/config.yaml`, and goes along to the branch.
     now = ensure_branch(spec.repo, wanted, auto_create=True, aside=[entry.path for entry in found.dirty])
-    tell(f"on branch {now.name}, {f'made from {branch}' if now.is_new else f'before on {branch}'}")
+    tell(f"on branch {now.name}, {f'created from {branch}' if now.is_new else f'switched from {branch}'}")
     return wanted
 
 
 def _stash(repo: Repo, paths: Sequence[str], message: str, *, is_possible: bool) -> None:
     if not is_possible:
-        raise SetupError("there is no commit yet, so nothing can be stashed", hint="make a first commit")
+        raise SetupError("the repository has no commits, so nothing can be stashed", hint="create a first commit")
     listed = "".join(f"{path}\0" for path in paths).encode()
     from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
     git(repo, "stash", "push", "--quiet", "--include-untracked", "-m", message, *from_stdin, stdin=listed)

@@ -1,4 +1,4 @@
-"""`ralph learn`: by a person, for the plan or for the whole repository; by an agent, as part of its request."""
+"""`ralph learn`: from the user, for the plan or the whole repository; from an agent, as part of its request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def learn(opened: OpenPlan, texts: Sequence[str], story: str, now: float, env: M
 
 
 def _head(opened: OpenPlan, env: Mapping[str, str]) -> str:
-    """The commit that the tree is at, if there is a repository."""
+    """The current commit, if there is a repository."""
     try:
         found = ask(find_repo(opened.ref, opened.settings, env), "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     except SetupError:
@@ -48,11 +48,11 @@ def _head(opened: OpenPlan, env: Mapping[str, str]) -> str:
 def learn_for_repository(
     opened: OpenPlan, texts: Sequence[str], now: float, env: Mapping[str, str]
 ) -> tuple[Path, int]:
-    """At the end of CLAUDE.md or AGENTS.md, for every session of every plan. The file, and how many were new."""
+    """Append to CLAUDE.md or AGENTS.md, for every session of every plan. Returns the file and how many were new."""
     if is_at_work(plan_state(opened.ref, env)):
         raise SetupError(
-            "a run is at work, and would take a change of this file for its agent's",
-            hint="do it when the run has ended, or pause it: `ralph pause`",
+            "a run is active and would mistake a change to this file for its agent's",
+            hint="try again when the run has ended, or pause it with `ralph pause`",
         )
     path = opened.root / _lasting_file(opened)
     text = read_bytes(path, within=opened.root, limit=_LARGEST).decode("utf-8", "replace") if path.exists() else ""
@@ -62,12 +62,12 @@ def learn_for_repository(
         lead = "" if _TITLE.strip() in text.splitlines()[-60:] else f"\n{_TITLE}" if text else _TITLE
         door.append(path, lead + listed(new))
         if door.failures:
-            raise SetupError(door.failures[0], hint="see what is in its place")
+            raise SetupError(door.failures[0], hint="check what is at that path")
     return path, len(new)
 
 
 def _lasting_file(opened: OpenPlan) -> str:
-    """The one of the settings, else the one that is there, else the one that the agent reads."""
+    """The file from the settings, else the one that exists, else the one that the agent reads."""
     config = opened.settings.config
     if config.memory.repo_file:
         return plain_path(config.memory.repo_file, "memory.repo_file")
@@ -76,12 +76,12 @@ def _lasting_file(opened: OpenPlan) -> str:
 
 
 def learn_in_session(texts: Sequence[str], story: str, env: Mapping[str, str]) -> Path | None:
-    """An agent's, put into its request file: the loop writes it down. None: this is no agent of a run."""
+    """Add an agent's learnings to its request file; the loop records them. None: the caller is not a run's agent."""
     request = env.get("RALPH_REQUEST_FILE", "")
     if not request or not is_inside_loop(env):
         return None
     if story and story != env.get("RALPH_STORY", ""):
-        raise UsageError("what a session has learned belongs to its own story", hint="leave out --story")
+        raise UsageError("a session's learnings belong to its own story", hint="leave out --story")
     path = Path(request)
     entries: dict[str, object] = {}
     if path.exists():
@@ -98,5 +98,5 @@ def _entries(path: Path) -> dict[str, object]:
         return msgspec.json.decode(read_bytes(path, limit=_LARGEST), type=dict[str, object])
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise BadData(
-            "this is no JSON object", where=Place(os.fspath(path)), hint='write it anew: {"claim": "done", "learn": []}'
+            "not a JSON object", where=Place(os.fspath(path)), hint='rewrite it as {"claim": "done", "learn": []}'
         ) from None

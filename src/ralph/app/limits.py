@@ -1,4 +1,4 @@
-"""The bounds of a run, from the settings."""
+"""The limits of a run, from the settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ralph.config.layers import Kind, Settings
 from ralph.core.limits import Limits, OnLimit, OnStuck
 
 _JITTER = 30.0
-"""Seconds that a wait for a reset may take longer."""
+"""Seconds by which a wait for a reset may run over."""
 
 
 def limits_of(settings: Settings, *, once: bool = False, stories: tuple[str, ...] = ()) -> Limits:

@@ -1,4 +1,4 @@
-"""`ralph check`: reads a plan as strictly as a run would, then looks for what would waste one."""
+"""`ralph check`: read a plan as strictly as a run would, then look for problems that would waste a run."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _MOST_BOXES = 20
 
 
 class Checked(Struct, frozen=True):
-    """One plan that was looked at."""
+    """One checked plan."""
 
     ref: PlanRef
     problems: tuple[Problem, ...]
     budget: tuple[BudgetLine, ...] = ()
-    """What every session reads, for a layout that has to keep it small."""
+    """Size of what every session reads, for a layout that limits it."""
     remark: str = ""
-    """Worth knowing, and nothing that is wrong."""
+    """A remark that is not a problem."""
 
 
 class Report(Struct, frozen=True):
-    """What was found in a workspace: in its settings, and in each plan that was looked at."""
+    """The findings in a workspace: in its settings and in each checked plan."""
 
     root: Path
     settings: tuple[Problem, ...]
@@ -54,7 +54,7 @@ class Report(Struct, frozen=True):
 
 
 def check(args: Namespace, env: Mapping[str, str] | None = None) -> Report:
-    """Look at the plan that is named, or at every plan of the workspace. Broken settings do not hide a broken plan."""
+    """Check the named plan, or every plan of the workspace. Broken settings do not hide a broken plan."""
     env = os.environ if env is None else env
     root, path = _start(args, env)
     flags = flags_of(args)
@@ -68,11 +68,11 @@ def check(args: Namespace, env: Mapping[str, str] | None = None) -> Report:
 
 
 def _start(args: Namespace, env: Mapping[str, str]) -> tuple[Path, Path | None]:
-    """The workspace, and the path in it that was named."""
+    """The workspace, and the path in it from the command line."""
     if (given := args.path) is None:
         return root_of(args, env), None
     if args.project_dir is not None:
-        raise UsageError("PATH and -d both say where to look", hint="give one of them")
+        raise UsageError("PATH and -d cannot be used together", hint="use one of them")
     shown = one_line(repr(given), 80)
     path = Path(os.path.abspath(given))  # noqa: PTH100 - a link in place of a plan is for the reader to refuse
     if not given or not os.path.lexists(path):
@@ -80,12 +80,12 @@ def _start(args: Namespace, env: Mapping[str, str]) -> tuple[Path, Path | None]:
     start = path if path.is_dir() else path.parent
     root = find_root(start, env)
     if root is None:
-        raise UsageError(f"{shown} is not in a workspace", hint="`ralph init` starts one")
+        raise UsageError(f"{shown} is not in a workspace", hint="`ralph init` creates one")
     return root, Path(os.path.realpath(start)) / path.name if start != path else Path(os.path.realpath(path))
 
 
 def _refs(root: Path, path: Path | None, flags: Flags, settings: Settings | None) -> list[PlanRef]:
-    """The plan that `path` names, else all those that the command line and the settings leave."""
+    """The plan that `path` names, else all plans that the command line and the settings select."""
     if path is not None:
         found = find_plans(root, _choice(flags, None))
         # `.ralph` itself is the folder of some plans, and holds the folders of others.
@@ -111,7 +111,7 @@ def _elsewhere(root: Path, path: Path, found: Iterable[PlanRef]) -> PlanRef:
         return find_plans(root, Choice(ralph_dir=str(path.parent.relative_to(root))))[0]
     listed = ", ".join(str(ref.path.relative_to(root)) for ref in found)
     raise UsageError(
-        f"{path} is not a plan", hint=f"the plans of this workspace: {listed}" if listed else "`ralph init` starts one"
+        f"{path} is not a plan", hint=f"the plans of this workspace: {listed}" if listed else "`ralph init` creates one"
     )
 
 
@@ -124,7 +124,7 @@ def _load(root: Path, layout: str, env: Mapping[str, str], flags: Flags) -> tupl
 
 
 def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | None = None) -> Checked:
-    """Without settings nothing is said about checks: they may be in what could not be read."""
+    """Without settings no findings about checks: they may be in the part that could not be read."""
     store = store_for(ref, os.environ if env is None else env)
     try:
         loaded = store.load()
@@ -140,7 +140,7 @@ def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | 
     )
     found += _unnamed_boxes(store.layout, loaded.source, str(ref.path))
     if ref.layout == "feature" and loaded.in_file.name != ref.name:  # seed 003: "matches folder name"
-        message = f"feature is {one_line(loaded.in_file.name, 60)!r}, but its folder is called {one_line(ref.name, 60)}"
+        message = f"feature is {one_line(loaded.in_file.name, 60)!r}, but its folder is {one_line(ref.name, 60)!r}"
         place = Places(loaded.in_file, loaded.source, str(ref.path)).whole("feature")
         found.append(Problem("feature-name", message, place, "give both the same name", Severity.WARNING))
     remark = weak_proof(config, loaded.plan) if settings and (has_checks(config) or loaded.plan.verify) else ""
@@ -152,7 +152,7 @@ def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | 
 
 
 def _unnamed_boxes(layout: Layout, source: bytes, file: str) -> list[Problem]:
-    """A line that looks like work and that no run will ever pick up."""
+    """Lines that look like work but that no run will ever pick up."""
     read = getattr(layout, "unnamed_boxes", None)  # only layouts in Markdown have them
     if read is None:
         return []
@@ -161,7 +161,7 @@ def _unnamed_boxes(layout: Layout, source: bytes, file: str) -> list[Problem]:
             "not-a-story",
             f"this open checkbox is not a story, so no run works on it: {one_line(text.strip(), 80)}",
             Place(file, line),
-            "give it an id of its own, or remove the checkbox",
+            "give it an ID, or remove the checkbox",
             Severity.WARNING,
         )
         for line, text in read(source)[:_MOST_BOXES]
@@ -173,19 +173,19 @@ def _problems_of(error: BadData, file: str = "") -> list[Problem]:
 
 
 def has_checks(config: Config) -> bool:
-    """Something would fail when a story is not done: a check that counts, or a step that runs a command."""
+    """Whether anything can fail for an unfinished story: a required check, or a step that runs a command."""
     steps = any(step.enabled and step.type == "command" and not step.continue_on_error for step in config.steps)
     return steps or any(not check.allow_failure for check in all_checks(config))
 
 
 def _over_budget(budget: Iterable[BudgetLine], where: Locations) -> Iterator[Problem]:
-    """Seed layout `spec.md`: what every session reads has to stay small."""
+    """Layout `spec.md` (seed): what every session reads has to stay small."""
     files = {"prompt": where.prompt, "readme": where.readme, "spec": where.plan}
     for line in budget:
         if line.over:
             yield Problem(
                 "over-budget",
-                f"{line.name} takes about {line.tokens} tokens of a budget of {line.budget}",
+                f"{line.name} has about {line.tokens} tokens; its budget is {line.budget}",
                 Place(str(files.get(line.name) or where.plan)),
                 "every session reads it; move details to reference documents or beads",
                 Severity.WARNING,
