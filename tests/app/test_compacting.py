@@ -79,7 +79,7 @@ def test_what_the_agent_changes_in_the_tree_is_put_back(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     done = shop.compact([{"write": {"path": "src/app.py", "text": "gone"}}, said(GOOD)])
     assert done.code == 0
-    assert "src/app.py: put back" in done.err
+    assert "src/app.py; restored" in done.err
     assert (shop.root / "src/app.py").read_text() == "print('hello')\n"
 
 

@@ -137,8 +137,8 @@ def test_only_ralphs_own_commands_are_taken_for_ralphs(command: object, ours: bo
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "f:1:2: this is not JSON"),
-        ('{\n  "a": 1, // note\n}', "f:2:11: this is not JSON"),
+        ("{", "f:1:2: not valid JSON"),
+        ('{\n  "a": 1, // note\n}', "f:2:11: not valid JSON"),
         ("[]", "settings must be a JSON object"),
         ('"x"', "settings must be a JSON object"),
         ('{"hooks": "/path/pre-tool.sh"}', "f:1:11 (hooks): hooks must be an object"),
@@ -147,8 +147,8 @@ def test_only_ralphs_own_commands_are_taken_for_ralphs(command: object, ours: bo
         ('{"hooks": {"Stop": [{"type": "command"}]}}', "(hooks.Stop[0]): must be an object with a list"),
         ('{"hooks": {"Stop": []}, "hooks": {}}', "(hooks): duplicate key"),
         ('{"hooks": {"Stop": [], "Stop": []}}', "(hooks.Stop): duplicate key"),
-        ("[" * 100_000, "this is not JSON"),
-        ('{"a": "\udcff"}', "this is not JSON"),
+        ("[" * 100_000, "not valid JSON"),
+        ('{"a": "\udcff"}', "not valid JSON"),
     ],
 )
 def test_settings_that_a_client_would_not_take_are_refused(text: str, words: str) -> None:

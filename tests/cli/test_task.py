@@ -443,7 +443,7 @@ def test_dependencies_that_go_wrong_are_refused(ref: PlanRef) -> None:
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-1", "0", "1e300"])
 def test_a_priority_is_a_sensible_number(steps: PlanRef, number: str) -> None:
-    refused(task(steps, "set", "US-004", f"--priority={number}"), ExitCode.USAGE, "not possible")
+    refused(task(steps, "set", "US-004", f"--priority={number}"), ExitCode.USAGE, "invalid priority")
 
 
 # --- which story -----------------------------------------------------------------------------------------------------

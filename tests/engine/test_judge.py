@@ -210,7 +210,7 @@ def test_a_weakened_test_is_rejected_or_goes_to_review(policy: Tamper, reviewed:
         assert "tests/test_a.py:12: an assertion was removed" in verdict.reasons
     elif policy is Tamper.REVIEW:
         assert not verdict.completes
-        assert "a review has to look at tests/test_a.py:12" in verdict.notices[0]
+        assert "for the reviewer to check: tests/test_a.py:12" in verdict.notices[0]
 
 
 def test_a_slight_doubt_does_not_reject() -> None:

@@ -141,7 +141,7 @@ BESIDE = story("US-002", NEEDS)
         ([story(review=APPROVED, done=True), story("US-002", APPROVED, done=True)], "the one story it reviews"),
         ([story(review=APPROVED, done=True), story("US-002", NEEDS, done=True)], "the one story it reviews"),
         ([story(review=APPROVED, done=True)], "a review must not remove stories: US-002"),
-        ([story(review=APPROVED, done=True), BESIDE, story("US-003")], "a review adds no story: US-003"),
+        ([story(review=APPROVED, done=True), BESIDE, story("US-003")], "a review must not add stories: US-003"),
         (
             [story(review=APPROVED, done=True, criteria=("less",)), BESIDE],
             "must not change the criteria of story US-001",
