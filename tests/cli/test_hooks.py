@@ -231,7 +231,7 @@ def test_status_tells_what_is_where(work: Path) -> None:
     assert found["project"]["events"] == list(EVENTS)
     assert found["project"]["is_current"] is True
     assert found["project"]["would_act"] is False
-    assert "stay silent" in found["project"]["why"]
+    assert "do nothing" in found["project"]["why"]
     assert standing(work, "--user").keys() == {"user"}
     assert standing(work, "--project").keys() == {"project"}
 
