@@ -194,7 +194,10 @@ def test_an_agent_takes_notes_and_sets_priorities() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (SetFields("US-002", {"depends_on": ("US-003",)}), "in a circle: US-002 → US-003 → US-002"),
+        (
+            SetFields("US-002", {"depends_on": ("US-003",)}),
+            "circular dependency between stories: US-002 → US-003 → US-002",
+        ),
         (SetFields("US-002", {"depends_on": ("US-002",)}), "depends on itself"),
         (SetFields("US-002", {"depends_on": ("X",)}), "which is not in the plan"),
         (AddStory(story(1)), "already in the plan"),

@@ -82,7 +82,10 @@ def test_a_text_that_a_layout_bends_is_named(root: Path, to_a_plan: bool) -> Non
     issues = json.dumps([{"number": n, "title": f"T{n}", "body": body * (n - 1), "state": "OPEN"} for n in (1, 2)])
     done = imports(root, issues, "--layout", "plan.md")
     assert [line for line in done.out.splitlines() if "[reworded]" in line] == [
-        f"warning[reworded]: US-00{5 if to_a_plan else 2}: its description cannot be said word for word in this layout"
+        (
+            f"warning[reworded]: US-00{5 if to_a_plan else 2}: its description cannot be represented word for word"
+            " in this layout"
+        )
     ]
     assert all(story["verify"] == [] for story in stories(root))
     assert "[reworded]" not in imports(root, issues, "--again", "--into", "other", "--layout", "steps").out

@@ -438,7 +438,7 @@ def test_dependencies_that_go_wrong_are_refused(ref: PlanRef) -> None:
     refused(task(ref, "set", four, "--depends-on", four), ExitCode.BAD_DATA, "depends on itself")
     assert ref.path.read_bytes() == before
     assert task(ref, "set", five, "--depends-on", four).code == 0
-    refused(task(ref, "set", four, "--depends-on", five), ExitCode.BAD_DATA, "in a circle")
+    refused(task(ref, "set", four, "--depends-on", five), ExitCode.BAD_DATA, "circular dependency")
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-1", "0", "1e300"])

@@ -160,7 +160,7 @@ def test_good_work_is_kept_although_the_plan_was_damaged(tmp_path: Path) -> None
     done = den.run(plays)
     assert done.code == 0, done.out + done.err
     refused = {e.headline for e in den.ended() if e.kind is Kind.REJECTED}
-    assert refused == {".ralph has become a link", ".ralph/feat has become a link", ".ralph has become no folder"}
+    assert refused == {".ralph is now a link", ".ralph/feat is now a link", ".ralph is no longer a folder"}
     for aside in (den.root / ".ralph/feat").glob("prd.json.moved-*"):
         assert (aside / "file").read_text() == "hi\n"  # what was in the way is not destroyed
         shutil.rmtree(aside)

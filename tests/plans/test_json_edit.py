@@ -171,7 +171,7 @@ def test_values_that_cannot_be_written_are_refused(name: str, fields: dict[str, 
 
 @pytest.mark.parametrize("story_id", ["", " ", "a\nb", "x" * 101, "a\x1b[2J"])
 def test_a_new_story_needs_a_proper_id(story_id: str) -> None:
-    with pytest.raises(IllegalChange, match="the story id"):
+    with pytest.raises(IllegalChange, match="the story ID"):
         layout("steps").edit(sample("steps", 1), [AddStory(Story(id=story_id, title="t"))])
 
 

@@ -100,7 +100,7 @@ def test_a_story_with_a_check_of_its_own_is_proven() -> None:
     proven, other = change(verify=("make",)), change(id="US-002")
     assert found(proven, has_checks=False) == []
     [problem] = found(proven, other, has_checks=False)
-    assert "no check would prove US-002" in problem.message
+    assert "no check covers US-002" in problem.message
 
 
 def test_checks_of_the_plan_are_enough() -> None:

@@ -54,7 +54,7 @@ def test_two_spellings_at_once_are_refused() -> None:
 
 
 def test_a_number_and_a_text_can_be_the_same_id() -> None:
-    with pytest.raises(PlanError, match="used twice"):
+    with pytest.raises(PlanError, match="duplicate story ID"):
         read({"id": 7}, {"id": "7"})
 
 

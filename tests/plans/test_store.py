@@ -85,7 +85,7 @@ def test_a_broken_plan_is_never_written(tmp_path: Path, name: str) -> None:
     store.ref.path.write_bytes(broken)
     with pytest.raises(PlanError):
         store.load()
-    with pytest.raises(IllegalChange, match="changed by somebody else"):
+    with pytest.raises(IllegalChange, match="has changed since it was read"):
         store.save(loaded, [SetFields(loaded.plan.stories[-1].id, {"notes": "x"})])
     assert store.ref.path.read_bytes() == broken
 
@@ -94,7 +94,7 @@ def test_a_change_by_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
     store = open_store(tmp_path, "tasks.json")
     loaded = store.load()
     store.ref.path.write_bytes(loaded.source + b"\n")
-    with pytest.raises(IllegalChange, match="changed by somebody else"):
+    with pytest.raises(IllegalChange, match="has changed since it was read"):
         store.save(loaded, [SetFields(loaded.plan.stories[-1].id, {"title": "x"})])
 
 

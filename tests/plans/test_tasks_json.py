@@ -103,7 +103,7 @@ def test_a_file_called_ralph_is_no_plan(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["archive", "Archive", "configs", "PRD-1", "prd-12", "worktrees"])
 def test_names_with_another_meaning_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="another meaning"):
+    with pytest.raises(UsageError, match="is reserved"):
         tasks_json.refer(tmp_path, name)
 
 

@@ -1,1 +1,1 @@
-"""One module per plan layout, and what they share."""
+"""One module per plan layout, and the code they share."""

@@ -1,4 +1,4 @@
-"""Beads, the issue tracker that a spec's steps may name: `br`, or its older form `bd`, when one is on PATH."""
+"""Beads, the issue tracker that the steps of a spec may refer to: `br`, or its older form `bd`, if one is on PATH."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ralph.host.programs import which
 TOOLS = ("br", "bd")
 FOLDER = ".beads"
 EXPORT = ".beads/issues.jsonl"
-"""What git sees of the beads; the database beside it is ignored."""
+"""The part of the beads that git tracks; the database beside it is ignored."""
 STATUSES = ("open", "in_progress", "blocked", "deferred", "closed")
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+(?:\.[0-9]+)*")
 _AT_ONCE = 50
@@ -62,7 +62,7 @@ class _Failed(Struct):
 
 
 def find(env: Mapping[str, str], root: Path, tool: str = "") -> Beads | None:
-    """The tracker of this workspace, by the tool named or else the first that is there."""
+    """The tracker of this workspace: the named tool, or the first one installed."""
     for name in (tool,) if tool else TOOLS:
         if program := which(name, env.get("PATH", "")):
             return Beads(program, root, env)
@@ -83,11 +83,11 @@ class Beads:
     def show(self, bead_id: str) -> Bead:
         found = self._show([bead_id])
         if not found:
-            raise NoSuchBead(f"{self.name} knows no bead {bead_id}", hint=f"`{self.name} list` shows those it knows")
+            raise NoSuchBead(f"{self.name} has no bead {bead_id}", hint=f"list the beads with `{self.name} list`")
         return found[0]
 
     def statuses(self, ids: Iterable[str]) -> dict[str, str]:
-        """The status of each bead that exists. One call for many; a bead that is missing makes them single ones."""
+        """The status of each existing bead. One call for many; if one is missing, each is asked for separately."""
         wanted = list(dict.fromkeys(ids))
         statuses: dict[str, str] = {}
         for start in range(0, len(wanted), _AT_ONCE):
@@ -104,7 +104,7 @@ class Beads:
 
     def set_status(self, bead_id: str, status: str) -> None:
         if status not in STATUSES:
-            raise UsageError(f"{one_line(status, 40)!r} is not a status of a bead", hint=f"use {', '.join(STATUSES)}")
+            raise UsageError(f"{one_line(status, 40)!r} is not a valid bead status", hint=f"use {', '.join(STATUSES)}")
         self._run("update", _checked(bead_id), f"--status={status}")
 
     def _show_if_there(self, bead_id: str) -> Bead | None:
@@ -114,15 +114,15 @@ class Beads:
             return None
 
     def _show(self, ids: list[str]) -> list[Bead]:
-        """`show` answers with a list, or with the one bead it was asked for."""
+        """`show` answers with a list, or with the single bead."""
         out = self._run("show", *(_checked(bead_id) for bead_id in ids))
         try:
             answer = msgspec.json.decode(out, type=list[_Wire] | _Wire)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             said = one_line(out.decode(errors="replace"), 80)
             raise BadData(
-                f"{self.name} did not answer with beads as JSON ({error}): {said!r}",
-                hint=f"try `{self.name} show {ids[0]} --json` by hand",
+                f"{self.name} did not return beads as JSON ({error}): {said!r}",
+                hint=f"run `{self.name} show {ids[0]} --json` to see what it prints",
             ) from None
         return [_bead(wire) for wire in (answer if isinstance(answer, list) else [answer])]
 
@@ -130,8 +130,8 @@ class Beads:
         done = proc.run([self._program, *words, "--json"], cwd=self._root, env=self._env, timeout=self._timeout)
         if done.timed_out:
             raise SetupError(
-                f"{self.name} gave no answer within {self._timeout:g} seconds",
-                hint=f"try `{self.name} {' '.join(words[:2])}` by hand; another program may hold its database",
+                f"{self.name} did not respond within {self._timeout:g} seconds",
+                hint=f"run `{self.name} {' '.join(words[:2])}` yourself; another program may be holding its database",
             )
         if done.code != 0:
             raise self._failed(done.code, done.err, done.out)
@@ -148,9 +148,9 @@ class Beads:
 
 
 def _checked(bead_id: str) -> str:
-    """An id that no program can take for an option."""
+    """An ID that cannot be mistaken for an option."""
     if not _ID.fullmatch(bead_id):
-        raise UsageError(f"{one_line(repr(bead_id), 60)} is not the id of a bead", hint="use an id such as proj-a1b2")
+        raise UsageError(f"{one_line(repr(bead_id), 60)} is not a valid bead ID", hint="use an ID such as proj-a1b2")
     return bead_id
 
 
@@ -160,7 +160,7 @@ def _bead(wire: _Wire) -> Bead:
 
 
 def _failure(text: bytes) -> _Failure | None:
-    """The error as JSON, in the whole text or in its last line that is one: log lines may come before it."""
+    """The error as JSON: the whole text, or its last JSON line, since log lines may precede it."""
     for part in (text, *reversed(text.splitlines())):
         try:
             return msgspec.json.decode(part, type=_Failed).error

@@ -1,4 +1,4 @@
-"""What a plan's format cannot say (attempts, a failed state, a review) is kept beside it, in the state folder."""
+"""Values that a plan's format has no field for (attempts, a failed state, a review), kept in the state folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
 
 
 class Beside(Struct, frozen=True, omit_defaults=True):
-    """The values of one story that its format has no place for."""
+    """The values of one story that its format has no field for."""
 
     state: State | None = None
     review: Review | None = None
@@ -29,16 +29,16 @@ class Beside(Struct, frozen=True, omit_defaults=True):
     why: str | None = None
     """Why the story failed or is blocked, in one sentence."""
     key: str | None = None
-    """The content of the story when the loop wrote this: it is about that, and not about whatever has the id."""
+    """The story's content when this was written: the values belong to that content, not to the ID alone."""
     settings: str | None = None
-    """The checks and settings that it was tried with."""
+    """The checks and settings it was tried with."""
 
 
 NOT_OF_STORY = frozenset({"why", "key", "settings"})
 
 
 class Sidecar(Struct, frozen=True):
-    """One plan's values, by story id."""
+    """The values of one plan, by story ID."""
 
     version: int = 1
     stories: dict[str, Beside] = {}
@@ -47,7 +47,7 @@ class Sidecar(Struct, frozen=True):
         return self.stories.get(story_id, Beside())
 
     def with_fields(self, story_id: str, fields: dict[str, Any]) -> Sidecar:
-        """A value of None takes the field away."""
+        """Set fields; None removes a field."""
         entry = msgspec.structs.replace(self.get(story_id), **fields)
         stories = {key: value for key, value in self.stories.items() if key != story_id}
         if entry != Beside():
@@ -59,7 +59,7 @@ class Sidecar(Struct, frozen=True):
 
 
 def merge(plan: Plan, sidecar: Sidecar) -> Plan:
-    """The plan a reader sees. The file wins where it speaks: a story it calls done is done."""
+    """The plan as readers see it. The file takes precedence: a story it marks as done is done."""
     if not sidecar.stories:
         return plan
     return plan.with_stories(_merge_one(story, sidecar.stories.get(story.id)) for story in plan.stories)
@@ -76,17 +76,17 @@ def _merge_one(story: Story, beside: Beside | None) -> Story:
 
 
 def read(path: Path) -> tuple[Sidecar, str]:
-    """The sidecar, and a notice when a damaged one had to be put aside. A missing file is an empty one."""
+    """The sidecar, and a notice if a damaged one was moved out of the way. A missing file is empty."""
     if not path.exists():
         return Sidecar(), ""
     try:
         sidecar = msgspec.json.decode(read_bytes(path), type=Sidecar)
         if sidecar.version != 1:
-            raise msgspec.ValidationError(f"version {sidecar.version} is not known")
+            raise msgspec.ValidationError(f"unknown version {sidecar.version}")
         return sidecar, ""
     except msgspec.DecodeError as error:
         aside = keep_aside(path)
-        return Sidecar(), f"{path.name} was damaged ({error}); it is kept as {aside}"
+        return Sidecar(), f"{path.name} was damaged ({error}); it was moved to {aside}"
 
 
 def write(path: Path, sidecar: Sidecar) -> None:

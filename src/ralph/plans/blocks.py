@@ -1,4 +1,4 @@
-"""The pieces that a Markdown document is made of."""
+"""The blocks of a Markdown document."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ class Kind(IntEnum):
     TEXT = 2
     """A paragraph that is not the first one of a list item."""
     OTHER = 3
-    """Code, HTML, a rule, anything in a quote: it takes up lines, and what it says is nobody's task."""
+    """Code, HTML, a rule, anything in a quote: it takes up lines and never holds a task."""
 
 
 class Block(Struct, frozen=True, gc=False):
-    """One piece of a document. All positions are offsets into the text."""
+    """One block of a document. All positions are offsets into the text."""
 
     kind: Kind
     depth: int
-    """How many list items are around it."""
+    """The number of enclosing list items."""
     line: int
     start: int
-    """Where its first line starts."""
+    """Offset of its first line."""
     marker: int
-    """Where its bullet, number or `#` is; same as `text` when there is none."""
+    """Offset of its bullet, number or `#`; the same as `text` if there is none."""
     text: int
-    """Where its text starts. A checkbox belongs to the text."""
+    """Offset of its text, including a checkbox."""
     end: int
-    """Where its text ends, spaces at the end of the last line left out."""
+    """Offset of the end of its text, without trailing spaces on the last line."""
     box: int = -1
     """The character inside the checkbox that the text starts with, or -1."""
     level: int = 0

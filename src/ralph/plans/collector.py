@@ -1,4 +1,4 @@
-"""Reading a large plan makes many thousand values that all stay alive: looking for garbage among them costs a lot."""
+"""Pause garbage collection: reading a large plan creates many thousand live values, and scanning them is expensive."""
 
 from __future__ import annotations
 

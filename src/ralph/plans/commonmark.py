@@ -1,7 +1,7 @@
-"""The block structure of CommonMark, line by line: exact, and not in a hurry. `markdown.scan` calls it where it must.
+"""The block structure of CommonMark, line by line: exact but slow. `markdown.scan` calls it only where needed.
 
-Two simplifications. A link reference definition is read as the paragraph it looks like. Containers nested deeper
-than `DEEPEST` are not opened, so that hostile input costs linear time.
+Two simplifications. A link reference definition is read as a paragraph. Containers nested deeper than `DEEPEST` are not
+opened, so that hostile input costs linear time.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class _Container:
         self.depth = depth
         self.quoted = quoted
         self.index = index
-        """Which block stands for this list item."""
+        """Index of the block for this list item."""
         self.is_empty = True
 
 
 class _Leaf:
-    """The open block at the tip."""
+    """The innermost open block."""
 
     __slots__ = ("closer", "end", "fence", "heads_item", "is_text", "line", "start", "text", "until_blank")
 
@@ -48,21 +48,21 @@ class _Leaf:
         self.end = end
         self.is_text = is_text
         self.heads_item = False
-        """It is the paragraph that a list item starts with."""
+        """It is the first paragraph of a list item."""
         self.fence = ""
         """The run of ` or ~ that a fence was opened with."""
         self.closer: re.Pattern[str] | None = None
-        """What the last line of an HTML block has in it."""
+        """The text that marks the last line of an HTML block."""
         self.until_blank = False
 
     @property
     def is_opaque(self) -> bool:
-        """Nothing inside it means anything, until it ends."""
+        """Its content is not parsed until it ends."""
         return bool(self.fence) or self.closer is not None or self.until_blank
 
 
 class Reader:
-    """`text` has only `\\n` for line ends. Blocks are appended to `out`."""
+    """`text` must use `\\n` line ends. Blocks are appended to `out`."""
 
     def __init__(self, text: str, out: list[Block]) -> None:
         self.text = text
@@ -73,9 +73,9 @@ class Reader:
         self.start = self.stop = self.at = self.column = 0
 
     def read(self, start: int, line: int, until: re.Pattern[str]) -> tuple[int, int]:
-        """Read at least one line, then on to a line where `until` matches and nothing opaque is open.
+        """Read at least one line, then continue to a line where `until` matches and no opaque block is open.
 
-        `until` must be a line that closes every open block. Returns where it is, and its number.
+        `until` must match a line that closes every open block. Returns its offset and its number.
         """
         text, size = self.text, len(self.text)
         first = start
@@ -101,7 +101,7 @@ class Reader:
         self._read_starts(matched)
 
     def _match_containers(self) -> int:
-        """How many of the open containers this line belongs to. Moves past their markers and indentation."""
+        """The number of open containers this line belongs to. Moves past their markers and indentation."""
         for number, container in enumerate(self.containers):
             at, width = self._indent()
             if container.is_quote:
@@ -139,7 +139,7 @@ class Reader:
         return True
 
     def _read_starts(self, matched: int) -> None:
-        """Open what starts on this line: containers first, then one leaf, or go on with the paragraph."""
+        """Open what starts on this line: containers first, then one leaf; or continue the paragraph."""
         text = self.text
         while True:
             at, width = self._indent()
@@ -265,7 +265,7 @@ class Reader:
             self._emit(Kind.TEXT, leaf.line, leaf.start, leaf.text, leaf.text, leaf.end)
 
     def _fill_item(self, leaf: _Leaf) -> None:
-        """The item was announced when its marker was read; now its text is known."""
+        """The item was added when its marker was read; now its text is known."""
         index = self.containers[-1].index
         item = self.out[index]
         box = leaf.text + 1 if CHECKBOX.match(self.text, leaf.text, leaf.end) else -1
@@ -297,7 +297,7 @@ class Reader:
             self.containers[-1].is_empty = False
 
     def _indent(self) -> tuple[int, int]:
-        """Where the next character that is not white space is, and how many columns away."""
+        """The offset of the next character that is not white space, and its distance in columns."""
         found = _SPACE.match(self.text, self.at, self.stop)
         assert found is not None
         at = found.end()
@@ -308,7 +308,7 @@ class Reader:
         return at, width
 
     def _advance(self, columns: int) -> None:
-        """Skip so many columns of white space. Inside a tab `at` stays on it, and `column` knows how far."""
+        """Skip this many columns of white space. Inside a tab, `at` stays on the tab and `column` advances."""
         while columns > 0 and self.at < self.stop and self.text[self.at] in " \t":
             width = 1 if self.text[self.at] == " " else 4 - self.column % 4
             if width > columns:

@@ -1,4 +1,4 @@
-"""`.ralph/<feature>/`: a folder for each feature, beside folders that mean something else."""
+"""`.ralph/<feature>/`: one folder per feature, next to folders with other purposes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def is_reserved(name: str) -> bool:
 
 
 def feature_name(name: str) -> str:
-    """`name` itself when it can be a feature's folder."""
+    """Return `name` if it is valid as a feature's folder."""
     if is_reserved(safe_name(name, "feature")):
         raise UsageError(
-            f"a feature cannot be called {name}: .ralph/{name} has another meaning",
+            f"a feature cannot be called {name}: .ralph/{name} is reserved",
             hint="choose another name, e.g. user-login",
         )
     return name
 
 
 def features_with(root: Path, file: str) -> list[str]:
-    """Names of the features that have this file, whatever kind of file it is. Follows no link to a folder."""
+    """Names of the features that have this file, whatever its type. Follows no link to a folder."""
     base = root / ".ralph"
     if base.is_symlink() or not base.is_dir():
         return []

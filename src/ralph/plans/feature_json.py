@@ -3,8 +3,8 @@
     state DONE     "passes": true
     state TODO     "passes": false
 
-The other states, and reviews, cannot be said and are kept beside the file. `dependsOn`, `verify` and the document's
-`verifyCommands` are additions of ours to the original format; they are written only when they are used.
+The other states, and reviews, have no field and are kept in the state folder. `dependsOn`, `verify` and the document's
+`verifyCommands` are our additions to the original format; they are written only when used.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str,
     try:
         datetime.fromisoformat(wire.created_at)
     except ValueError:
-        hint = 'write a time such as "2026-01-31T09:30:00Z"'
+        hint = 'use a time such as "2026-01-31T09:30:00Z"'
         raise Fault("bad-date", "createdAt", "createdAt is not an ISO 8601 time", hint) from None
     return Plan(
         name=wire.feature,

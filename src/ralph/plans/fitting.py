@@ -1,4 +1,4 @@
-"""Makes a plan into one that another layout can say. What it has to change for that, `losses` tells."""
+"""Adapt a plan so that another layout can represent it. `losses` reports what changed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _DIGITS = re.compile(r"([0-9]+)\Z")
 
 
 class Needs(Struct, frozen=True):
-    """What a layout asks of a story beyond `SPEAKS` and `STATES`."""
+    """What a layout requires of a story beyond `SPEAKS` and `STATES`."""
 
     ids: str = ""
-    """A regular expression that ids have to match; empty when any will do."""
+    """A regular expression for valid IDs; empty if any ID is valid."""
     criteria: bool = False
     notes_when_done: bool = False
     verify: bool = True
-    """The plan itself has a place for commands that prove every story."""
+    """The plan has a field for commands that verify every story."""
     plain_text: bool = False
-    """Texts are Markdown lines, so not every text can be said."""
+    """Texts are Markdown lines, so not every text can be represented."""
 
 
 NEEDS = {
@@ -33,13 +33,13 @@ NEEDS = {
     "feature": Needs(criteria=True),
     "spec.md": Needs(ids=r"[0-9]+(?:\.[0-9]+)*\.(?:[0-9]+|R[0-9]*)", verify=False, plain_text=True),
 }
-"""Of a layout that is not listed nothing is known, and its own `edit` has the last word."""
+"""Nothing is known about layouts that are not listed; their own `edit` decides."""
 
 DONE_BEFORE = "Done before this plan was written; not proven by it."
 
 
 def fit(plan: Plan, layout: str, order: Order, states: frozenset[State], reviewed: bool) -> tuple[Plan, dict[str, str]]:
-    """The plan for another layout, and old id → new id of its stories, in their new order."""
+    """The plan for another layout, and a map of old to new story IDs in the new order."""
     needs = NEEDS.get(layout, Needs())
     stories = list(plan.stories)
     if order is Order.FILE and plan.order is Order.PRIORITY:
@@ -50,7 +50,7 @@ def fit(plan: Plan, layout: str, order: Order, states: frozenset[State], reviewe
 
 
 def new_ids(stories: Iterable[Story], needs: Needs) -> dict[str, str]:
-    """An id that will do stays. Another one becomes one of the right kind, with its own number where that is free."""
+    """A valid ID stays. Others get a valid one, with their own number if that is free."""
     stories = list(stories)
     if not needs.ids:
         return {story.id: story.id for story in stories}
@@ -102,9 +102,9 @@ def _fit_story(
 
 
 def say_plainly(story: Story, read_back: Callable[[Story], Story | None]) -> Story:
-    """The story with texts that Markdown can say, as near to its own as can be.
+    """The story with texts that Markdown can represent, as close to the original as possible.
 
-    `read_back` writes a story and reads it again, alone; None when what was written is no plan any more.
+    `read_back` writes a story and parses it again; None if the result is not a valid plan.
     """
     alone = msgspec.structs.replace(story, depends_on=())
     if _says_the_same(alone, read_back(alone)):
@@ -128,7 +128,7 @@ def _says_the_same(meant: Story, read: Story | None) -> bool:
 
 
 def _tries(story: Story) -> dict[str, list[object]]:
-    """For each text the ways to say it, the most faithful first."""
+    """For each text, the ways to write it, most faithful first."""
     prose = {name: getattr(story, name) for name in ("description", "notes")}
     criteria = [one_line(text) for text in story.criteria]
     commands = tuple(text for text in story.verify if "\n" not in text and "\r" not in text)
@@ -152,5 +152,5 @@ def _ways(text: str) -> list[object]:
 
 
 def _words(text: str) -> str:
-    """Without anything that Markdown could take for a sign of its own."""
+    """Without anything that Markdown could interpret as markup."""
     return " ".join(re.sub(r"[*_`#\[\]<>|\\~]+", " ", one_line(text)).split()).lstrip("-+=. ")

@@ -1,4 +1,4 @@
-"""A plan written down afresh in any layout, by what `scaffold` and `edit` of the layout can do."""
+"""Write a new plan in any layout, using the layout's `scaffold` and `edit`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Composed(Struct, frozen=True):
 
     source: bytes
     in_file: Plan
-    """What the file alone says: it was read back."""
+    """The plan as parsed back from the new file."""
     ids: dict[str, str]
-    """Old id → new id, in the order of the file."""
+    """Old ID → new ID, in file order."""
 
 
 def compose(
@@ -43,10 +43,10 @@ def compose(
 ) -> Composed:
     """`phases`: story → the part of the work it belongs to, for layouts that have headings.
 
-    Not `exact`: where the plan says nothing of itself, what a new plan starts with stays.
+    Not `exact`: fields the plan leaves empty keep the scaffold's values.
     """
     if not plan.stories:
-        raise IllegalChange("there is no story to write", hint="a plan has at least one")
+        raise IllegalChange("no stories to write", hint="a plan needs at least one")
     scaffold = form.scaffold(ref, facts)[ref.path.relative_to(ref.root).as_posix()].encode()
     sample = form.parse(scaffold, str(ref.path))
     fitted, ids = fit(plan, form.NAME, sample.order, form.STATES, sample.reviewed)
@@ -60,7 +60,7 @@ def compose(
 
 
 def plainly(plan: Plan, form: Layout) -> Plan:
-    """The plan with texts that the layout can say: Markdown cannot say every one."""
+    """The plan with texts that the layout can represent: Markdown cannot represent every text."""
     if not NEEDS.get(form.NAME, Needs()).plain_text:
         return plan
     write = _WRITERS[form.NAME]
@@ -77,7 +77,7 @@ def plainly(plan: Plan, form: Layout) -> Plan:
 
 
 def _edited(scaffold: bytes, sample: Plan, plan: Plan, form: Layout, *, exact: bool) -> bytes:
-    """The scaffold, with these stories instead of its example."""
+    """The scaffold, with these stories in place of its example."""
     document = _decoded(scaffold)
     key = next((key for key, value in document.items() if isinstance(value, list) and _is_stories(value, sample)), "")
     if not key:  # a layout of somebody else, with a file that is not JSON
@@ -105,7 +105,7 @@ def _edited(scaffold: bytes, sample: Plan, plan: Plan, form: Layout, *, exact: b
 _TAKEN = frozenset(
     {"project", "feature", "name", "branchName", "description", "verifyCommands", "tasks", "userStories"}
 )
-"""Keys that mean something in one JSON layout or the other: a stray one must not come to mean it."""
+"""Keys with a meaning in some JSON layout: an unrelated key must not acquire that meaning."""
 
 
 def _decoded(source: bytes) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _is_stories(value: list[Any], sample: Plan) -> bool:
 
 
 def _bare(story: Story, form: Layout) -> Story:
-    """Only what the format has a place for: `edit` refuses the rest."""
+    """Only the fields the format supports: `edit` refuses the rest."""
     said = {name: getattr(story, name) for name in form.SPEAKS}
     return msgspec.structs.replace(Story(id=story.id, title=story.title, extra=story.extra), **said)
 
@@ -130,10 +130,10 @@ def _checked(source: bytes, plan: Plan, form: Layout, ref: PlanRef) -> Plan:
     try:
         read = form.parse(source, str(ref.path))
     except PlanError as error:
-        raise IllegalChange(f"{form.NAME} cannot say this plan: {error.message}", hint=error.hint) from None
+        raise IllegalChange(f"{form.NAME} cannot represent this plan: {error.message}", hint=error.hint) from None
     if [story.id for story in read.stories] != [story.id for story in plan.stories]:
         raise IllegalChange(
-            f"{form.NAME} cannot say this plan: its stories are not read back as they were written",
-            hint="look for text in a description or in notes that reads like a story",
+            f"{form.NAME} cannot represent this plan: its stories would be read back differently",
+            hint="look for text in a description or in notes that looks like a story",
         )
     return read

@@ -1,4 +1,4 @@
-"""A whole Markdown plan, written in one go. `story_edit` changes one that is there; this is for one that is not."""
+"""Write a complete new Markdown plan. `story_edit` changes an existing one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LIKE_A_STORY = re.compile(r"[\W_]*(?:US-|\[[ xX]\])", re.IGNORECASE)
 
 
 def plan_md(plan: Plan, phases: Mapping[str, str]) -> str:
-    """A checklist, and a block for each story. A phase is a heading in the checklist."""
+    """A checklist, and one block per story. A phase is a heading in the checklist."""
     listed: list[str] = []
     blocks: list[str] = []
     phase = ""
@@ -30,7 +30,7 @@ def plan_md(plan: Plan, phases: Mapping[str, str]) -> str:
 
 
 def spec_md(plan: Plan, phases: Mapping[str, str]) -> str:
-    """An index of steps, with what they take nested below them."""
+    """An index of steps, with their details nested below them."""
     lines = _top(plan)
     phase: str | None = None
     for story in plan.stories:
@@ -51,7 +51,7 @@ def _top(plan: Plan) -> list[str]:
 
 
 def _heading(words: str) -> str:
-    """On one line, and not to be taken for the heading of a story."""
+    """On one line, and not mistakable for the heading of a story."""
     line = one_line(words).rstrip("#").rstrip()
     return f"Part {line}" if _LIKE_A_STORY.match(line) else line
 

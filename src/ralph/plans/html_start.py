@@ -1,4 +1,4 @@
-"""How an HTML block starts in Markdown, and what ends it: the seven kinds that CommonMark has."""
+"""How an HTML block starts in Markdown, and what ends it: the seven kinds of CommonMark."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _LONE_TAG = re.compile(rf"<(?:{_TAG}(?:{_ATTRIBUTE})*[ \t]*/?|/{_TAG}[ \t]*)>[ \
 
 class HtmlStart(NamedTuple):
     closer: re.Pattern[str] | None
-    """What its last line has in it. None: a blank line ends it."""
+    """The text that its last line contains. None: a blank line ends it."""
 
 
 def html_start(text: str, at: int, stop: int, *, in_paragraph: bool) -> HtmlStart | None:
-    """The HTML block that starts here, if one does. A lone tag does not interrupt a paragraph."""
+    """The HTML block that starts here, if any. A lone tag does not interrupt a paragraph."""
     for opening, closer in _STARTS:
         if opening.match(text, at, stop):
             return HtmlStart(closer)

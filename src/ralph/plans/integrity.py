@@ -1,4 +1,4 @@
-"""What holds for the stories of any plan: ids that can be told apart, dependencies that can be met."""
+"""Rules for the stories of any plan: unique IDs, and dependencies that can be met."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _LENGTHS = frozenset(range(1, LONGEST_ID + 1))
 _SHOWN_IN_A_CYCLE = 8
 
 Places = Callable[[int], Place]
-"""Where the story with this index is."""
+"""The place of the story with this index."""
 
 
 def decode_utf8(source: bytes, file: str) -> str:
-    """The text of a plan file. A byte order mark stays, as U+FEFF."""
+    """The text of a plan file. A byte order mark is kept as U+FEFF."""
     if (at := source.find(b"\0")) >= 0:
-        raise PlanError.of([_bad_byte("nul-byte", "the file has a NUL byte", source, at, file)])
+        raise PlanError.of([_bad_byte("nul-byte", "the file contains a NUL byte", source, at, file)])
     try:
         return source.decode()
     except UnicodeDecodeError as error:
@@ -30,12 +30,14 @@ def decode_utf8(source: bytes, file: str) -> str:
 
 def _bad_byte(code: str, message: str, source: bytes, at: int, file: str) -> Problem:
     line = source.count(b"\n", 0, at) + 1
-    hint = "restore the file from git, or save it again as UTF-8 text"
+    hint = "restore the file from git, or save it as UTF-8 text"
     return Problem(code=code, message=message, where=Place(file=file, line=line), hint=hint)
 
 
 def problems_of(stories: Sequence[Story], file: str, place: Places | None = None) -> list[Problem]:
-    """Bad or repeated ids, dependencies on nothing or on itself, and cycles. Linear, and quick when all is well."""
+    """Invalid or duplicate IDs, dependencies on unknown stories or on itself, and cycles. Linear, and fast for valid
+    plans.
+    """
 
     def at_line(index: int) -> Place:
         return Place(file=file, line=stories[index].line or None)
@@ -64,15 +66,15 @@ def _bad_ids(ids: Sequence[str], place: Places) -> Iterator[Problem]:
         elif len(story_id) > LONGEST_ID:
             wrong = f"has {len(story_id)} characters, more than {LONGEST_ID}"
         elif not story_id.isprintable():
-            wrong = "has a line break, a control character or an invisible character"
+            wrong = "contains a line break, a control character or an invisible character"
         else:
             continue
         shown = f" {one_line(story_id, 40)}" if story_id.strip() else ""
         yield Problem(
             code="bad-id",
-            message=f"the story id{shown} {wrong}",
+            message=f"the story ID{shown} {wrong}",
             where=place(index),
-            hint="use a short id such as US-001",
+            hint="use a short ID such as US-001",
             story=one_line(story_id, LONGEST_ID),
         )
 
@@ -84,15 +86,15 @@ def _repeated_ids(ids: Sequence[str], first: dict[str, int], place: Places) -> I
             seen = f"line {earlier.line}" if earlier.line else earlier.path or f"story number {first[story_id] + 1}"
             yield Problem(
                 code="duplicate-id",
-                message=f"the story id {one_line(story_id, 60)} is used twice; the first is at {seen}",
+                message=f"duplicate story ID {one_line(story_id, 60)}; first used at {seen}",
                 where=place(index),
-                hint="give each story an id of its own",
+                hint="give each story a unique ID",
                 story=story_id,
             )
 
 
 def _depends_only_on_earlier_ones(stories: Sequence[Story]) -> bool:
-    """The usual plan. Such a plan has no cycle and no unknown dependency."""
+    """The common case: such a plan has no cycle and no unknown dependency."""
     seen: set[str] = set()
     note, has_all = seen.add, seen.issuperset
     for story in stories:
@@ -110,16 +112,16 @@ def _unmet_dependencies(stories: Sequence[Story], first: dict[str, int], place: 
                     code="self-dependency",
                     message=f"story {one_line(story.id, 60)} depends on itself",
                     where=place(index),
-                    hint="remove the id from its own dependencies",
+                    hint="remove the ID from its own dependencies",
                     story=story.id,
                 )
             elif wanted not in first:
                 yield Problem(
                     code="unknown-dependency",
-                    message=f"story {one_line(story.id, 60)} depends on {one_line(wanted, 60) or '(an empty id)'}, "
+                    message=f"story {one_line(story.id, 60)} depends on {one_line(wanted, 60) or '(an empty ID)'}, "
                     "which is not in the plan",
                     where=place(index),
-                    hint="correct the id, or add the story it names",
+                    hint="fix the ID, or add the story it names",
                     story=story.id,
                 )
 
@@ -142,7 +144,7 @@ def _cycles(stories: Sequence[Story], first: dict[str, int], place: Places) -> I
 
 
 def _never_ready(stories: Sequence[Story], first: dict[str, int]) -> dict[int, int]:
-    """Stories that cannot become ready even when all others do their part → one such story that each waits for."""
+    """Stories that can never become ready → one story that each of them waits for."""
     waits_for: dict[int, set[int]] = {}
     waiting: dict[int, list[int]] = {}
     for index, story in enumerate(stories):
@@ -167,7 +169,7 @@ def _cycle(ids: list[str], where: Place) -> Problem:
         shown[_SHOWN_IN_A_CYCLE - 2 : -1] = [f"… {len(shown) - _SHOWN_IN_A_CYCLE + 1} more …"]
     return Problem(
         code="dependency-cycle",
-        message=f"stories depend on each other in a circle: {' → '.join([*shown, shown[0]])}",
+        message=f"circular dependency between stories: {' → '.join([*shown, shown[0]])}",
         where=where,
         hint="remove one of these dependencies",
         story=ids[0],

@@ -1,4 +1,4 @@
-"""Editing a JSON plan: the text of one story changes, every other byte stays."""
+"""Edit a JSON plan: only the text of the changed story changes; every other byte stays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ralph.plans.json_stories import D, Fault, Format, Peers, S, fields_of, know
 from ralph.plans.json_text import Array, Object, Style, dump, escapes_non_ascii, style_of
 
 _SAMPLE = 20
-"""So many stories are looked at to learn how a file spells things."""
+"""The number of stories sampled to learn the file's spelling."""
 
 
 class _Id(Struct):
@@ -26,7 +26,7 @@ class _Id(Struct):
 
 
 def edit(source: bytes, changes: Sequence[Change], form: Format[D, S]) -> bytes:
-    """The same bytes with just these changes. `source` is a plan that was read before."""
+    """The same bytes with only these changes. `source` must be a plan that was read before."""
     document = _Document(source, form)
     for change in changes:
         document.apply(change)
@@ -34,7 +34,7 @@ def edit(source: bytes, changes: Sequence[Change], form: Format[D, S]) -> bytes:
 
 
 class _Document:
-    """A plan taken apart down to its stories, while it is edited."""
+    """A plan split into its stories for editing."""
 
     def __init__(self, source: bytes, form: Format[Any, Any]) -> None:
         self._form = form
@@ -63,7 +63,7 @@ class _Document:
             # A value that JSON or the format has no way to write: NaN, half a surrogate pair, a wrong type.
             raise IllegalChange(
                 f"story {one_line(story_id, 60)} would not be valid in {self._form.layout}: {error}",
-                hint="`ralph check` says what a story needs",
+                hint="`ralph check` shows what a story needs",
             ) from None
         except Fault as fault:
             raise IllegalChange(f"story {one_line(story_id, 60)}: {fault.message}", hint=fault.hint) from None
@@ -89,12 +89,12 @@ class _Document:
             return self._ids.index(story_id)
         except ValueError:
             raise IllegalChange(
-                f"there is no story {one_line(story_id, 60)} in the plan", hint="`ralph task list` shows the ids"
+                f"no story {one_line(story_id, 60)} in the plan", hint="`ralph task list` shows the IDs"
             ) from None
 
     def _move(self, at: int, before: int) -> None:
         if before == at:
-            raise IllegalChange(f"story {self._ids[at]} cannot be put before itself")
+            raise IllegalChange(f"story {self._ids[at]} cannot be moved before itself")
         to = before - 1 if before > at else before
         self._array.move(at, to)
         self._ids.insert(to, self._ids.pop(at))
@@ -103,7 +103,7 @@ class _Document:
     def _set(self, story_id: str, fields: dict[str, Any]) -> None:
         form = self._form
         if wrong := sorted(set(fields) - (EDITABLE & form.speaks)):
-            raise IllegalChange(f"story {story_id}: {form.layout} has no place for {wrong[0]}")
+            raise IllegalChange(f"story {story_id}: {form.layout} has no field for {wrong[0]}")
         at = self._position(story_id)
         item = self._array.items[at]
         old: dict[str, Any] = msgspec.json.decode(item)
@@ -152,12 +152,12 @@ class _Document:
         self._must_mean(story, at, ignore=() if "priority" in keys else ("priority",))
 
     def _must_mean(self, story: Story, at: int, ignore: Sequence[str] = ()) -> None:
-        """What was written is read back as what was meant, or nothing is written."""
+        """The written text must read back as intended; otherwise nothing is written."""
         form = self._form
         read = form.read_story(msgspec.json.decode(self._array.items[at], type=form.story), at + 1, {})
         for name in form.speaks.difference(ignore):
             if getattr(read, name) != getattr(story, name):
-                raise IllegalChange(f"story {story.id}: {form.layout} cannot say this about its {name}")
+                raise IllegalChange(f"story {story.id}: {form.layout} cannot represent this {name}")
 
     def _peers(self, but: int = -1) -> Peers:
         sample = [item for at, item in enumerate(self._array.items[: _SAMPLE + 1]) if at != but]
@@ -177,7 +177,7 @@ def _outer_indent(pieces: Object) -> bytes:
 
 
 def _put_list(text: bytes, values: list[Any], style: Style, indent: bytes) -> bytes:
-    """Change a list into another one; items that stay at its start and its end are not touched."""
+    """Change a list into another one; items that stay at its start and end are not touched."""
     old: list[Any] = msgspec.json.decode(text)
     if not old or not values:
         return dump(values, style, indent)

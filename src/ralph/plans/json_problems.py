@@ -1,4 +1,4 @@
-"""Why a JSON plan was refused: every problem, with line, column and key path. Thorough, not fast."""
+"""Why a JSON plan was rejected: every problem, with line, column and key path. Thorough, not fast."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBER_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"|(-?[0-9][-+.0-9eE]*+|NaN|-?I
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _MOST_DIGITS = 4000  # Python itself stops at 4300
-_RESTORE = "restore the file from git, or correct it by hand"
+_RESTORE = "restore the file from git, or fix it by hand"
 
 
 def explain(source: bytes, file: str, form: Format[D, S]) -> BadData:
@@ -44,14 +44,14 @@ def explain(source: bytes, file: str, form: Format[D, S]) -> BadData:
     except RecursionError:
         problems = [_too_deep(Place(file=file, line=1))]
     except msgspec.DecodeError as error:
-        problems = [Problem("not-json", f"this is not JSON: {error}", Place(file=file, line=1), _RESTORE)]
+        problems = [Problem("not-json", f"not valid JSON: {error}", Place(file=file, line=1), _RESTORE)]
     if not problems:  # the two readers disagree, and the stricter one wins
-        problems = [Problem("unreadable", "the plan cannot be read", Place(file=file, line=1), _RESTORE)]
+        problems = [Problem("unreadable", "the plan could not be read", Place(file=file, line=1), _RESTORE)]
     return PlanError.of(problems)
 
 
 class _Signs:
-    """What strikes the eye while the text is decoded. Only where there are signs, it is worth to look closer."""
+    """Signs of trouble noticed while decoding. Only if there are any, a closer look is worthwhile."""
 
     def __init__(self) -> None:
         self.of_bad_numbers = False
@@ -92,16 +92,16 @@ def _not_json(error: JSONDecodeError, file: str) -> Problem:
     if not text.strip():
         message, hint = "the file is empty", _RESTORE
     elif at >= len(text.rstrip()):
-        message, hint = "this is not JSON: the file ends too early", _RESTORE
+        message, hint = "not valid JSON: the file ends too early", _RESTORE
     elif re.match(r"<{7}|={7}|>{7}", line):
-        message, hint = "the file has an unresolved merge conflict", "resolve it, and remove the marker lines"
+        message, hint = "the file contains an unresolved merge conflict", "resolve it and remove the conflict markers"
     elif before.endswith(",") and text[at : at + 1] in "]}":
-        message, hint = "this is not JSON: a comma before a closing bracket", "remove the comma"
+        message, hint = "not valid JSON: trailing comma before a closing bracket", "remove the comma"
     elif text[at : at + 1] in ("/", "#"):
-        message, hint = "this is not JSON: it has no comments", "remove the comment"
+        message, hint = "not valid JSON: comments are not allowed", "remove the comment"
     else:
-        message = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:].removesuffix(' at')}"
-        hint = f"look at this line and the one before it for a missing quote, comma or bracket; or {_RESTORE}"
+        message = f"not valid JSON: {error.msg[0].lower()}{error.msg[1:].removesuffix(' at')}"
+        hint = f"check this line and the one before it for a missing quote, comma or bracket; or {_RESTORE}"
     return Problem("not-json", message, Place(file=file, line=error.lineno, column=error.colno), hint)
 
 
@@ -111,14 +111,14 @@ def _bad_numbers(text: str, file: str) -> Iterator[Problem]:
         if number is None:
             continue
         if number.endswith(("NaN", "Infinity")):
-            message = f"{number} is not a number in JSON"
+            message = f"{number} is not a valid JSON number"
         elif _is_out_of_range(number):
             message = f"the number {one_line(number, 30)} is too large"
         else:
             continue
         at = found.start()
         line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-        yield Problem("bad-number", message, Place(file, line, column), "write an ordinary number")
+        yield Problem("bad-number", message, Place(file, line, column), "use an ordinary number")
 
 
 def _is_out_of_range(number: str) -> bool:
@@ -161,11 +161,11 @@ class _Inspection:
     def _repeated_keys(self) -> Iterator[Problem]:
         for path, (line, column) in self._locator.repeated_keys():
             where = Place(self._file, line, column, show_path(path))
-            message = f"the key {one_line(str(path[-1]), 60)} comes twice in one object"
+            message = f"duplicate key {one_line(str(path[-1]), 60)} in one object"
             yield Problem("duplicate-key", message, where, "remove one of them")
 
     def _unfit_texts(self, document: dict[str, Any]) -> Iterator[Problem]:
-        """Half surrogate pairs."""
+        """Unpaired surrogates."""
         waiting: list[tuple[Path, Any]] = [((), document)]
         while waiting:
             path, value = waiting.pop()
@@ -177,7 +177,7 @@ class _Inspection:
                 texts = [value] if isinstance(value, str) else []
             if any(map(_SURROGATE.search, texts)):
                 hint = "write the character itself, or both halves of its escape"
-                yield self._wrong("bad-text", path, "half of a surrogate pair, which is no character", hint)
+                yield self._wrong("bad-text", path, "unpaired surrogate, which is not a character", hint)
 
     def _about_stories_key(self, document: dict[str, Any]) -> Problem:
         key = self._form.stories
@@ -256,7 +256,7 @@ def _id_of(story: dict[str, Any]) -> str:
 
 
 def _follow(message: str, value: Any) -> tuple[Path, Any]:
-    """Into the list element that an error of the decoder names at its end: … - at `$[1]`."""
+    """Descend into the list element that a decoder error names at its end: … - at `$[1]`."""
     steps = re.findall(r"\[(\d+)\]", message.rpartition(" - at ")[2]) if " - at " in message else []
     for step in steps:
         value = value[int(step)]

@@ -1,6 +1,6 @@
-"""Reading a JSON plan: typed decoding straight from the bytes, so that 100,000 stories take a fraction of a second.
+"""Read a JSON plan: typed decoding straight from the bytes, so that 100,000 stories take a fraction of a second.
 
-There is no partial success here. When anything at all is wrong, `json_problems` looks at the file again and says what.
+There is no partial success. If anything is wrong, `json_problems` reads the file again and reports what.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read(source: bytes, file: str, form: Format[D, S]) -> Plan:
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Many thousand values that all stay alive: looking for garbage among them doubles the time."""
+    """Pause garbage collection: scanning many thousand live values would double the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -44,7 +44,7 @@ def _collector_paused() -> Iterator[None]:
 
 
 def _read_quickly(source: bytes, form: Format[D, S]) -> Plan | None:
-    """The plan, or None when there is any problem with it."""
+    """The plan, or None if there is any problem with it."""
     try:
         top: dict[str, Raw] = msgspec.json.decode(source.removeprefix(BOM), type=dict[str, Raw])
         tale = _read_stories(top.pop(form.stories), form.story)
@@ -65,7 +65,7 @@ class _Tale(Struct, Generic[S]):
     values: list[Any]
     """The same stories with all of their keys."""
     extras: Iterable[dict[str, Any]]
-    """For each story, the keys that the format does not know."""
+    """For each story, the keys the format does not define."""
 
 
 def _read_stories(raw: Raw, story: type[S]) -> _Tale[S]:
@@ -91,7 +91,7 @@ def _decoders(story: type[Struct]) -> tuple[msgspec.json.Decoder[Any], msgspec.j
 
 
 def _has_repeated_keys(source: bytes, document: dict[str, Any], stories: list[Any]) -> bool:
-    """Decoding keeps the last of several equal keys; the others are noticed by the colons that are gone with them."""
+    """Decoding keeps the last of several equal keys; the missing colons reveal the others."""
     writes_colons_plainly = b"\\" not in source or b"\\u003" not in source
     if writes_colons_plainly and _colons(document, stories) == source.count(b":"):
         return False
@@ -106,7 +106,7 @@ def _has_repeated_keys(source: bytes, document: dict[str, Any], stories: list[An
 
 
 def _colons(document: dict[str, Any], stories: list[Any]) -> int:
-    """How many colons there are when it is all written again: a part at a time, for which the cache is large enough."""
+    """The number of colons after re-encoding: in parts that fit the cache."""
     encoder = msgspec.json.Encoder()
     count = encoder.encode(document).count(b":")
     part = bytearray()

@@ -1,7 +1,7 @@
-"""Plans that are one JSON document with an array of stories: what such a layout has to say about itself.
+"""Plans that are one JSON document with an array of stories: the description of such a layout.
 
-A layout describes its document and its stories as they are on the wire, as two Structs, and how to turn them into the
-values of `core.plan` and back. `json_read`, `json_problems` and `json_edit` do the rest.
+A layout describes its document and its stories as encoded, as two Structs, and how to convert them to the values of
+`core.plan` and back. `json_read`, `json_problems` and `json_edit` do the rest.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ class Expected(NamedTuple):
 
 
 TEXT = Expected("a text", '"…"')
-LINES = Expected("a list of texts that are not empty", '["…"]')
+LINES = Expected("a list of non-empty strings", '["…"]')
 _COUNT = Expected(f"a whole number from 0 to {LARGEST_COUNT:,}", "0")
 EXPECTED: Mapping[str, Expected] = MappingProxyType(
     {
-        "acceptanceCriteria": Expected("a list of at least one text, none of them empty", '["It prints the version"]'),
+        "acceptanceCriteria": Expected(
+            "a list of at least one string, none of them empty", '["It prints the version"]'
+        ),
         "attempts": _COUNT,
         "branchName": Expected("a text", '"ralph/user-login"'),
         "createdAt": Expected("an ISO 8601 time", '"2026-01-31T09:30:00Z"'),
@@ -53,14 +55,14 @@ EXPECTED: Mapping[str, Expected] = MappingProxyType(
         "verifyCommands": Expected("a list of commands, none of them empty", '["make test"]'),
     }
 )
-"""What belongs into a key, where its type alone does not say it."""
+"""The expected value of a key, where its type alone is not enough."""
 
 D = TypeVar("D", bound=Struct)
 S = TypeVar("S", bound=Struct)
 
 
 class Fault(Exception):
-    """Something wrong with the values of a story or a document, beyond their types."""
+    """A problem with the values of a story or document, beyond their types."""
 
     def __init__(self, code: str, key: str, message: str, hint: str) -> None:
         super().__init__(message)
@@ -68,7 +70,7 @@ class Fault(Exception):
 
 
 class Peers(Struct, frozen=True):
-    """The stories around the one that is written: a new key or id is spelled as theirs are."""
+    """The stories around the one being written: a new key or ID follows their spelling."""
 
     ids: tuple[str | int, ...] = ()
     sample: tuple[dict[str, Any], ...] = ()
@@ -82,7 +84,7 @@ def _as_usual(_story: Story, keys: dict[str, Any], _old: dict[str, Any], _peers:
 
 
 class Format(Struct, Generic[D, S], frozen=True):
-    """What is different from one JSON layout to the next."""
+    """What differs from one JSON layout to the next."""
 
     layout: str
     speaks: frozenset[str]
@@ -92,13 +94,13 @@ class Format(Struct, Generic[D, S], frozen=True):
     """The document without its stories. Optional fields of both types default to UNSET."""
     story: type[S]
     read_document: Callable[[D, tuple[Story, ...], dict[str, Any]], Plan]
-    """With the keys that the format does not know. Raises Fault."""
+    """With the keys the format does not define. Raises Fault."""
     read_story: Callable[[S, int, dict[str, Any]], Story]
-    """With the story's number in the file and the keys that the format does not know. Raises Fault."""
+    """With the story's number in the file and the keys the format does not define. Raises Fault."""
     write_story: Callable[[Story], dict[str, Any]]
-    """All that the format can say about a story, in the usual spelling and the order of a new story."""
+    """Everything the format can hold about a story, in the usual spelling and the order of a new story."""
     respell: Callable[[Story, dict[str, Any], dict[str, Any], Peers], dict[str, Any]] = _as_usual
-    """Keys and values about to be written, in the spelling of the file. Gets what the story had before."""
+    """Keys and values about to be written, in the spelling of the file. Takes the story's previous values."""
     expected: Mapping[str, Expected] = EXPECTED
 
 
@@ -126,13 +128,13 @@ _is_blank = str.isspace
 
 def refuse_blank(key: str, lines: Sequence[str]) -> None:
     if any(map(_is_blank, lines)):
-        raise Fault("empty-text", key, f"an entry of {key} is empty", "write it out, or remove the entry")
+        raise Fault("empty-text", key, f"an entry of {key} is empty", "fill it in, or remove the entry")
 
 
 def refuse_unsayable(story: Story, states: frozenset[State], layout: str) -> None:
     if story.state not in states:
         known = ", ".join(sorted(states))
-        raise Fault("bad-state", "state", f"{layout} cannot say that a story is {story.state}", f"it knows {known}")
+        raise Fault("bad-state", "state", f"{layout} has no state for {story.state}", f"it supports {known}")
 
 
 def plain_number(value: float) -> int | float:

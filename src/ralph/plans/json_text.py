@@ -1,8 +1,8 @@
-"""JSON as text, taken apart and put together again without losing a byte.
+"""JSON as text, split and joined without losing a byte.
 
-`Array` and `Object` hold one container as pieces: what stands before the first item, the items as they are written,
-what stands between them, what stands after the last. Joined again the pieces are the same bytes, so an edit changes
-nothing but the piece it is about. Everything works on UTF-8 bytes: outside of strings JSON is ASCII.
+`Array` and `Object` hold one container as pieces: the text before the first item, the items as written, the text
+between them, the text after the last. Joined, the pieces are the same bytes, so an edit changes only its own piece.
+Everything works on UTF-8 bytes: outside strings, JSON is ASCII.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NON_ASCII_ESCAPE = re.compile(rb"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 
 
 class Style(Struct, frozen=True):
-    """How a file is written, for the pieces that are new in it."""
+    """The style of a file, for new pieces in it."""
 
     one_line: bool = False
     flat_lists: bool = False
@@ -39,7 +39,7 @@ class Style(Struct, frozen=True):
     """One step of indentation."""
     colon: bytes = b": "
     comma: bytes = b", "
-    """Between values on one line."""
+    """Separator between values on one line."""
     escape: bool = False
     """Non-ASCII characters are written as `\\uXXXX`."""
 
@@ -73,7 +73,7 @@ class Array(Struct):
         return b"".join(self.pieces())
 
     def insert(self, at: int, item: bytes, style: Style, indent: bytes = b"") -> None:
-        """`indent` is that of the line the array starts in; only an empty array has to be told."""
+        """`indent` is that of the line the array starts on; needed only for an empty array."""
         _make_room(self, len(self.items), at, style, indent)
         self.items.insert(at, item)
 
@@ -85,14 +85,14 @@ class Array(Struct):
             self.head = self.tail = b""
 
     def move(self, at: int, to: int) -> None:
-        """Take an item out and put it in at `to`. What stands between the items stays where it is."""
+        """Move an item to `to`. The text between the items stays where it is."""
         self.items.insert(to, self.items.pop(at))
 
 
 class Member(Struct):
     key: str
     label: bytes
-    """The key as it is written, with the colon and the space around it."""
+    """The key as written, with the colon and the space around it."""
     value: bytes
 
 
@@ -134,7 +134,7 @@ class Object(Struct):
         return next((m for m in self.members if m.key == key), None)
 
     def set(self, key: str, value: bytes, style: Style, indent: bytes = b"") -> None:
-        """Replace the value of a key, or add the key at the end, written as its neighbours are."""
+        """Replace the value of a key, or add the key at the end in the style of its neighbours."""
         if member := self.get(key):
             member.value = value
             return
@@ -143,7 +143,7 @@ class Object(Struct):
         self.members.append(Member(key, dump(key, style) + colon, value))
 
     def indent(self) -> bytes:
-        """The indentation of the members, when they stand on lines of their own."""
+        """The indentation of the members, if they are on separate lines."""
         return _last_line(self.head)
 
 
@@ -171,7 +171,7 @@ def _value(data: bytes, start: int, last_of_key: Raw) -> bytes:
 
 
 def _make_room(container: Array | Object, count: int, at: int, style: Style, indent: bytes) -> None:
-    """Before an item is put in at `at`: the glue beside it, in the style of what is there."""
+    """Prepare the separators for an item at `at`, in the existing style."""
     if count == 0:
         line = style.newline + indent
         container.head, container.tail = (b"", b"") if style.one_line else (line + style.unit, line)
@@ -188,7 +188,7 @@ def _last_line(space: bytes) -> bytes:
 
 
 def style_of(sample: Object) -> Style:
-    """The style of an object, to write another one like it."""
+    """The style of an object, for writing another one like it."""
     one_line = b"\n" not in sample.head
     inside, outside = _last_line(sample.head), _last_line(sample.tail)
     colon = sample.members[-1].label.rpartition(b'"')[2] if sample.members else b": "
@@ -210,7 +210,7 @@ def escapes_non_ascii(data: bytes) -> bool:
 
 
 def dump(value: Any, style: Style, indent: bytes = b"") -> bytes:
-    """A value written in a style. `indent` is that of the line it starts in."""
+    """A value written in a style. `indent` is that of the line it starts on."""
     if isinstance(value, dict):
         pairs = [dump(key, style) + style.colon + dump(item, style, indent + style.unit) for key, item in value.items()]
         return _bracket(b"{", pairs, b"}", style.one_line, style, indent)
@@ -234,7 +234,7 @@ class Position(NamedTuple):
 
 
 class Locator:
-    """Line and column of values, by path. Each container on the way is taken apart once."""
+    """Line and column of values, by path. Each container on the way is split once."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -245,7 +245,7 @@ class Locator:
         self._root = (start, data[start:].rstrip(b" \t\r\n"))
 
     def position(self, path: Path) -> Position:
-        """Of the value, or of the innermost container on the way to it that exists."""
+        """Of the value, or of the innermost existing container on the way to it."""
         return self.position_at(self._find(path)[0])
 
     def position_at(self, offset: int) -> Position:
@@ -255,7 +255,7 @@ class Locator:
         return Position(before + 1, len(text) + 1)
 
     def repeated_keys(self) -> Iterator[tuple[Path, Position]]:
-        """Each key that its object already has, with the place where it comes again."""
+        """Each key that its object already has, with the position of the repetition."""
         waiting: list[tuple[Path, int, bytes]] = [((), *self._root)]
         while waiting:
             path, start, text = waiting.pop()

@@ -1,4 +1,4 @@
-"""What is unwise in a plan that can be read: said before any money is spent. Pure."""
+"""Warnings about a valid plan, before any money is spent. Pure."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MOST_WORDS = 400
 _EXAMPLES = re.compile(
     r"Replace this example (?:with|by) your first (?:story|task|step)|And this one (?:with|by) the next;"
 )
-"""How the titles of the stories begin that every new plan has; `by` was written by earlier versions."""
+"""How the titles of a new plan's example stories begin; earlier versions wrote `by`."""
 _EXAMPLE_CRITERION = "One thing that can be checked, such as:"
 
 
 def is_example(story: Story) -> bool:
-    """One that `ralph init` wrote, and nobody has replaced."""
+    """An example from `ralph init` that was not replaced."""
     return _EXAMPLES.match(story.title) is not None
 
 
 def unwritten(plan: Plan) -> tuple[str, str, str]:
-    """Why there is nothing to run in a plan, as a code, a sentence and a hint; empty when there is."""
+    """Why a plan has nothing to run, as a code, a sentence and a hint; empty if it has."""
     if not plan.stories:
         return "no-stories", "the plan has no stories", "write one, or let an agent write them: `ralph plan`"
     if examples := [one_line(story.id, 60) for story in plan.stories if is_example(story) and not story.is_done]:
@@ -41,7 +41,7 @@ def unwritten(plan: Plan) -> tuple[str, str, str]:
 
 
 def lint(plan: Plan, places: Places, *, has_checks: bool, review_cap: int = 5) -> list[Problem]:
-    """Problems, in the order of the file; `has_checks`: settings name checks besides the plan's own."""
+    """Problems in file order; `has_checks`: the settings define checks besides the plan's own."""
     if not plan.stories:
         code, message, hint = unwritten(plan)
         return [Problem(code, message, places.whole(), hint)]
@@ -59,7 +59,7 @@ def _about_checks(plan: Plan, places: Places, has_checks: bool) -> Iterator[Prob
     if plan.reviewed and not plan.verify:
         yield _warning(
             "no-verify-commands",
-            "verifyCommands is empty or missing, so the agent is not told what to run before it stops",
+            "verifyCommands is empty or missing, so the agent does not know what to run before it stops",
             places.whole("verifyCommands"),
             'list the project\'s test, lint and type commands, e.g. "verifyCommands": ["pytest -q"]',
         )
@@ -73,14 +73,14 @@ def _about_checks(plan: Plan, places: Places, has_checks: bool) -> Iterator[Prob
             "no-checks",
             "no checks are configured, so `done` cannot be proven for any story",
             places.whole(),
-            "name the project's test command under `checks:` in .ralph/config.yaml",
+            "add the project's test command under `checks:` in .ralph/config.yaml",
         )
     else:
         yield _warning(
             "no-checks",
-            f"no check would prove {', '.join(unproven[:5])}{' …' if len(unproven) > 5 else ''}",
+            f"no check covers {', '.join(unproven[:5])}{' …' if len(unproven) > 5 else ''}",
             places.whole(),
-            "give them a `verify` of their own, or add `checks:` to .ralph/config.yaml",
+            "give them a `verify` command, or add `checks:` to .ralph/config.yaml",
         )
 
 
@@ -91,20 +91,20 @@ def _about_reviews(plan: Plan, places: Places, review_cap: int) -> Iterator[Prob
         if story.is_done and not story.notes.strip():
             where = places.story(index[story.id], "notes")
             message = f"story {one_line(story.id, 60)}: passes is true but notes is empty"
-            yield _warning("missing-notes", message, where, 'write into "notes" what was done', story)
+            yield _warning("missing-notes", message, where, 'describe in "notes" what was done', story)
     for violation in broken:
         where = places.story(index[violation.story], violation.field)
         message = f"story {violation.story}: {violation.field} is {violation.new}, but {violation.message}"
         story = plan.stories[index[violation.story]]
         if story.is_done and story.review == NO_REVIEW:
             message = f"story {violation.story} was done without a review"
-            yield _warning("unreviewed", message, where, "`ralph task reopen` has it done again, with one", story)
+            yield _warning("unreviewed", message, where, "redo it with a review: `ralph task reopen`", story)
             continue
         if (
             violation.field == "reviewCount" and story.review.count > review_cap
         ):  # the cap was higher, or people went on
             message = f"story {violation.story} has had {story.review.count} reviews, more than review.cap"
-            yield _warning("many-reviews", message, where, "see whether the story can be settled at all", story)
+            yield _warning("many-reviews", message, where, "decide whether the story can be completed at all", story)
             continue
         yield Problem("review-fields", message, where, story=violation.story)
 
@@ -118,7 +118,7 @@ def _about_text(index: int, story: Story, places: Places) -> Iterator[Problem]:
         return
     if not story.title.strip():
         where = places.story(index, "title")
-        yield _warning("no-title", f"{name} has no title", where, "say in a few words what it gives", story)
+        yield _warning("no-title", f"{name} has no title", where, "describe the result in a few words", story)
     if not story.criteria and not story.ref and not story.is_review_step:
         yield _warning(
             "no-criteria",
@@ -131,13 +131,13 @@ def _about_text(index: int, story: Story, places: Places) -> Iterator[Problem]:
         if criterion.startswith(_EXAMPLE_CRITERION):
             message = f"{name} still has the example criterion that `ralph init` wrote"
             where = places.story(index, "criteria", number)
-            yield _warning("example-criterion", message, where, "write what can be checked", story)
+            yield _warning("example-criterion", message, where, "write a criterion that can be checked", story)
         if vague := vague_words(criterion):
             yield _warning(
                 "vague-criterion",
                 f"{name}: {one_line(criterion, 80)!r} cannot be checked ({vague!r})",
                 places.story(index, "criteria", number),
-                "say what is seen when it is met, e.g. 'the filter has the options All, Active, Done'",
+                "describe the visible result, e.g. 'the filter has the options All, Active, Done'",
                 story,
             )
 
@@ -149,10 +149,10 @@ def _about_size(index: int, story: Story, places: Places) -> Iterator[Problem]:
         where = places.story(index, "criteria")
         yield _warning("too-large", f"{name} has {count} criteria, more than {MOST_CRITERIA}", where, hint, story)
     if (count := count_sentences(story.description)) > MOST_SENTENCES:
-        message = f"{name} takes {count} sentences to describe, more than {MOST_SENTENCES}"
+        message = f"{name} needs {count} sentences, more than {MOST_SENTENCES}"
         yield _warning("too-large", message, places.story(index, "description"), hint, story)
     elif (count := count_words("\n".join((story.description, *story.criteria)))) > MOST_WORDS:
-        message = f"{name} takes {count} words to describe, with its criteria, more than {MOST_WORDS}"
+        message = f"{name} needs {count} words with its criteria, more than {MOST_WORDS}"
         yield _warning("too-large", message, places.story(index, "description"), hint, story)
 
 

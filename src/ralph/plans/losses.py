@@ -1,4 +1,4 @@
-"""What became of a plan in another layout: every value that is another one than before, and no others. Pure."""
+"""What changed when a plan was written in another layout: every value that differs, and no others. Pure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Fate(StrEnum):
     LOST = "lost"
     CHANGED = "changed"
     FILLED = "filled"
-    """It was empty, and the format asks for something."""
+    """It was empty, and the format requires a value."""
     RENAMED = "renamed"
     BESIDE = "beside"
-    """The format has no place for it; it is kept in the state folder."""
+    """The format has no field for it; it is kept in the state folder."""
 
 
 class Loss(Struct, frozen=True):
-    """`story` is its id before; empty: it is about the plan as a whole."""
+    """`story` is its previous ID; empty: it concerns the whole plan."""
 
     story: str
     field: str
@@ -35,10 +35,10 @@ class Loss(Struct, frozen=True):
 
 
 def losses(before: Plan, after: Plan, ids: Mapping[str, str]) -> list[Loss]:
-    """`ids`: old id → new id, in the order of the new plan."""
+    """`ids`: old ID → new ID, in the order of the new plan."""
     found = list(_of_plan(before, after))
     if [ids[story.id] for story in before.stories] != [story.id for story in after.stories]:
-        found.append(Loss("", "order", Fate.CHANGED, "the stories stand in the order of their priorities"))
+        found.append(Loss("", "order", Fate.CHANGED, "the stories are in order of priority"))
     now = {story.id: story for story in after.stories}
     moved = before.verify if not after.verify else ()
     for story in before.stories:
@@ -47,7 +47,7 @@ def losses(before: Plan, after: Plan, ids: Mapping[str, str]) -> list[Loss]:
 
 
 def kept_beside(in_file: Plan, merged: Plan, ids: Mapping[str, str]) -> list[Loss]:
-    """What the file alone does not say."""
+    """Values that are not in the file."""
     old = {new: story_id for story_id, new in ids.items()}
     found = []
     for alone, whole in zip(in_file.stories, merged.stories, strict=True):
@@ -62,7 +62,7 @@ def _of_plan(before: Plan, after: Plan) -> Iterator[Loss]:
     for name in _PLAN_FIELDS:
         old, new = getattr(before, name), getattr(after, name)
         if name == "verify" and old and not new:
-            yield Loss("", name, Fate.CHANGED, "they are commands of each story now")
+            yield Loss("", name, Fate.CHANGED, "now repeated as commands of each story")
         elif name == "extra":
             if gone := sorted(key for key in old if old[key] != new.get(key)):
                 yield Loss("", name, Fate.LOST, ", ".join(gone))
@@ -71,7 +71,7 @@ def _of_plan(before: Plan, after: Plan) -> Iterator[Loss]:
 
 
 def _of_story(before: Story, after: Story, ids: Mapping[str, str], moved: tuple[str, ...]) -> Iterator[Loss]:
-    """`moved`: the plan's commands that have become each story's own, which is said once, of the plan."""
+    """`moved`: the plan's commands that became each story's own, reported once for the plan."""
     if before.id != after.id:
         yield Loss(before.id, "id", Fate.RENAMED, after.id)
     nothing = Story(id="", title="")
@@ -94,7 +94,7 @@ def _fate(old: object, new: object, nothing: object) -> Fate:
 
 
 def _detail(old: object, new: object) -> str:
-    """What a short value was and is now."""
+    """The old and the new value, if short."""
     if isinstance(old, int | float) and isinstance(new, int | float) and not isinstance(old, bool):
         return f"{old:g} → {new:g}"
     return f"{old} → {new}" if isinstance(old, StrEnum) else ""

@@ -1,8 +1,8 @@
-"""Finds the headings, list items and checkboxes of a Markdown text that really are some.
+"""Find the real headings, list items and checkboxes of a Markdown text.
 
-Fences, indented code, HTML comments and quotes can hold lines that look like a task and are none. Plain lines, and
-nearly all lines of a plan are plain, are told by one regular expression; at the first other line the section is read
-again by `commonmark.Reader`, up to the next line that closes everything.
+Fences, indented code, HTML comments and quotes can hold lines that only look like a task. Plain lines, which nearly all
+lines of a plan are, are recognised by one regular expression; at the first other line, the section is read again by
+`commonmark.Reader`, up to the next line that closes everything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PLAIN = re.compile(
     re.VERBOSE,
 )
 _ITEM, _LONG_ITEM, _HEADING, _PARAGRAPH, _STRANGE = 2, 3, 5, 7, 8
-"""The last group that takes part in a match tells which line it is."""
+"""The last matching group identifies the kind of line."""
 _CLOSES_ALL = re.compile(rf"[-*+][ ]{TEXT}|\#{{1,6}}[ ]++[^\#\s]")
 """At the start of a line: it ends every open list, quote and paragraph."""
 
@@ -35,7 +35,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 def scan(source: str) -> list[Block]:
-    """The blocks of a text, in order. Offsets are those of `source`, whatever its line ends are."""
+    """The blocks of a text, in order. Offsets are those of `source`, whatever its line ends."""
     text = with_plain_line_ends(source)
     out: list[Block] = []
     at, line = int(text.startswith("\ufeff")), 1
@@ -47,22 +47,22 @@ def scan(source: str) -> list[Block]:
 
 
 def newline_of(source: str) -> str:
-    """The line end that the text uses first."""
+    """The first line end used in the text."""
     found = _LINE_END.search(source)
     return found[0] if found else "\n"
 
 
 def with_plain_line_ends(source: str) -> str:
-    """The same offsets, with `\\n` for every line end and at the end. A space before it means nothing to Markdown."""
+    """The same offsets, with `\\n` for every line end and at the end. A trailing space has no meaning in Markdown."""
     if "\r" in source:
         source = source.replace("\r\n", " \n").replace("\r", "\n")
     return source if source.endswith("\n") else source + "\n"
 
 
 def _scan_plain(text: str, at: int, line: int, out: list[Block]) -> tuple[int, int]:
-    """Read plain lines. Returns the end, or where the section starts that has another line in it.
+    """Read plain lines. Returns the end, or the start of the section that contains another kind of line.
 
-    One loop, written for speed: all of a plan goes through it.
+    One loop, written for speed: every plan passes through it.
     """
     section = at, line, len(out)
     columns: list[int] = []  # where the text of each open list item starts

@@ -1,4 +1,4 @@
-"""Where the stories of a plan that was read are in its file: the line, and in JSON the key path."""
+"""Where the stories of a plan are in its file: the line, and in JSON the key path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SPELLINGS = {"criteria": ("acceptanceCriteria", "acceptance_criteria", "criteri
 
 
 class Places:
-    """Nothing is looked up before it is asked for: most plans have no problem."""
+    """Places are computed on demand: most plans have no problem."""
 
     def __init__(self, plan: Plan, source: bytes, file: str) -> None:
         self.file = file
@@ -31,7 +31,7 @@ class Places:
         return self._at((key,))
 
     def story(self, index: int, field: str = "", number: int | None = None) -> Place:
-        """A story, one of its fields, one entry of the field. In Markdown always the line where the story starts."""
+        """A story, one of its fields, or one entry of a field. In Markdown always the line where the story starts."""
         story = self._plan.stories[index]
         if story.line:
             return Place(self.file, story.line)
@@ -61,7 +61,7 @@ class Places:
 
     @cached_property
     def _stories(self) -> str:
-        """The key of the stories: the list that is as long, with the same first id."""
+        """The key of the stories: the list of the same length with the same first ID."""
         ids = [story.id for story in self._plan.stories]
         for key, value in self._document.items():
             if not isinstance(value, list) or not value or len(value) != len(ids):

@@ -1,6 +1,6 @@
-"""The quick way to read a Markdown plan: for plans in which every line is one of a few plain kinds.
+"""The fast way to read a Markdown plan: for plans in which every line is one of a few plain kinds.
 
-It says what the thorough way would say, many times faster, or it says None. Large plans are read with it.
+It returns what the thorough way would return, many times faster, or None. Used for large plans.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ _LIKE_A_LABEL = r"(?i:[*_]{0,2}(?:acceptance|criteria|verif|depend|note|descript
 _LINES = re.compile(rf"([ ]*-[ ](?:{_BOX}[ \t]*)?)?(?:(?=[*_acdnvACDNV]){LABEL})?([^\n]*)\n")
 _BOXED = re.compile(rf"-[ ](?:{_BOX}[ ]+)?([^\n]*)\n")
 _ITEMS, _ITEM, _BLOCK, _OTHER, _STRANGE = 1, 5, 10, 11, 12
-"""The last group that takes part in a match tells which piece of a plan it is."""
+"""The last matching group identifies the piece of the plan."""
 
 _Fields = tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...], str]
 """Description, criteria, verify, depends_on, notes."""
 _NO_FIELDS: _Fields = ("", (), (), (), "")
 _Row = tuple[int, str, str, str, str]
-"""Line, mark in the checkbox, id, title, the items nested below it."""
+"""Line, mark in the checkbox, ID, title, the items nested below it."""
 _NO_BLOCK = "", "", ""
 _Block = tuple[str, str, str]
-"""A line and items that need no closer look, and if there is more, the whole text."""
+"""A line and items that need no closer look and, if there is more, the whole text."""
 
 
 class Shape(NamedTuple):
-    """How the plans of a layout look, piece by piece."""
+    """Patterns for the plans of a layout, piece by piece."""
 
     pieces: re.Pattern[str]
     items: re.Pattern[str]
     item: str
-    """The start of one item; `ID` stands for the id."""
+    """The start of one item; `ID` stands for the ID pattern."""
 
 
 def reviews(step: str, title: str, lines: Iterable[str]) -> bool:
-    """Whether a step of a spec looks at the work of others: `1.R`, `Review: …`, or a line `Mode: review` below it."""
+    """Whether a step of a spec reviews other steps: `1.R`, `Review: …`, or a line `Mode: review` below it."""
     return ".R" in step or bool(_REVIEW_TITLE.match(title)) or any(map(_REVIEW_MODE.search, lines))
 
 
 def shape(story_id: str, item: str, like_an_item: str, heading: str = NEVER, like_a_heading: str = NEVER) -> Shape:
-    """`item` and `heading` end where the title starts; `ID` in them stands for the id.
+    """`item` and `heading` end where the title starts; `ID` in them stands for the ID pattern.
 
-    What is like one of them but is none is left to the thorough way.
+    Lines that only resemble them are left to the thorough way.
     """
     plain = rf"(?!(?:{_BOX}[ \t]*)?{_LIKE_A_LABEL}){TEXT}[^\n]*+(?<![ \]])\n"
     detail = rf"-[ ](?!{_BOX}[ \t]*{like_an_item})"
@@ -76,9 +76,9 @@ def read(
     ids: re.Pattern[str],
     split_title: Callable[[str], tuple[str, str]] | None = None,
 ) -> tuple[str, list[Story]] | None:
-    """Name and stories of a plan, or None when it has a line that is not plain.
+    """Name and stories of a plan, or None if it has a line that is not plain.
 
-    `split_title` tells a title from the id of another tracker that may follow it.
+    `split_title` separates a title from the ID of another tracker that may follow it.
     """
     text = with_plain_line_ends(text.replace("\r\n", "\n"))
     is_plain = "\t" not in text and "\\" not in text
@@ -119,7 +119,7 @@ def read(
 
 
 def find_boxes(text: str, shape: Shape, ids: re.Pattern[str], wanted: Iterable[str]) -> dict[str, int] | None:
-    """Where the checkboxes of these stories are, or None when that takes a thorough look."""
+    """The positions of these stories' checkboxes, or None if that needs the thorough way."""
     if read(text, shape, ids) is None:
         return None
     boxes: dict[str, int] = {}
@@ -176,7 +176,7 @@ def _stories(
 
 
 def _read_body(body: str, ids: re.Pattern[str]) -> _Fields | None:
-    """Paragraphs, items, and both with a label. No line goes on with an item that was begun before it."""
+    """Paragraphs, items, and both with a label. No line continues an earlier item."""
     description = notes = ""
     items: list[str] = []
     criteria: list[str] | None = None

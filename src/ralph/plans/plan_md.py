@@ -2,11 +2,11 @@
 
     - [ ] US-001: Title            state TODO
     - [x] US-002: Title            state DONE
-    - [ ] (P1) US-004: Title       the id may be anywhere in the line
+    - [ ] (P1) US-004: Title       the ID may be anywhere in the line
     ### US-001: Title              the block of US-001, up to the next story or a heading of the same level
     ### [ ] US-003: Title          item and block in one
 
-The other states, attempts and reviews cannot be said and are kept beside the file.
+The other states, attempts and reviews have no syntax and are kept in the state folder.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def unnamed_boxes(source: bytes) -> list[tuple[int, str]]:
 
 
 def story_block(source: bytes, story_id: str) -> str:
-    """What the plan says about one story, as it stands there: its block, or else its item."""
+    """The text of one story as it is in the plan: its block, or else its item."""
     text = source.decode()
     reading = us_stories.read(with_plain_line_ends(text), _FILE)
     place = reading.places[position([place.story for place in reading.places], story_id)]
@@ -68,7 +68,7 @@ def story_block(source: bytes, story_id: str) -> str:
 def _write_head(story: Story, like: str) -> str:
     if not us_stories.ID.fullmatch(story.id):
         raise IllegalChange(
-            f"{one_line(story.id, 60)} cannot be the id of a story in {NAME}", hint="use US- and a number, e.g. US-001"
+            f"{one_line(story.id, 60)} is not a valid story ID in {NAME}", hint="use US- and a number, e.g. US-001"
         )
     bold = like.strip()[:2]
     name = f"{bold}{story.id}{bold}" if bold in ("**", "__") else story.id

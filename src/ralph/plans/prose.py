@@ -1,7 +1,7 @@
-"""Reading what people write: is a criterion one that can be checked, how many sentences are there. Pure.
+"""Analyse prose: whether a criterion can be checked, and how many sentences there are. Pure.
 
-Both are guesses, and a wrong alarm costs more trust than a missed one. So most words count as vague only where nothing
-else in the criterion can be looked at: no number, no quoted text, no path, no command.
+Both are guesses, and a false alarm costs more trust than a miss. So most words count as vague only if nothing else in
+the criterion can be checked: no number, no quoted text, no path, no command.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ _CONDITIONAL = re.compile(r"\b(?:when|whenever|if|after|until|once|unless|while|
 
 
 _LONGEST = 2000
-"""A criterion so long has other problems."""
+"""Longer criteria have other problems."""
 
 
 def vague_words(criterion: str) -> str:
-    """The words that make a criterion impossible to check, or nothing."""
+    """The words that make a criterion impossible to check; empty if there are none."""
     text = " ".join(criterion[:_LONGEST].split())
     if found := _ALWAYS.search(text):
         return found[0].strip(" ,")
@@ -91,7 +91,9 @@ _ET_CETERA = re.compile(r"\betc$", re.IGNORECASE)
 
 
 def count_sentences(text: str) -> int:
-    """Sentences, paragraphs and list items. A line break alone ends nothing: user stories are often cut in three."""
+    """Sentences, paragraphs and list items. A single line break ends nothing: user stories are often split into
+    three lines.
+    """
     text = _QUOTED.sub("code", _FENCED.sub("code", text))
     return sum(_sentences_in(part) for part in _BREAK.split(text))
 

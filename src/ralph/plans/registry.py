@@ -23,7 +23,7 @@ LAYOUTS = Registry(
 
 
 def layout(name: str) -> Layout:
-    """The layout of this name. Raises UsageError, with the closest name, when there is none."""
+    """The layout of this name. Raises UsageError, with the closest name, if it is unknown."""
     found: Layout = LAYOUTS.get(name)
     return found
 
@@ -39,11 +39,11 @@ _SIGNS = {
     "feature": (".ralph/*/prd.json",),
     "spec.md": (".ralph/spec.md",),
 }
-"""Files without which a layout is not there. Looking for them costs less than importing a module that looks."""
+"""Files that each layout requires. Checking for them is cheaper than importing a module that does."""
 
 
 def layouts_in(root: Path) -> list[str]:
-    """The layouts that may be in a workspace. Those of others are asked when no built-in one is there."""
+    """The layouts that may be in a workspace. Third-party layouts are tried if there is no built-in one."""
     found = [name for name in LAYOUTS.built_in() if any(_exists(root, sign) for sign in _SIGNS[name])]
     return found or [name for name in LAYOUTS.names() if name not in _SIGNS]
 

@@ -1,7 +1,7 @@
 """What an agent meant by an edit that left its plan unreadable.
 
 A claim counts whatever its form: `"passes": "true"`, `"notes": null`, a new story without its review fields, a second
-list of ticked stories. The file is written from the loop's own memory afterwards; here it is enough to see what was
+list of ticked stories. The file is restored from Ralph's own copy afterwards; here it is enough to see what was
 claimed.
 """
 
@@ -30,7 +30,7 @@ _LAST_COMMA = re.compile(r",(?=\s*[}\]])")
 
 
 def from_json(source: bytes, before: bytes, form: Format[D, S]) -> bytes | None:
-    """A plan that can be read: the one before, with every value of the new one that makes sense."""
+    """A valid plan: the previous one, with every usable value of the new one."""
     document: dict[str, Any] = msgspec.json.decode(before.removeprefix(BOM))
     old = {str(story["id"]): story for story in document[form.stories]}
     listed = [story for story in _stories(source, form.stories) if isinstance(story, dict) and "id" in story]
@@ -52,7 +52,7 @@ def from_json(source: bytes, before: bytes, form: Format[D, S]) -> bytes | None:
 
 
 def from_markdown(source: bytes, before: bytes, plan: Plan, dialect: Dialect) -> bytes | None:
-    """The plan before, with the stories ticked that have a ticked line anywhere in the new text."""
+    """The previous plan, with those stories ticked that have a ticked line anywhere in the new text."""
     text = source.decode("utf-8", "replace")
     ticked = []
     for story in plan.stories:
@@ -86,7 +86,7 @@ def _merged(old: dict[str, Any], new: dict[str, Any], form: Format[D, S]) -> dic
 
 
 def _completed(name: str, given: dict[str, Any], form: Format[D, S]) -> dict[str, Any] | None:
-    """A new story with what it lacks; None when there is no sense in it."""
+    """A new story with its missing values filled in; None if it is not usable."""
     blank = form.write_story(Story(id=name, title=""))
     bare = {key: given.get(key, value) for key, value in blank.items() if key != "verify"}
     bare = {key: value for key, value in bare.items() if value is not None or key == "reviewStatus"}
@@ -95,7 +95,7 @@ def _completed(name: str, given: dict[str, Any], form: Format[D, S]) -> dict[str
 
 
 def _readings(value: object) -> Iterator[object]:
-    """What a value may have meant, the likeliest first."""
+    """The possible meanings of a value, most likely first."""
     yield value
     if value is None:
         yield ""

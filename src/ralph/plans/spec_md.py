@@ -1,11 +1,11 @@
-"""`.ralph/spec.md`: a short index of steps; what a step takes is in its bead, or nested below it.
+"""`.ralph/spec.md`: a short index of steps; the details of a step are in its bead, or nested below it.
 
     - [ ] **1.1** Title [TASK-abc]     state TODO, tracked as bead TASK-abc
     - [x] **1.2** Title                state DONE
     - [ ] **1.R** Review: …            a step that reviews the ones before it; so does one with `Mode: review` below it
 
-The other states, attempts and reviews cannot be said and are kept beside the file. Every session reads prompt, readme
-and spec, so they have a budget of tokens.
+The other states, attempts and reviews have no syntax and are kept in the state folder. Every session reads prompt,
+readme and spec, so they have a token budget.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class BudgetLine(Struct, frozen=True):
 
 
 def token_budget(prompt: str, readme: str, spec: str) -> tuple[BudgetLine, ...]:
-    """How many tokens each file takes of what it should, by estimate, and all of them together."""
+    """The estimated tokens of each file and its budget, and the totals."""
     tokens = {"prompt": estimate_tokens(prompt), "readme": estimate_tokens(readme), "spec": estimate_tokens(spec)}
     tokens["total"] = sum(tokens.values())
     budgets = BUDGETS | {"total": sum(BUDGETS.values())}
@@ -95,7 +95,7 @@ def edit(source: bytes, changes: Sequence[Change]) -> bytes:
 
 
 def _quickly(text: str) -> tuple[str, list[Story]] | None:
-    """Name and steps of a spec that is written in the plainest way, or None."""
+    """Name and steps of a spec in the plainest form, or None."""
     return plain_plan.read(text, _SHAPE, _IDS, _split_title)
 
 
@@ -169,7 +169,7 @@ def _bad_id(text: str, block: Block, file: str) -> Problem:
     word = one_line(found[0].strip(" \t"), 40) if found else ""
     return Problem(
         code="bad-id",
-        message=f"{word} is not the id of a step",
+        message=f"{word} is not a valid step ID",
         where=problems.Place(file=file, line=block.line),
         hint="write it as `- [ ] **1.2** Title`, or `**1.R**` for a review",
         story=word.strip("*_:"),
@@ -179,7 +179,7 @@ def _bad_id(text: str, block: Block, file: str) -> Problem:
 def _no_steps(file: str) -> Problem:
     return Problem(
         code="no-stories",
-        message="there is no step in this spec",
+        message="the spec has no steps",
         where=problems.Place(file=file),
         hint="a step is a line such as `- [ ] **1.1** Create the schema [TASK-abc]`",
     )
@@ -188,7 +188,7 @@ def _no_steps(file: str) -> Problem:
 def _write_head(story: Story, _like: str) -> str:
     if not _ID.fullmatch(story.id):
         raise IllegalChange(
-            f"{one_line(story.id, 60)} cannot be the id of a step in {NAME}", hint="use e.g. 2.4, or 2.R for a review"
+            f"{one_line(story.id, 60)} is not a valid step ID in {NAME}", hint="use e.g. 2.4, or 2.R for a review"
         )
     return f"**{story.id}** {story.title}" + (f" [{story.ref}]" if story.ref else "")
 
@@ -208,7 +208,7 @@ def detect(root: Path) -> list[PlanRef]:
 
 
 def refer(root: Path, name: str) -> PlanRef:
-    """There is one spec in a workspace, so the name is only what it is called."""
+    """A workspace has one spec, so the name is only a label."""
     folder = root / ".ralph"
     return PlanRef(NAME, root, folder, folder / _FILE, safe_name(name) if name else "spec")
 

@@ -1,10 +1,10 @@
 """Steps `prd.json`: `.ralph/prd.json` with tasks that are todo, in_progress, done or failed.
 
-The tool this format comes from never wrote all of it down. So the reading is liberal: a few keys have more than one
-spelling, an optional value may be null, an id may be a number, and a task without priority stands where it stands: its
-priority is its number in the file. An edit keeps the spelling that the file has.
+The tool this format comes from never documented all of it, so parsing is lenient: a few keys have more than one
+spelling, an optional value may be null, an ID may be a number, and the priority of a task without one is its number in
+the file. An edit keeps the spelling of the file.
 
-Blocked, and reviews, cannot be said and are kept beside the file.
+The blocked state, and reviews, have no field and are kept in the state folder.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ _SPELLINGS = {
 
 _EXPECTED = MappingProxyType(
     {**EXPECTED}
-    | {"id": Expected("a text or a whole number", '"task-1"')}
+    | {"id": Expected("a string or a whole number", '"task-1"')}
     | dict.fromkeys(_SPELLINGS["acceptanceCriteria"], LINES)
-    | dict.fromkeys(_SPELLINGS["dependsOn"], Expected("a list of task ids", '["task-1"]'))
+    | dict.fromkeys(_SPELLINGS["dependsOn"], Expected("a list of task IDs", '["task-1"]'))
 )
 
 _WholeNumber = Annotated[int, Meta(ge=0, le=2**53)]
@@ -145,7 +145,7 @@ _STATE = {state.value: state for state in STATES}
 
 
 def _one_of(key: str, usual: Any, second: Any, third: Any = UNSET) -> Any:
-    """The value of the one spelling that is used."""
+    """The value of the spelling that is used."""
     if second is UNSET and third is UNSET:
         return usual
     names = [n for n, value in zip(_SPELLINGS[key], (usual, second, third), strict=False) if value is not UNSET]
@@ -208,7 +208,7 @@ def detect(root: Path) -> list[PlanRef]:
 
 
 def refer(root: Path, name: str) -> PlanRef:
-    """There is one plan, whatever the project is called."""
+    """There is one plan, whatever the project's name."""
     if name:
         safe_name(name)
     folder = root / ".ralph"

@@ -24,7 +24,7 @@ _KEPT_BY_LOOP = frozenset({"state", "attempts", "review", "ledger"})
 
 
 class Loaded(Struct, frozen=True):
-    """A plan as it was read. `plan` is what everybody works with; `in_file` is what the file alone says."""
+    """A plan as it was read. `plan` is the merged plan; `in_file` is what the file alone holds."""
 
     plan: Plan
     in_file: Plan
@@ -32,7 +32,7 @@ class Loaded(Struct, frozen=True):
     sidecar: Sidecar
     notices: tuple[str, ...] = ()
     home: str = ""
-    """Where the file really was: a link of the user's may be on the way."""
+    """The real path of the file: the user may have linked it."""
 
     @property
     def digest(self) -> str:
@@ -41,7 +41,7 @@ class Loaded(Struct, frozen=True):
 
 class PlanStore:
     def __init__(self, ref: PlanRef, layout: Layout, sidecar_path: Path, settings: str = "") -> None:
-        """`settings`: the identity of a run's settings; what the run writes about a story is stamped with it."""
+        """`settings`: the identity of a run's settings, recorded with what the run writes about a story."""
         self.ref = ref
         self._settings = settings
         self.layout = layout
@@ -56,9 +56,9 @@ class PlanStore:
         return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, notices, home)
 
     def understood(self, before: Loaded) -> tuple[Loaded, str]:
-        """The plan as it is now. Where it cannot be read, what an edit of `before` meant, and the problem.
+        """The current plan. If it cannot be read: the intended edit of `before`, and the problem.
 
-        Raises PlanError when there is no sense in it.
+        Raises PlanError if the edit is not understandable.
         """
         try:
             return self.load(), ""
@@ -72,12 +72,12 @@ class PlanStore:
             return Loaded(meant, in_file, source, before.sidecar, home=before.home), str(error)
 
     def save(self, loaded: Loaded, changes: Sequence[Change], why: dict[str, str] | None = None) -> Loaded:
-        """Make the changes on disk, unless somebody else changed the plan in the meantime."""
+        """Write the changes to disk, unless the plan has changed in the meantime."""
         after = self.planned(loaded, changes, why or {})
         if self._read() != loaded.source:
             raise IllegalChange(
-                f"{self.ref.path} was changed by somebody else in the meantime",
-                hint="look at it, then do it again",
+                f"{self.ref.path} has changed since it was read",
+                hint="check it, then try again",
             )
         if after.sidecar != loaded.sidecar:
             beside.write(self._sidecar_path, after.sidecar)
@@ -86,9 +86,9 @@ class PlanStore:
         return after
 
     def planned(self, reading: Loaded, changes: Sequence[Change], why: dict[str, str]) -> Loaded:
-        """The plan with the changes, in the file as far as its format can say them, beside it otherwise.
+        """The plan with the changes, in the file as far as its format allows, else in the state folder.
 
-        The new text is parsed again: a change that would not read back as meant is refused. Nothing is written.
+        The new text is parsed again: a change that would not read back as intended is refused. Nothing is written.
         """
         in_file, sidecar = split(reading, changes, self.layout)
         for story_id, sentence in why.items():
@@ -100,7 +100,7 @@ class PlanStore:
         return Loaded(plan, after, source, self._stamped(sidecar, plan, changes), home=reading.home)
 
     def in_progress(self, reading: Loaded, story: str) -> Loaded:
-        """The same with the story marked as being worked on, where the format can say so. Nothing is written."""
+        """The same with the story marked as in progress, if the format supports it. Nothing is written."""
         found = reading.plan.story(story)
         if found is None or found.state is not State.TODO or State.IN_PROGRESS not in self.layout.STATES:
             return reading
@@ -110,12 +110,12 @@ class PlanStore:
             return reading
 
     def stamp(self, plan: Plan) -> str:
-        """The identity of what decides about a story of the plan besides the story itself."""
+        """The identity of everything besides the story itself that decides about it."""
         text = "\0".join((self._settings, *plan.verify))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def _stamped(self, sidecar: Sidecar, plan: Plan, changes: Sequence[Change]) -> Sidecar:
-        """With the content of the stories about which the run that writes this keeps something."""
+        """Stamp the stories for which this run keeps something with their content."""
         touched = {c.story for c in changes if isinstance(c, SetFields) and not _KEPT_BY_LOOP.isdisjoint(c.fields)}
         for story in plan.stories if touched else ():
             if story.id in touched:
@@ -126,15 +126,15 @@ class PlanStore:
         return sidecar
 
     def misplaced(self, reading: Loaded) -> str:
-        """What stands in the place of the plan's folder since it was read, as a sentence; nothing when all is well."""
+        """What has replaced the plan's folder since it was read, as a sentence; empty if it is unchanged."""
         path = _obstacle(self.ref.path, self.ref.root, reading.home)
         if path is None:
             return ""
-        what = "a link" if path.is_symlink() else "no folder"
-        return f"{path.relative_to(self.ref.root)} has become {what}"
+        what = "is now a link" if path.is_symlink() else "is no longer a folder"
+        return f"{path.relative_to(self.ref.root)} {what}"
 
     def write(self, reading: Loaded) -> None:
-        """Make the disk say exactly this, whatever an agent has put in its place."""
+        """Write exactly this to disk, whatever an agent has put there."""
         _clear_the_way(self.ref.path, self.ref.root, reading.home)
         if not self._says(reading.source):
             write_bytes(self.ref.path, reading.source)
@@ -168,13 +168,13 @@ class PlanStore:
         said = sorted(self.layout.SPEAKS - {"priority"} | {"id"})
         if [_values(s, said) for s in meant.stories] != [_values(s, said) for s in read.stories]:
             raise IllegalChange(
-                f"this change cannot be written to {self.ref.path} without disturbing something else",
-                hint="edit the file by hand; `ralph check` tells whether it is right",
+                f"this change cannot be written to {self.ref.path} without affecting something else",
+                hint="edit the file by hand and verify it with `ralph check`",
             )
 
 
 def _clear_the_way(path: Path, root: Path, home: str) -> None:
-    """Make room where a plan belongs. What was there when it was read stays, a link of the user's too."""
+    """Clear the path of a plan. What was there when it was read stays, including the user's links."""
     while (obstacle := _obstacle(path, root, home)) is not None:
         _remove(obstacle)
     if path.is_symlink() and os.path.realpath(path) != home:
@@ -185,7 +185,7 @@ def _clear_the_way(path: Path, root: Path, home: str) -> None:
 
 
 def _obstacle(path: Path, root: Path, home: str) -> Path | None:
-    """The first of the folders from the workspace down to `path` that is none, or a link to another one than before."""
+    """The first folder from the workspace down to `path` that is not a folder, or is a link to a different one."""
     above = [folder for folder in path.parents if folder != root and folder.is_relative_to(root)]
     for folder in reversed(above):
         if folder.is_symlink() and os.path.realpath(path) != home:
@@ -196,7 +196,7 @@ def _obstacle(path: Path, root: Path, home: str) -> Path | None:
 
 
 def _remove(path: Path) -> None:
-    """Out of the way: what holds nothing goes, files and folders are put aside."""
+    """Remove what is in the way: empty things are deleted, files and folders are moved."""
     if path.is_symlink() or not (path.is_dir() or path.is_file()):
         path.unlink()
         return
@@ -211,7 +211,7 @@ def _values(story: Story, names: list[str]) -> list[Any]:
 
 
 def split(loaded: Loaded, changes: Sequence[Change], layout: Layout) -> tuple[list[Change], Sidecar]:
-    """The changes for the file, and the sidecar after the rest of them."""
+    """The changes for the file, and the sidecar with the rest of them."""
     in_file: list[Change] = []
     sidecar = loaded.sidecar
     for change in changes:

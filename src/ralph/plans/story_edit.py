@@ -1,4 +1,4 @@
-"""Editing a Markdown plan: a change touches the lines that say it, every other byte stays."""
+"""Edit a Markdown plan: a change touches only its own lines; every other byte stays."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NUMBERED = re.compile(r"([0-9]+)(?=[.)])")
 
 
 def edit(source: bytes, changes: Sequence[Change], dialect: Dialect) -> bytes:
-    """The same bytes with just these changes. `source` is a plan that was read before."""
+    """The same bytes with only these changes. `source` must be a plan that was read before."""
     checked = [_checked(change, dialect) for change in changes]
     marks = {c.story: c.fields["state"] for c in checked if isinstance(c, SetFields) and c.fields.keys() == {"state"}}
     is_marking = len(marks) == len(checked)
@@ -60,7 +60,7 @@ def edit(source: bytes, changes: Sequence[Change], dialect: Dialect) -> bytes:
 
 
 def _marked(text: str, states: dict[str, State], dialect: Dialect) -> str | None:
-    """What a loop does most: tick the box of one story. None when the plan needs a thorough look."""
+    """The most frequent edit: tick the box of one story. None if the plan needs the thorough way."""
     boxes = find_boxes(text, dialect.shape, dialect.ids, states)
     if boxes is None:
         return None
@@ -72,7 +72,7 @@ def _marked(text: str, states: dict[str, State], dialect: Dialect) -> str | None
 
 
 def _checked(change: Change, dialect: Dialect) -> Change:
-    """The change with the right types. Raises IllegalChange for what the format has no way to say."""
+    """The change with the right types. Raises IllegalChange for what the format cannot represent."""
     if isinstance(change, SetFields):
         return SetFields(change.story, _checked_fields(change.story, change.fields, dialect))
     if isinstance(change, AddStory):
@@ -84,15 +84,15 @@ def _checked(change: Change, dialect: Dialect) -> Change:
 def _checked_fields(story_id: str, fields: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
     name = f"story {one_line(story_id, 60)}"
     if wrong := sorted(set(fields) - (EDITABLE & dialect.speaks)):
-        raise IllegalChange(f"{name}: {dialect.layout} has no place for {wrong[0]}")
+        raise IllegalChange(f"{name}: {dialect.layout} has no field for {wrong[0]}")
     try:
         values = {key: msgspec.convert(value, _types_of_fields()[key]) for key, value in fields.items()}
     except msgspec.ValidationError as error:
         raise IllegalChange(f"{name} would not be valid in {dialect.layout}: {error}") from None
     if values.get("state", State.TODO) not in dialect.states:
         raise IllegalChange(
-            f"{dialect.layout} cannot say that a story is {values['state']}",
-            hint=f"it knows {', '.join(sorted(dialect.states))}",
+            f"{dialect.layout} has no state for {values['state']}",
+            hint=f"it supports {', '.join(sorted(dialect.states))}",
         )
     return values
 
@@ -103,33 +103,34 @@ def _types_of_fields() -> dict[str, Any]:
 
 
 def _must_mean(meant: Plan, text: str, dialect: Dialect) -> None:
-    """What was written is read back as what was meant, or nothing is written."""
+    """The written text must read back as intended; otherwise nothing is written."""
     read = _read(text, dialect).places
     if [place.story.id for place in read] != [story.id for story in meant.stories]:
         raise IllegalChange(
-            f"{dialect.layout} cannot say this without disturbing another story", hint="edit the file by hand"
+            f"{dialect.layout} cannot represent this change without affecting another story",
+            hint="edit the file by hand",
         )
     for name in sorted(dialect.speaks):
         for place, story in zip(read, meant.stories, strict=True):
             if getattr(place.story, name) != getattr(story, name):
                 raise IllegalChange(
-                    f"story {one_line(story.id, 60)}: {dialect.layout} cannot say this about its {name}",
-                    hint="use plain text, titles and criteria on one line each; or edit the file by hand",
+                    f"story {one_line(story.id, 60)}: {dialect.layout} cannot represent this {name}",
+                    hint="use plain text, with titles and criteria on one line each; or edit the file by hand",
                 )
 
 
 def _read(text: str, dialect: Dialect) -> Reading:
     try:
         if "\0" in text:
-            raise IllegalChange("a plan cannot have a NUL character in it")
+            raise IllegalChange("a plan cannot contain a NUL character")
         return dialect.read(with_plain_line_ends(text), dialect.layout)
     except PlanError as error:
-        message = f"after this change the plan would be wrong: {error.message}"
+        message = f"this change would make the plan invalid: {error.message}"
         raise IllegalChange(message, hint=error.hint) from None
 
 
 class _Draft:
-    """A plan while it is edited. Its text always ends with a line end."""
+    """A plan being edited. Its text always ends with a line end."""
 
     def __init__(self, source: str, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -141,7 +142,7 @@ class _Draft:
         self._boxes: dict[int, str] = {}
 
     def reading(self) -> Reading:
-        """What the text says now. Boxes may be ticked since; that moves nothing."""
+        """The current content. Boxes may have been ticked since; that moves nothing."""
         if self._reading is None:
             self._reading = _read(self._text, self._dialect)
             self._numbers = {place.story.id: number for number, place in enumerate(self._reading.places)}
@@ -168,12 +169,12 @@ class _Draft:
         reading = self.reading()
         if story_id not in self._numbers:
             raise IllegalChange(
-                f"there is no story {one_line(story_id, 60)} in the plan", hint="`ralph task list` shows the ids"
+                f"no story {one_line(story_id, 60)} in the plan", hint="`ralph task list` shows the IDs"
             )
         return reading.places[self._numbers[story_id]]
 
     def _splice(self, splices: Iterable[Splice]) -> None:
-        """Make these changes, and those of the boxes."""
+        """Apply these changes, and those of the boxes."""
         boxes, self._boxes = self._boxes, {}
         both = [*splices, *(Splice(at, at + 1, mark) for at, mark in boxes.items())]
         if not both:
@@ -208,7 +209,7 @@ class _Draft:
         return [Splice(start, end, self._gap(start) + title) for start, end in spans]
 
     def _gap(self, at: int) -> str:
-        """What has to stand between an id and a title."""
+        """The separator between an ID and a title."""
         before = self._text[at - 1]
         return "" if before in " \t" else " " if before == ":" else ": "
 
@@ -219,7 +220,7 @@ class _Draft:
     def _move(self, place: Place, before: Place | None) -> None:
         reading = self.reading()
         if before is place:
-            raise IllegalChange(f"story {place.story.id} cannot be put before itself")
+            raise IllegalChange(f"story {place.story.id} cannot be moved before itself")
         if before is None and reading.places[-1] is place:
             return
         target = before or reading.places[-1]
@@ -244,7 +245,7 @@ class _Draft:
         return [removal(reading.text, start, end), self._insertion(reading, at, text, is_tight=is_item)]
 
     def _insertion(self, reading: Reading, at: int, text: str, *, is_tight: bool) -> Splice:
-        """Put lines somewhere, with an empty line before and after unless they belong to a tight list."""
+        """Insert lines, with an empty line before and after unless they belong to a tight list."""
         if is_tight and not _is_loose(reading):
             return Splice(at, at, text)
         before = "" if follows_blank_line(reading.text, at) else self._newline
@@ -271,7 +272,7 @@ class _Draft:
         yield from places[number + 1 :]
 
     def _marker(self, like: Place) -> str:
-        """What stands before the checkbox of an item that follows this one."""
+        """The text before the checkbox of an item that follows this one."""
         text, block = self.reading().text, self.reading().blocks[like.item]
         marker = text[block.start : block.text]
         if "\n" in marker:  # the text of the item starts on its second line
@@ -312,13 +313,13 @@ def _body_values(story: Story) -> dict[str, Any]:
 
 
 def _parts(reading: Reading, place: Place) -> list[tuple[int, int]]:
-    """The lines of a story: its item, its block, or one if the other is in it."""
+    """The lines of a story: its item, its block, or one of them if it contains the other."""
     spans = [span for span in (item_span(reading, place), block_span(reading, place)) if span]
     return [span for span in spans if not any(o != span and o[0] <= span[0] and span[1] <= o[1] for o in spans)]
 
 
 def _is_loose(reading: Reading) -> bool:
-    """The items of the list have empty lines between them."""
+    """Whether empty lines separate the items of the list."""
     listed = [place for place in reading.places[:3] if place.item >= 0]
     for one, other in pairwise(listed):
         end, start = (item_span(reading, one) or (0, 0))[1], reading.blocks[other.item].start

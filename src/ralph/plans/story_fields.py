@@ -1,4 +1,4 @@
-"""Writing one field of a story into its Markdown body: only the lines of that field change."""
+"""Write one field of a story into its Markdown body: only the lines of that field change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LABELS = {"verify": "Verify", "depends_on": "Depends on", "notes": "Notes"}
 
 
 def write_body(values: dict[str, Any], indent: str, *, in_block: bool) -> list[str]:
-    """The lines of a fresh body: the fields that have a value, in the usual order."""
+    """The lines of a new body: the fields that have a value, in the usual order."""
     lines: list[str] = []
     labels: list[str] = []
     if text := values.get("description"):
@@ -28,7 +28,7 @@ def write_body(values: dict[str, Any], indent: str, *, in_block: bool) -> list[s
 
 
 def set_field(source: str, body: Body, field: str, value: Any, newline: str) -> list[Splice]:
-    """What to replace in `source` so that the field has this value."""
+    """The replacements in `source` that give the field this value."""
     if getattr(fold(body.pieces), field) == value:
         return []
     wanted = criteria_field(body.pieces) if field == "criteria" else field
@@ -51,14 +51,14 @@ def joined(lines: Sequence[str], newline: str) -> str:
 
 
 def _span(body: Body, piece: Piece) -> tuple[int, int]:
-    """The lines of a piece, with all that is nested in it."""
+    """The lines of a piece, with everything nested in it."""
     if body.blocks[piece.block].kind is Kind.ITEM:
         return piece.start, end_with_nested(body.text, body.blocks, piece.block, len(body.blocks))
     return piece.start, line_end(body.text, piece.stop)
 
 
 def _replace(body: Body, spans: Sequence[tuple[int, int]], text: str) -> list[Splice]:
-    """`text` instead of the first span, nothing instead of the others."""
+    """Replace the first span with `text`, and remove the others."""
     merged = [spans[0]]
     for start, end in spans[1:]:
         if start <= merged[-1][1]:
@@ -77,7 +77,7 @@ def _change_items(
     values: Sequence[str],
     newline: str,
 ) -> list[Splice]:
-    """Criteria that stay are not touched."""
+    """Unchanged criteria are not touched."""
     splices: list[Splice] = []
     matcher = SequenceMatcher(None, [piece.values[0] for piece in own], list(values), autojunk=False)
     for action, old_from, old_to, new_from, new_to in matcher.get_opcodes():
@@ -103,7 +103,7 @@ def _item(source: str, body: Body, like: Piece, value: str) -> str:
 
 
 def _in_style_of(source: str, body: Body, first: Piece, field: str, value: Any) -> list[str]:
-    """The lines of a field that had a value before, written like the first of its pieces."""
+    """The lines of a field that had a value before, in the style of its first piece."""
     if not value:
         return []
     block = body.blocks[first.block]
@@ -121,7 +121,7 @@ def _in_style_of(source: str, body: Body, first: Piece, field: str, value: Any) 
 
 
 def _below(source: str, body: Body, head: Piece, field: str, value: Any, newline: str) -> Splice:
-    """The value of a label that had none."""
+    """The value for a label that had none."""
     block = body.blocks[head.block]
     is_item = block.kind is Kind.ITEM
     indent = blank(source[block.start : block.text]) if is_item else body.indent
@@ -154,7 +154,7 @@ def _in_its_usual_place(body: Body, field: str, value: Any, newline: str) -> Spl
 
 
 def _ends_with_label(body: Body) -> bool:
-    """The last line is a label with its value, so that another one can stand right below it."""
+    """Whether the last line is a label with its value, so that another can follow right below it."""
     if not body.pieces or body.pieces[-1].form is not Form.LABELLED:
         return False
     last = body.pieces[-1]
@@ -162,7 +162,7 @@ def _ends_with_label(body: Body) -> bool:
 
 
 def _would_run_on(body: Body, at: int) -> bool:
-    """The line here would become part of a list item written before it."""
+    """Whether the line here would become part of a list item written before it."""
     starts = any(block.start == at and block.kind in (Kind.ITEM, Kind.HEADING) for block in body.blocks)
     return at < body.end and not is_blank_line(body.text, at) and not starts
 
@@ -202,7 +202,7 @@ def _paragraphs(text: str, indent: str) -> list[str]:
 
 
 def _after_mark(text: str) -> str:
-    """Text behind a label or a checkbox, where Markdown starts nothing."""
+    """Text after a label or a checkbox, where no Markdown block can start."""
     return f"\\{text}" if unescape(text) != text else text
 
 

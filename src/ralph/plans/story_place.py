@@ -15,7 +15,7 @@ from ralph.plans.story_text import Piece
 
 
 class Place(Struct, frozen=True, gc=False):
-    """One story. `titles` are offsets, the numbers are indexes of blocks."""
+    """One story. `titles` are offsets; the numbers are indexes of blocks."""
 
     story: Story
     item: int
@@ -27,12 +27,12 @@ class Place(Struct, frozen=True, gc=False):
     block_end: int
     """The first block that is not below the heading."""
     in_block: bool
-    """The body is below the heading, not nested in the item."""
+    """Whether the body is below the heading rather than nested in the item."""
     titles: tuple[tuple[int, int], ...]
 
 
 class Reading(Struct, frozen=True):
-    """A Markdown plan taken apart. `text` has plain line ends and the offsets of the source."""
+    """A Markdown plan split into stories. `text` has plain line ends and the offsets of the source."""
 
     text: str
     blocks: list[Block]
@@ -40,7 +40,7 @@ class Reading(Struct, frozen=True):
     name: str = ""
 
     def boxes(self, place: Place) -> list[int]:
-        """Where the checkboxes of the story are: in its item, in its heading, or in both."""
+        """The offsets of the story's checkboxes: in its item, its heading, or both."""
         found = [self.blocks[index].box for index in (place.item, place.heading) if index >= 0]
         return [box for box in found if box >= 0]
 
@@ -67,15 +67,15 @@ class Splice(Struct, frozen=True):
 
 
 class Dialect(Struct, frozen=True):
-    """What is different from one Markdown layout to the other."""
+    """What differs between the Markdown layouts."""
 
     layout: str
     speaks: frozenset[str]
     states: frozenset[State]
     ids: re.Pattern[str]
-    """Finds the ids in a `Depends on:`."""
+    """Finds the IDs in a `Depends on:`."""
     shape: Shape
-    """What plans look like that can be read the quick way."""
+    """The form of plans that can be read the fast way."""
     read: Callable[[str, str], Reading]
     """Text and file name. Raises PlanError."""
     write_head: Callable[[Story, str], str]
@@ -99,14 +99,14 @@ def body_of(reading: Reading, place: Place, ids: re.Pattern[str]) -> Body:
 
 
 def blocks_below(blocks: list[Block], heading: int, end: int, item: int, item_end: int) -> list[Block]:
-    """The body below a heading. The story's own item may be there; it is no part of it."""
+    """The body below a heading. If the story's item is there, it is not part of the body."""
     if heading < item < end:
         return blocks[heading + 1 : item] + blocks[item_end:end]
     return blocks[heading + 1 : end]
 
 
 def blocks_nested(text: str, blocks: list[Block], item: int, end: int) -> list[Block]:
-    """The body nested in an item. The second line of the item's own paragraph belongs to it."""
+    """The body nested in an item. The second line of the item's paragraph belongs to it."""
     rest = second_line(text, blocks[item])
     return [rest, *blocks[item + 1 : end]] if rest else blocks[item + 1 : end]
 
@@ -120,7 +120,7 @@ def after_item(blocks: list[Block], item: int, limit: int) -> int:
 
 
 def second_line(text: str, item: Block) -> Block | None:
-    """What follows in the paragraph that a list item starts with, as a paragraph of its own."""
+    """The rest of a list item's first paragraph, as a separate paragraph."""
     start = text.find("\n", item.text, item.end) + 1
     if not start:
         return None
@@ -131,7 +131,7 @@ def second_line(text: str, item: Block) -> Block | None:
 
 
 def end_with_nested(text: str, blocks: list[Block], index: int, limit: int) -> int:
-    """Where the line after a block starts, and after all that is nested in it."""
+    """Where the line after a block and everything nested in it starts."""
     last = after_item(blocks, index, limit) - 1 if blocks[index].kind is Kind.ITEM else index
     return line_end(text, max(blocks[last].end, blocks[index].end))
 
@@ -146,12 +146,12 @@ def line_start(text: str, offset: int) -> int:
 
 
 def blank(text: str) -> str:
-    """White space as wide as the text."""
+    """White space of the same width as the text."""
     return "".join("\t" if char == "\t" else " " for char in text)
 
 
 def item_span(reading: Reading, place: Place) -> tuple[int, int] | None:
-    """The lines of the story's list item, with what is nested in it."""
+    """The lines of the story's list item, with everything nested in it."""
     if place.item < 0:
         return None
     end = end_with_nested(reading.text, reading.blocks, place.item, place.item_end)
@@ -159,7 +159,7 @@ def item_span(reading: Reading, place: Place) -> tuple[int, int] | None:
 
 
 def block_span(reading: Reading, place: Place) -> tuple[int, int] | None:
-    """The lines from the story's heading to what comes after its block, empty lines included."""
+    """The lines from the story's heading to the end of its block, including empty lines."""
     if place.heading < 0:
         return None
     at_end = place.block_end >= len(reading.blocks)
@@ -168,7 +168,7 @@ def block_span(reading: Reading, place: Place) -> tuple[int, int] | None:
 
 
 def is_blank_line(text: str, start: int) -> bool:
-    """The line that starts here is empty, or there is none."""
+    """Whether the line that starts here is empty or does not exist."""
     return not text[start : line_end(text, start)].strip()
 
 
@@ -177,7 +177,7 @@ def follows_blank_line(text: str, start: int) -> bool:
 
 
 def removal(text: str, start: int, end: int) -> Splice:
-    """Take lines away. Of two empty lines that would meet, one goes too; none is left at the end."""
+    """Remove lines. Of two empty lines that would meet, one is removed too; none is left at the end."""
     if not follows_blank_line(text, start):
         return Splice(start, end, "")
     if end < len(text):

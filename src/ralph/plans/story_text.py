@@ -1,7 +1,7 @@
-"""What the Markdown below a story's line says: description, criteria, `Verify:`, `Depends on:`, `Notes:`.
+"""Parse the Markdown below a story's line: description, criteria, `Verify:`, `Depends on:`, `Notes:`.
 
-Read into pieces. A piece is a line or a list item that belongs to one field; it knows where it is, so that a change
-of one field leaves every other line alone.
+The result is pieces. A piece is a line or a list item that belongs to one field; it knows its position, so that a
+change of one field leaves every other line alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ralph.plans.markdown import scan
 
 FIELDS = ("description", "criteria", "verify", "depends_on", "notes")
 BULLET = "bullet"
-"""An item under no label. It is a criterion when nothing is labelled as one."""
+"""An item under no label. It is a criterion if there is no criteria label."""
 
 LABELS = {
     "acceptance criteria": "criteria",
@@ -37,7 +37,7 @@ LABEL = (
     rf"(?i:(?P<bold>\*\*|__|\*|_)(?P<name>{_NAMES})(?::(?P=bold)|(?P=bold):|(?P=bold)(?=[ \t]*(?:\n|\Z)))"
     rf"|(?P<plain>{_NAMES}):)[ \t]*"
 )
-"""`Notes:`, `**Notes:**`, `**Notes**:`, or `**Notes**` on a line of its own."""
+"""`Notes:`, `**Notes:**`, `**Notes**:`, or `**Notes**` alone on a line."""
 _LABEL = re.compile(LABEL)
 _NOTHING = frozenset({"none", "nothing", "-", "–", "—", "n/a"})
 _TICKS = re.compile(r"`+")
@@ -66,7 +66,7 @@ class Piece(Struct, frozen=True, gc=False):
     text: int
     """Where its value starts."""
     stop: int
-    """Where its own text ends; an item goes on to the end of what is nested in it."""
+    """Where its own text ends; an item extends to the end of what is nested in it."""
 
 
 class Fields(Struct, frozen=True, gc=False):
@@ -104,12 +104,12 @@ def fold(pieces: Sequence[Piece]) -> Fields:
 
 
 def criteria_field(pieces: Iterable[Piece]) -> str:
-    """Where the criteria are: under their label, or, when there is none, in the unlabelled items."""
+    """The pieces with the criteria: those under the label or, if there is none, the unlabelled items."""
     return "criteria" if any(piece.field == "criteria" for piece in pieces) else BULLET
 
 
 def _joined(pieces: Sequence[Piece]) -> str:
-    """Lines of one paragraph, and items, are lines; paragraphs have an empty line between them."""
+    """Lines of a paragraph and items are joined by line breaks; paragraphs are separated by an empty line."""
     text = ""
     before: Piece | None = None
     for piece in pieces:
@@ -122,7 +122,7 @@ def _joined(pieces: Sequence[Piece]) -> str:
 
 
 def read(text: str, blocks: Sequence[Block], depth: int, ids: re.Pattern[str]) -> list[Piece]:
-    """The pieces of a story's body. `depth` is that of its own items; `ids` finds the ids in a `Depends on:`."""
+    """The pieces of a story's body. `depth` is that of its own items; `ids` finds the IDs in a `Depends on:`."""
     return _Body(text, depth, ids).read(blocks)
 
 
@@ -133,9 +133,9 @@ class _Body:
         self.ids = ids
         self.section = ""
         self.takes_items = True
-        """The label of the section had no value on its own line, so items below it are the value."""
+        """The section's label had no value on its line, so the items below it are the value."""
         self.level = depth
-        """How deep the items are that count. One deeper below an item that is a label."""
+        """The depth of the items that count; one deeper below an item that is a label."""
         self.pieces: list[Piece] = []
 
     def read(self, blocks: Sequence[Block]) -> list[Piece]:
@@ -223,7 +223,7 @@ class _Body:
             self._add(field, Form.ITEM, values, index, block.start, at, block.end)
 
     def _labelled(self, at: int, stop: int) -> tuple[str, int, tuple[str, ...]] | None:
-        """The field, where its value starts, and the values. None when it only looks like a label."""
+        """The field, where its value starts, and the values. None if it only looks like a label."""
         label = _LABEL.match(self.text, at, stop)
         if label is None:
             return None
@@ -289,12 +289,12 @@ def code_spans(text: str) -> tuple[str, ...]:
 
 
 def _trimmed(code: str) -> str:
-    """One space on both sides is there for the backticks beside it."""
+    """A single space on both sides separates adjacent backticks."""
     return code[1:-1] if code[:1] == code[-1:] == " " and code.strip() else code
 
 
 def code_span(command: str) -> str:
-    """A command as Markdown code, whatever backticks it has."""
+    """A command as Markdown code, whatever backticks it contains."""
     runs = {len(run) for run in _TICKS.findall(command)}
     fence = "`" * next(n for n in range(1, len(runs) + 2) if n not in runs)
     pad = " " if command[:1] in "` " or command[-1:] in "` " else ""
@@ -302,14 +302,14 @@ def code_span(command: str) -> str:
 
 
 def unescape(line: str) -> str:
-    r"""`\- text` → `- text`, `1\. text` → `1. text`: the backslash only keeps Markdown from seeing a list."""
+    r"""`\- text` → `- text`, `1\. text` → `1. text`: the backslash only prevents Markdown from starting a list."""
     if "\\" in line and (escaped := _ESCAPED.match(line)):
         return (escaped[1] or "") + line[escaped.end() :]
     return line
 
 
 def escape(line: str, *, in_item: bool = False) -> str:
-    """A line that reads as this text, also where it would start a list, a heading or the like."""
+    """A line that reads as this text, even if it would otherwise start a list, a heading or similar."""
     blocks = scan(line)
     is_text = len(blocks) == 1 and blocks[0].kind is Kind.TEXT and not _UNDERLINE.match(line)
     if is_text and unescape(line) == line and not (in_item and CHECKBOX.match(line)):

@@ -1,4 +1,4 @@
-"""Whether a spec and its beads say the same: a step is ticked if and only if its bead is closed. Pure."""
+"""Whether a spec and its beads agree: a step is ticked if and only if its bead is closed. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Kind(StrEnum):
     DIFFERS = "differs"
     UNKNOWN = "unknown-bead"
     UNTRACKED = "untracked"
-    """The step names no bead. That is no contradiction."""
+    """The step names no bead. That is not a contradiction."""
 
 
 class Difference(Struct, frozen=True):
@@ -23,9 +23,9 @@ class Difference(Struct, frozen=True):
     ref: str
     kind: Kind
     spec: str
-    """What the spec says: `done` or `open`."""
+    """The state in the spec: `done` or `open`."""
     beads: str
-    """The status of the bead; empty when there is none."""
+    """The status of the bead; empty if there is none."""
 
     @property
     def is_contradiction(self) -> bool:
@@ -47,7 +47,7 @@ class Difference(Struct, frozen=True):
 
 
 def compare(plan: Plan, beads: Mapping[str, str]) -> list[Difference]:
-    """What the two do not agree on, in the order of the spec. `beads`: id → status."""
+    """The disagreements, in the order of the spec. `beads`: ID → status."""
     found = []
     for story in plan.stories:
         says = "done" if story.is_done else "open"

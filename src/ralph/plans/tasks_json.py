@@ -1,12 +1,12 @@
 """`tasks.json`: stories with review fields, in `ralph/` or in `.ralph/<feature>/`.
 
-    state DONE     "passes": true; the Stop hook asks for "notes" on what was done
+    state DONE     "passes": true; the Stop hook requires "notes" on what was done
     state TODO     "passes": false
     review         "reviewStatus", "reviewCount", "reviewFeedback"
 
 State and review are independent here, so that each can be written without the other; that they belong together (passes
 only when approved) is a rule of the loop, in `core.transitions`. A story under review is open: its state is TODO, and
-its review says how far it is. In progress, failed and blocked cannot be said, and are kept beside the file.
+its review fields show the progress. In progress, failed and blocked have no field and are kept in the state folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds the stories of a plan.md: checkboxes with a `US-` id in their line, and the headings that start with one."""
+"""Find the stories of a plan.md: checkboxes with a `US-` ID in their line, and headings that start with one."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ralph.plans.story_place import Place, Reading, after_item, blocks_below, bl
 
 ID = re.compile(r"US-[0-9]+")
 IDS = re.compile(r"(?<![\w-])[Uu][Ss]-[\w-]*\w")
-"""Finds ids in a line, also wrong ones: those are then said to be unknown."""
+"""Finds IDs in a line, including invalid ones, which are then reported as unknown."""
 _HEAD = re.compile(
     r"[ \t]*(?P<bold>\*\*|__)?(?P<id>US-[0-9]+)(?![^\W_]|-|_(?!_))"
     r"(?(bold)(?:(?P=bold)[ \t]*[:.–—-]?|[ \t]*[:.–—-](?P=bold)|(?P<all>[ \t]*[:.–—-]?))|[ \t]*[:.–—-]?)"
     r"[ \t]*(?P<title>[^\n]*)"
 )
 _ANYWHERE = re.compile(r"(?P<before>[^\n]*?)(?<![\w-])(?:\*\*|__)?(?P<id>US-[0-9]+)(?![\w-])(?P<after>[^\n]*)")
-"""Seed 000 finds a story by `- [ ]` and an id anywhere after it: `- [ ] (P1) US-006: Log in`."""
+"""Seed 000 finds a story by `- [ ]` and an ID anywhere after it: `- [ ] (P1) US-006: Log in`."""
 _AROUND_TITLE = " \t:.–—-*_()[]"
 _LIKE_A_STORY = re.compile(r"[ \t]*(?:\*\*|__)?US-[^ \t\n]*", re.IGNORECASE)
 _LIKE = r"(?:\*\*|__)?[Uu][Ss]-"
@@ -43,7 +43,7 @@ class _Mark(Struct, frozen=True, gc=False):
 
 
 def quickly(text: str) -> tuple[str, list[Story]] | None:
-    """Name and stories of a plan that is written in the plainest way, or None."""
+    """Name and stories of a plan in the plainest form, or None."""
     return plain_plan.read(text, SHAPE, IDS)
 
 
@@ -91,7 +91,7 @@ def unnamed(text: str) -> list[tuple[int, str]]:
 
 
 def _find(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int], list[int], list[int]]:
-    """The lines that name a story and where each story ends; checkboxes with a wrong id; checkboxes without any."""
+    """The lines that name a story and where each story ends; checkboxes with an invalid ID; checkboxes without one."""
     marks, unclear, unnamed = _marks(text, blocks)
     ends = _ends(blocks, marks)
     others = _outside(unnamed, blocks, marks, ends)
@@ -111,7 +111,7 @@ def _find(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int], list[
 
 
 def _mark_anywhere(text: str, index: int, block: Block) -> _Mark | None:
-    """The title is what follows the id, else what is before it."""
+    """The title is the text after the ID, else the text before it."""
     found = _ANYWHERE.match(text, block.box + 2, block.end)
     if found is None:
         return None
@@ -125,7 +125,7 @@ def _mark_anywhere(text: str, index: int, block: Block) -> _Mark | None:
 
 
 def _marks(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int], list[int]]:
-    """The lines that start with a story's id, those that seem to want to, and the other checkboxes."""
+    """The lines that start with a story's ID, those that nearly do, and the other checkboxes."""
     marks: list[_Mark] = []
     unclear: list[int] = []
     unnamed: list[int] = []
@@ -153,7 +153,7 @@ def _marks(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int], list
 
 
 def _ends(blocks: list[Block], marks: list[_Mark]) -> list[int]:
-    """For each mark the index of the first block that is no longer about it."""
+    """For each mark, the index of the first block that no longer belongs to it."""
     ends = []
     for number, mark in enumerate(marks):
         block = blocks[mark.index]
@@ -175,7 +175,7 @@ def _ends(blocks: list[Block], marks: list[_Mark]) -> list[int]:
 def _place(
     text: str, blocks: list[Block], marks: list[_Mark], ends: list[int], item: int, heading: int, number: int
 ) -> Place:
-    """Where a story is, and the story. `item` and `heading` are its marks."""
+    """The place of a story, and the story. `item` and `heading` are its marks."""
     mark = marks[item if item >= 0 else heading]
     at, at_end = (marks[item].index, ends[item]) if item >= 0 else (-1, -1)
     under, under_end = (marks[heading].index, ends[heading]) if heading >= 0 else (-1, -1)
@@ -206,7 +206,7 @@ def _place(
 
 
 def _outside(indexes: list[int], blocks: list[Block], marks: list[_Mark], ends: list[int]) -> list[int]:
-    """Those of the blocks that belong to no story. A checkbox inside of one is a criterion."""
+    """The blocks that belong to no story. A checkbox inside a story is a criterion."""
     reach: list[int] = []
     for number, mark in enumerate(marks):
         is_own_item = number and blocks[mark.index].kind is Kind.ITEM and marks[number - 1].id == mark.id
@@ -231,9 +231,9 @@ def _bad_id(text: str, block: Block, file: str) -> Problem:
     word = one_line(written[0].strip("*_:"), 40) if written else ""
     return Problem(
         code="bad-id",
-        message=f"{word} is not a story id",
+        message=f"{word} is not a valid story ID",
         where=problems.Place(file=file, line=block.line),
-        hint="write US- and a number, e.g. `- [ ] US-001: Log in`",
+        hint="use US- and a number, e.g. `- [ ] US-001: Log in`",
         story=word,
     )
 
@@ -241,7 +241,7 @@ def _bad_id(text: str, block: Block, file: str) -> Problem:
 def _no_checkbox(mark: _Mark, block: Block, file: str) -> Problem:
     return Problem(
         code="no-checkbox",
-        message=f"story {mark.id} has a heading but no checkbox, so it can never be done",
+        message=f"story {mark.id} has a heading but no checkbox, so it can never be marked as done",
         where=problems.Place(file=file, line=block.line),
         hint=f"add a line `- [ ] {mark.id}: title` to the list of stories",
         story=mark.id,
@@ -253,7 +253,7 @@ def _second_heading(mark: _Mark, blocks: list[Block], first: _Mark, file: str) -
         code="duplicate-block",
         message=f"story {mark.id} has a second heading; the first is at line {blocks[first.index].line}",
         where=problems.Place(file=file, line=blocks[mark.index].line),
-        hint="join the two blocks, or give one of the stories another id",
+        hint="merge the two blocks, or give one of the stories another ID",
         story=mark.id,
     )
 
@@ -261,7 +261,7 @@ def _second_heading(mark: _Mark, blocks: list[Block], first: _Mark, file: str) -
 def _no_stories(file: str) -> Problem:
     return Problem(
         code="no-stories",
-        message="there is no story in this plan",
+        message="the plan has no stories",
         where=problems.Place(file=file),
         hint="a story is a line such as `- [ ] US-001: Log in`",
     )

@@ -52,7 +52,7 @@ def test_a_fix_plan_is_recognised_by_its_name(name: str) -> None:
 
 
 def test_what_cannot_be_told_is_asked_for() -> None:
-    with pytest.raises(BadData, match="cannot be told") as raised:
+    with pytest.raises(BadData, match="could not be detected") as raised:
         read(b"# Hello\n\nJust text.\n", "notes.md")
     assert "--from" in raised.value.hint
     assert str(raised.value.where) == "notes.md"

@@ -1,1 +1,1 @@
-"""Reads work that was written down for other tools: one module for each kind of source."""
+"""Import work written for other tools: one module per kind of source."""

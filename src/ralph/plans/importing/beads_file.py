@@ -39,15 +39,15 @@ def read(text: str, file: str) -> Batch:
         name = text_of(record, "id")
         if not name or not name.isprintable() or " " in name or len(name) > 100:
             raise BadData(
-                "this bead has no id", where=Place(file, line), hint="export it again with `br sync` or `bd export`"
+                "this bead has no ID", where=Place(file, line), hint="export it again with `br sync` or `bd export`"
             )
         if text_of(record, "status") in _GONE:
             continue
         if name in beads:
-            problems.append(remark("left-out", f"left out: {name} is there twice; the later one counts", file, line))
+            problems.append(remark("left-out", f"left out: {name} occurs twice; the later one counts", file, line))
         beads[name] = _bead(record, name, file, line)
     if not beads:
-        raise BadData("there is no bead in this file", where=Place(file), hint="`br list --json` prints them")
+        raise BadData("no beads in this file", where=Place(file), hint="export them with `br list --json`")
     children: dict[str, list[str]] = {}
     for name, bead in beads.items():
         if bead.parent in beads:
@@ -67,7 +67,7 @@ def read(text: str, file: str) -> Batch:
 def _bead(record: Record, name: str, file: str, line: int) -> _Bead:
     title = wording.title(text_of(record, "title"))
     if not title:
-        raise BadData(f"bead {name} has no title", where=Place(file, line), hint="give it one, then export it again")
+        raise BadData(f"bead {name} has no title", where=Place(file, line), hint="add one, then export it again")
     texts = [text_of(record, key) for key in ("description", "design")]
     found = [_read(text, every_item=False) for text in texts]
     wanted = _read(text_of(record, "acceptance_criteria"), every_item=True)
@@ -101,7 +101,7 @@ def _read(text: str, *, every_item: bool) -> body.Body:
 
 
 def _links(record: Record, name: str) -> tuple[list[str], str]:
-    """The beads that this one waits for, and the one it is part of."""
+    """The beads that this one depends on, and its parent."""
     needs: dict[str, None] = {}
     parent = text_of(record, "parent") or text_of(record, "parent_id")
     listed = record.get("dependencies")
@@ -115,7 +115,7 @@ def _links(record: Record, name: str) -> tuple[list[str], str]:
 
 
 def _link(link: Any, name: str) -> tuple[str, str]:
-    """Kind and target of a dependency: as in the file, as `show` prints it, or an id alone."""
+    """Kind and target of a dependency: as in the file, as `show` prints it, or a bare ID."""
     if isinstance(link, str):
         return "", link
     if not isinstance(link, dict):
@@ -127,7 +127,7 @@ def _link(link: Any, name: str) -> tuple[str, str]:
 
 
 def _placed(bead: _Bead, beads: dict[str, _Bead], children: dict[str, list[str]], epics: Iterable[str]) -> Item:
-    """With the epic as its part of the work. To wait for an epic is to wait for all of its parts."""
+    """With the epic as its phase. Depending on an epic means depending on all of its parts."""
     epics = set(epics)
     own = bead.item.key.removeprefix(f"{KIND}:")
     needs: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""What a piece of Markdown says about one piece of work: description, criteria, commands, notes."""
+"""Parse the Markdown of one task: description, criteria, commands, notes."""
 
 from __future__ import annotations
 
@@ -58,29 +58,29 @@ class Body(Struct, frozen=True):
 
 
 def read(text: str, blocks: Sequence[Block], *, every_item: bool) -> Body:
-    """`every_item`: each list item is a criterion; else only those with a checkbox, or under such a heading."""
+    """`every_item`: each list item is a criterion; else only those with a checkbox or under a criteria heading."""
     return _Reader(text, every_item).read(blocks)
 
 
 def section_of(heading: str) -> str:
-    """The field that a heading or a label is about; empty when it is about something else."""
+    """The field of a heading or a label; empty if it is another kind."""
     return _SECTIONS.get(wording.slug(heading), "")
 
 
 def label_of(line: str) -> tuple[str, str]:
-    """Field and value of a line such as `**Verify:** ...`; the field is empty when it is none."""
+    """Field and value of a line such as `**Verify:** ...`; the field is empty for other lines."""
     found = _LABEL.match(line)
     field = section_of(found[2]) if found else ""
     return (field, line[found.end() :].strip()) if found and field else ("", "")
 
 
 def commands_in(line: str) -> list[str]:
-    """The code in a line that can be a command that proves something."""
+    """The code spans of a line that can be verification commands."""
     return [code for span in code_spans(line) if is_proof(code := wording.line(span))]
 
 
 def is_proof(code: str) -> bool:
-    """A command, and one that could fail when the work is not done. A path alone is the name of a file."""
+    """Whether it is a command that could fail if the work is not done. A bare path is a file name."""
     if not _COMMAND.fullmatch(code) or _NO_PROOF.match(code):
         return False
     return " " in code or code in _ALONE or code.startswith("./")
@@ -100,7 +100,7 @@ class _Reader:
         self.notes: list[str] = []
         self.boxes = self.ticked = 0
         self.last: list[str] = []
-        """The commands found last: what follows may say that they are meant to fail."""
+        """The last commands found: the following text may say that they are expected to fail."""
 
     def read(self, blocks: Sequence[Block]) -> Body:
         for block in blocks:
@@ -165,7 +165,7 @@ class _Reader:
             self.parts.append((line, False))
 
     def _take(self, field: str, value: str) -> bool:
-        """Whether the value is one of this field."""
+        """Whether the value fits this field."""
         if field == "criteria":
             self.criteria.append((0, wording.line(value)))
         elif field == "notes":
@@ -192,7 +192,7 @@ class _Reader:
         self.parts += [(raw, False), ("", False)]
 
     def _criteria(self) -> Iterator[str]:
-        """An item that only introduces those nested in it is no criterion, but the start of each of them."""
+        """An item that only introduces the nested ones is not a criterion, but a prefix of each of them."""
         lead: list[tuple[int, str]] = []
         for at, (depth, words) in enumerate(self.criteria):
             while lead and lead[-1][0] >= depth:
@@ -204,7 +204,7 @@ class _Reader:
                 yield " ".join([*(text for _, text in lead), words])
 
     def _description(self) -> str:
-        """Headings, and lists as a whole, have an empty line before them."""
+        """Headings, and lists as a whole, are preceded by an empty line."""
         lines: list[str] = []
         was_item = False
         for part, is_item in self.parts:

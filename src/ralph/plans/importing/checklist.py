@@ -1,4 +1,4 @@
-"""A Markdown checklist: each task is a story, what is nested in it are its criteria, headings are parts of the work."""
+"""A Markdown checklist: each task is a story, nested items are its criteria, headings are phases."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ KIND = "checklist"
 TITLE = "a Markdown checklist, with headings as parts of the work"
 
 _MARK = re.compile(r"\[([-~/>!?*])\](?=[ \t])")
-"""Marks that some tools have beside `[ ]` and `[x]`: `[-]` is dropped, the others are open."""
+"""Marks that some tools use beside `[ ]` and `[x]`: `[-]` is dropped, the others are open."""
 DROPPED = re.compile(r"\[-\](?=[ \t])")
 
 
 class Outline:
-    """Where in a document one is: the headings, and list items that only hold others."""
+    """The position in a document: the headings, and list items that only group others."""
 
     def __init__(self) -> None:
         self._headings: list[tuple[int, str]] = []
@@ -45,7 +45,7 @@ class Outline:
 
     @property
     def phase(self) -> str:
-        """Without the title of the whole document."""
+        """Without the title of the document."""
         inner = [words for level, words in self._headings if level > 1] + [words for _, words in self._groups]
         return " › ".join(inner)
 
@@ -80,7 +80,7 @@ def read(text: str, file: str) -> Batch:
         at += 1
     if not items:
         raise BadData(
-            "there is no task in this checklist",
+            "no tasks in this checklist",
             where=Place(file),
             hint="a task is a line such as `- [ ] Add a login page`",
         )
@@ -100,7 +100,7 @@ def task(
     is_done: bool = False,
     priority: float = 0,
 ) -> Item:
-    """The item at `at`, with all that is nested in it up to `end`."""
+    """The item at `at`, with everything nested in it up to `end`."""
     block = blocks[at]
     raw = text[block.text : min(block.end, block.text + wording.LONGEST_TEXT)].split("\n")[0]
     if block.box >= 0 or _MARK.match(raw):
@@ -125,7 +125,7 @@ def task(
 
 
 def _longer(raw: str, title: str, description: str) -> str:
-    """A title that had to be cut is said whole in the description."""
+    """If the title had to be cut, the description starts with all of it."""
     return f"{wording.line(raw)}\n\n{description}".strip() if title.endswith("…") else description
 
 

@@ -1,4 +1,4 @@
-"""`fix_plan.md`: what is to be done, most important first, as bullets with or without checkboxes."""
+"""`fix_plan.md`: tasks as bullets, most important first, with or without checkboxes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ralph.plans.markdown import scan, with_plain_line_ends
 from ralph.plans.story_place import after_item
 
 KIND = "fix_plan"
-TITLE = "fix_plan.md: bullets in the order of their importance, with or without checkboxes"
+TITLE = "fix_plan.md: bullets in order of importance, with or without checkboxes"
 
 _DONE = re.compile(r"\b(?:completed?|done|finished|fixed|resolved|archived?)\b", re.IGNORECASE)
 _NO_TASKS = re.compile(
@@ -32,7 +32,7 @@ LEVELS = (
 
 
 def level_of(words: str) -> int:
-    """1 to 5 for words that say how important something is, 0 when they say nothing of it."""
+    """1 to 5 for words that express importance, 0 for others."""
     return next((level for pattern, level in LEVELS if pattern.search(words)), 0)
 
 
@@ -59,7 +59,9 @@ def read(text: str, file: str) -> Batch:
             if DROPPED.match(text, block.text):
                 problems.append(remark("left-out", f"left out: {words!r} is marked as dropped", file, block.line))
             elif block.box < 0 and (boxes or _NO_TASKS.search(section)):
-                why = "has no checkbox, and others beside it have" if boxes else f"is under {wording.title(section)!r}"
+                why = (
+                    "has no checkbox, but others in the section do" if boxes else f"is under {wording.title(section)!r}"
+                )
                 problems.append(remark("left-out", f"left out: {words!r} {why}", file, block.line))
             else:
                 done = bool(_DONE.search(section)) and not priority
@@ -69,7 +71,7 @@ def read(text: str, file: str) -> Batch:
         at += 1
     if not items:
         raise BadData(
-            "there is no task in this file", where=Place(file), hint="a task is a bullet such as `- Fix the login page`"
+            "no tasks in this file", where=Place(file), hint="a task is a bullet such as `- Fix the login page`"
         )
     return Batch(
         kind=KIND, file=file, items=tuple(_ranked(items)), name=name_of(text, blocks), problems=tuple(problems)
@@ -77,7 +79,7 @@ def read(text: str, file: str) -> Batch:
 
 
 def _has_boxes(blocks: list[Block], start: int) -> bool:
-    """Some bullet of the section that starts here has a checkbox; then those without one are only remarks."""
+    """Whether a bullet of the section that starts here has a checkbox; then those without one are remarks."""
     for block in blocks[start:]:
         if block.kind is Kind.HEADING and not block.depth:
             return False
@@ -87,7 +89,7 @@ def _has_boxes(blocks: list[Block], start: int) -> bool:
 
 
 def _ranked(items: list[Item]) -> list[Item]:
-    """The most important first; in a section as they stand."""
+    """By importance; within a section in file order."""
     return sorted(items, key=lambda item: item.priority or 3) if any(item.priority for item in items) else items
 
 

@@ -1,4 +1,4 @@
-"""What was found in a source: pieces of work that are not stories of a plan yet."""
+"""Tasks found in a source, before they become stories of a plan."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ralph.plans.importing import wording
 
 class Item(Struct, frozen=True, kw_only=True):
     key: str
-    """What tells it apart for good, in every import of the same source, e.g. `github:acme/shop#12`."""
+    """Its permanent identity across imports of the same source, e.g. `github:acme/shop#12`."""
     title: str
     description: str = ""
     criteria: tuple[str, ...] = ()
     priority: float = 0
-    """1 is the highest; 0: the source does not say."""
+    """1 is the highest; 0: not specified by the source."""
     depends_on: tuple[str, ...] = ()
     """Keys."""
     state: State = State.TODO
@@ -27,7 +27,7 @@ class Item(Struct, frozen=True, kw_only=True):
     notes: str = ""
     verify: tuple[str, ...] = ()
     phase: str = ""
-    """The heading, milestone or epic that it is part of."""
+    """The heading, milestone or epic it belongs to."""
     ref: str = ""
     line: int = 0
 
@@ -37,9 +37,9 @@ class Batch(Struct, frozen=True, kw_only=True):
     file: str
     items: tuple[Item, ...]
     name: str = ""
-    """What the source calls itself."""
+    """The title of the source."""
     verify: tuple[str, ...] = ()
-    """Commands that prove all of it."""
+    """Commands that verify all of it."""
     problems: tuple[Problem, ...] = ()
     """What was left out or not understood, with its place."""
 
@@ -49,11 +49,11 @@ def remark(code: str, message: str, file: str, line: int | None, hint: str = "",
 
 
 def text_key(kind: str, file: str, *words: str) -> str:
-    """A key for something that has no id of its own: by the words that name it, and where they are."""
+    """A key for a task without an ID: by its text and its position."""
     digest = hashlib.sha256("\0".join(words).encode(errors="replace")).hexdigest()[:10]
     return plain_key(f"{kind}:{file.rpartition('/')[2] or '-'}#{digest}")
 
 
 def plain_key(text: str) -> str:
-    """A key is one word, so that it can be found again in a story's notes."""
+    """A key is one word, so that it can be found in a story's notes."""
     return "_".join(wording.visible(text).split())

@@ -1,4 +1,4 @@
-"""GitHub issues, as `gh issue list --json …` or the REST API give them. Pull requests are left out."""
+"""GitHub issues, as returned by `gh issue list --json …` or the REST API. Pull requests are left out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NEEDS = re.compile(
 _ONE = re.compile(r"(?:([\w.-]+/[\w.-]+))?#([0-9]+)|https?://[^/\s]+/([\w.-]+/[\w.-]+)/issues/([0-9]+)")
 _ONLY_ISSUE = re.compile(rf"{_ISSUE}[.]?")
 _OATH = re.compile(r"i(?:['’]ve| have| agree| am| confirm| understand| would| searched| read)\b", re.IGNORECASE)
-"""What issue templates make people tick; it is about them, not about the work."""
+"""Checkboxes of issue templates about the reporter, not about the work."""
 _GIVEN_UP = frozenset({"not_planned", "duplicate"})
 
 
@@ -42,12 +42,10 @@ def read(text: str, file: str) -> Batch:
             continue
         item = _issue(record, file, line)
         if item.key in items:
-            problems.append(
-                remark("left-out", f"left out: {item.key} is there twice; the later one counts", file, line)
-            )
+            problems.append(remark("left-out", f"left out: {item.key} occurs twice; the later one counts", file, line))
         items[item.key] = item
     if not items and not problems:
-        raise BadData("there is no issue in this file", where=Place(file), hint="`gh issue list` lists them")
+        raise BadData("no issues in this file", where=Place(file), hint="export them with `gh issue list --json …`")
     return Batch(kind=KIND, file=file, items=tuple(sorted(items.values(), key=_number)), problems=tuple(problems))
 
 
@@ -100,7 +98,7 @@ def _issue(record: Record, file: str, line: int) -> Item:
 
 
 def _needs(text: str, home: str) -> Iterator[str]:
-    """Issues that this one waits for. What stands in code is an example of something else."""
+    """Issues that this one depends on. References in code are examples and do not count."""
     for block in scan(text):
         if block.kind is not Kind.OTHER:
             for found in _NEEDS.finditer(wording.without_comments(text[block.text : block.end])):

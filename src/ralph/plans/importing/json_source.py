@@ -1,4 +1,4 @@
-"""JSON of other tools: read as far as it can be trusted, with the line of what cannot."""
+"""Read JSON from other tools, with line numbers for what is not valid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def decode(text: str, file: str, line: int = 1) -> Any:
         raise BadData("the JSON is nested too deeply", where=Place(file, line), hint="export it again") from None
     except msgspec.DecodeError as error:
         raise BadData(
-            f"this is not JSON: {_what(text) or error}", where=_place(text, file, line), hint="export it again, whole"
+            f"not valid JSON: {_what(text) or error}",
+            where=_place(text, file, line),
+            hint="export the complete file again",
         ) from None
 
 
@@ -47,7 +49,7 @@ def _place(text: str, file: str, line: int) -> Place:
 
 
 def records(text: str, file: str) -> Iterator[tuple[int, Record]]:
-    """The objects of a JSON list, of one object alone, or of one on each line; each with its line."""
+    """The objects of a JSON list, a single object, or JSON lines; each with its line."""
     stripped = text.lstrip("\ufeff \t\r\n")
     if stripped.startswith("["):
         yield from _of_list(text.lstrip("\ufeff"), decode(text.lstrip("\ufeff"), file), file)
@@ -83,17 +85,17 @@ def _of_list(text: str, found: list[Any], file: str) -> Iterator[tuple[int, Reco
 def _checked(record: Any, where: Place) -> Record:
     if isinstance(record, dict):
         return record
-    raise BadData("this is not an object", where=where, hint='every entry has to be one, such as {"title": "…"}')
+    raise BadData("this is not an object", where=where, hint='every entry must be an object such as {"title": "…"}')
 
 
 def text_of(record: Record, key: str) -> str:
-    """A text, or nothing when it is missing, null or something else."""
+    """A string; empty if it is missing, null or another type."""
     value = record.get(key)
     return value if isinstance(value, str) else ""
 
 
 def names_in(record: Record, key: str) -> list[str]:
-    """Names of a list of names, or of objects that have one."""
+    """The names in a list of names or of objects with a name."""
     value = record.get(key)
     listed = value if isinstance(value, list) else []
     found = [entry.get("name") if isinstance(entry, dict) else entry for entry in listed]

@@ -1,4 +1,4 @@
-"""The kinds of sources, and how to tell them apart by what is in them."""
+"""The kinds of sources, and how to recognise them by their content."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BOX = re.compile(r"^[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[[ xX]\][ \t]", re.MUL
 _TASK = re.compile(rf"^#{{1,6}}[ \t]+{task_plan.HEAD.pattern}$", re.MULTILINE | re.IGNORECASE)
 
 _MOST_BOXES = 20_000
-"""Reading more would only take long: so many are refused later anyway."""
+"""Reading more would only take time: so many are refused later anyway."""
 
 
 def names() -> list[str]:
@@ -46,14 +46,14 @@ def names() -> list[str]:
 def read(data: bytes, file: str, kind: str = "") -> Batch:
     """Raises BadData or PlanError with file and line."""
     if kind and kind not in names():
-        raise UsageError(f"{kind!r} is no kind of source", hint=f"use one of {', '.join(names())}")
+        raise UsageError(f"unknown kind of source {kind!r}", hint=f"use one of {', '.join(names())}")
     text = decode_utf8(data, file).removeprefix("\ufeff")
     if not text.strip():
-        raise BadData("the file is empty", where=Place(file), hint="give one that has tasks in it")
+        raise BadData("the file is empty", where=Place(file), hint="use a file that contains tasks")
     kind = kind or detect(text, file)
     if kind not in ("github", "beads") and (count := len(_BOX.findall(text))) > _MOST_BOXES:
         raise BadData(
-            f"there are {count:,} tasks in this file", where=Place(file), hint="split it; no plan is that long"
+            f"the file contains {count:,} tasks", where=Place(file), hint="split it; plans cannot be that long"
         )
     if kind in _READERS:
         return _READERS[kind](text, file)
@@ -69,9 +69,9 @@ def detect(text: str, file: str) -> str:
     if found:
         return found
     raise BadData(
-        "what kind of source this is cannot be told from its content",
+        "the kind of source could not be detected from its content",
         where=Place(file),
-        hint=f"say it with --from: {', '.join(names())}",
+        hint=f"specify it with --from: {', '.join(names())}",
     )
 
 
@@ -86,7 +86,7 @@ def _detect_json(text: str, file: str) -> str:
     else:
         record = next((found for _, found in records(text, file)), None)
         if record is None:
-            raise BadData("the list is empty", where=Place(file), hint="there is nothing to import")
+            raise BadData("the list is empty; nothing to import", where=Place(file))
     return _kind_of(record)
 
 
@@ -120,6 +120,6 @@ def _detect_markdown(text: str, file: str) -> str:
 
 
 def _are_all(pattern: re.Pattern[str], text: str) -> bool:
-    """Every task that is not nested has an id of this kind; else reading it as such a plan would lose some."""
+    """Whether every top-level task has an ID of this kind; else reading it as such a plan would lose some."""
     tops = [found.start() for found in _TOP.finditer(text)]
     return bool(pattern.search(text)) and all(pattern.match(text, at) for at in tops)

@@ -1,4 +1,4 @@
-"""A plan in one of Ralph's own layouts, as a source of stories for another plan."""
+"""A plan in one of Ralph's layouts, as a source of stories for another plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes stories of what was found: fresh ids, dependencies between them, and a note of where each came from. Pure."""
+"""Turn imported tasks into stories: new IDs, dependencies, and a note on the origin of each. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MEDIUM = 3
 
 
 class Done(StrEnum):
-    """What becomes of work that its source says is done. That is a claim: no check of Ralph's has proven it."""
+    """What to do with work that its source marks as done. That is a claim: no check has proven it."""
 
     KEEP = "keep"
     TODO = "todo"
@@ -33,7 +33,7 @@ class Done(StrEnum):
 class Made(Struct, frozen=True):
     stories: tuple[Story, ...]
     keys: dict[str, str]
-    """Key → id, of the new stories."""
+    """Key → ID of the new stories."""
     why: dict[str, str]
     """Story → why it is blocked."""
     phases: dict[str, str]
@@ -41,12 +41,12 @@ class Made(Struct, frozen=True):
 
 
 def sources_in(plan: Plan) -> dict[str, str]:
-    """Key → story, of the stories that say where they came from."""
+    """Key → story, for the stories that name their origin."""
     return {key: story.id for story in plan.stories for key in _SOURCE.findall(story.notes)}
 
 
 def first_ids(items: Sequence[Item], sample: Plan) -> list[str]:
-    """Ids for a new plan, of the kind that its layout starts with. A spec counts in each of its phases."""
+    """IDs for a new plan, in the style of its layout. A spec numbers the steps of each phase."""
     like = sample.stories[0].id
     if sample.stories[0].id != "1.1":
         return [_counted(like, number) for number in range(1, len(items) + 1)]
@@ -61,7 +61,7 @@ def first_ids(items: Sequence[Item], sample: Plan) -> list[str]:
 
 
 def more_ids(first: str, count: int, taken: Iterable[str]) -> list[str]:
-    """`first`, and those that follow it and are free."""
+    """`first`, and the free IDs that follow it."""
     used = set(taken)
     found = _TRAILING.search(first)
     number = int(found[1]) if found else 1
@@ -82,7 +82,7 @@ def _counted(like: str, number: int) -> str:
 
 
 def in_order(items: Sequence[Item]) -> list[Item]:
-    """The most important first, where the source says so; parts of the work stay together otherwise."""
+    """By importance, where the source defines it; otherwise phases stay together."""
     if not any(item.priority for item in items):
         return list(items)
     return sorted(items, key=lambda item: item.priority or _MEDIUM)
@@ -99,10 +99,10 @@ def make(
     settled: frozenset[str] = frozenset(),
     has_phases: bool = False,
 ) -> Made:
-    """`target`: the plan they go to, or a sample of its layout. `known`: key → id of stories that are there already.
+    """`target`: the plan they are added to, or a sample of its layout. `known`: key → ID of existing stories.
 
-    `settled`: keys of done work that is left out, so that nothing has to wait for it. `has_phases`: phases become
-    headings, and need not be said of each story.
+    `settled`: keys of finished work that is left out, so that nothing waits for it. `has_phases`: phases become
+    headings and need not be repeated in each story.
     """
     needs = NEEDS.get(layout, Needs())
     keys = dict(zip((item.key for item in items), ids, strict=True))
@@ -170,25 +170,25 @@ def _unmet(item: Item, story_id: str, wanted: str, file: str) -> Problem:
     name = wanted.partition(":")[2] or wanted
     return remark(
         "unknown-dependency",
-        f"{story_id} ({one_line(item.title, 40)}) waits for {one_line(name, 60)}, which is not imported",
+        f"{story_id} ({one_line(item.title, 40)}) depends on {one_line(name, 60)}, which is not imported",
         file,
         item.line,
-        f"import that too, or add it: `ralph task set {story_id} --depends-on ID`",
+        f"import that as well, or add the dependency: `ralph task set {story_id} --depends-on ID`",
     )
 
 
 def _no_criteria(item: Item, story_id: str, file: str) -> Problem:
     return remark(
         "no-criteria",
-        f"{story_id} has no criteria in its source; its title stands in for them",
+        f"{story_id} has no criteria in its source; its title is used instead",
         file,
         item.line,
-        f"say what can be checked: `ralph task set {story_id} --criterion '…'`",
+        f"add one that can be checked: `ralph task set {story_id} --criterion '…'`",
     )
 
 
 def _refuse_circles(stories: Sequence[Story], items: Sequence[Item], file: str) -> None:
-    """In the words of the source: nobody knows the new ids yet."""
+    """In the words of the source, because the new IDs are not known yet."""
     names = {story.id: _name(item) for story, item in zip(stories, items, strict=True)}
     if len(set(names.values())) < len(names):
         names = {story.id: f"{names[story.id]} (line {story.line})" for story in stories}
@@ -207,13 +207,15 @@ def _name(item: Item) -> str:
 
 
 def reworded(wanted: Iterable[Story], written: Plan, ids: Mapping[str, str]) -> Iterator[Problem]:
-    """Texts that Markdown cannot say word for word: a line that would be a heading, a dependency or a command."""
+    """Texts that Markdown cannot represent word for word: a line that would become a heading, a dependency or a
+    command.
+    """
     now = {story.id: story for story in written.stories}
     for story in wanted:
         new = now[ids.get(story.id, story.id)]
         fields = ("title", "description", "criteria", "notes")
         other = [name for name in fields if (old := getattr(story, name)) and old != getattr(new, name)]
         if other:
-            message = f"{new.id}: its {' and '.join(other)} cannot be said word for word in this layout"
-            hint = f"`ralph task show {new.id}` has it as nearly as can be"
+            message = f"{new.id}: its {' and '.join(other)} cannot be represented word for word in this layout"
+            hint = f"`ralph task show {new.id}` shows the closest version"
             yield Problem("reworded", message, hint=hint, severity=Severity.WARNING, story=new.id)

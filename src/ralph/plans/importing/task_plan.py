@@ -1,4 +1,4 @@
-"""Plans with a heading for each task, as in `docs/plans/*.md` of other tools: `### Task 3: Title`, steps, commands."""
+"""Plans with a heading per task, as in `docs/plans/*.md` of other tools: `### Task 3: Title`, steps, commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ralph.plans.markdown import scan, with_plain_line_ends
 from ralph.plans.story_text import code_spans
 
 KIND = "plans"
-TITLE = "docs/plans/*.md: a heading for each task, `### Task 1: …`, with steps below it"
+TITLE = "docs/plans/*.md: a heading per task, `### Task 1: …`, with steps below it"
 
 HEAD = re.compile(
     r"(?:\[[ xX]\][ \t]*)?(?:\*\*)?(?:task|step|story|work item)[ \t]+#?(?P<number>[0-9]+(?:\.[0-9]+)*[a-z]?)(?:\*\*)?"
@@ -43,9 +43,9 @@ def read(text: str, file: str) -> Batch:
     heads = _heads(text, blocks)
     if not heads:
         raise BadData(
-            "there is no heading of a task in this plan",
+            "no task headings in this plan",
             where=Place(file),
-            hint="write one as `### Task 1: Add a login page`",
+            hint="a task heading is a line such as `### Task 1: Add a login page`",
         )
     items: list[Item] = []
     numbers: dict[str, str] = {}
@@ -74,7 +74,7 @@ def read(text: str, file: str) -> Batch:
 
 
 def _heads(text: str, blocks: list[Block]) -> list[tuple[int, re.Match[str]]]:
-    """Headings of tasks. Steps of a task may have headings too, of a deeper level: those are no tasks."""
+    """The headings of tasks. Steps of a task may have deeper headings, which are not tasks."""
     found = []
     for at, block in enumerate(blocks):
         if block.kind is Kind.HEADING and not block.depth and (head := HEAD.fullmatch(text[block.text : block.end])):
@@ -117,13 +117,13 @@ def _task(text: str, blocks: list[Block], at: int, end: int, head: re.Match[str]
 
 
 def _described(text: str) -> str:
-    """Without what is said by other fields, and with the files of the task on one line."""
+    """Without what other fields hold, and with the files of the task on one line."""
     text = _FILES.sub(lambda found: f"Files: {', '.join(code_spans(found[1])) or wording.line(found[1])}\n", text)
     return wording.prose(_NEEDS.sub("", text))
 
 
 def _linked(item: Item, numbers: dict[str, str]) -> Item:
-    """Numbers of tasks become their keys; a number that is no task's stays, and is reported later."""
+    """Task numbers become keys; a number without a task stays, and is reported later."""
     needs = tuple(numbers.get(number, f"task {number}") for number in item.depends_on)
     return msgspec.structs.replace(item, depends_on=tuple(need for need in needs if need != item.key))
 
@@ -138,7 +138,7 @@ def _verify_of_all(text: str, blocks: list[Block], first: int) -> tuple[str, ...
 
 
 def shortened(item: Item, where: str) -> Item:
-    """For a plan that an agent can read itself: what the task is, and where its steps are."""
+    """For a plan that agents can read themselves: what the task is, and where its steps are."""
     lead = re.split(r"```|~~~|^#", item.description, maxsplit=1, flags=re.MULTILINE)[0].strip()
     short = lead if len(lead) <= _LONGEST_LEAD else lead[:_LONGEST_LEAD].rsplit(None, 1)[0] + " …"
     pointer = f"The steps are in {wording.line(where)}, from line {item.line} on."

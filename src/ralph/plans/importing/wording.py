@@ -1,4 +1,4 @@
-"""Words of somebody else, made fit to stand in a plan: one line where one is wanted, and nothing that hides. Pure."""
+"""Sanitise text from other tools for use in a plan: one line where required, and nothing hidden. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STRUCK = re.compile(r"\s*~~.+~~\s*", re.DOTALL)
 
 
 def visible(text: str) -> str:
-    """Without escape sequences, control characters and invisible ones. Letters and emoji may be made with joiners."""
+    """Without escape sequences, control characters and invisible ones. Joiners in letters and emoji stay."""
     text = clean(text.removeprefix("\ufeff"))
     if text.isascii():
         return text
@@ -29,7 +29,7 @@ def line(text: str) -> str:
 
 
 def title(text: str) -> str:
-    """On one line, without the marks around it, and of a length that can be read at a glance."""
+    """On one line, without surrounding marks, and short enough to read at a glance."""
     return one_line(unwrapped(_TICKED.sub("", line(text))).rstrip(" :"), LONGEST_TITLE)
 
 
@@ -40,7 +40,7 @@ def unwrapped(words: str) -> str:
 
 
 def looks_done(text: str) -> bool:
-    """Struck through, or with a tick that is no checkbox."""
+    """Struck through, or with a tick that is not a checkbox."""
     return bool(_STRUCK.fullmatch(text) or _TICKED.search(line(text)))
 
 
