@@ -82,8 +82,8 @@ def test_actions_know_their_line() -> None:
     ("text", "where", "message", "hint"),
     [
         ("", "demo.yaml", "has no stories", "docs/scripted-agent.md"),
-        ("[]", "demo.yaml:1", "a list, not keys", ""),
-        ("stories: [", "demo.yaml", "this is not YAML", ""),
+        ("[]", "demo.yaml:1", "expected keys with values, found a list", ""),
+        ("stories: [", "demo.yaml", "not valid YAML", ""),
         ("storys: {}", "demo.yaml:1:1", "unknown key 'storys'", "did you mean stories?"),
         ("pace: fast\nstories: {A: [[claim]]}", "demo.yaml:1:7", "pace: expected float, got str", ""),
         ("stories: 3", "demo.yaml:1:10", "the number 3", ""),
@@ -111,7 +111,7 @@ def test_actions_know_their_line() -> None:
         ("stories:\n  A:\n    - - sleep: long", "demo.yaml:3:16", "sleep.seconds: expected float, got str", ""),
         ("stories:\n  A:\n    - - claim: maybe", "demo.yaml:3:16", "claim: Invalid enum value 'maybe'", ""),
         ("stories:\n  A:\n    - - empty: 5", "demo.yaml:3:16", "empty takes no settings", ""),
-        ("stories:\n  A: [[claim]]\n  A: [[claim]]", "demo.yaml:3:3", "'A' is there twice", ""),
+        ("stories:\n  A: [[claim]]\n  A: [[claim]]", "demo.yaml:3:3", "duplicate key 'A'", ""),
         ("stories: {A: [[say: \x01]]}", "demo.yaml:1", "U+0001 is not allowed", ""),
     ],
 )

@@ -33,7 +33,7 @@ def test_show_lists_every_setting_with_its_origin(work: Path) -> None:
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in done.out.splitlines()}
     assert done.code == 0
     assert lines["review.cap"] == "2 # .ralph/config.yaml:3"
-    assert lines["max_iterations"] == "15 # profile tasks.json"
+    assert lines["review.enabled"] == "true # profile tasks.json"
     assert lines["push"] == "after-story # RALPH_PUSH"
     assert lines["timeout"] == "15m # default"
     assert lines["checks"] == "[] # default"
@@ -82,7 +82,7 @@ def test_a_wrong_file_is_an_error_with_its_line(work: Path) -> None:
     project(work).write_text("name: x\nmax_iteration: 3\n")
     done = ralph_here("config", "show", cwd=work)
     assert done.code == 65
-    assert f"{project(work)}:2:1 (max_iteration): there is no key 'max_iteration' here" in done.err
+    assert f"{project(work)}:2:1 (max_iteration): unknown key 'max_iteration'" in done.err
     assert "did you mean max_iterations?" in done.err
 
 
@@ -152,7 +152,7 @@ def test_what_cannot_be_set_alone_is_said_with_what_to_write(work: Path) -> None
     project(work).write_text("checks:\n  # the one that counts\n  - {name: a, command: b}\n")
     done = ralph_here("config", "set", "checks", "[]", cwd=work)
     assert done.code == 65
-    assert "write by hand: checks: []" in done.err
+    assert "edit the file by hand: checks: []" in done.err
 
 
 def test_a_link_out_of_the_workspace_is_not_followed(work: Path, tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_dependencies_hold_across_imports_and_unknown_ones_are_said(root: Path) 
     second = {"number": 2, "title": "two", "body": "depends on #1, blocked by #77", "state": "open"}
     imports(root, json.dumps([first]))
     done = imports(root, json.dumps([second, first]))
-    assert "waits for #77" in done.out
+    assert "depends on #77" in done.out
     assert stories(root)[1]["depends_on"] == ["US-001"]
 
 

@@ -485,7 +485,7 @@ def test_a_done_story_is_not_split(ref: PlanRef) -> None:
 
 
 def test_a_review_step_is_not_split(spec: PlanRef) -> None:
-    refused(task(spec, "split", "1.R", "a", "b"), ExitCode.BAD_DATA, "a review is not split")
+    refused(task(spec, "split", "1.R", "a", "b"), ExitCode.BAD_DATA, "is a review and cannot be split")
     assert task(spec, "split", "1.1", "a", "b").code == 0
     assert ids(spec) == ["1.1", "1.3", "1.2", "1.R", "2.1", "2.R"]
 

@@ -72,7 +72,7 @@ def test_a_switch_is_replaced_by_the_key_it_stands_for(before: str, key: str, va
         ("timeout", "1:30", "duration"),
         ("push", "x", "one of"),
         ("checks", "[{name: a}]", "command is missing"),
-        ("checks", "[", "not YAML"),
+        ("checks", "[", "not valid YAML"),
         ("checks", "pytest", "expected a list"),
         ("review.enabled", "maybe", "true or false"),
         ("name", "${NOT_THERE}", "not set"),

@@ -38,7 +38,7 @@ def test_a_bare_number_takes_the_unit_it_is_given() -> None:
 
 
 def test_a_bare_number_is_told_both_ways_to_write_it() -> None:
-    assert unit_hint("90") == "write 90s for seconds, 90m for minutes"
+    assert unit_hint("90") == "use 90s for seconds or 90m for minutes"
     assert unit_hint("soon") == ""
 
 

@@ -125,7 +125,7 @@ def test_one_key_is_removed(before: str, path: str, after: str) -> None:
 def test_what_cannot_be_changed_alone_is_refused_with_what_to_write(before: str, path: str) -> None:
     with pytest.raises(ConfigError) as caught:
         set_in(before, path, "new")
-    assert caught.value.hint.startswith("write by hand: " + path.replace(".", ": ") + ": new")
+    assert caught.value.hint.startswith("edit the file by hand: " + path.replace(".", ": ") + ": new")
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,12 @@ def test_a_flag_can_stand_for_a_value() -> None:
     [
         (["-n", "many"], "expected a whole number of at least 0, found the text 'many'"),
         (["-n=-1"], "of at least 0"),
-        (["--max-time", "90"], "write 90s for seconds, 90m for minutes"),
-        (["--idle-timeout", "5"], "write 5s for seconds, 5m for minutes"),
+        (["--max-time", "90"], "use 90s for seconds or 90m for minutes"),
+        (["--idle-timeout", "5"], "use 5s for seconds or 5m for minutes"),
         (["-t", "soon"], "90s, 90m or 1h30m"),
         (["--push", "always"], "one of after-story, never"),
         (["--prd", "../1"], "whole number"),
-        (["--agent-command", "'"], "not a command line"),
+        (["--agent-command", "'"], "not a valid command line"),
     ],
 )
 def test_a_wrong_flag_is_wrong_usage(argv: list[str], says: str) -> None:

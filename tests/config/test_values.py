@@ -33,20 +33,20 @@ def problems(tmp_path: Path, text: str, env: dict[str, str] | None = None) -> li
 def test_a_duration_without_a_unit_is_an_error_that_shows_both(key: str, tmp_path: Path) -> None:
     section, _, name = key.rpartition(".")
     problem = problems(tmp_path, f"{section}: {{{name}: 90}}" if section else f"{name}: 90")[0]
-    assert problem.hint == "write 90s for seconds, 90m for minutes"
+    assert problem.hint == "use 90s for seconds or 90m for minutes"
 
 
 @pytest.mark.parametrize(
     ("text", "line", "key", "says", "hint"),
     [
-        ("max_iteration: 3", 1, "max_iteration", "no key", "max_iterations"),
-        ("iterations: 3", 1, "iterations", "no key", "max_iterations"),
-        ("model: x", 1, "model", "no key", "agent.model"),
-        ("name: a\nreview_cap: 3", 2, "review_cap", "no key", "review.cap"),
-        ("agnet:\n  model: x", 1, "agnet", "no key", "agent"),
-        ("agent:\n  modell: x", 2, "agent.modell", "no key", "agent.model"),
-        ("review.cap: 3", 1, "review.cap", "no key", "review: cap: …"),
-        ("defaults:\n  timeout: 3", 2, "defaults.timeout", "no key", "timeout"),
+        ("max_iteration: 3", 1, "max_iteration", "unknown key", "max_iterations"),
+        ("iterations: 3", 1, "iterations", "unknown key", "max_iterations"),
+        ("model: x", 1, "model", "unknown key", "agent.model"),
+        ("name: a\nreview_cap: 3", 2, "review_cap", "unknown key", "review.cap"),
+        ("agnet:\n  model: x", 1, "agnet", "unknown key", "agent"),
+        ("agent:\n  modell: x", 2, "agent.modell", "unknown key", "agent.model"),
+        ("review.cap: 3", 1, "review.cap", "unknown key", "review: cap: …"),
+        ("defaults:\n  timeout: 3", 2, "defaults.timeout", "unknown key", "timeout"),
         (
             "max_iterations: lots",
             1,
@@ -59,7 +59,7 @@ def test_a_duration_without_a_unit_is_an_error_that_shows_both(key: str, tmp_pat
         ("max_iterations: 0777", 1, "max_iterations", "found the text '0777'", ""),
         ("max_iterations: 1_000", 1, "max_iterations", "found the text '1_000'", ""),
         ("max_iterations: 99999999999", 1, "max_iterations", "at most 1,000,000,000", ""),
-        ("max_iterations: '5'", 1, "max_iterations", "found the text '5'", "leave out the quotes"),
+        ("max_iterations: '5'", 1, "max_iterations", "found the text '5'", "remove the quotes"),
         ("max_iterations: [5]", 1, "max_iterations", "found a list", ""),
         ("max_iterations: true", 1, "max_iterations", "found true", ""),
         ("review: 5", 1, "review", "expected a mapping with agent, cap, command, enabled", ""),
@@ -78,8 +78,14 @@ def test_a_duration_without_a_unit_is_an_error_that_shows_both(key: str, tmp_pat
         ("push: after_story", 1, "push", "found the text 'after_story'", "did you mean after-story?"),
         ("beads: [br]", 1, "beads", "expected one of auto, bd, br, off, found a list", ""),
         ("name: [a]", 1, "name", "expected text, found a list", ""),
-        ("agent: {allowed_tools: {a: b}}", 1, "agent.allowed_tools", "a list of texts, or one text with commas", ""),
-        ("agent: {command: 'x \"y'}", 1, "agent.command", "not a command line: No closing quotation", ""),
+        (
+            "agent: {allowed_tools: {a: b}}",
+            1,
+            "agent.allowed_tools",
+            "a list of strings, or one string with commas",
+            "",
+        ),
+        ("agent: {command: 'x \"y'}", 1, "agent.command", "not a valid command line: No closing quotation", ""),
         ("quality_checks: [a]", 1, "quality_checks", "expected a mapping, found a list", ""),
         ("quality_checks:\n  a: [b]", 2, "quality_checks.a", "expected text, found a list", ""),
         ("quality_checks:\n  a:", 2, "quality_checks.a", "found nothing", ""),
@@ -87,7 +93,7 @@ def test_a_duration_without_a_unit_is_an_error_that_shows_both(key: str, tmp_pat
         ("checks:\n  - [pytest]", 2, "checks[0]", "expected a command, or a mapping with name, command", ""),
         ("checks:\n  - name: a", 2, "checks[0]", "command is missing", ""),
         ("checks:\n  - {name: a, command: ''}", 2, "checks[0].command", "expected text, found nothing", ""),
-        ("checks:\n  - {name: a, command: b, wen: [story]}", 2, "checks[0].wen", "no key", "did you mean when?"),
+        ("checks:\n  - {name: a, command: b, wen: [story]}", 2, "checks[0].wen", "unknown key", "did you mean when?"),
         (
             "checks:\n  - {name: a, command: b, when: [never]}",
             2,
@@ -101,7 +107,7 @@ def test_a_duration_without_a_unit_is_an_error_that_shows_both(key: str, tmp_pat
             "steps:\n  - type: agent\n    circuit_breaker:\n      treshold: 3",
             4,
             "steps[0].circuit_breaker.treshold",
-            "no key",
+            "unknown key",
             "threshold",
         ),
         (
@@ -112,8 +118,8 @@ def test_a_duration_without_a_unit_is_an_error_that_shows_both(key: str, tmp_pat
             "",
         ),
         ("name: ${NOT_THERE}", 1, "name", "NOT_THERE is not set", "${NOT_THERE:-default}"),
-        ("name: ${a b}", 1, "name", "names no environment variable", "$${"),
-        ("name: '${'", 1, "name", "names no environment variable", "$${"),
+        ("name: ${a b}", 1, "name", "is not a valid variable reference", "$${"),
+        ("name: '${'", 1, "name", "is not a valid variable reference", "$${"),
     ],
 )
 def test_a_wrong_key_or_value_is_named(tmp_path: Path, text: str, line: int, key: str, says: str, hint: str) -> None:
@@ -126,8 +132,8 @@ def test_a_wrong_key_or_value_is_named(tmp_path: Path, text: str, line: int, key
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("checks: [{name: a, command: b, run: c}]", "there are: name, command, timeout, when, cwd, allow_failure"),
-        ("branch: {qqq: 1}", "there are: prefix, auto_create"),
+        ("checks: [{name: a, command: b, run: c}]", "available: name, command, timeout, when, cwd, allow_failure"),
+        ("branch: {qqq: 1}", "available: prefix, auto_create"),
         ("zzz: 1", "`ralph config show` lists the keys"),
     ],
 )

@@ -111,8 +111,8 @@ def test_the_tools_own_words_are_passed_on(tracker: Tracker) -> None:
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
-        ("garbage", BadData, "did not answer with beads as JSON"),
-        ("null", BadData, "did not answer with beads as JSON"),
+        ("garbage", BadData, "did not return beads as JSON"),
+        ("null", BadData, "did not return beads as JSON"),
         ("crash", SetupError, "exit code 101: thread 'main' panicked"),
         ("silent", SetupError, "failed with exit code 3"),
     ],
@@ -128,7 +128,7 @@ def test_a_tool_that_misbehaves_is_named(tracker: Tracker, fault: str, kind: typ
 def test_a_tool_that_hangs_is_ended(tracker: Tracker) -> None:
     with pytest.raises(SetupError) as caught:
         tracker.beads(timeout=0.3, BEADS_FAULT="hang").show("TASK-abc")
-    assert "no answer within 0.3 seconds" in str(caught.value)
+    assert "did not respond within 0.3 seconds" in str(caught.value)
     assert caught.value.hint
 
 

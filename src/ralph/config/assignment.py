@@ -1,4 +1,4 @@
-"""What `ralph config set` and `unset` do to the text of a file: the right spelling, a valid value, one changed key."""
+"""`ralph config set` and `unset` on the text of a file: the right spelling, a valid value, one changed key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ralph.core.errors import ConfigError, UsageError
 
 
 class Target(Struct, frozen=True):
-    """A key a person names: an option in some spelling, or one entry of an option that is a mapping."""
+    """A key as the user names it: an option in some spelling, or one entry of an option that is a mapping."""
 
     key: str
     spelled: str
@@ -57,7 +57,7 @@ def _is_switch(spelled: str) -> bool:
 
 
 def unassign(text: str, file: str, wanted: Target) -> str:
-    """The text without the option. The same text when it does not set it."""
+    """The text without the option; unchanged if it is not set there."""
     return remove_key(text, file, _spelling_in(parse(text, file), wanted).path)
 
 
@@ -72,7 +72,9 @@ def _valid(wanted: Target, value: str, env: Map[str, str]) -> Node:
     if reader.problems:
         raise ConfigError.of(reader.problems)
     if read is NOTHING:
-        raise UsageError(f"null is no value for {wanted.spelled}", hint=f"`ralph config unset {wanted.spelled}`")
+        raise UsageError(
+            f"{wanted.spelled} cannot be null", hint=f"to remove it, use `ralph config unset {wanted.spelled}`"
+        )
     if _is_switch(wanted.spelled):
         return Scalar(text=str(read))
     if isinstance(read, bool):  # `yes` and `on` are fine here, but a JSON file needs the real word
@@ -81,7 +83,7 @@ def _valid(wanted: Target, value: str, env: Map[str, str]) -> Node:
 
 
 def _spelling_in(root: Mapping, wanted: Target) -> Target:
-    """The spelling that the file already uses, so that no option is ever set twice in it."""
+    """The spelling that the file already uses, so that no option is set twice in it."""
     others = [spelled for spelled, alias in ALIASES.items() if alias.key == wanted.key]
     for spelled in (wanted.spelled, wanted.key, *others):
         if _is_set(root, spelled):
@@ -100,7 +102,7 @@ def _is_set(root: Mapping, spelled: str) -> bool:
 
 
 def _respelled(node: Node, wanted: Target, there: Target) -> Node:
-    """A value typed for one spelling, as another one has to say it."""
+    """A value given for one spelling, converted to another."""
     from_minutes, to_minutes = wanted.spelled in BARE_NUMBERS, there.spelled in BARE_NUMBERS
     if from_minutes == to_minutes:
         return node

@@ -1,4 +1,4 @@
-"""Values of settings as a person reads and types them."""
+"""Values of settings as users read and type them."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def show(value: Any, option: Option | None = None) -> str:
 
 
 def safe(value: Any, option: Option | None) -> Any:
-    """Fit to be shown: of a secret address only what is none."""
+    """A value that can be shown: secret addresses are masked."""
     if option is None or not option.secret or not value:
         return value
     return masked(value) if isinstance(value, str) else tuple(map(masked, value))
 
 
 def kind(option: Option) -> str:
-    """What the option holds, in a word or two."""
+    """The type of the option's values, in a word or two."""
     shape = shape_of(option)
     if isinstance(shape, shapes.LiteralType):
         return ", ".join(str(value) for value in shape.values)
@@ -57,7 +57,7 @@ def is_duration(option: Option) -> bool:
 
 
 def shape_of(option: Option) -> shapes.Type:
-    """The type of an option's values, without what is said about it and without `| None`."""
+    """The type of an option's values, without annotations and without `| None`."""
     shape = option.type.type if isinstance(option.type, shapes.Metadata) else option.type
     if isinstance(shape, shapes.UnionType):
         return next(t for t in shape.types if not isinstance(t, shapes.NoneType))

@@ -1,7 +1,7 @@
-"""A config file as a tree of nodes that know where they stand. YAML 1.2 scalars; JSON is YAML.
+"""A config file as a tree of nodes with positions. YAML 1.2 scalars; JSON is YAML.
 
-The parser's events are composed here, not by the YAML library, so that depth, size and aliases are bounded while
-the file is read, and so that a `1:30` or an `0777` never turns into a number nobody wrote.
+The parser's events are composed here, not by the YAML library, so that depth, size and aliases are limited while the
+file is read, and so that `1:30` or `0777` is never converted to an unexpected number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "fals
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """`start` and `end` are offsets in the text; `end` is that of the last thing written in the node."""
+    """`start` and `end` are offsets in the text; `end` is that of the last item in the node."""
 
     line: int = 0
     column: int = 0
@@ -37,13 +37,13 @@ class Node(Struct, frozen=True, kw_only=True):
     end: int = 0
     is_alias: bool = False
     size: int = 1
-    """Nodes it stands for when every alias is written out."""
+    """The number of nodes with every alias expanded."""
 
 
 class Scalar(Node, frozen=True):
     text: str
     plain: bool = True
-    """Written without quotes, so that it may be a number, a truth value or nothing."""
+    """Written without quotes, so it may be a number, a boolean or null."""
     block: bool = False
 
     def resolve(self) -> Any:
@@ -84,11 +84,11 @@ def is_json(file: str) -> bool:
 
 
 def decode(source: bytes, file: str) -> str:
-    """The text without a byte order mark. What cannot be text is refused with its line."""
+    """The text without a byte order mark. Invalid text is refused with its line."""
     try:
         text = source.decode()
     except UnicodeDecodeError as error:
-        _refuse("not-utf8", "this is not UTF-8 text", file, source.count(b"\n", 0, error.start) + 1)
+        _refuse("not-utf8", "the file is not valid UTF-8", file, source.count(b"\n", 0, error.start) + 1)
     text = text.removeprefix("\ufeff")
     if bad := _UNPRINTABLE.search(text):
         line = text.count("\n", 0, bad.start()) + 1
@@ -102,7 +102,7 @@ def parse(text: str, file: str) -> Mapping:
     if isinstance(root, Scalar) and root.is_null:
         return EMPTY
     if not isinstance(root, Mapping):
-        _refuse("not-a-mapping", f"the file holds {describe(root)}, not keys with values", file, root.line)
+        _refuse("not-a-mapping", f"expected keys with values, found {describe(root)}", file, root.line)
     return root
 
 
@@ -116,10 +116,10 @@ def parse_value(text: str, file: str) -> Node:
         line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
         what = "JSON" if is_json(file) else "YAML"
         if line and "\t" in _indentation(text, line):
-            _refuse("tab", "a tab indents this line; YAML wants spaces", file, line)
-        _refuse("not-yaml", f"this is not {what}: {error.problem or error.context}", file, line, column)
+            _refuse("tab", "this line is indented with a tab; YAML requires spaces", file, line)
+        _refuse("not-yaml", f"not valid {what}: {error.problem or error.context}", file, line, column)
     except yaml.YAMLError as error:
-        _refuse("not-yaml", f"this is not YAML: {error}", file)
+        _refuse("not-yaml", f"not valid YAML: {error}", file)
 
 
 def _loader() -> Any:
@@ -142,7 +142,7 @@ def _json_as_yaml(text: str) -> str:
 
 
 class _Composer:
-    """Builds nodes from parser events. Holds what has been counted so far."""
+    """Builds nodes from parser events, and keeps the counts for the limits."""
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
@@ -155,7 +155,7 @@ class _Composer:
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
                 if root is not None:
-                    self.refuse("two-documents", "a second document begins here; one is read", event)
+                    self.refuse("two-documents", "a second document starts here; only one is allowed", event)
             elif isinstance(event, yaml.NodeEvent):
                 root = self.node(event, events, 1)
         return root or Scalar(text="")
@@ -184,7 +184,7 @@ class _Composer:
     def add(self, size: int, event: Any) -> None:
         self.count += size
         if self.count > MOST_NODES:
-            self.refuse("too-many-nodes", f"more than {MOST_NODES:,} values, aliases written out", event)
+            self.refuse("too-many-nodes", f"more than {MOST_NODES:,} values with aliases expanded", event)
 
     def alias(self, event: Any) -> Node:
         target = self.anchors.get(event.anchor)
@@ -224,18 +224,18 @@ class _Composer:
             name = self.name(self.node(event, events, depth + 1), event)
             if name.text in seen:
                 first = seen[name.text]
-                self.refuse("duplicate-key", f"the key {name.text!r} is there twice, first in line {first}", event)
+                self.refuse("duplicate-key", f"duplicate key {name.text!r}, first in line {first}", event)
             seen[name.text] = name.line
             items.append((name, self.node(next(events), events, depth + 1)))
         raise AssertionError("the parser ends every mapping it starts")
 
     def name(self, node: Node, event: Any) -> Scalar:
         if not isinstance(node, Scalar):
-            self.refuse("key", f"a key has to be text, this one is {describe(node)}", event)
+            self.refuse("key", f"a key must be a string, found {describe(node)}", event)
         if node.text == "<<" and node.plain:
-            self.refuse("merge-key", "merge keys (<<) are not supported; write the values out", event)
+            self.refuse("merge-key", "merge keys (<<) are not supported; repeat the values", event)
         if not isinstance(node.resolve(), str):
-            self.refuse("key", f"a key has to be text, this one is {describe(node)}", event, "put it in quotes")
+            self.refuse("key", f"a key must be a string, found {describe(node)}", event, "put it in quotes")
         return node
 
     def refuse(self, code: str, message: str, event: Any, hint: str = "") -> NoReturn:
@@ -249,14 +249,14 @@ def _position(event: Any) -> dict[str, Any]:
 
 
 def _end(start: Any, end: Any, items: list[Node]) -> int:
-    """A flow collection ends with its bracket; a block ends with its last item, not where the next token starts."""
+    """A flow collection ends with its bracket; a block ends with its last item, not at the next token."""
     if start.flow_style:
         return int(end.end_mark.index)
     return max((item.end for item in items), default=int(start.end_mark.index))
 
 
 def describe(node: Node) -> str:
-    """What stands there, for a message."""
+    """A description of the node for messages."""
     if isinstance(node, Sequence):
         return "a list"
     if isinstance(node, Mapping):

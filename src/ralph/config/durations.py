@@ -1,6 +1,6 @@
-"""Durations: `90s`, `20m`, `1h30m`, `500ms`. Inside Ralph they are seconds.
+"""Durations: `90s`, `20m`, `1h30m`, `500ms`. Internally they are seconds.
 
-A number without a unit is an error, because half of its readers would take it for the other unit. `0` needs none.
+A number without a unit is an error, because it is easily read as the other unit. `0` needs none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BARE_NUMBERS = {
     "--timeout": 60.0,
     "defaults.timeout_minutes": 60.0,  # seed 003: `timeout_minutes: 15` in .ralph/config.yaml
 }
-"""The exceptions: a variable, a flag or a key for which a seed defines a number without a unit, in seconds.
+"""The exceptions: variables, flags and keys for which a seed defines a number without a unit, in seconds.
 
 Seed 002 writes all of its durations with a unit (`"timeout": "20m"`, `"retry_delay": "30s"`).
 """
@@ -34,7 +34,9 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 def parse_duration(text: str, bare: float | None = None) -> float | None:
-    """Seconds, or None when the text is no duration. `bare` is the unit of a number without one; None: it needs one."""
+    """Seconds, or None if the text is not a duration. `bare` is the unit of a number without one; None: a unit is
+    required.
+    """
     text = text.strip()
     if _BARE.fullmatch(text) and (bare is not None or float(text) == 0):
         seconds = float(text) * (bare or 1.0)
@@ -46,13 +48,13 @@ def parse_duration(text: str, bare: float | None = None) -> float | None:
 
 
 def unit_hint(text: str) -> str:
-    """What to write instead of a number without a unit; empty for anything else."""
+    """A suggestion for a number without a unit; empty for anything else."""
     text = text.strip()
-    return f"write {text}s for seconds, {text}m for minutes" if _BARE.fullmatch(text) else ""
+    return f"use {text}s for seconds or {text}m for minutes" if _BARE.fullmatch(text) else ""
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest text that `parse_duration` reads back as the same length."""
+    """The shortest text that `parse_duration` reads back as the same duration."""
     if seconds == 0:
         return "0"
     if seconds != int(seconds):

@@ -1,7 +1,7 @@
 """Set or remove one key in the text of a config file, and leave every other character as it is.
 
-The text is cut and joined at the places the parser names. Then the result is parsed again: if anything but that
-one key reads differently, nothing is changed and the person is told what to write.
+The text is cut and joined at the positions the parser reports. Then the result is parsed again: if anything but that
+one key reads differently, nothing is changed and the error shows what to write.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ralph.core.problems import Place
 Path = tuple[str, ...]
 _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_/.-]*(?: [A-Za-z0-9_/.-]+)*")
 _TRUTH_ELSEWHERE = frozenset({"yes", "no", "on", "off", "y", "n"})
-"""Words that other readers of YAML take for truth values."""
+"""Words that other YAML readers take for booleans."""
 _COMMENT = re.compile(r"#|//")
 
 
 def set_key(text: str, file: str, path: Path, value: Node) -> str:
-    """The text with the value at `path`, which is made when it is not there."""
+    """The text with the value at `path`, which is created if missing."""
     return _Editor(text, file, path).set(value)
 
 
 def remove_key(text: str, file: str, path: Path) -> str:
-    """The text without `path`. The same text when it is not there."""
+    """The text without `path`; unchanged if it does not exist."""
     return _Editor(text, file, path).remove()
 
 
@@ -99,7 +99,7 @@ class _Editor:
         name, old = item
         new = render(value, quoted=self.quoted or _is_inside_flow(self.root, self.path))
         if self.has_comment(name.end, old):
-            self.refuse(value, "its present value has comments in it that would be lost")
+            self.refuse(value, "its current value contains comments that would be lost")
         if isinstance(old, Scalar) and old.is_null and old.start == old.end:
             return f"{self.text[: old.end]} {new}{self.text[old.end :]}"
         start = old.start
@@ -110,7 +110,7 @@ class _Editor:
         return self.text[:start] + new + self.text[old.end :]
 
     def fill(self, parent: Mapping, item: tuple[Scalar, Node], rest: Path, value: Node) -> str:
-        """A section that is there but empty."""
+        """A section that exists but is empty."""
         name, null = item
         if parent.flow or null.start != null.end:
             new = self.nested_flow(rest, value)
@@ -147,7 +147,7 @@ class _Editor:
         return self.text[: last.end] + comma + self.text[last.end : at] + indent + new + self.text[at:]
 
     def append(self, rest: Path, value: Node) -> str:
-        """To a file that says nothing yet; it may hold comments."""
+        """Add to a file without values; it may hold comments."""
         gap = "" if not self.text or self.text.endswith("\n") else self.newline
         if self.quoted:
             new = "{" + self.newline + "  " + self.nested_flow(rest, value)[1:-1] + self.newline + "}"
@@ -206,7 +206,7 @@ class _Editor:
         return end - 1 if self.text.startswith("\r", end - 1) and end > at else end
 
     def has_comment(self, start: int, value: Node) -> bool:
-        """A comment from the end of the key to the end of the value, outside of any text."""
+        """A comment between the end of the key and the end of the value, outside any string."""
         gaps = []
         for scalar in _scalars(value):
             gaps.append(self.text[start : scalar.start])
@@ -230,16 +230,16 @@ class _Editor:
 
     def refuse(self, value: Node | None, why: str = "") -> NoReturn:
         key = ".".join(self.path)
-        reason = why or "the file cannot be changed there without touching something else"
+        reason = why or "the file cannot be changed there without affecting something else"
         if value is None:
             hint = f"remove {key} from the file by hand"
         else:
-            hint = "write by hand: " + ": ".join(self.path) + ": " + render(value, quoted=self.quoted)
+            hint = "edit the file by hand: " + ": ".join(self.path) + ": " + render(value, quoted=self.quoted)
         raise ConfigError(f"{key}: {reason}", hint=hint, where=Place(self.file))
 
 
 def _scalars(node: Node) -> list[Scalar]:
-    """The scalars written in a node, in the order of the text."""
+    """The scalars of a node, in text order."""
     if isinstance(node, Scalar) or node.is_alias:
         return [node] if isinstance(node, Scalar) else []
     if isinstance(node, Sequence):
@@ -259,7 +259,7 @@ def _is_inside_flow(root: Mapping, path: Path) -> bool:
 
 
 def _plain(node: Node) -> Any:
-    """What a node says, without where it stands. An empty mapping says as much as null."""
+    """The content of a node without its position. An empty mapping equals null."""
     if isinstance(node, Mapping):
         return {name.text: _plain(value) for name, value in node.items} or None
     if isinstance(node, Sequence):

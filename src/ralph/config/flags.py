@@ -1,4 +1,4 @@
-"""Command line options from the declarations in the schema, and what was given for them."""
+"""Command-line options from the declarations in the schema, and the values given for them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ralph.core.errors import ConfigError
 
 _PREFIX = "setting:"
 _WORKSPACE = ("layout", "feature", "prd", "ralph_dir")
-"""Options that every command has for finding its plan; their names are those of the keys."""
+"""Options of every command for finding its plan; named like the keys."""
 
 
 def add_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup, keys: Sequence[str]) -> None:
-    """Add the flags of these keys. Only what is really given shows up in `flags_of`."""
+    """Add the flags of these keys. Only those given on the command line appear in `flags_of`."""
     for key in keys:
         declared = option(key)
         help_text = _help(declared)
@@ -29,13 +29,13 @@ def add_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup, keys:
             if declared.flags:
                 parser.add_argument(*declared.flags, action="store_const", const=True, help=help_text, **common)
             if declared.off:
-                negated = f"switch off {key}"
+                negated = f"disable {key}"
                 parser.add_argument(*declared.off, action="store_const", const=False, help=negated, **common)
         elif declared.flags:
             metavar = declared.metavar or None
             parser.add_argument(*declared.flags, type=_type(declared), metavar=metavar, help=help_text, **common)
             for flag, value in declared.constants:
-                same = f"the same as {declared.flags[-1]} {value}"
+                same = f"same as {declared.flags[-1]} {value}"
                 parser.add_argument(flag, action="store_const", const=value, help=same, **common)
 
 

@@ -1,4 +1,4 @@
-"""The settings as a JSON Schema (draft 2020-12), for editors. Read off the same declarations as everything else."""
+"""The settings as a JSON Schema (draft 2020-12), for editors. Derived from the same declarations as everything else."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _struct(cls: type) -> dict[str, Any]:
 
 
 def _shape(shape: shapes.Type) -> dict[str, Any]:
-    """What a value may look like in a file, which is more than what it is once it has been read."""
+    """The forms a value may have in a file, which are more than its type after reading."""
     form = ""
     if isinstance(shape, shapes.Metadata):
         form = (shape.extra or {}).get("form", "")

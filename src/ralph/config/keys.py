@@ -1,4 +1,4 @@
-"""The options by key, read off the schema; other spellings of them; and the nearest right key for a wrong one."""
+"""The options by key, from the schema; their other spellings; and the closest key for an unknown one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Option(Struct, frozen=True):
     metavar: str = ""
     secret: bool = False
     constants: tuple[tuple[str, str], ...] = ()
-    """Flags without a value, each with the value it stands for."""
+    """Flags without a value, each with the value it sets."""
 
     @property
     def variable(self) -> str:
@@ -42,13 +42,13 @@ class Alias(Struct, frozen=True):
 
     key: str
     minutes: bool = False
-    """A number without a unit is minutes: see `durations.BARE_NUMBERS`."""
+    """A number without a unit is in minutes; see `durations.BARE_NUMBERS`."""
     switch: tuple[str, str] | None = None
-    """It is a boolean: what `true` and `false` stand for."""
+    """It is a boolean: the values that `true` and `false` set."""
 
 
 def meaning(alias: Alias) -> str:
-    """How its values differ from those of the key itself."""
+    """How its values differ from those of the key."""
     if alias.switch:
         return f": true is {alias.switch[0]}, false is {alias.switch[1]}"
     return ", in minutes" if alias.minutes else ""
@@ -82,7 +82,7 @@ RESERVED_VARIABLES = frozenset(
         "RALPH_NONCE",
     }
 )
-"""Variables of Ralph that are no settings."""
+"""Ralph's variables that are not settings."""
 
 BUILD_VARIABLES = {
     "MAX_ITERATIONS": "max_iterations",
@@ -121,13 +121,13 @@ def default_of(field: shapes.Field) -> Any:
 
 
 def canonical(spelled: str) -> str:
-    """The key that a key or one of its other spellings stands for. Raises UsageError for an unknown one."""
+    """The canonical key for a key or another spelling of it. Raises UsageError for an unknown one."""
     if spelled in options():
         return spelled
     if alias := ALIASES.get(spelled):
         return alias.key
     raise UsageError(
-        f"there is no key {one_line(repr(spelled), 60)}",
+        f"unknown key {one_line(repr(spelled), 60)}",
         hint=nearest_hint(spelled) or "`ralph config show` lists the keys",
     )
 
@@ -137,7 +137,7 @@ def option(spelled: str) -> Option:
 
 
 def nearest_hint(wrong: str, known: Iterable[str] | None = None) -> str:
-    """`did you mean …?`, or nothing when nothing is near. Without `known`: among all keys."""
+    """`did you mean …?`, or empty if nothing is close. Without `known`: among all keys."""
     from difflib import get_close_matches  # for mistakes only
 
     wrong = wrong[:100]

@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 
 WORKSPACE = frozenset({Kind.PROJECT, Kind.NAMED})
-"""Layers that come with the workspace, perhaps from a stranger."""
+"""Layers that come with the workspace and may be untrusted."""
 
 
 class Origin(Struct, frozen=True):
@@ -45,7 +45,7 @@ class Origin(Struct, frozen=True):
     file: str = ""
     line: int = 0
     name: str = ""
-    """The profile, the variable, the flag, or the key as it is spelled in the file."""
+    """The profile, the variable, the flag, or the key as spelled in the file."""
 
     def __str__(self) -> str:
         if self.file:
@@ -127,7 +127,7 @@ def _workspace_files(
 ) -> Iterator[tuple[Kind, Path]]:
     if root is None:
         if name is not None:
-            raise UsageError(f"there is no workspace here that could hold the config {name!r}")
+            raise UsageError(f"no workspace here that could hold the config {name!r}")
         return
     if not is_user_config(project_config(root), env):
         yield Kind.PROJECT, project_config(root)
@@ -141,7 +141,7 @@ def _workspace_files(
 
 
 def _build(values: Mapping[str, Any]) -> Config:
-    """The nested structs from values by dotted key."""
+    """The nested structs, from values by dotted key."""
     top: dict[str, Any] = {}
     sections: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
@@ -156,18 +156,18 @@ def _build(values: Mapping[str, Any]) -> Config:
 
 
 def _contradictions(settings: Settings) -> list[Problem]:
-    """Values that are right by themselves but not together."""
+    """Values that are valid separately but not together."""
     config = settings.config
     names = [check.name for check in all_checks(config)]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ConfigError.of([_at(settings, "checks", "duplicate-check", f"two checks are called {twice!r}")])
+        raise ConfigError.of([_at(settings, "checks", "duplicate-check", f"two checks have the name {twice!r}")])
     if any(os.path.normpath(path).strip("/") == "" for path in config.allow_paths):
         message = "/ is the whole file system"
-        hint = "name single folders, or run Ralph in a container with `permissions: skip`"
+        hint = "list individual folders, or run Ralph in a container with `permissions: skip`"
         raise ConfigError.of([_at(settings, "allow_paths", "too-much", message, hint)])
     if 0 < config.max_allowed_iterations < config.max_iterations:
         most = config.max_allowed_iterations
-        message = f"{config.max_iterations} is more than max_allowed_iterations, {most}: the run ends after {most}"
+        message = f"{config.max_iterations} exceeds max_allowed_iterations ({most}): the run stops after {most}"
         hint = "raise max_allowed_iterations to allow more"
         return [_at(settings, "max_iterations", "over-the-cap", message, hint, Severity.WARNING)]
     return []

@@ -1,4 +1,4 @@
-"""The defaults each layout brings along from the system it comes from. A profile is only a set of values."""
+"""The defaults of each layout, taken from the system it comes from. A profile is only a set of values."""
 
 from __future__ import annotations
 
@@ -40,4 +40,4 @@ PROFILES: dict[str, dict[str, Any]] = {
 }
 
 NAMED_CONFIG = {"steps": "default"}
-"""Layouts that read a named config without being told, when it is there."""
+"""Layouts that read a named config by default, if it exists."""

@@ -1,4 +1,4 @@
-"""The sources of settings → values by key: a file, the environment, the command line, a profile."""
+"""Read the sources of settings into values by key: a file, the environment, the command line, a profile."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Found(Struct, frozen=True):
 
     value: Any
     written: Any
-    """The value with `${…}` left in its texts, so that it can be stored and compared without what was put in."""
+    """The value with `${…}` left in its strings, so that it can be stored and compared without the substituted text."""
     spelled: str
-    """The key as it is written there, or the name of the variable or flag."""
+    """The key as written there, or the name of the variable or flag."""
     line: int = 0
 
 
@@ -69,7 +69,7 @@ def _read_option(reader: Reader, name: Scalar, node: Node, spelled: str, values:
 
 
 def read_variables(env: Map[str, str], extra: Map[str, str]) -> tuple[Values, list[Problem]]:
-    """`RALPH_*`, and `extra` variables (name → key), which yield to them. An empty variable is not set."""
+    """`RALPH_*`, and `extra` variables (name → key) with lower precedence. An empty variable counts as not set."""
     switches = {variable_of(spelled): spelled for spelled, alias in ALIASES.items() if alias.switch}
     named = {**extra, **switches, **{option.variable: key for key, option in options().items()}}
     values: Values = {}
@@ -83,13 +83,13 @@ def read_variables(env: Map[str, str], extra: Map[str, str]) -> tuple[Values, li
     for name in sorted(set(env) - set(named) - RESERVED_VARIABLES):
         if name.startswith("RALPH_"):
             hint = nearest_hint(name, named)
-            message = f"the environment variable {name} is no setting of Ralph"
+            message = f"the environment variable {name} is not a Ralph setting"
             problems.append(Problem("unknown-variable", message, Place(name), hint, Severity.WARNING))
     return values, problems
 
 
 def read_given(given: Map[str, Any], source: str) -> tuple[Values, list[Problem]]:
-    """Values by canonical key from the command line or a profile: typed, or text as one would type it."""
+    """Values by canonical key from the command line or a profile: typed, or text as a user would type it."""
     values: Values = {}
     problems: list[Problem] = []
     for key, value in given.items():
@@ -102,7 +102,7 @@ def read_given(given: Map[str, Any], source: str) -> tuple[Values, list[Problem]
 
 
 def read_text(text: str, key: str, source: str) -> Any:
-    """The value that a text means for an option, e.g. on the command line."""
+    """The value of a text for an option, e.g. from the command line."""
     value, problems = _read_text(text, key, source)
     if problems:
         raise ConfigError.of(problems)
@@ -123,7 +123,7 @@ def _read_text(text: str, key: str, source: str) -> tuple[Any, list[Problem]]:
 
 
 def _read_typed(value: Any, key: str, source: str) -> tuple[Any, list[Problem]]:
-    """A number is in seconds already: the flag that had a unit has been parsed."""
+    """Numbers are already seconds: the flag's unit has been parsed."""
     return _read_node(_node_of(value), key, source, 1.0)
 
 
@@ -134,7 +134,7 @@ def _read_node(node: Node, key: str, source: str, bare: float | None) -> tuple[A
 
 
 def node_of_text(text: str, key: str, source: str) -> Node:
-    """A text typed for an option. Only lists and mappings are YAML; a text is never cut at a `#` or a `:`."""
+    """A text given for an option. Only lists and mappings are YAML; a string is never cut at a `#` or a `:`."""
     shape = options()[ALIASES[key].key if key in ALIASES else key].type
     assert isinstance(shape, shapes.Metadata)
     form = (shape.extra or {}).get("form", "")

@@ -10,10 +10,10 @@ from msgspec import Meta, Struct
 from ralph.config.durations import Duration
 
 Words = Annotated[tuple[str, ...], Meta(extra={"form": "words"})]
-"""A list of texts, or one text with commas: `Write,Bash(git *),Read`."""
+"""A list of strings, or one string with commas: `Write,Bash(git *),Read`."""
 
 Argv = Annotated[tuple[str, ...], Meta(extra={"form": "argv"})]
-"""A list of texts, or one text that is split as a shell would."""
+"""A list of strings, or one string that is split as a shell would."""
 
 Positive = Annotated[int, Meta(ge=1)]
 
@@ -37,10 +37,10 @@ def key(
     secret: bool = False,
     constants: tuple[tuple[str, str], ...] = (),
 ) -> Meta:
-    """What there is to say about one option.
+    """The description of one option.
 
-    `flags` set it (for a boolean: to true), `off` are flags that set a boolean to false. A `secret` is an address
-    that is only shown masked. `constants` are flags without a value that stand for one:
+    `flags` set it (for a boolean: to true), `off` are flags that set a boolean to false. A `secret` is an address that
+    is only shown masked. `constants` are flags without a value that set a fixed one:
     `("--dangerously-skip-permissions", "skip")`.
     """
     extra: dict[str, Any] = {"flags": flags, "off": off, "metavar": metavar, "secret": secret, "constants": constants}
@@ -157,7 +157,7 @@ class Archive(Section, frozen=True):
 
 
 class Check(Section, frozen=True):
-    """A command the loop runs itself; its result is evidence."""
+    """A command that Ralph runs itself; its result is evidence."""
 
     name: Annotated[str, Meta(description="Its name in reports.", min_length=1)]
     command: Annotated[str, Meta(description="A shell command; exit code 0 passes.", min_length=1)]
@@ -191,7 +191,7 @@ class Step(Section, frozen=True):
 
 
 class GuardRule(Section, frozen=True):
-    """Commands by program and arguments; `*` stands for anything."""
+    """Commands by program and arguments; `*` matches anything."""
 
     program: Annotated[str, Meta(description="The program's name, e.g. git.", min_length=1)]
     args: Annotated[str, Meta(description="Its arguments, e.g. push origin *.")] = "*"
@@ -391,5 +391,5 @@ class Config(Section, frozen=True):
 
 
 def all_checks(config: Config) -> tuple[Check, ...]:
-    """The checks of both spellings, in the order they are run."""
+    """The checks of both spellings, in the order they run."""
     return (*(Check(name=name, command=command) for name, command in config.quality_checks.items()), *config.checks)

@@ -1,4 +1,4 @@
-"""The config files: where they are, and what is in them."""
+"""The config files: their paths and their values."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def project_config(root: Path) -> Path:
 
 
 def is_user_config(path: Path, env: Mapping[str, str]) -> bool:
-    """In the home folder the project's config would be the user's own file."""
+    """In the home folder, the project's config would be the user's own file."""
     return os.path.realpath(path) == os.path.realpath(user_config(env))
 
 
 def named_config(root: Path, name: str) -> Path | None:
-    """`.ralph/configs/NAME.*`, or None when there is none. The name may be given with its suffix."""
+    """`.ralph/configs/NAME.*`, or None if it does not exist. The name may include its suffix."""
     folder = root / ".ralph" / "configs"
     stem = next((name.removesuffix(s) for s in SUFFIXES if name.endswith(s)), name)
     safe_name(stem, "config name")
@@ -36,7 +36,7 @@ def named_config(root: Path, name: str) -> Path | None:
     found = [folder / each for each in names if os.path.lexists(folder / each)]
     if len(found) > 1:
         listed = " and ".join(path.name for path in found)
-        raise UsageError(f"{listed} in {folder} have the same name", hint="keep one of them, or give its suffix too")
+        raise UsageError(f"{listed} in {folder} have the same name", hint="keep one of them, or include the suffix")
     return found[0] if found else None
 
 
@@ -46,12 +46,12 @@ def missing_config(root: Path, name: str) -> UsageError:
     folder = root / ".ralph" / "configs"
     there = sorted(path.stem for path in folder.glob("*") if path.suffix in SUFFIXES) if folder.is_dir() else []
     close = get_close_matches(name, there, 1)
-    hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(there) or 'none'}"
-    return UsageError(f"there is no config {name!r} in {folder}", hint=hint)
+    hint = f"did you mean {close[0]}?" if close else f"available: {', '.join(there) or 'none'}"
+    return UsageError(f"no config {name!r} in {folder}", hint=hint)
 
 
 def read_config(path: Path, env: Mapping[str, str], within: Path | None) -> tuple[Values, list[Problem]]:
-    """The values of a config file. A file that is not there sets nothing."""
+    """The values of a config file. A missing file sets nothing."""
     if not os.path.lexists(path):
         return {}, _misnamed(path)
     source = read_bytes(path, within=within, limit=LIMIT)
@@ -59,12 +59,12 @@ def read_config(path: Path, env: Mapping[str, str], within: Path | None) -> tupl
 
 
 def _misnamed(path: Path) -> list[Problem]:
-    """`config.yml` and `config.json` are easily taken for the real name."""
+    """`config.yml` and `config.json` are easily mistaken for the real name."""
     others = [path.with_suffix(suffix) for suffix in SUFFIXES if suffix != path.suffix]
     return [
         Problem(
             "not-read",
-            f"this file is not read; the name is {path.name}",
+            f"this file is ignored; the expected name is {path.name}",
             Place(str(other)),
             f"rename it to {path.name}",
             Severity.WARNING,

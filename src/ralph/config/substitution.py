@@ -1,4 +1,4 @@
-"""`${NAME}` and `${NAME:-default}` in the values of config files. `$${` stands for `${` itself."""
+"""`${NAME}` and `${NAME:-default}` in the values of config files. `$${` stands for a literal `${`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
 class Unresolved(Exception):
-    """Says what is wrong with a reference, and what to do."""
+    """What is wrong with a reference, and what to do."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -35,8 +35,8 @@ def _value(whole: str, inner: str, *, closed: bool, env: Mapping[str, str]) -> s
     named = _NAME.fullmatch(inner)
     if not closed or not named:
         raise Unresolved(
-            f"{whole[:40]!r} names no environment variable",
-            "write ${NAME} or ${NAME:-default}; $${ keeps the braces for the shell",
+            f"{whole[:40]!r} is not a valid variable reference",
+            "use ${NAME} or ${NAME:-default}; $${ passes ${ on to the shell",
         )
     name, default = named.groups()
     if default is not None:
@@ -44,6 +44,6 @@ def _value(whole: str, inner: str, *, closed: bool, env: Mapping[str, str]) -> s
     if name not in env:
         raise Unresolved(
             f"the environment variable {name} is not set",
-            f"set it, write ${{{name}:-default}}, or $${{{name}}} to leave it to the shell",
+            f"set it, or write ${{{name}:-default}}, or $${{{name}}} to leave it to the shell",
         )
     return env[name]

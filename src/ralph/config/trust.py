@@ -1,7 +1,7 @@
-"""Which commands a workspace names, and whether a person has agreed to exactly these. Pure.
+"""Which commands a workspace defines, and whether the user has trusted exactly these. Pure.
 
-Agreement is per file: each file's own commands have a fingerprint, so that two features of one workspace do not
-undo each other's trust, and a file that names the same commands as before is trusted whatever else is in it.
+Trust is per file: each file's commands have a fingerprint, so that two features of one workspace do not invalidate each
+other's trust, and a file with the same commands as before stays trusted whatever else changes in it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ralph.core.plan import Plan
 from ralph.core.secrets import sealed
 
 _HARMLESS_STEPS = frozenset({"agent", "git-commit", "readme-check", "noop"})
-"""Steps that run nothing a config file names, apart from what is below."""
+"""Steps that run nothing defined in a config file, except what is listed below."""
 _KNOWN_STEPS = _HARMLESS_STEPS | {"command"}
 _ASKED_OF_STEPS = frozenset({"command", "allowed_tools", "env", "script", "dangerously_skip_permissions"})
 
 
 class NamedCommand(Struct, frozen=True, order=True):
     source: str
-    """The file that names it, relative to the workspace."""
+    """The file that defines it, relative to the workspace."""
     name: str
     command: str
 
@@ -41,7 +41,7 @@ Commands = tuple[NamedCommand, ...]
 
 
 class Trusted(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was agreed to for one file. The commands are kept so that a change can be shown."""
+    """What was trusted for one file. The commands are kept so that a change can be shown."""
 
     fingerprint: str
     at: str
@@ -69,7 +69,7 @@ class Verdict(Struct, frozen=True):
 
 
 def commands_of(settings: Settings, plan: Plan | None = None, *, root: str = "", plan_file: str = "plan") -> Commands:
-    """Everything the workspace's own files ask Ralph to run or to allow. The user's own sources are not asked."""
+    """Everything that the workspace's files ask Ralph to run or allow. The user's own sources need no trust."""
     found = [command for layer in settings.layers if layer.kind in WORKSPACE for command in _of_layer(layer, root)]
     return (*found, *(commands_of_plan(plan, plan_file) if plan is not None else ()))
 
@@ -81,7 +81,7 @@ def commands_of_plan(plan: Plan, file: str) -> Commands:
 
 
 def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
-    """By what is written in the file, so that neither secrets nor this machine's paths get into the record."""
+    """In the form written in the file, so that neither secrets nor local paths are recorded."""
     file = PurePath(layer.file)
     source = (file.relative_to(root) if root and file.is_relative_to(root) else file).as_posix()
     written = {key: found.written for key, found in layer.values.items()}
@@ -108,7 +108,7 @@ def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
 
 _ARGVS = ("agent.command", "review.command", "planning.command", "notify.command")
 _ADDRESSES = ("notify.webhook", "notify.apprise")
-"""Where a workspace would have the user's news sent to: each is a secret, and is not written down."""
+"""Where the workspace would send notifications: each address is a secret and is not recorded."""
 
 _PERMISSIONS: dict[str, Any] = {
     "agent.name": "claude",
@@ -131,7 +131,7 @@ _PERMISSIONS: dict[str, Any] = {
 
 
 def _of_step(step: Step) -> str:
-    """The step's command; of a step nobody here knows, everything it is told."""
+    """The step's command; for an unknown type of step, all of its settings."""
     if not step.enabled:
         return ""
     asked = step.config
@@ -156,7 +156,7 @@ def by_source(commands: Iterable[NamedCommand]) -> dict[str, Commands]:
 
 
 def check_trust(record: Record, commands: Sequence[NamedCommand]) -> Verdict:
-    """Trusted when each file names exactly the commands that were agreed to for it."""
+    """Trusted if each file defines exactly the commands that were trusted for it."""
     from difflib import unified_diff  # most often there is no difference
 
     difference: list[str] = []
@@ -175,7 +175,7 @@ def check_trust(record: Record, commands: Sequence[NamedCommand]) -> Verdict:
 
 
 def agree(record: Record, commands: Sequence[NamedCommand], workspace: str, at: str) -> Record:
-    """The record after a person agreed to these commands. Other files keep what was agreed to for them."""
+    """The record after the user trusted these commands. Other files keep their records."""
     fresh = {s: Trusted(fingerprint(listed), at, listed) for s, listed in by_source(commands).items()}
     return Record(workspace=workspace, sources={**record.sources, **fresh})
 
@@ -185,10 +185,10 @@ def is_sound(record: Record) -> bool:
 
 
 def visible(text: str) -> str:
-    """With everything that a terminal would hide or act on written out, so that what is agreed to can be seen."""
+    """With everything that a terminal would hide or interpret written out, so that the user sees what is trusted."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def names_commands(key: str) -> bool:
-    """A change of this key can change what is asked for."""
+    """Whether a change of this key can change what needs trust."""
     return key in ("checks", "quality_checks", "steps", *_ARGVS, *_ADDRESSES, *_PERMISSIONS)

@@ -1,4 +1,4 @@
-"""One node of a config file → one typed value, by the shape its option has in the schema."""
+"""Convert one node of a config file to a typed value, by the type of its option in the schema."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,9})?")
 _BETWEEN_COMMAS = re.compile(r"(?:[^,(]|\([^)]*\)?)+")
-_FORMS = {"words": "a list of texts, or one text with commas", "argv": "a command line, or a list of texts"}
+_FORMS = {"words": "a list of strings, or one string with commas", "argv": "a command line, or a list of strings"}
 
 
 class Nothing:
-    """No value: nothing was written there, or what was written is wrong and has been reported."""
+    """No value: nothing was written there, or it was wrong and has been reported."""
 
 
 NOTHING: Final = Nothing()
 
 
 class Wrong(Exception):
-    """Found while reading one value; collected where the reading can go on with the next."""
+    """A problem with one value; collected where reading can continue with the next."""
 
     def __init__(self, code: str, message: str, node: Node, key: str, hint: str = "") -> None:
         super().__init__(message)
@@ -42,8 +42,8 @@ class Wrong(Exception):
 class Reader:
     """Reads the values of one source and collects every problem in it.
 
-    Without an `env` nothing is substituted. With `reveal` false, texts keep their `${…}`. `bare` is the unit of a
-    duration without one, if the source may leave it out.
+    Without an `env` nothing is substituted. With `reveal` false, strings keep their `${…}`. `bare` is the unit of a
+    duration without one, if the source may omit it.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Reader:
         self.problems: list[Problem] = []
 
     def option(self, node: Node, spelled: str) -> Any:
-        """The value of an option, whichever way it is spelled; NOTHING when it is null or wrong."""
+        """The value of an option, in any spelling; NOTHING if it is null or wrong."""
         alias = ALIASES.get(spelled)
         if alias is not None and alias.switch:
             value = self.attempt(node, shapes.BoolType(), spelled)
@@ -78,14 +78,14 @@ class Reader:
 
     def unknown(self, name: Scalar, key: str, known: list[str] | None = None) -> None:
         if known is None and "." in name.text and name.text in options():
-            hint = "write the parts one under the other: " + ": ".join(name.text.split(".")) + ": …"
+            hint = "nest the parts: " + ": ".join(name.text.split(".")) + ": …"
         else:
             section = key.removesuffix(name.text)
             hint = nearest_hint(name.text if known else key, known)
             if known is None and hint == f"did you mean {section.rstrip('.')}?":  # it is in there, and that is no help
                 hint, known = "", [each.removeprefix(section) for each in options() if each.startswith(section)]
-            hint = hint or (f"there are: {', '.join(known)}" if known else "`ralph config show` lists the keys")
-        self.report(Wrong("unknown-key", f"there is no key {name.text!r} here", name, key, hint))
+            hint = hint or (f"available: {', '.join(known)}" if known else "`ralph config show` lists the keys")
+        self.report(Wrong("unknown-key", f"unknown key {name.text!r}", name, key, hint))
 
     def _read(self, node: Node, shape: shapes.Type, key: str) -> Any:
         form = ""
@@ -138,7 +138,7 @@ class Reader:
         expected = "a number of at least 0" + (f" and at most {most:g}" if most is not None else "")
         scalar = self._scalar(node, expected, key)
         if not scalar.plain or not _NUMBER.fullmatch(scalar.text):
-            _expected(expected, scalar, key, "leave out the quotes" if _NUMBER.fullmatch(scalar.text) else "")
+            _expected(expected, scalar, key, "remove the quotes" if _NUMBER.fullmatch(scalar.text) else "")
         return float(scalar.text)
 
     def _integer(self, node: Node, shape: shapes.IntType, key: str) -> int:
@@ -146,7 +146,7 @@ class Reader:
         scalar = self._scalar(node, expected, key)
         is_integer = _INTEGER.fullmatch(scalar.text)
         if not scalar.plain or not is_integer:
-            _expected(expected, scalar, key, "leave out the quotes" if is_integer else "")
+            _expected(expected, scalar, key, "remove the quotes" if is_integer else "")
         number = int(scalar.text)
         if number > LARGEST:
             _expected(f"{expected} and at most {LARGEST:,}", scalar, key)
@@ -169,7 +169,7 @@ class Reader:
         return scalar.text
 
     def _scalar(self, node: Node, expected: str, key: str) -> Scalar:
-        """A scalar that is no text. After substitution the quotes around it do not count: JSON needs them."""
+        """A scalar that is not a string. After substitution the quotes around it do not count: JSON needs them."""
         if not isinstance(node, Scalar):
             _expected(expected, node, key)
         if self.env is None or not has_references(node.text):
@@ -183,7 +183,7 @@ class Reader:
             raise Wrong("unresolved", error.message, node, key, error.hint) from None
 
     def _text(self, node: Node, key: str, shortest: int = 0) -> str:
-        """Any scalar is taken as it is written: a command `true` or a model `4.5` needs no quotes."""
+        """Any scalar is taken as written: a command `true` or a model `4.5` needs no quotes."""
         if not isinstance(node, Scalar):
             _expected("text", node, key)
         text = node.text
@@ -210,7 +210,7 @@ class Reader:
         try:
             return tuple(shlex.split(text))
         except ValueError as error:
-            raise Wrong("not-a-command", f"this is not a command line: {error}", node, key) from None
+            raise Wrong("not-a-command", f"not a valid command line: {error}", node, key) from None
 
     def _pairs(self, node: Node, shape: shapes.DictType, key: str) -> Any:
         if not isinstance(node, Mapping):
@@ -219,7 +219,7 @@ class Reader:
         return NOTHING if NOTHING in values.values() else values
 
     def _part(self, node: Node, shape: shapes.Type, key: str) -> Any:
-        """A value inside a list or a mapping, where null is not 'as if it were not there'."""
+        """A value inside a list or a mapping, where null does not mean "not set"."""
         if isinstance(node, Scalar) and node.is_null and not isinstance(shape, shapes.AnyType):
             self.report(Wrong("wrong-type", "expected a value, found nothing", node, key))
             return NOTHING
@@ -249,7 +249,7 @@ class Reader:
         return shape.cls(**values) if len(self.problems) == before else NOTHING
 
     def _anything(self, node: Node, key: str) -> Any:
-        """The value as YAML means it, for what the schema leaves open."""
+        """The value as YAML defines it, for what the schema leaves open."""
         if isinstance(node, Mapping):
             return {name.text: self._anything(value, f"{key}.{name.text}") for name, value in node.items}
         if isinstance(node, Sequence):

@@ -61,7 +61,7 @@ def test_what_cannot_be_told_is_asked_for() -> None:
 def test_a_kind_that_is_named_is_not_guessed() -> None:
     assert read(b"- one\n- two\n", "notes.md", "fix_plan").kind == "fix_plan"
     assert len(read(b"- [ ] US-001: x\n", "f", "checklist").items) == 1
-    with pytest.raises(UsageError, match="no kind"):
+    with pytest.raises(UsageError, match="unknown kind"):
         read(b"x", "f", "jira")
     assert set(names()) >= {"github", "checklist", "beads", "fix_plan", "plans", *LAYOUTS.built_in()}
 
@@ -73,12 +73,12 @@ def test_a_kind_that_is_named_is_not_guessed() -> None:
         (b"\xef\xbb\xbf \n", None, "empty"),
         (b"- [ ] a\n- [ ] caf\xe9\n", 2, "UTF-8"),
         (b"- [ ] a\n\n- [ ] b\0\n", 3, "NUL"),
-        (b'[{"number": 1,\n "title": }]', 2, "not JSON"),
-        (b'{"id": "a-1", "title": "x"}\n\n{"id": \n', 3, "not JSON"),
+        (b'[{"number": 1,\n "title": }]', 2, "not valid JSON"),
+        (b'{"id": "a-1", "title": "x"}\n\n{"id": \n', 3, "not valid JSON"),
         (b'[\n {"number": 1, "title": "x"},\n 7]', 3, "not an object"),
         (b'[\n {"number": 1, "title": "x"},\n {"number": 2}]', 3, "no title"),
         (b'[\n {"number": 0, "title": "x"}]', 2, "no number"),
-        (b'{"id": "a-1", "title": "x"}\n{"title": "y"}\n', 2, "no id"),
+        (b'{"id": "a-1", "title": "x"}\n{"title": "y"}\n', 2, "no ID"),
         (b"[]", None, "empty"),
         (b"[" * 5000, 1, "nested too deeply"),
         (b"```\n- [ ] in code\n```\n", None, "no task"),

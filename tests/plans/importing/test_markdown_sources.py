@@ -141,9 +141,12 @@ def test_a_fix_plan_puts_the_most_important_first() -> None:
 def test_what_is_no_task_in_a_fix_plan_is_said() -> None:
     batch = fix_plan.read(FIX_PLAN, "fix_plan.md")
     assert [(problem.where.line, problem.message) for problem in batch.problems] == [
-        (13, "left out: 'a remark, because its neighbour has a checkbox' has no checkbox, and others beside it have"),
+        (
+            13,
+            "left out: 'a remark, because its neighbour has a checkbox' has no checkbox, but others in the section do",
+        ),
         (14, "left out: '[-] Not any more' is marked as dropped"),
-        (18, "left out: 'Without a box' has no checkbox, and others beside it have"),
+        (18, "left out: 'Without a box' has no checkbox, but others in the section do"),
         (21, "left out: 'Focus on one thing' is under 'Notes'"),
     ]
 

@@ -86,7 +86,7 @@ def _detect_json(text: str, file: str) -> str:
     else:
         record = next((found for _, found in records(text, file)), None)
         if record is None:
-            raise BadData("the list is empty; nothing to import", where=Place(file))
+            raise BadData("the list is empty", where=Place(file), hint="export one that has entries")
     return _kind_of(record)
 
 
