@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_says_so(project: Path)
         project.chmod(0o700)
 
     assert done.code == 78
-    assert "could not be written" in done.err
+    assert "is not writable" in done.err
 
 
 def test_the_help_names_every_layout(tmp_path: Path) -> None:
