@@ -150,10 +150,10 @@ def test_plans_of_one_layout_live_side_by_side(project: Path) -> None:
 
 def test_two_layouts_do_not_share_a_folder(project: Path) -> None:
     start(project, name="login")
-    with pytest.raises(UsageError, match=r"tasks\.json already"):
+    with pytest.raises(UsageError, match=r"login already has a plan in the layout tasks\.json"):
         start(project, name="login", layout="feature")
     start(project, layout="steps")
-    with pytest.raises(UsageError, match="steps already"):
+    with pytest.raises(UsageError, match="already has a plan in the layout steps"):
         start(project, layout="spec.md")
 
 
