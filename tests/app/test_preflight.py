@@ -56,7 +56,7 @@ def test_all_that_is_wrong_is_told_at_once(workspace: Path) -> None:
 def test_what_the_agent_may_do_is_told(workspace: Path) -> None:
     settle(workspace, "web: deny\nallow_paths: [~/data]\n")
     [line] = [line for line in ralph("preflight", cwd=workspace).out.splitlines() if " may: " in line]
-    assert "read all, edit inside the project and in ~/data, run commands the guard passes; may not: push" in line
+    assert "read all, edit inside the project and in ~/data, run commands the guard allows; may not: push" in line
     assert line.endswith("use the web tools")
 
 

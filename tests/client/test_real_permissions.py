@@ -272,4 +272,4 @@ def test_skip_passes_the_flag_and_the_hooks_still_deny(tmp_path: Path) -> None:
     assert (ran.code, ran.done()) == (0, [True]), ran.out
     assert all(FLAG in words for words in started_with(ran))
     assert [e["category"] for e in ran.of("HookAnswered") if e["answer"] == "deny"] == ["git-push"]
-    assert "may: everything, without being asked" in ran.out
+    assert "may: everything, without asking" in ran.out

@@ -14,16 +14,16 @@ INSIDE = "may: read all, edit inside the project"
 @pytest.mark.parametrize(
     ("rights", "may", "may_not"),
     [
-        (Rights(), f"{INSIDE}, run commands the guard passes, use the web", NEVER),
+        (Rights(), f"{INSIDE}, run commands the guard allows, use the web", NEVER),
         (
             Rights(web=False, allow_paths=("~/data", "/srv/x")),
-            f"{INSIDE} and in ~/data, /srv/x, run commands the guard passes",
+            f"{INSIDE} and in ~/data, /srv/x, run commands the guard allows",
             f"{NEVER}, use the web tools",
         ),
         (Rights(guards_commands=False), f"{INSIDE}, run any command, use the web", NEVER.removeprefix("push, ")),
         (
             Rights(mode="skip"),
-            "may: everything, without being asked (permissions: skip), except what Ralph's hooks deny",
+            "may: everything, without asking (permissions: skip), except what Ralph's hooks deny",
             NEVER,
         ),
         (

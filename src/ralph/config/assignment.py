@@ -44,7 +44,7 @@ def assign(text: str, file: str, wanted: Target, value: str, env: Map[str, str])
     """The text of a config file with one option set. The value is validated first."""
     node = _valid(wanted, value, env)
     there = _spelling_in(parse(text, file), wanted)
-    if _is_switch(there.spelled):  # true and false cannot say everything that the key itself can
+    if _is_switch(there.spelled):  # true and false cannot express every value of the key
         text = remove_key(text, file, there.path) if _is_set(parse(text, file), there.spelled) else text
         return set_key(text, file, tuple(wanted.key.split(".")), node)
     if there.spelled != wanted.spelled:

@@ -27,7 +27,7 @@ Every setting is one key. It can be set in a file, by an environment variable or
 6. `RALPH_*` variables
 7. flags
 
-`ralph config show --origin` says for each value where it comes from. `ralph config set KEY VALUE` changes one key and
+`ralph config show --origin` shows the origin of each value. `ralph config set KEY VALUE` changes one key and
 leaves every other byte of the file alone. `ralph config schema` prints a JSON Schema for editors.
 
 The files are YAML; JSON is YAML, and `.json` files may have `//` comments. Dots in a key are levels in a file:
@@ -38,7 +38,7 @@ review:
   cap: 3
 ```
 
-A wrong key or a wrong type is an error that names the file, the line and the nearest right key. In values,
+An unknown key or a wrong type is an error that names the file, the line and the closest valid key. In values,
 `${NAME}` is replaced by the environment variable, `${NAME:-text}` has a default, and `$${` stands for `${`.
 A duration has a unit: `90s`, `20m`, `1h30m`. A number without one is an error, except in `-t` and
 `defaults.timeout_minutes` (minutes) and in the variable `TIMEOUT_AGENT` of `ralph build` (seconds); `0` needs none.
@@ -58,7 +58,7 @@ def _keys() -> str:
         (f"`{o.key}`", _cell(kind(o)), f"`{show(o.default, o)}`" if show(o.default, o) else "", _flags(o), _cell(o.doc))
         for o in options().values()
     ]
-    return "## Keys\n\n" + _table(("key", "holds", "default", "flags", "meaning"), rows)
+    return "## Keys\n\n" + _table(("key", "type", "default", "flags", "meaning"), rows)
 
 
 def _flags(option: Option) -> str:
@@ -70,7 +70,7 @@ def _aliases() -> str:
     return "## Other spellings\n\n" + _table(("key", "same as"), rows)
 
 
-_PLAIN_CHECK = 'A plain text is a check named after its command: `checks: ["pytest -q", "ruff check ."]`.\n\n'
+_PLAIN_CHECK = 'A plain string is a check named after its command: `checks: ["pytest -q", "ruff check ."]`.\n\n'
 
 
 def _lists() -> str:
@@ -98,9 +98,7 @@ def _profiles() -> str:
     ]
     named = "; ".join(f"the `{layout}` layout reads `{name}`" for layout, name in NAMED_CONFIG.items())
     return (
-        "## Profiles\n\n"
-        + _table(("layout", "values"), rows)
-        + f"\nWithout `--config`, {named} when that file is there.\n"
+        "## Profiles\n\n" + _table(("layout", "values"), rows) + f"\nWithout `--config`, {named} if that file exists.\n"
     )
 
 
@@ -113,8 +111,8 @@ def _variables() -> str:
     return (
         "## Variables\n\n"
         f"`RALPH_` and the key in capitals, dots as underscores: `{example}`, `{options()['review.cap'].variable}`. "
-        "Lists and mappings are written as YAML. An empty variable counts as not set; an unknown `RALPH_*` is a "
-        "warning.\n\n"
+        "Lists and mappings are written as YAML. An empty variable counts as not set; an unknown `RALPH_*` variable "
+        "causes a warning.\n\n"
         "`ralph build` also reads "
         + ", ".join(f"`{name}` (`{key}`)" for name, key in BUILD_VARIABLES.items())
         + ".\n\nNot settings: "

@@ -1,6 +1,6 @@
 """The settings: one declaration per option. Keys, flags, variables, JSON Schema and docs all come from here.
 
-Without `from __future__ import annotations`: msgspec would have to compile every one of them anew at each start.
+Without `from __future__ import annotations`, because msgspec would have to evaluate every annotation at each start.
 """
 
 from typing import Annotated, Any, Literal
@@ -312,7 +312,7 @@ class Config(Section, frozen=True):
     permissions: Annotated[
         Literal["guard", "skip", "client"],
         key(
-            "Who permits a tool call: Ralph's guard, nobody (every call is permitted), or the client's own rules.",
+            "How tool calls are permitted: by Ralph's guard, without checks, or by the client's own rules.",
             "--permissions",
             metavar="WHAT",
             constants=(

@@ -157,7 +157,7 @@ def by_source(commands: Iterable[NamedCommand]) -> dict[str, Commands]:
 
 def check_trust(record: Record, commands: Sequence[NamedCommand]) -> Verdict:
     """Trusted if each file defines exactly the commands that were trusted for it."""
-    from difflib import unified_diff  # most often there is no difference
+    from difflib import unified_diff  # rarely needed
 
     difference: list[str] = []
     status = Status.TRUSTED

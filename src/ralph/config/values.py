@@ -82,7 +82,7 @@ class Reader:
         else:
             section = key.removesuffix(name.text)
             hint = nearest_hint(name.text if known else key, known)
-            if known is None and hint == f"did you mean {section.rstrip('.')}?":  # it is in there, and that is no help
+            if known is None and hint == f"did you mean {section.rstrip('.')}?":  # the suggestion is the section itself
                 hint, known = "", [each.removeprefix(section) for each in options() if each.startswith(section)]
             hint = hint or (f"available: {', '.join(known)}" if known else "`ralph config show` lists the keys")
         self.report(Wrong("unknown-key", f"unknown key {name.text!r}", name, key, hint))

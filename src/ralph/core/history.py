@@ -158,7 +158,7 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
         case Judged(evidence=evidence, verdict=verdict) if evidence.changed:
             passed = frozenset(check.name for check in evidence.checks if check.passed)
             if history.same_only and verdict.kind is not Kind.ACCEPTED and evidence.is_tampered:
-                passed = frozenset()  # what weakened tests say is no progress
+                passed = frozenset()  # results of weakened tests are not progress
             failed = frozenset(check.name for check in evidence.checks if not check.passed)
             return change(history, passed=passed, failed=failed)
         case IterationEnded():
@@ -173,7 +173,7 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
             return _retried(history, names)
         case LimitAnswered(answer=answer):
             return change(history, answer=answer)
-        case Resumed(seconds=seconds):  # the run's time stands still while it is paused
+        case Resumed(seconds=seconds):  # a pause does not count towards the run's time
             return change(history, started=history.started + seconds)
         case Recovered(iteration=iteration):
             return change(history, number=max(history.number, iteration))
@@ -311,7 +311,9 @@ def _feedback(history: History, event: IterationEnded) -> dict[str, str]:
         feedback.pop(EVERYBODY, None)
     if event.kind.uses_attempt or event.story not in feedback:  # a limit in between does not make a rejection unsaid
         feedback.pop(event.story, None)
-        if event.feedback:  # nobody comes back to a story that is done: the next session hears it, whatever it is about
+        if (
+            event.feedback
+        ):  # a finished story gets no further session, so the next session of any story is given the feedback
             feedback[EVERYBODY if event.completes else event.story] = event.feedback
     return feedback
 

@@ -34,13 +34,13 @@ def may_line(rights: Rights) -> str:
             "(`permissions` has no effect) and checks the results only"
         )
     places = "edit inside the project" + (f" and in {', '.join(rights.allow_paths)}" if rights.allow_paths else "")
-    commands = "run commands the guard passes" if rights.guards_commands else "run any command"
+    commands = "run commands the guard allows" if rights.guards_commands else "run any command"
     never = [*(_NEVER if rights.guards_commands else _NEVER[1:])]
     if not rights.web:
         never.append("use the web tools")
     denied = f"may not: {', '.join(never)}"
     if rights.mode == "skip":
-        return f"may: everything, without being asked (permissions: skip), except what Ralph's hooks deny; {denied}"
+        return f"may: everything, without asking (permissions: skip), except what Ralph's hooks deny; {denied}"
     if rights.mode == "client":
         tools = ", ".join(rights.allowed_tools) or "none"
         return f"may: what the client's own rules allow (permissions: client; agent.allowed_tools: {tools}); {denied}"

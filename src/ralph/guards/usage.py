@@ -45,7 +45,7 @@ def still_to_wait_for(history: History, limits: Limits, now: float) -> Iterator[
             yield heard.limit
     if history.limit_seen and (until := _after_verdict(history, limits, now)) > now:
         said = history.limit_until or 0.0
-        yield Limit(True, min(said, until) if said > now else until)  # whoever hears it adds a little of its own
+        yield Limit(True, min(said, until) if said > now else until)  # the next run adds its own jitter
 
 
 def _reasons(history: History, limits: Limits, now: float) -> Iterator[tuple[float, str]]:

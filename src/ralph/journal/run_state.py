@@ -126,7 +126,7 @@ class RunState:
             case CheckEnded():
                 self.checks.append(event)
             case Committed(commit=commit):
-                if commit not in self.commits:  # one that was told before a kill is told again
+                if commit not in self.commits:  # a commit recorded before a kill is recorded again
                     self.commits.append(commit)
             case IterationEnded():
                 self._finished(event)

@@ -80,7 +80,7 @@ def _edited(scaffold: bytes, sample: Plan, plan: Plan, form: Layout, *, exact: b
     """The scaffold, with these stories in place of its example."""
     document = _decoded(scaffold)
     key = next((key for key, value in document.items() if isinstance(value, list) and _is_stories(value, sample)), "")
-    if not key:  # a layout of somebody else, with a file that is not JSON
+    if not key:  # a third-party layout whose file is not JSON
         gone: list[Change] = [RemoveStory(story.id) for story in sample.stories]
         return form.edit(scaffold, [*(AddStory(_bare(story, form)) for story in plan.stories), *gone])
     for name, wanted in _KEYS.items():

@@ -231,7 +231,7 @@ class _Inspection:
             return self._place((self._form.stories, readable[index][0], "id"))
 
         found = problems_of([story for _, story in readable], self._file, place)
-        # With a story missing, what depends on it is no problem of its own.
+        # If a story is missing, its dependents are not a separate problem.
         return [problem for problem in found if complete or problem.code != "unknown-dependency"]
 
     def _expected(self, field: msgspec.structs.FieldInfo) -> Expected:

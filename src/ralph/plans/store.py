@@ -63,7 +63,7 @@ class PlanStore:
         try:
             return self.load(), ""
         except PlanError as error:
-            salvage = getattr(self.layout, "salvage", None)  # a layout of somebody else's may have none
+            salvage = getattr(self.layout, "salvage", None)  # optional for third-party layouts
             source = salvage(self._read(), before.source) if salvage else None
             if source is None:
                 raise

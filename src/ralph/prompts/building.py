@@ -267,7 +267,7 @@ def system_context(briefing: Briefing) -> str:
     most = f" of at most {briefing.max_iterations}" if briefing.max_iterations else ""
     parts = [f"Loop {briefing.iteration}{most}. Tasks done: {briefing.done} of {briefing.total}."]
     if story is not None:
-        # One that is too long stands in the prompt, whole.
+        # If it is too long, the prompt has the whole text.
         whole = _fits_system(briefing, story)
         parts.append(_task(briefing, story) if whole else f"Current task: {story.id} {one_line(story.title, 200)}")
     parts.append(memory_part(briefing))
