@@ -151,7 +151,7 @@ def test_many_slow_programs_do_not_add_up(tmp_path: Path) -> None:
 def test_the_configured_agent_must_be_there(root: Path, tmp_path: Path) -> None:
     bin_ = tmp_path / "bin"
     bin_.mkdir()
-    with pytest.raises(SetupError, match="there is no program called claude"):
+    with pytest.raises(SetupError, match="claude not found on PATH"):
         list(workspace_probes.agent(patient(root, PATH=str(bin_))))
     program(bin_, "claude", "echo 2.1.0")
     assert levels(workspace_probes.agent(patient(root, PATH=str(bin_), ANTHROPIC_API_KEY="x"))) == [Level.OK, Level.OK]

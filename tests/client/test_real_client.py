@@ -91,7 +91,7 @@ def test_a_file_is_read_before_it_is_edited_and_a_new_one_is_free(tmp_path: Path
         (use("Bash", command="git push origin main"), "push"),
         (use("Bash", command="rm -rf /var/lib/ralph-test-that-is-not-there"), "outside"),
         (use("Write", file_path="{root}/.git/hooks/pre-commit", content="exit 0\n"), "belongs to git"),
-        (use("Write", file_path="{root}/.ralph/config.yaml", content="{}\n"), "stays as it is"),
+        (use("Write", file_path="{root}/.ralph/config.yaml", content="{}\n"), "must not change"),
         (use("Write", file_path="{outside}/note.txt", content="x\n"), "outside the workspace"),
     ],
 )

@@ -26,13 +26,13 @@ _WARNING = (
     "session needs to know into the progress log."
 )
 _CRITICAL = (
-    "Stop starting new work now: (1) put what is left into new stories in the plan, (2) write what you know into the "
+    "Start no new work: (1) add the remaining work to the plan as new stories, (2) write what you know into the "
     "progress log, (3) leave the tree in a state that passes its tests, (4) end your turn. The next session continues "
     "from there."
 )
 _MEANING = {50: _NOTICE, 60: _NOTICE, 70: _WARNING, 80: _WARNING, 90: _CRITICAL}
 _REVIEW_NOTICE = "Plan to finish this review in this session."
-_REVIEW_WARNING = "Finish this review soon: look at the criteria that are left, then write your verdict."
+_REVIEW_WARNING = "Finish this review soon: check the remaining criteria, then write your verdict."
 _REVIEW_CRITICAL = "Write your verdict now, with the findings you have, and end your turn. Edit nothing."
 _REVIEW_MEANING = {
     50: _REVIEW_NOTICE,

@@ -2,7 +2,7 @@
 
     while :; do RALPH_LOOP=1 claude "$(cat prompt.md)"; test -e .ralph/COMPLETE && break; done
 
-Without the variable nothing happens, and a client of `ralph run` is left alone: it ends by itself.
+Without the variable nothing happens, and a client of `ralph run` is left alone: it ends on its own.
 """
 
 import os

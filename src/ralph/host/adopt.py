@@ -1,8 +1,8 @@
 """Children and adopted children. Process-wide, because the kernel tracks both per process.
 
 On Linux we become a child subreaper: what an agent leaves behind, however it was forked, becomes our child when its
-own parent ends. All that is started through `host.proc` gets a session of its own, and nothing can go back into our
-session, so a child of ours in another session that we did not start ourselves was adopted.
+own parent ends. Everything started through `host.proc` gets its own session, and nothing can re-enter our session, so
+a child in another session that we did not start was adopted.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def make_folder(folder: Path, *, private: bool = False) -> Path:
 
 
 def keep_aside(path: Path, now: float | None = None) -> Path:
-    """Rename a damaged file to `*.corrupt-<time>`, so that it is neither lost nor taken for empty."""
+    """Rename a damaged file to `*.corrupt-<time>`, so that it is neither lost nor treated as empty."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
     aside = path.with_name(f"{path.name}.corrupt-{stamp}")
     number = 1

@@ -99,7 +99,7 @@ def _require_git(folder: Path) -> None:
     said = line(git(folder, "version"))
     numbers = re.search(r"(\d+)\.(\d+)", said)
     if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST_GIT:
-        raise SetupError(f"{said} is too old", hint="install git 2.30 or newer")
+        raise SetupError(f"{said} is too old for Ralph", hint="install git 2.30 or newer")
 
 
 def _why_not(root: Path, found: Answer, lines: list[str]) -> SetupError:
@@ -157,7 +157,7 @@ def still_the_same(repo: Repo) -> None:
     except OSError:
         same = False
     if not same and (repo.link or repo.git_dir == dot_git):
-        raise _replaced(dot_git, "is no longer what it was")
+        raise _replaced(dot_git, "was changed")
     for name in ("objects", "refs"):
         if not (repo.common_dir / name).is_dir():
             raise _replaced(repo.common_dir / name, "is gone")

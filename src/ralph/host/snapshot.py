@@ -292,7 +292,7 @@ def _record(shadow: Shadow, seen: _Seen) -> str:
 
 
 def _exists(shadow: Shadow, name: str) -> bool:
-    """Most trees that were made a moment ago are files of their own."""
+    """Most trees that were just written are loose objects."""
     return (shadow.objects / name[:2] / name[2:]).exists() or ask(shadow, "cat-file", "-e", name).code == 0
 
 

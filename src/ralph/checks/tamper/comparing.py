@@ -46,7 +46,7 @@ class Comparison:
         return Pool(gained, helpers)
 
     def asserted(self) -> list[frozenset[str]]:
-        """The literals of every assertion that was looked at."""
+        """The literals of every assertion that was examined."""
         cases = [*self._fresh, *(found.new for found in self._differences), *(found.old for found in self._differences)]
         return [frozenset(literals(assertion.tokens)) for case in cases for assertion in case.assertions]
 

@@ -135,7 +135,7 @@ def _moved(read: Read, reads: Sequence[Read]) -> bool:
 
 
 def _settings(reads: Sequence[Read], evidence: Evidence) -> Iterator[Finding]:
-    """Settings of one folder together: they may move from one file to another."""
+    """Settings of one folder together, because they may move from one file to another."""
     folders: dict[str, tuple[Table, Table]] = {}
     fresh = {}
     for read in reads:
@@ -150,9 +150,9 @@ def _settings(reads: Sequence[Read], evidence: Evidence) -> Iterator[Finding]:
 
 
 def tests_to_put_back(changes: Sequence[FileChange]) -> tuple[str, ...]:
-    """Test files of the checkpoint that are not what they were: with these put back, an edited expectation shows.
+    """Test files that changed since the checkpoint: with the old version restored, an edited expectation shows.
 
-    Left out: files that only gained tests, and files that were moved with all they had.
+    Except files that only gained tests, and files that were moved as a whole.
     """
     reads = read_all(changes)
     files = {file.path: file for file in test_files(reads)}

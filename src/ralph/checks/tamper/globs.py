@@ -6,13 +6,13 @@ from fnmatch import fnmatchcase
 
 
 def matches(path: str, pattern: str) -> bool:
-    """A `*` stops at nothing, a folder stands for all that is in it, a name without a slash is meant everywhere."""
+    """A `*` matches everything, a folder stands for all its content, a name without a slash matches anywhere."""
     path = path.lower()
     return any(fnmatchcase(path, f"{spelling}{below}") for spelling in spellings(pattern) for below in ("", "/*"))
 
 
 def spellings(pattern: str) -> tuple[str, ...]:
-    """The same pattern in all the ways that a plain `fnmatch` needs."""
+    """The same pattern in all the forms that plain `fnmatch` needs."""
     pattern = pattern.lower().removeprefix("./").rstrip("/")
     if not pattern:
         return ()

@@ -1,4 +1,4 @@
-"""What tests look like in each language that is read by its tokens. Patterns are applied to code without strings."""
+"""What tests look like in each language that is read as tokens. Patterns are applied to code without strings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CaseRule(Struct, frozen=True):
     is_test: re.Pattern[str] | None = None
     """What the name, or the head with its annotations, must hold. None: every match is a test."""
     annotated: bool = False
-    """`is_test` is looked for in the annotations before it."""
+    """`is_test` is searched in the annotations before it."""
 
 
 class Language(Struct, frozen=True):

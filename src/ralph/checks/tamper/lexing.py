@@ -1,4 +1,4 @@
-"""Comments, strings and code told apart, for languages that are read by their tokens.
+"""Separates comments, strings and code, for languages that are read as tokens.
 
 `code` has the comments blanked, `bare` also the content of strings. Both are as long as the text, line by line, so
 that a place found in one is the same place in all of them.

@@ -14,7 +14,7 @@ _TELLING = 30
 
 
 class TestFile(Struct, frozen=True):
-    """Both versions of one file with tests in it. None: there is none, or it cannot be read."""
+    """Both versions of one test file. None: it does not exist, or cannot be parsed."""
 
     __test__ = False  # its name is not meant for pytest
 
@@ -42,7 +42,7 @@ class Pair(Struct, frozen=True):
 class Pairing(Struct, frozen=True):
     pairs: tuple[Pair, ...]
     fresh: tuple[Outline, ...]
-    """New functions that were not there before."""
+    """Functions that did not exist before."""
 
 
 def runs(outline: Outline) -> bool:

@@ -118,7 +118,7 @@ def is_test_file(path: str) -> bool:
 
 @_remembered
 def is_collected(path: str) -> bool:
-    """A runner would look into this file for tests."""
+    """Whether a runner would look for tests in this file."""
     language = language_of(path)
     if not language or is_parked(path) or is_support(path):
         return False
@@ -128,7 +128,7 @@ def is_collected(path: str) -> bool:
 
 
 def is_parked(path: str) -> bool:
-    """In a folder where things are put that shall not run."""
+    """In a folder for things that should not run."""
     return any(folder.lower() in _PARKED or folder.startswith((".", "_old", "_disabled")) for folder in _folders(path))
 
 

@@ -298,7 +298,7 @@ def _keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def _bound(value: ast.expr, names: Names) -> ast.expr:
-    """A name of the caller means what it means there."""
+    """Resolve a name of the caller in the caller's context."""
     return names.get(value.id, value) if isinstance(value, ast.Name) else value
 
 

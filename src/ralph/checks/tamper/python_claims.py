@@ -1,4 +1,4 @@
-"""One Python condition as what it claims: about which expression, compared how, with what."""
+"""One Python condition as a claim: about which expression, compared how, with what."""
 
 from __future__ import annotations
 

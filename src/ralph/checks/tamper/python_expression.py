@@ -205,7 +205,7 @@ def _is_anything(node: ast.expr, names: Names) -> bool:
 
 
 def fold(node: ast.expr, names: Names = NO_NAMES, depth: int = 0) -> Any:
-    """The value of an expression made of literals, or a marker that says it is not one."""
+    """The value of an expression made of literals, or a marker if it is not one."""
     if depth > _DEEPEST:
         return _UNKNOWN
     match node:
@@ -264,7 +264,7 @@ _ASKS_NOBODY = frozenset(dir(builtins)) - {
 
 
 def is_self_contained(node: ast.expr) -> bool:
-    """`len([1, 2]) == 2`: nothing of the code under test has a say in it."""
+    """`len([1, 2]) == 2`: independent of the code under test."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name) and inner.id not in _ASKS_NOBODY:
             return False
@@ -274,7 +274,7 @@ def is_self_contained(node: ast.expr) -> bool:
 
 
 def dotted(node: ast.AST) -> str:
-    """`pytest.mark.skip` for a chain of attributes, with calls on the way left out."""
+    """`pytest.mark.skip` for a chain of attributes, ignoring calls in between."""
     parts: list[str] = []
     while True:
         if isinstance(node, ast.Attribute):

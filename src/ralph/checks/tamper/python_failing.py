@@ -11,7 +11,7 @@ _BROAD = frozenset({"Exception", "BaseException", "AssertionError"})
 
 
 def exceptions(node: ast.expr | None) -> tuple[str, ...]:
-    """The names of the errors that a handler or a `raises` is for. Nothing named: all of them."""
+    """The exceptions that a handler or a `raises` names. None named: all of them."""
     if node is None:
         return ("BaseException",)
     if isinstance(node, ast.Tuple):
@@ -32,7 +32,7 @@ def forgets(handler: ast.ExceptHandler) -> bool:
 
 
 def fails(body: Sequence[ast.stmt]) -> bool:
-    """The end of it is that the test fails."""
+    """Whether it ends in a failure of the test."""
     last = body[-1] if body else None
     return last is not None and _is_failing(last.value if isinstance(last, ast.Expr) else last)
 

@@ -66,7 +66,7 @@ class PythonFile:
         self.constants = single_assignments(tree.body)
         self.functions: list[Function] = []
         self.removed: dict[str, int] = {}
-        """Tests that the module itself takes away again, with the line."""
+        """Tests that the module itself removes again, with the line."""
         self._read_imports()
         self._test_classes: set[str] = set(_mixins(tree))
         self._collect(tree.body, None, "", True, "")
@@ -253,7 +253,7 @@ def single_assignments(body: Sequence[ast.stmt]) -> dict[str, ast.expr]:
 
 
 def literal_rows(target: ast.expr, source: ast.expr, names: Names) -> list[Names] | None:
-    """What the target of a loop over a literal stands for, turn by turn. None: the loop is over something else."""
+    """The values of the target of a loop over a literal, one per iteration. None: the loop is over something else."""
     if isinstance(source, ast.Name):
         source = names.get(source.id, source)
     match source:
@@ -346,7 +346,7 @@ def _is_fixture(node: FunctionNode) -> bool:
 
 
 def _plain_result(node: FunctionNode) -> ast.expr | None:
-    """What a fixture hands out, if all it does is to return it."""
+    """The value of a fixture that does nothing but return it."""
     body = [item for item in node.body if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))]
     if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
         return body[0].value
@@ -354,6 +354,6 @@ def _plain_result(node: FunctionNode) -> ast.expr | None:
 
 
 def _calls_argument(node: FunctionNode) -> bool:
-    """A decorator that uses what it decorates: calls it, or hands it on."""
+    """A decorator that uses what it decorates: calls it, or passes it on."""
     arguments = {argument.arg for argument in node.args.args}
     return not arguments or any(isinstance(item, ast.Name) and item.id in arguments for item in ast.walk(node))

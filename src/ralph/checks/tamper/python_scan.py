@@ -1,4 +1,4 @@
-"""A first look over a Python test: what its names stand for, what it replaces, where something happens."""
+"""A first pass over a Python test: what its names stand for, what it replaces, where something happens."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _PATCHES = ("patch", "patch.object", "setattr", "patch.dict", "patch.multiple")
 
 class Scan(Struct, frozen=True):
     names: Names
-    """Locals that are assigned once, and never handed on to something that may change them."""
+    """Locals that are assigned once, and never passed to something that may change them."""
     assigned: dict[str, int]
     """Locals with the line of their value."""
     acts: frozenset[int]
     """Lines where something is called or made that is not an assertion."""
     mentioned: frozenset[str]
     replaced: frozenset[str]
-    """Names that a mock is put in place of."""
+    """Names that are replaced by a mock."""
     calls: int
 
 

@@ -58,7 +58,7 @@ def _added(old: str, new: str) -> str:
 
 
 def holds_tests(read: Read) -> bool:
-    """Worth looking into for tests, though it may not be a test file."""
+    """Worth searching for tests, though it may not be a test file."""
     language = language_of(read.path)
     if not language or is_golden(read.path):
         return False
@@ -123,7 +123,7 @@ _FOREIGN_TEST = re.compile(
 
 
 def is_foreign_test(path: str) -> bool:
-    """A test in a language that is not read here."""
+    """A test in a language that is not parsed here."""
     if language_of(path) or is_golden(path) or path.endswith(_PUT_ASIDE):
         return False
     return _FOREIGN_TEST.search(path) is not None

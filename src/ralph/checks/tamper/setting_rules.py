@@ -1,4 +1,4 @@
-"""Which settings of which tools are about strictness, and what would make each of them weaker."""
+"""Which settings of which tools affect strictness, and what would weaken each of them."""
 
 from __future__ import annotations
 
@@ -206,4 +206,4 @@ TOPICS: dict[str, tuple[str, ...]] = {
         r"typing",
     ),
 }
-"""Words by which a story speaks of what a finding is about."""
+"""Words with which a story refers to the subject of a finding."""

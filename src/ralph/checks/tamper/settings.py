@@ -187,7 +187,7 @@ _YAML_LINE = re.compile(
 
 
 def _yaml(text: str) -> Iterator[Row]:
-    """Keys by indentation: enough for the settings of linters, and it takes no time."""
+    """Keys by indentation: enough for linter settings, and fast."""
     stack: list[tuple[int, str]] = []
     for number, line in enumerate(text.split("\n")[:_MOST], 1):
         match = _YAML_LINE.match(line)

@@ -1,9 +1,9 @@
-"""Bytes of a file as text, if it is text, and not too much of it."""
+"""The bytes of a file as text, if it is text and not too long."""
 
 from __future__ import annotations
 
 LONGEST = 400_000
-"""Characters of one file. What is longer is data, or there to keep a reader busy."""
+"""Characters of one file. Anything longer is data, or meant to keep a reader busy."""
 
 
 def is_binary(data: bytes) -> bool:
@@ -34,5 +34,5 @@ def line_at(text: str, offset: int) -> int:
 
 
 def word_set(*texts: str) -> frozenset[str]:
-    """The words of a text: how long lists of names are written down here."""
+    """The words of a text, for long lists of names."""
     return frozenset(word for text in texts for word in text.split())

@@ -111,7 +111,7 @@ class StoryWords(Struct, frozen=True):
         return cls(text.lower(), frozenset(found), frozenset(numbers), sentences)
 
     def expects(self, new: Iterable[str], old: Iterable[str]) -> bool:
-        """Every literal that came in stands in the story. Literals are tokens of the model (`suite.is_literal`)."""
+        """Every added literal appears in the story. Literals are tokens of the model (`suite.is_literal`)."""
         before = set(old)
         known = {word for token in before for word in _words(token)}
         came = [token for token in new if token not in before]
@@ -188,7 +188,7 @@ def _words(token: str) -> list[str]:
 
 
 def _mentions(sentence: str, names: Iterable[str]) -> bool:
-    """One of the names as it is, or all words of a name of several words."""
+    """One of the names verbatim, or all words of a name with several words."""
     said = {_stem(word) for word in words_of(sentence)}
     for name in names:
         words = [_stem(word) for word in words_of(name) if len(word) > 2 and word not in _GENERIC]

@@ -1,4 +1,4 @@
-"""Assertions of languages that are read by their tokens."""
+"""Assertions of languages that are read as tokens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Found(Struct, frozen=True):
 
 
 class Claimed(Struct, frozen=True):
-    """One assertion as read, before it is known where it stands."""
+    """One assertion as parsed, before its context is known."""
 
     op: str
     subject: Tokens
@@ -247,7 +247,7 @@ class AssertionReader:
         return Claimed(graded.op, subject, expected, graded.strength, close, constant)
 
     def _suffix(self, match: re.Match[str], groups: dict[str, str | None]) -> Claimed:
-        """The subject stands before: `x.should.equal(5)`, `x shouldBe 5`, `x.must_equal 5`."""
+        """The subject comes first: `x.should.equal(5)`, `x shouldBe 5`, `x.must_equal 5`."""
         bare = self._lexed.bare
         start = max(bare.rfind(sign, 0, match.start()) for sign in "\n;{}") + 1
         subject = tokens(self._lexed.code[start : match.start()])
@@ -335,7 +335,7 @@ def _thrown(graded: Grade, waited: Tokens, body: Tokens, close: int) -> Claimed:
 
 
 def _split(text: str) -> list[str]:
-    """Arguments without brackets around them, as Ruby has them."""
+    """Arguments without parentheses, as in Ruby."""
     found = [""]
     depth = 0
     quote = ""

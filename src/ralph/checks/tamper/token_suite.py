@@ -1,4 +1,4 @@
-"""Tests of languages that are read by their tokens: where they begin and end, what skips them, what they assert."""
+"""Tests of languages that are read as tokens: where they begin and end, what skips them, what they assert."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class TokenSuite:
         return Place(self._annotations(at), at, match.end(), end, rule)
 
     def _annotations(self, at: int) -> int:
-        """Back to the end of the statement before: annotations and attributes belong to what they stand above."""
+        """Back to the end of the previous statement: annotations and attributes belong to what follows them."""
         if self._name == "python":
             start = self._lexed.bare.rfind("\n\n", 0, at)
             return max(start, 0)

@@ -1,4 +1,4 @@
-"""What goes in and what comes out: changed files, findings, and the name of every kind of finding."""
+"""Input and output: changed files, findings, and the name of every kind of finding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Finding(Struct, frozen=True):
     """One of `CODES`."""
     path: str
     line: int
-    """In the new file; in the old one for what is gone."""
+    """In the new file; in the old one for removed lines."""
     message: str
     severity: Severity
 

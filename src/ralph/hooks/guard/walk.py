@@ -1,6 +1,6 @@
 """Follows a script statement by statement, taking every branch, and passes each command to its program's rules.
 
-Nothing is run. A command's output is followed as far as it is a matter of text (echo, printf, base64 …), because what
+Nothing is run. A command's output is followed where it is plain text (echo, printf, base64 …), because what
 one command prints may be what the next one runs.
 """
 
