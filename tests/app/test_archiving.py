@@ -407,7 +407,7 @@ def test_the_summary_tells_states_reviews_and_dates() -> None:
 
     assert "- Stories done: 1 of 3\n- Stories todo: 1\n- Stories failed: 1\n" in text
     assert "- Started: 2026-12-01T10:00:00+01:00\n- Last change: 2026-12-24T18:00:00+01:00\n" in text
-    assert "- Reviews: 7 in all, at most 5 for one story\n" in text
+    assert "- Reviews: 7 total, up to 5 for one story\n" in text
     assert "| US-1 | One \\| two three | done | 2 | 0 |\n" in text
     assert "| US-2 | Four | failed | 0 | 5 |\n" in text
     assert "- US-3: [AUTO-APPROVED AT CAP] slow\n" in text

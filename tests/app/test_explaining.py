@@ -58,7 +58,7 @@ def test_an_explanation_has_the_reason_the_evidence_and_what_to_do(reason: Reaso
 
 def test_a_run_that_has_not_ended_is_explained_too(tmp_path: Path) -> None:
     assert told(tmp_path / "1", None).state == "killed"
-    assert told(tmp_path / "2", None, is_alive=True).state == "at work"
+    assert told(tmp_path / "2", None, is_alive=True).state == "running"
     assert told(tmp_path / "3", None, is_alive=True, middle=(Paused(),)).state == "paused"
     waits = told(
         tmp_path / "4", None, is_alive=True, middle=(WaitStarted(1_800_000_000, "the usage limit is reached"),)

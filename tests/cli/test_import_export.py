@@ -333,7 +333,7 @@ def test_while_a_run_is_at_work_nothing_is_imported(root: Path) -> None:
     with claim(ref, os.environ, "run"):
         done = imports(root)
         assert ralph_here("convert", "--layout", "plan.md", cwd=root).code == 73
-    assert (done.code, "at work" in done.err) == (73, True)
+    assert (done.code, "a run is active" in done.err) == (73, True)
     assert snapshot(root) == before
 
 

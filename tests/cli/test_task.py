@@ -259,7 +259,7 @@ def test_a_person_is_told_that_a_run_is_at_work(ref: PlanRef) -> None:
         assert done.code == 0
         assert "warning: a run is working on this plan" in done.err
         assert task(ref, "list").err == ""
-        assert "at work" not in task(ref, "set", sid(ref, 4), "--notes", "x", env=LOOP).err
+        assert "a run is working" not in task(ref, "set", sid(ref, 4), "--notes", "x", env=LOOP).err
 
 
 # --- stuck stories ---------------------------------------------------------------------------------------------------

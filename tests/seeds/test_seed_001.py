@@ -271,7 +271,7 @@ def test_the_summary_of_an_archive_counts_attempts(tmp_path: Path) -> None:
     assert project.ralph("archive").code == 0
     (summary,) = project.root.glob("ralph-archive/*/summary.md")
     text = summary.read_text()
-    assert "- Attempts: 4 in all, at most 3 for one story" in text
+    assert "- Attempts: 4 total, up to 3 for one story" in text
     rows = [line for line in text.splitlines() if line.startswith("| US-")]
     assert [row.split(" | ")[-1] for row in rows] == ["3 |", "1 |"]
     project.write("ralph/tasks.json", tasks(1))  # the next plan of the same folder begins again

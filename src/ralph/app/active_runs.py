@@ -34,7 +34,7 @@ def is_alive(started: RunStarted | None) -> bool:
     """Whether a run is alive, by process id and start time. A run on another machine counts as alive."""
     if started is None or started.host != platform.node():
         return True
-    return tree.is_alive(ProcessId(started.pid, started.start))  # nobody may ever collect one that has died
+    return tree.is_alive(ProcessId(started.pid, started.start))  # a zombie process may never be reaped
 
 
 def describe(owner: Owner | None) -> str:

@@ -46,8 +46,8 @@ def summary(plan: Plan, layout: str, dates: Dates, attempts: Mapping[str, int] |
         ("Started", dates.first),
         ("Last change", dates.last),
         ("Archived", dates.archived),
-        ("Attempts", f"{sum(tried)} in all, at most {max(tried)} for one story" if any(tried) else ""),
-        ("Reviews", f"{sum(reviews)} in all, at most {max(reviews)} for one story" if any(reviews) else ""),
+        ("Attempts", f"{sum(tried)} total, up to {max(tried)} for one story" if any(tried) else ""),
+        ("Reviews", f"{sum(reviews)} total, up to {max(reviews)} for one story" if any(reviews) else ""),
     ]
     lines = [f"# {one_line(plan.name) or 'Plan'}", ""]
     if plan.description.strip():
@@ -57,7 +57,7 @@ def summary(plan: Plan, layout: str, dates: Dates, attempts: Mapping[str, int] |
     lines += [_row(story, counted[story.id]) for story in plan.stories]
     remarks = [f"- {one_line(s.id)}: {one_line(s.review.feedback)}" for s in plan.stories if s.review.feedback.strip()]
     if remarks:
-        lines += ["", "## Left by reviews", "", *remarks]
+        lines += ["", "## Review feedback", "", *remarks]
     return "\n".join(lines) + "\n"
 
 

@@ -1,8 +1,8 @@
 """Archive a plan. The copy is complete and on disk before anything is removed.
 
-A plan with a folder of its own (`.ralph/<feature>`, `.ralph/PRD-N`) goes into the archive whole, and its folder is
-gone, or with `keep` starts afresh. Where the place is shared (`ralph/`, `.ralph/spec.md`, `.ralph/prd.json`) the plan,
-its requirements, log and specs go, and fresh ones take their place. Prompts, readme and learnings are copied and stay.
+A plan with its own folder (`.ralph/<feature>`, `.ralph/PRD-N`) is archived as a whole; its folder is removed, or with
+`keep` recreated. Where the folder is shared (`ralph/`, `.ralph/spec.md`, `.ralph/prd.json`) the plan, its requirements,
+log and specs are archived and replaced with fresh ones. Prompts, readme and learnings are copied and stay.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def _take_name(new: Path, shelf: Path, name: str) -> Path:
             return new.rename(final)
         except OSError:
             if not os.path.lexists(final):
-                raise  # nobody else took the name in the meantime
+                raise  # the name was not taken in the meantime
 
 
 def _start_afresh(ref: PlanRef, going: set[Path], now: float) -> tuple[str, ...]:

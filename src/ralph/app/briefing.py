@@ -97,7 +97,7 @@ def _rules(config: Config) -> Iterator[str]:
 def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: Mapping[str, Any]) -> tuple[str, str]:
     """The step's own prompt file, else that of `-p`, else the workspace's. Empty: the built-in prompt."""
     if mode in (Mode.REVIEW, Mode.FIX) and ref.layout != "tasks.json":
-        return "", ""  # a person's own prompt is about implementing
+        return "", ""  # the user's own prompt is about implementing
     wanted = step.get("prompt_file") or (config.prompt if mode is not Mode.SETUP else "")
     if wanted:
         path = ref.root / str(wanted)

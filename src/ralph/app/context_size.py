@@ -192,7 +192,7 @@ def warning(ref: PlanRef, settings: Settings, plan: Plan, env: Mapping[str, str]
         size = context_size(ref, settings, plan, env, Gauge())
         if size.total > budget // 2:  # worth a look at what agents have counted
             size = context_size(ref, settings, plan, env)
-    except (RalphError, OSError):  # whoever runs into it says it better
+    except (RalphError, OSError):  # the command that needs it reports it better
         return ""
     beyond = size.to_cut
     if not beyond:

@@ -149,7 +149,7 @@ class _Reader:
             case IterationStarted():
                 self._close("", self._now - self._at)
                 self._open, self._at = event, record.t
-            case AgentStarted(iteration=number) if self._open is None:  # nobody iterates: it plans
+            case AgentStarted(iteration=number) if self._open is None:  # outside an iteration: a planning session
                 self._open = IterationStarted(iteration=number, story="", title="", mode=Mode.SETUP, attempt=1)
                 self._at, self._plans = record.t, True
             case _ if self._open is not None:
@@ -176,7 +176,7 @@ class _Reader:
         if started is None:
             return
         costs = [_cost(*session) for session in sessions]
-        if reserved is not None:  # the loop was killed while this session was at work
+        if reserved is not None:  # the loop was killed while this session was running
             costs.append((reserved.usd, Basis.UNKNOWN if reserved.usd is None else Basis.RESERVED))
         tokens = Tokens()
         for said, _ in sessions:

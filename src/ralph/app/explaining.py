@@ -44,7 +44,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     run: str
     plan: str
     state: str
-    """ended, at work, paused, or killed."""
+    """ended, running, paused, or killed."""
     reason: str = ""
     exit_code: int | None = None
     why: str
@@ -107,7 +107,7 @@ def _standing(state: RunState, is_alive: bool) -> tuple[str, str, str]:
         doing = f"It has not ended: it is waiting until {until}. {state.waiting.why}."
     elif state.current is not None:
         doing = f"It has not ended: iteration {state.current.iteration} works on {state.current.story or 'the set-up'}."
-    return "at work", doing, "`ralph watch` shows it; `ralph pause` and `ralph stop` control it"
+    return "running", doing, "`ralph watch` shows it; `ralph pause` and `ralph stop` control it"
 
 
 def _failing(record: Record, before: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:

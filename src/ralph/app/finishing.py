@@ -50,7 +50,7 @@ def _finish(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> No
     if complete and spec.ref.layout == "spec.md":
         WorkspaceDesk(spec.ref.root, spec.ref.folder).complete()
     if stop.reason not in BY_SIGNAL:
-        # Whoever stops a run does not want to wait for the project's hooks once more.
+        # A user who stops a run does not want to wait for the project's hooks again.
         _record(spec, env, tell)
     if complete and spec.config.archive.on_complete:
         _archive(spec, env, tell)

@@ -61,7 +61,7 @@ class Guidance:
         for path, (iteration, is_general) in list(self._handed.items()):
             if iteration == event.iteration:
                 del self._handed[path]
-                if is_general and event.mode is Mode.REVIEW:  # it is for whoever writes the code
+                if is_general and event.mode is Mode.REVIEW:  # it is for the agent that writes the code
                     continue
                 with contextlib.suppress(OSError):
                     path.unlink()

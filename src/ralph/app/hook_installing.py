@@ -125,7 +125,7 @@ def uninstall(target: Target, env: Mapping[str, str]) -> Outcome:
         else:
             target.file.unlink()
             if record.made_folder:
-                with contextlib.suppress(OSError):  # somebody has put something there meanwhile
+                with contextlib.suppress(OSError):  # something was written there meanwhile
                     target.file.parent.rmdir()
         sync_folder(target.file.parent)
         _forget(target, env)

@@ -36,7 +36,7 @@ def look(folder: Path, kind: type[T]) -> Iterator[tuple[Path, T]]:
         try:
             yield path, msgspec.json.decode(read_bytes(path, limit=_LARGEST), type=kind)
         except (BadData, msgspec.DecodeError):
-            if path.exists():  # not taken by somebody else in between
+            if path.exists():  # not taken by another process meanwhile
                 keep_aside(path)
 
 

@@ -142,7 +142,7 @@ def launch(
         )
     find_agent(settings.config.agent.name).find(probe(prepared), env.get("PATH", ""))
     _find_reviewer(prepared, env)
-    plan_steps(settings, ref.root)  # a wrong step is said before anything is begun
+    plan_steps(settings, ref.root)  # a wrong step is reported before anything starts
     run = new_run_id(time.time())
     repo = find_repo(ref, settings, env)
     if prepared.worktree:

@@ -15,7 +15,7 @@ def limits_of(settings: Settings, *, once: bool = False, stories: tuple[str, ...
     attempts, reviews = config.max_loops_per_task, config.review.cap * max(len(config.review.reviewers), 1)
     allowed = config.max_allowed_iterations
     if not config.max_iterations and settings.origin("max_allowed_iterations").kind in (Kind.DEFAULT, Kind.PROFILE):
-        allowed = 0  # what a layout brings along bounds a number that somebody gave, not what the plan needs
+        allowed = 0  # the layout's default bounds a number the user set, not what the plan needs
     return Limits(
         max_iterations=min(config.max_iterations, allowed) if allowed else config.max_iterations,
         max_allowed=allowed,

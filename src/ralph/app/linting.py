@@ -101,7 +101,7 @@ def _choice(flags: Flags, settings: Settings | None) -> Choice:
     config = settings.config if settings else Config()
     says = {key: flags.get(key) or getattr(config, key) for key in ("layout", "feature", "prd", "ralph_dir")}
     if not flags.get("layout") and config.layout != "auto" and LAYOUTS.trouble_with(config.layout):
-        says["layout"] = ""  # said among the problems; the plans are looked at all the same
+        says["layout"] = ""  # reported among the problems; the plans are still checked
     return Choice(**{key: str(value) for key, value in says.items() if value and value != "auto"})
 
 

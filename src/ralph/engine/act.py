@@ -62,7 +62,7 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
     steps = ground.setup_steps if attempt.mode is Mode.SETUP and ground.setup_steps else ground.work_steps
     try:
         passed, unusable = steps.run(context, attempt.number), None
-    except (BadData, UsageError) as error:  # the iteration is closed like any other, so that a person can mend it
+    except (BadData, UsageError) as error:  # the iteration is closed like any other, so that the user can fix it
         passed, unusable = Passed((_unusable(error),)), error
     ended, outcome = ran[-1] if ran else (Ended(How.NOT_RUN, code=0), Outcome())
     request = _request(ground, attempt, outcome) if attempt.mode is Mode.REVIEW else None
@@ -85,7 +85,7 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
         evidence = msgspec.structs.replace(evidence, objections=(*evidence.objections, left))
     told = msgspec.structs.replace(evidence, notices=(*notices, *evidence.notices))
     evidence = protect_again(ground, attempt, told)
-    # What an agent committed of protected files itself is undone by a commit, too.
+    # Protected files that an agent committed itself are also restored by a commit.
     return evidence, inspection, passed.commit or bool(notices and inspection.commits)
 
 

@@ -161,7 +161,7 @@ class Desk(Protocol):
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """One iteration under way."""
+    """One iteration in progress."""
 
     number: int
     work: Work

@@ -26,7 +26,7 @@ class Occupation:
                 self._tools.discard(call)
             case Compacting(active=active):
                 self._compacting = active
-            case Text() | Init() | Result():  # the model goes on, so whatever it waited for is over
+            case Text() | Init() | Result():  # the model continues, so what it waited for is over
                 self._tools.clear()
                 self._compacting = False
 
