@@ -82,7 +82,7 @@ class Shelved(Struct, frozen=True):
 
     @property
     def going(self) -> set[Path]:
-        """The archived files that have not changed since they were copied."""
+        """The archived files to remove: those that have not changed since they were copied."""
         return {i.source for i in self.items if not i.stays and look(i.source) == self.looks[i.source]}
 
 

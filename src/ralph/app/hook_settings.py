@@ -217,7 +217,7 @@ def _require_shape(data: bytes, file: str) -> None:
     def refuse(path: Path, what: str) -> BadData:
         at = locator.position(path)
         where = Place(file=file, line=at.line, column=at.column, path=show_path(path))
-        return BadData(what, where=where, hint=f"until then the client runs no hooks; {_CORRECT}")
+        return BadData(what, where=where, hint=f"the client ignores all hooks in this file; {_CORRECT}")
 
     for path, _ in locator.repeated_keys():
         if path[0] == "hooks":

@@ -157,7 +157,7 @@ def _announce(
 
 
 def _plan_name(ground: Ground) -> str:
-    """The plan is part of the name: two plans of one repository may share a story ID."""
+    """The plan's path for the commit trailers: two plans of one repository may share a story ID."""
     inside = os.path.relpath(ground.bookkeeping[0], ground.repo)
     return "" if inside.startswith("..") else inside
 
