@@ -250,7 +250,7 @@ def test_a_short_name_must_be_clear(root: Path) -> None:
     put_away(start(root, "tasks.json"), label="b-login")
 
     assert find_archive(root, "a-login").name == f"{STAMP}-a-login"
-    with pytest.raises(UsageError, match="there are 2"):
+    with pytest.raises(UsageError, match="2 archives match"):
         find_archive(root, "login")
 
 

@@ -118,7 +118,7 @@ def test_a_damaged_journal_is_reported(ref: PlanRef, damage: Callable[[Path], ob
     found = last_run(ref, os.environ)
     assert found is not None
     assert (found.run, found.standing) == (RUN, Standing.UNREADABLE)
-    assert "cannot be read" in found.detail
+    assert "could not be read" in found.detail
 
 
 @pytest.mark.parametrize("rest", [b"", b'{"seq": 1, "t'])
