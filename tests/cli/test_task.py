@@ -618,3 +618,22 @@ def test_the_first_story_takes_the_place_of_the_example(layout: str, tmp_path: P
     stories = ralph_here("task", "list", "--json", cwd=tmp_path).json
     assert [story["title"] for story in stories if "Review" not in story["title"]] == ["Log in", "Log out"]
     assert ralph_here("check", cwd=tmp_path).code == 0
+
+
+def test_a_story_can_be_removed_by_a_person_only_and_not_from_under_another(ref: PlanRef) -> None:
+    ids = [story["id"] for story in task(ref, "list", "--json").json]
+    last = ids[-1]
+    refused = task(ref, "remove", last, env=LOOP)
+    assert refused.code != 0
+    done = task(ref, "remove", last)
+    assert done.code == 0, done.err
+    assert [story["id"] for story in task(ref, "list", "--json").json] == ids[:-1]
+    assert task(ref, "remove", "no-such-story").code == ExitCode.USAGE
+
+
+def test_a_story_that_another_depends_on_stays(tmp_path: Path) -> None:
+    ref = workspace(tmp_path / "w", "tasks.json")
+    first, second, *_ = [story["id"] for story in task(ref, "list", "--state", "todo", "--json").json]
+    assert task(ref, "set", second, "--depends-on", first).code == 0
+    refused = task(ref, "remove", first)
+    assert (refused.code, f"{second} depends on {first}" in refused.err) == (ExitCode.USAGE, True)

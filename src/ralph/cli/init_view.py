@@ -57,7 +57,8 @@ def show_next(started: Started, *, has_stories: bool, is_committed: bool = False
     say()
     say("next:", "bold")
     here = ref.path.relative_to(ref.root)
-    steps = [] if has_stories else [f"write your stories into {here}{also}, or let an agent: `ralph plan`"]
+    add = 'ralph task add "TITLE" --criterion "what is seen when it is done"'
+    steps = [] if has_stories else [f"{add}     or write your stories into {here}{also}, or `ralph plan`"]
     if not started.is_repository:
         steps.append("git init        a run needs a git repository, and there is none here yet")
     steps += ["ralph check     check that the plan is ready to run"]

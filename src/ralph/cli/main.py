@@ -78,7 +78,7 @@ def overview() -> str:
             "  ralph COMMAND --help    the options of a command, with examples",
             "  ralph --version         the version",
             "",
-            'example: ralph init && ralph task add "Greet the user by name" && ralph run',
+            "example: ralph init && ralph check && ralph run",
             "",
         ]
     )

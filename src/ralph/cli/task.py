@@ -29,7 +29,7 @@ from ralph.app.workspace import OpenPlan, open_ref, plan_state, store_for
 from ralph.cli.arguments import Parser, add_json, add_workspace
 from ralph.cli.output import emit_json, note, say, say_raw, warn
 from ralph.cli.show import as_json, bead_lines, id_width, line_width, story_card, story_lines
-from ralph.core.changes import AddStory, Change, MoveStory, SetFields, apply
+from ralph.core.changes import AddStory, Change, MoveStory, RemoveStory, SetFields, apply
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import Mode, Order, State, Story
@@ -90,6 +90,9 @@ def configure(parser: ArgumentParser) -> None:
     one = _command(commands, "reopen", "reopen a story that is done, failed or blocked", "ralph task reopen US-001")
     one.add_argument("id", metavar="ID")
 
+    one = _command(commands, "remove", "remove a story from the plan", "ralph task remove US-004")
+    one.add_argument("id", metavar="ID")
+
     one = _command(commands, "split", "split a story into parts", 'ralph task split US-003 "The API" "The page"')
     one.add_argument("id", metavar="ID")
     one.add_argument("titles", nargs="+", metavar="TITLE", help="the title of each part, at least two")
@@ -142,6 +145,7 @@ def run(args: Namespace) -> int:
     if args.action in shows:
         return shows[args.action](read(), args)
     makes = {"add": _add, "set": _set, "done": _done, "reopen": _reopen, "split": _split, "move": _move}
+    makes["remove"] = _remove
     editor = Editor.of(os.environ)
     if not editor.is_agent and is_at_work(plan_state(ref, os.environ)):
         warn("a run is working on this plan: a change made now is judged like its agent's and may be rolled back")
@@ -291,6 +295,18 @@ def _done(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
 
 def _reopen(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
     return [reopen(opened.plan, args.id, editor=editor)]
+
+
+def _remove(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
+    editor.refuse_to("remove a story")
+    story = find_story(opened.plan, args.id)
+    if waiting := [each.id for each in opened.plan.stories if story.id in each.depends_on]:
+        depends = f"{', '.join(map(one_line, waiting))} {'depends' if len(waiting) == 1 else 'depend'} on {story.id}"
+        raise UsageError(depends, hint=f"change that first: ralph task set {waiting[0]} --depends-on ''")
+    if len(opened.plan.stories) == 1:
+        raise UsageError(f"{story.id} is the only story", hint="a plan needs one; `ralph task set` changes it")
+    note(f"removed {story.id} {one_line(story.title, 60)}; it is still in git if it was committed")
+    return [RemoveStory(story.id)]
 
 
 def _split(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
