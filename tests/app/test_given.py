@@ -72,7 +72,7 @@ def test_an_id_is_a_short_word(text: str) -> None:
     "text", ["", "-x", "--force", "a b", "a\nb", "../x", "a/b", ".x", "x" * 101, "a\x1b[0m", "\udcff"]
 )
 def test_other_ids_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="cannot be the id") as refused:
+    with pytest.raises(UsageError, match="is not a valid story ID") as refused:
         given.new_id(text)
     assert refused.value.message.isprintable()
 

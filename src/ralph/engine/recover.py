@@ -155,13 +155,13 @@ def _reading(ground: Ground, name: str) -> Reading:
 
 
 def _give_up(ground: Ground, found: Open, error: RalphError) -> str:
-    """Close an iteration that cannot be undone: the repository was replaced, or its saved state is gone."""
+    """Close an iteration that cannot be rolled back: the repository was replaced, or its saved state is gone."""
     started = found.started
     plan = "the plan was not changed"
     with contextlib.suppress(CopyLost):
         ground.book.write(_reading(ground, BEFORE))
         plan = "only the plan was restored"
-    what = f"iteration {started.iteration} ({started.story or started.mode.value}) cannot be undone"
+    what = f"iteration {started.iteration} ({started.story or started.mode.value}) cannot be rolled back"
     ground.journal.write(
         IterationEnded(
             iteration=started.iteration,
