@@ -12,7 +12,17 @@ from ralph.app.transition_table import PEOPLE, table
 from ralph.cli.plain_view import describe
 from ralph.cli.summary import summary
 from ralph.core.control import Verb
-from ralph.core.events import AnyEvent, Asked, Paused, Record, Resumed, RunEnded, StorySetAside, WaitStarted
+from ralph.core.events import (
+    AnyEvent,
+    Asked,
+    Paused,
+    Record,
+    Resumed,
+    RunEnded,
+    StoriesRetried,
+    StorySetAside,
+    WaitStarted,
+)
 from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, Review, ReviewStatus, State, Story
@@ -80,6 +90,17 @@ def test_every_wait_and_every_stop_is_one_line_and_has_one_exit_code() -> None:
         if isinstance(event, RunEnded):
             assert isinstance(event.reason.exit_code, ExitCode)
             assert sum("next " in each for each in summary(state)) == 1
+
+
+def test_a_story_that_was_set_aside_has_failed_even_if_the_run_was_killed_right_after(tmp_path: Path) -> None:
+    state = RunState()
+    run = ToldRun(tmp_path / "events.jsonl", state.add)
+    run.start(seen())
+    [first, *_] = state.stories
+    state.add(Record(98, run.now, StorySetAside(first, "t", "stuck")))
+    assert state.stories[first].state is State.FAILED
+    state.add(Record(99, run.now, StoriesRetried((first,))))
+    assert state.stories[first].state is State.TODO
 
 
 @pytest.mark.parametrize("verb", Verb)

@@ -60,7 +60,7 @@ def test_the_screen_says_what_happened_and_what_to_do(made: Proven) -> None:
     assert 'ralph answer US-003 "…"' in section(told.out, "Questions for you")
     done = section(told.out, "Done (1)")
     assert "US-001 <img src=x" in done
-    assert "1 session, " in done
+    assert "1 iteration, " in done
     assert "+3 −0 in 2 files" in done
     assert "by <b>the</b> agent (by the agent)" in done
     assert "feat(US-001)" in done
@@ -161,6 +161,38 @@ def test_the_end_of_a_run_is_its_short_form(tmp_path: Path) -> None:
     assert re.search(r"^  blocked +US-003: Which <database>\?", summary, re.MULTILINE)
     assert "2 commits" in summary
     assert "`ralph report`" in summary
+
+
+def test_a_run_in_a_worktree_shows_the_states_it_left(tmp_path: Path) -> None:
+    made = Proven(tmp_path, stories=STORIES)
+    made.run("--worktree", "--max-loops-per-task", "2", US_001=[ONE], US_002=[BROKEN] * 6, US_003=[ASKS])
+    told = report(made.ask("report", "--json"))
+    states = {story["id"]: story["state"] for story in told["stories"]}
+    assert states == {"US-001": "done", "US-002": "failed", "US-003": "blocked", "US-004": "open"}
+    for form in ((), ("--markdown", "-"), ("--html", "-")):
+        shown = made.ask("report", *form).out
+        assert "depends on US-002 (failed)" in shown
+        assert "iterations, " in shown
+        assert "sessions" not in shown
+
+
+def test_a_finished_story_lists_its_commits_of_earlier_runs(tmp_path: Path) -> None:
+    made = Proven(tmp_path, stories=[{}, {}])
+    made.write("README", "US-001\n")
+    made.git("add", "README")
+    made.git("commit", "-qm", "other plan\n\nRalph-Run: 1\nRalph-Story: US-001\nRalph-Plan: .ralph/other/prd.json")
+    made.run("--once", US_001=[ONE])
+    first = report(made.ask("report", "--json"))
+    made.run(US_001=[ONE], US_002=[[write("src/two.py", "TWO = 2\n"), "claim"]])
+    for form in ((), ("--markdown", "-"), ("--html", "-")):
+        shown = made.ask("report", *form).out
+        assert f"(run {first['run']})" in shown
+        assert "other plan" not in shown
+    one, two = report(made.ask("report", "--json"))["stories"]
+    assert [commit["earlier_run"] for commit in one["commits"]] == [first["run"]]
+    assert [commit["id"] for commit in one["commits"]] == [first["stories"][0]["commits"][-1]["id"]]
+    assert one["files"] == []
+    assert [commit["earlier_run"] for commit in two["commits"]] == [""]
 
 
 def test_an_answered_question_waits_no_longer(tmp_path: Path) -> None:

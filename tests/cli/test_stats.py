@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -55,12 +56,12 @@ def finished(tmp_path: Path, git_identity: tuple[str, str]) -> tuple[Path, str]:
 
 def test_a_run_and_its_figures(finished: tuple[Path, str]) -> None:
     root, said = finished
-    assert "reviews    2 reviews, 0 of 1 story approved at first, 1 finding (1 major)" in said
-    assert "2 calls, " in said
+    assert "reviews    2 reviews, 0 of 1 story approved in its first review, 1 finding (1 major)" in said
+    assert re.search(r"^ +review: 2 sessions, .*; work: 2 sessions, ", said, re.MULTILINE)
     found = ralph("stats", cwd=root)
     assert found.code == 0
     assert "1 run, 4 iterations, 1 story finished" in found.out
-    assert "reviews    2, 2.0 a story, 0 of 1 story approved at first" in found.out
+    assert "reviews    2, 2.0 a story, 0 of 1 story approved in its first review" in found.out
     assert "findings   1: 1 major; 1 closed" in found.out
     assert "1 about: it is whole" in found.out
     document = json.loads(ralph("stats", "--json", cwd=root).out)

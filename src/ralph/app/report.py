@@ -12,11 +12,21 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.app.answers import answers_path, read_answers
+from ralph.app.commit_proofs import NamedCommit, commits_by_story
 from ralph.app.explaining import Explanation, explain
 from ralph.app.workspace import plan_state
 from ralph.config.layers import load
 from ralph.core.errors import RalphError
-from ralph.core.events import Charged, Committed, IterationEnded, IterationStarted, Judged, Record, RunStarted
+from ralph.core.events import (
+    Charged,
+    Committed,
+    IterationEnded,
+    IterationStarted,
+    Judged,
+    Record,
+    RunStarted,
+    SeenStory,
+)
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import State
 from ralph.core.ports import PlanRef
@@ -43,6 +53,17 @@ class StoryCommit(Struct, frozen=True):
     removed: int = 0
     is_missing: bool = False
     """The commit is no longer in the repository."""
+    earlier_run: str = ""
+    """The earlier run that made it; it is not in the diffstat. Empty: this run."""
+
+    @property
+    def remark(self) -> str:
+        parts = [
+            *(["by the agent"] if self.by_agent else []),
+            *([f"run {self.earlier_run}"] if self.earlier_run else []),
+            *(["no longer in the repository"] if self.is_missing else []),
+        ]
+        return f" ({', '.join(parts)})" if parts else ""
 
 
 class Rejected(Struct, frozen=True):
@@ -63,7 +84,7 @@ class StoryReport(Struct, frozen=True, kw_only=True):
     state: str
     """done, unproven, failed, blocked, in progress or open."""
     why: str = ""
-    sessions: int = 0
+    iterations: int = 0
     seconds: float = 0
     tokens: int = 0
     cost_usd: float | None = None
@@ -119,7 +140,7 @@ STATES = ("done", "unproven", "failed", "blocked", "in progress", "open")
 class _Work(Struct):
     """What a run did for one story."""
 
-    sessions: int = 0
+    iterations: int = 0
     seconds: float = 0
     tokens: int = 0
     cost_usd: float | None = None
@@ -139,7 +160,8 @@ def make_report(records: Iterable[Record], *, is_alive: bool, env: Mapping[str, 
     commits = _commits(repo, [commit for each in work.values() for commit in each.commits])
     rescues = _rejected(kept, {one.name for one in list_refs(repo)} if repo else None)
     own = _own_folder(state.started, repo)
-    stories = tuple(_stories(state, found, work, commits, own))
+    earlier = _earlier(state.started, repo)
+    stories = tuple(_stories(state, found, work, commits, earlier, own))
     questions = tuple(_questions(state, found, work, env))
     return Report(
         run=found.run,
@@ -189,7 +211,7 @@ def _work(records: Iterable[Record]) -> dict[str, _Work]:
                 grave = (str(doubt) for doubt in evidence.suspicions if doubt.is_grave)
                 mine.doubts = tuple(dict.fromkeys((*mine.doubts, *grave)))
             case IterationEnded() as ended:
-                mine.sessions += 1
+                mine.iterations += 1
                 mine.seconds += ended.seconds
                 mine.tokens += ended.tokens.total
                 mine.asked = ended.question if ended.kind is Kind.BLOCKED else ""
@@ -243,12 +265,18 @@ def _stories(
     found: Explanation,
     work: Mapping[str, _Work],
     commits: Mapping[str, tuple[StoryCommit, dict[str, tuple[int, int]]]],
+    earlier: Mapping[str, list[NamedCommit]],
     own: str,
 ) -> Iterator[StoryReport]:
     for story in state.stories.values():
         mine = work.get(story.id, _Work())
         lines: dict[str, tuple[int, int]] = {}
         listed = []
+        if story.state is State.DONE:
+            others = (one for one in earlier.get(story.id, ()) if one.commit not in mine.commits)
+            listed += [
+                StoryCommit(one.commit, one.subject, earlier_run=one.run) for one in others if one.run != found.run
+            ]
         # The loop commits after the agent, but the journal lists its commit first.
         for event in sorted(mine.commits.values(), key=lambda one: (one.iteration, not one.by_agent)):
             commit, by_agent = event.commit, event.by_agent
@@ -265,8 +293,8 @@ def _stories(
             id=story.id,
             title=story.title,
             state=_state(state, story.id, story.state),
-            why=found.stuck.get(story.id, ""),
-            sessions=mine.sessions,
+            why=found.stuck.get(story.id) or _depends(state, story),
+            iterations=mine.iterations,
             seconds=round(mine.seconds, 3),
             tokens=mine.tokens,
             cost_usd=mine.cost_usd,
@@ -276,6 +304,21 @@ def _stories(
             removed=sum(count[1] for count in lines.values()),
             doubts=mine.doubts if story.state is State.DONE else (),
         )
+
+
+def _earlier(started: RunStarted | None, repo: Repo | None) -> dict[str, list[NamedCommit]]:
+    if started is None or repo is None:
+        return {}
+    return commits_by_story(repo, os.path.relpath(started.plan, repo.root), started.branch)
+
+
+def _depends(state: RunState, story: SeenStory) -> str:
+    """Which failed or blocked stories keep an open one from starting."""
+    if story.state not in (State.TODO, State.IN_PROGRESS):
+        return ""
+    stuck = (state.stories.get(name) for name in story.depends_on)
+    named = [f"{one.id} ({one.state.value})" for one in stuck if one and one.state in (State.FAILED, State.BLOCKED)]
+    return f"depends on {', '.join(named)}" if named else ""
 
 
 def _state(state: RunState, story: str, now: State) -> str:
@@ -342,5 +385,5 @@ def _look_first(
     )
     for story in large[:2]:
         yield f"{story.id} is a large change: +{story.added} −{story.removed} in {len(story.files)} files"
-    for story in sorted((story for story in done if story.sessions >= _MANY), key=lambda s: -s.sessions)[:2]:
-        yield f"{story.id} took {story.sessions} sessions"
+    for story in sorted((story for story in done if story.iterations >= _MANY), key=lambda s: -s.iterations)[:2]:
+        yield f"{story.id} took {story.iterations} iterations"

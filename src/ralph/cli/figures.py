@@ -23,7 +23,7 @@ def review_lines(figures: Figures) -> Iterator[str]:
     rated = f" ({counts(found.severities)})" if found.count else ""
     yield f"{plural(reviews.count, 'review')}, {_at_first(figures)}, {plural(found.count, 'finding')}{rated}"
     if figures.review.calls and figures.work.calls:
-        yield f"{_spent(figures.review)} against {_spent(figures.work)} of work"
+        yield f"review: {_spent(figures.review)}; work: {_spent(figures.work)}"
 
 
 def lines(figures: Figures) -> Iterator[str]:
@@ -59,18 +59,19 @@ def _at_first(figures: Figures) -> str:
     reviews = figures.reviews
     if not reviews.stories:
         return "no story settled"
+    its = "its" if reviews.stories == 1 else "their"
     share = f" ({reviews.at_first / reviews.stories:.0%})" if reviews.stories > 1 else ""
-    return f"{reviews.at_first} of {plural(reviews.stories, 'story')} approved at first{share}"
+    return f"{reviews.at_first} of {plural(reviews.stories, 'story')} approved in {its} first review{share}"
 
 
 def _table(figures: Figures) -> Iterator[str]:
     if not figures.effort:
         return
     yield ""
-    yield f"{'':<14} {'calls':>5} {'time':>11} {'tokens':>11} {'money':>13}"
+    yield f"{'':<14} {'sessions':>8} {'time':>11} {'tokens':>11} {'money':>13}"
     for mode, effort in figures.effort.items():
         took, cost = duration(effort.seconds), money(effort.usd)
-        yield f"{mode:<14} {effort.calls:>5} {took:>11} {effort.tokens:>11,} {cost:>13}"
+        yield f"{mode:<14} {effort.calls:>8} {took:>11} {effort.tokens:>11,} {cost:>13}"
     review, work = figures.review, figures.work
     if review.calls and work.calls:
         cells = [
@@ -79,7 +80,7 @@ def _table(figures: Figures) -> Iterator[str]:
             _ratio(review.tokens, work.tokens),
             _ratio(review.usd or 0, work.usd or 0),
         ]
-        yield f"{'review to work':<14} {cells[0]:>5} {cells[1]:>11} {cells[2]:>11} {cells[3]:>13}"
+        yield f"{'review to work':<14} {cells[0]:>8} {cells[1]:>11} {cells[2]:>11} {cells[3]:>13}"
 
 
 def _ratio(part: float, whole: float) -> str:
@@ -87,7 +88,7 @@ def _ratio(part: float, whole: float) -> str:
 
 
 def _spent(effort: Effort) -> str:
-    parts = [plural(effort.calls, "call"), duration(effort.seconds)]
+    parts = [plural(effort.calls, "session"), duration(effort.seconds)]
     if effort.tokens:
         parts.append(f"{effort.tokens / 1000:.1f}k tokens")
     if effort.usd is not None:

@@ -17,7 +17,7 @@ from ralph.app.run_choice import choice_of
 from ralph.app.workspace import root_of
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import emit_bytes, emit_json, note, paint, say_raw, warn
-from ralph.cli.report_pages import as_html, as_markdown, facts, headline, story_facts
+from ralph.cli.report_pages import as_html, as_markdown, facts, headline, story_facts, why
 from ralph.cli.show import MARKS, fit, line_width, mark, progress_bar
 from ralph.core.errors import BadData, UsageError
 from ralph.core.events import Record, RunStarted
@@ -134,11 +134,9 @@ def _story(story: StoryReport, room: int | None) -> Iterator[str]:
     yield f"  {sign} {fit(f'{story.id} {story.title}', room and room - 4)}"
     if told := story_facts(story):
         yield paint(_line(told, 6, room), "dim")
-    if story.why and story.state in ("failed", "blocked"):
-        yield paint(_line(story.why, 6, room), MARKS[_MARKS[story.state]][1])
+    if shown := why(story):
+        yield paint(_line(shown, 6, room), MARKS[_MARKS.get(story.state, State.TODO)][1])
     for commit in story.commits[-_MOST_COMMITS:]:
-        by = " (by the agent)" if commit.by_agent else ""
-        gone = " (no longer in the repository)" if commit.is_missing else ""
-        yield _line(f"{commit.id[:9]} {commit.subject}{by}{gone}", 6, room)
+        yield _line(f"{commit.id[:9]} {commit.subject}{commit.remark}", 6, room)
     if len(story.commits) > _MOST_COMMITS:
         yield f"      and {len(story.commits) - _MOST_COMMITS} earlier"

@@ -58,13 +58,17 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
 
 def story_facts(story: StoryReport) -> str:
     parts = []
-    if story.sessions:
-        parts.append(plural(story.sessions, "session"))
+    if story.iterations:
+        parts.append(plural(story.iterations, "iteration"))
         parts.append(duration(story.seconds))
         parts.append(money(story.cost_usd))
     if story.files:
         parts.append(f"+{story.added} −{story.removed} in {plural(len(story.files), 'file')}")
     return ", ".join(parts)
+
+
+def why(story: StoryReport) -> str:
+    return story.why if story.state in ("failed", "blocked", "open") else ""
 
 
 class _Html(str):
@@ -145,14 +149,14 @@ def _story_html(story: StoryReport) -> Iterator[_Html]:
     yield _tag("h3", f"{story.id} {story.title}")
     if told := story_facts(story):
         yield _tag("div", told, cls="dim")
-    if story.why and story.state in ("failed", "blocked"):
-        yield _tag("p", story.why, cls=_CLASSES[story.state])
+    if reason := why(story):
+        yield _tag("p", reason, cls=_CLASSES.get(story.state, "dim"))
     for doubt in story.doubts:
         yield _tag("p", f"Changed tests or checks: {doubt}", cls="warn")
     rows = []
     for commit in story.commits:
-        by = _Html(" " + _tag("span", "(by the agent)", cls="dim")) if commit.by_agent else _Html()
-        stat = "no longer in the repository" if commit.is_missing else f"+{commit.added} −{commit.removed}"
+        by = _Html(f" {_tag('span', commit.remark.strip(), cls='dim')}") if commit.remark else _Html()
+        stat = "" if commit.is_missing or commit.earlier_run else f"+{commit.added} −{commit.removed}"
         first = _tag("td", _tag("code", commit.id[:9]), cls="id")
         rows.append(_tag("tr", first, _tag("td", commit.subject, by), _tag("td", stat, cls="id")))
     if rows:
@@ -190,12 +194,11 @@ def _markdown(report: Report) -> Iterator[str]:
         if stories:
             yield f"\n## {state.capitalize()} ({len(stories)})\n"
         for story in stories:
-            yield f"- **{_md(story.id)}** {_md(story.title)}" + (f" ({story_facts(story)})" if story.sessions else "")
-            if story.why and story.state in ("failed", "blocked"):
-                yield f"  - {_md(story.why)}"
+            yield f"- **{_md(story.id)}** {_md(story.title)}" + (f" ({story_facts(story)})" if story.iterations else "")
+            if shown := why(story):
+                yield f"  - {_md(shown)}"
             for commit in story.commits:
-                by = " (by the agent)" if commit.by_agent else ""
-                yield f"  - `{commit.id[:9]}` {_md(commit.subject)}{by}"
+                yield f"  - `{commit.id[:9]}` {_md(commit.subject)}{commit.remark}"
     if report.rejected:
         yield "\n## Rejected attempts, kept\n"
         for one in report.rejected:

@@ -29,6 +29,7 @@ from ralph.core.events import (
     RunEnded,
     RunStarted,
     SeenStory,
+    StoriesRetried,
     StorySetAside,
     WaitEnded,
     WaitStarted,
@@ -144,6 +145,10 @@ class RunState:
                 self.notes.append(event)
             case StorySetAside(story=story, why=why):
                 self.reasons[story] = why
+                self._set_state(story, State.FAILED)
+            case StoriesRetried(stories=retried):
+                for story in retried:
+                    self._set_state(story, State.TODO)
             case Recovered():
                 self.recovered = event
             case Proved():
@@ -172,6 +177,9 @@ class RunState:
         if event.completes:
             (self.proven if event.proven else self.unproven).add(event.story)
         self.reasons[event.story] = event.question or event.headline
-        known = self.stories.get(event.story)
-        if known is not None and event.story_state is not None:
-            self.stories[event.story] = msgspec.structs.replace(known, state=event.story_state)
+        self._set_state(event.story, event.story_state)
+
+    def _set_state(self, story: str, state: State | None) -> None:
+        known = self.stories.get(story)
+        if known is not None and state is not None:
+            self.stories[story] = msgspec.structs.replace(known, state=state)
