@@ -384,7 +384,7 @@ def test_nothing_is_set_aside_or_told_where_no_budget_is_set(tmp_path: Path) -> 
 def test_a_run_tells_what_it_foresees_and_learns_from_what_came(tmp_path: Path) -> None:
     project = Spender(tmp_path, [[works(n, usd=0.5)] for n in range(1, 8)])
     ran = project.run("-n", "5")
-    assert "forecast: no data yet (0 of 3 stories finished in this workspace)" in ran.out
+    assert "forecast: no data yet (needs 3 finished stories, 0 so far)" in ran.out
     first, *_, last = of(project.events(), Foreseen)
     assert (first.stories, first.samples, last.stories, last.samples) == (7, 0, 2, 5)
     assert last.iterations == (2, 2)

@@ -25,7 +25,7 @@ def test_both_figures_are_told_and_what_they_stand_on() -> None:
     assert ground_for(same) == "90%: up to 5 s; from 3 stories of this workspace"
     few = Foreseen(stories=1, samples=2, iterations=(1, 2), seconds=(5, 9), usd=(1, 2))
     assert foreseen(few) == "no data yet"
-    assert ground_for(few) == "2 of 3 stories finished in this workspace"
+    assert ground_for(few) == "needs 3 finished stories, 2 so far"
 
 
 def test_the_first_forecast_is_a_line_and_later_ones_are_not(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 import msgspec
 
@@ -74,7 +74,9 @@ class Till:
         clock: Callable[[], float],
         *,
         review: bool,
+        only: Container[str] = (),
     ) -> None:
+        """`only`: the stories named with --story; empty: all."""
         self._run = run
         self._plan = plan
         self._budget = budget
@@ -84,6 +86,7 @@ class Till:
         self._prices = prices
         self._clock = clock
         self._review = review
+        self._only = only
         self._purse = Purse()
         self._iterations = 0
         self._begun: float | None = None
@@ -108,7 +111,7 @@ class Till:
         if is_first:
             yield from self._close_dead(book, now)
         yield from self._spent(book, now, is_first)
-        still = sum(story.is_open for story in plan.stories)
+        still = sum(story.is_open and (not self._only or story.id in self._only) for story in plan.stories)
         spent = (
             self._purse.run if self._budget.least_chance else NOTHING
         )  # money spent without result makes it less likely

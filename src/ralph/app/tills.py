@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -93,6 +93,8 @@ def open_till(
     run_agent: Run,
     env: Mapping[str, str],
     clock: Callable[[], float],
+    *,
+    only: Sequence[str] = (),
 ) -> Till:
     @cache
     def prices() -> PriceTable:
@@ -110,6 +112,7 @@ def open_till(
         prices,
         clock,
         review=config.review.enabled,
+        only=only,
     )
 
 

@@ -194,7 +194,7 @@ def make_ground(
         time_left=time_left,
     )
 
-    till = open_till(spec.run, ref, spec.repo, config, journal, runner, env, clock)
+    till = open_till(spec.run, ref, spec.repo, config, journal, runner, env, clock, only=spec.stories)
 
     def pause(seconds: float, why: str) -> bool:
         left = time_left()

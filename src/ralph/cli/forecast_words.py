@@ -18,7 +18,7 @@ def foreseen(event: Foreseen) -> str:
 def ground_for(event: Foreseen) -> str:
     """What the forecast is based on."""
     if event.samples < ENOUGH:
-        return f"{event.samples} of {ENOUGH} stories finished in this workspace"
+        return f"needs {ENOUGH} finished stories, {event.samples} so far"
     return f"90%: up to {_figures(event, 1)[-1]}; from {plural(event.samples, 'story')} of this workspace"
 
 
