@@ -16,6 +16,7 @@ from support.loops import LoopProject, Scenario, finish, run_ralph, start_ralph
 from support.processes import wait_for
 
 STORIES = ("US-001", "US-002")
+BREAKER = {"retry_rounds": 0, "no_progress_threshold": 2, "same_error_threshold": 2, "on_stuck": "next"}
 BROKEN = [{"write": {"path": "src/x.txt", "text": "BROKEN\n"}}, "claim"]
 
 
@@ -76,6 +77,42 @@ def test_retry_opens_a_failed_story_with_all_its_attempts(tmp_path: Path, layout
     assert here(made, "task", "show", "US-001", "--json").json["attempts"] == 0
     assert run_ralph(made).code == 0
     assert tried(made)[count:] == [("US-001", Kind.ACCEPTED)]
+
+
+@pytest.mark.parametrize(
+    ("layout", "by"),
+    [
+        ("feature", "retry"),
+        ("plan.md", "retry"),
+        ("steps", "retry"),
+        ("tasks.json", "retry"),
+        ("tasks.json", "settings"),
+    ],
+)
+def test_a_story_that_only_its_review_failed_is_reviewed_and_not_implemented_again(
+    tmp_path: Path, layout: str, by: str
+) -> None:
+    play = {name: [{"implement": good(name), "review": [{"say": "Hm."}]}] for name in STORIES}
+    made = project(tmp_path / "p", play, layout, review={"enabled": True}, circuit_breaker=BREAKER)
+    assert run_ralph(made, "run", "--plain", "--story", "US-001").code == 1
+    assert states(made)["US-001"] == "failed"
+    approves = {
+        name: [{"implement": good(name), "review": [{"verdict": {"what": "approved", "by": "request"}}]}]
+        for name in STORIES
+    }
+    repaired(made, approves)
+    count = len(modes(made))
+    if by == "retry":
+        assert "Open again: US-001" in here(made, "retry", "US-001").out
+        run_ralph(made, "run", "--plain", "--once")
+    else:
+        run_ralph(made, "run", "--plain", "--once", "-t", "20m")
+    assert modes(made)[count:] == [("US-001", "review")]
+    assert states(made)["US-001"] == "done"
+
+
+def modes(made: LoopProject) -> list[tuple[str, str]]:
+    return [(e.story, e.mode.value) for e in made.events() if isinstance(e, IterationStarted)]
 
 
 def test_the_advice_after_the_same_error_names_it(tmp_path: Path) -> None:
@@ -174,6 +211,7 @@ def test_only_the_named_stories_are_worked_on(tmp_path: Path) -> None:
     assert done.code == 0, done.out
     assert tried(made) == [("US-002", Kind.ACCEPTED)]
     assert "the stories you named are done" in done.out
+    assert "1 story × about 2 iterations = about 2; cap" in done.out, "the estimate is for the named story only"
     assert states(made) == {"US-001": "todo", "US-002": "done"}
     assert [e.reason for e in made.events() if isinstance(e, RunEnded)] == [Reason.NAMED_STORIES]
     assert "0 differ" in here(made, "replay").out

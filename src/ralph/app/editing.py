@@ -142,6 +142,14 @@ def reopen(plan: Plan, story_id: str, *, editor: Editor = PERSON) -> SetFields:
     return SetFields(story_id, fields)
 
 
+def try_again(plan: Plan, story_id: str) -> SetFields:
+    """Reopen a story with all its attempts, but keep an open review: accepted work continues with its review or fix."""
+    change = reopen(plan, story_id)
+    if find_story(plan, story_id).review.status is not ReviewStatus.APPROVED:
+        change.fields.pop("review", None)
+    return change
+
+
 def change_state(
     plan: Plan, story_id: str, state: State, *, editor: Editor = PERSON, sayable: Iterable[State], force: bool = False
 ) -> SetFields:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.app import inbox
-from ralph.app.editing import find_story, reopen
+from ralph.app.editing import find_story, try_again
 from ralph.app.last_run import is_at_work
 from ralph.app.turns import turn
 from ralph.app.workspace import plan_state, store_for
@@ -97,11 +97,11 @@ def _retriable(story: Story) -> str:
 
 
 def open_stories(store: PlanStore, stories: Iterable[str]) -> tuple[str, ...]:
-    """Reopen the stories that are not done, with all their attempts. The cause of the last failure is kept."""
+    """Reopen the stories that are not done, with all their attempts. Reviews and the last failure are kept."""
     reading = store.load()
     known = [story for name in stories if (story := reading.plan.story(name)) is not None and not story.is_done]
     if known:
-        changes = [reopen(reading.plan, story.id) for story in known]
+        changes = [try_again(reading.plan, story.id) for story in known]
         store.write(store.planned(reading, changes, {story.id: "" for story in known}))
     return tuple(story.id for story in known)
 
@@ -129,7 +129,7 @@ def renew(store: PlanStore) -> dict[str, str]:
             changes.append(SetFields(story.id, _clean(story, entry)))
             why[story.id] = CHANGED
         elif story.state is State.FAILED and entry.settings not in (None, store.stamp(reading.plan)):
-            changes.append(reopen(reading.plan, story.id))
+            changes.append(try_again(reading.plan, story.id))
             why[story.id] = "checks or settings changed"
     if changes:
         store.write(store.planned(reading, changes, dict.fromkeys(why, "")))
