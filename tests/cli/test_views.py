@@ -162,9 +162,28 @@ def test_the_summary_says_what_was_done_what_was_not_and_what_to_do() -> None:
         "  used       0 tokens, cost unknown",
         "  report     `ralph report` shows commits, diffs and what to look at first",
     ]
-    assert last.startswith(
-        '  next       `ralph answer STORY "…"` answers a story, `ralph answer - "…"` the file WAITING'
-    )
+    assert last == '  next       `ralph answer US-004 "…"`, then `ralph run`'
+
+
+@pytest.mark.parametrize(
+    ("layout", "blocked", "named", "line"),
+    [
+        ("tasks.json", ("A", "B"), (), '`ralph answer A "…"` and `ralph answer B "…"`, then `ralph run`'),
+        ("tasks.json", ("A", "B"), ("B",), '`ralph answer B "…"`, then `ralph run`'),
+        ("tasks.json", (), (), '`ralph answer - "…"`, then `ralph run`'),
+        ("spec.md", ("A",), (), '`ralph answer A "…"` (or delete .ralph/WAITING), then `ralph run`'),
+        ("tasks.json", ("A", "B", "C", "D"), (), '`ralph answer` lists the questions, `ralph answer ID "…"` answers'),
+    ],
+)
+def test_the_next_step_names_the_stories_that_asked(
+    layout: str, blocked: tuple[str, ...], named: tuple[str, ...], line: str
+) -> None:
+    state = RunState()
+    state.add(Record(1, 0.0, msgspec.structs.replace(STARTED, layout=layout, limits=Limits(stories=named))))
+    stories = tuple(SeenStory(name, "Title", State.BLOCKED) for name in blocked)
+    state.add(Record(2, 0.0, PlanSeen(whole=True, stories=stories)))
+    state.add(Record(3, 1.0, RunEnded(Reason.WAITING, "which colour?")))
+    assert list(summary(state))[-1].startswith(f"  next       {line}")
 
 
 @pytest.mark.parametrize(

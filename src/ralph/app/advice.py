@@ -5,7 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ralph.core.moves import Reason
+from ralph.core.plan import State
+from ralph.core.text import one_line
+from ralph.journal.run_state import RunState
 from ralph.notify.message import Moment
+
+_MOST_NAMED = 3
 
 
 class Advice(Struct, frozen=True):
@@ -103,7 +108,7 @@ ADVICE: dict[Reason, Advice] = {
     ),
     Reason.WAITING: Advice(
         "An agent asked a question that only you can answer, and there is nothing else to do meanwhile.",
-        '`ralph answer STORY "…"` answers a story, `ralph answer - "…"` the file WAITING; then `ralph run`',
+        '`ralph answer` lists the questions, `ralph answer ID "…"` answers one; then `ralph run`',
         Moment.BLOCKED,
     ),
     Reason.MISCONFIGURED: Advice(
@@ -153,3 +158,16 @@ ADVICE: dict[Reason, Advice] = {
         Moment.STOPPED,
     ),
 }
+
+
+def next_step(state: RunState) -> str:
+    """What to do after this run. Where it waits for answers, the commands name the stories that asked."""
+    if state.ended is None:
+        return ""
+    named = state.started.limits.stories if state.started else ()
+    blocked = [s.id for s in state.stories.values() if s.state is State.BLOCKED and (not named or s.id in named)]
+    if state.ended.reason is not Reason.WAITING or len(blocked) > _MOST_NAMED:
+        return ADVICE[state.ended.reason].next
+    commands = " and ".join(f'`ralph answer {one_line(story, 60)} "…"`' for story in blocked or ["-"])
+    by_file = " (or delete .ralph/WAITING)" if state.started and state.started.layout == "spec.md" else ""
+    return f"{commands}{by_file}, then `ralph run`"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ralph.app.advice import ADVICE
+from ralph.app.advice import next_step
 from ralph.cli.figures import review_lines
 from ralph.cli.output import paint, say_raw
 from ralph.cli.plain_view import refused
@@ -52,7 +52,7 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
     if state.count:
         yield f"  {'report':<10} `ralph report` shows commits, diffs and what to look at first"
     if state.ended:
-        yield f"  {'next':<10} {ADVICE[state.ended.reason].next}"
+        yield f"  {'next':<10} {next_step(state)}"
 
 
 def _headline(state: RunState) -> str:
