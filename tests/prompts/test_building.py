@@ -98,6 +98,16 @@ def test_the_steps_layout_gets_a_bounded_system_context() -> None:
     assert "more: `ralph learnings --search WORDS` or in `.ralph/learnings.md`." in context
 
 
+def test_a_first_attempt_is_not_numbered_and_has_no_result() -> None:
+    noted = build(briefing(attempt=1, feedback="- in the previous session, on US-002: b.py was restored")).text
+    assert "## Notes on the last session\n\n- in the previous session, on US-002: b.py was restored" in noted
+    retried = build(briefing(attempt=1, feedback="- the tests failed")).text
+    assert "## Result of the last session\n\n- the tests failed" in retried
+    assert "the last session" not in build(briefing(attempt=1)).text
+    review = build(briefing(attempt=2, mode=Mode.REVIEW, feedback="- the reviewer gave no verdict")).text
+    assert "This is review 2.\n\n- the reviewer" in review
+
+
 def test_why_the_last_attempt_failed_is_told_and_bounded() -> None:
     text = build(briefing(attempt=2, feedback="FIRST LINE\n" + "x" * 50_000 + "\nLAST LINE")).text
     assert "This is attempt 2" in text

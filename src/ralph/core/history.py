@@ -36,6 +36,8 @@ from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 
 EVERYBODY = "*"
+PREVIOUS_SESSION = "in the previous session"
+"""How every line of feedback starts that is not about the story itself."""
 _HOUR = 3600.0
 _AT_ONCE = 1.0
 """Seconds. An agent that died within this time had not started to work."""

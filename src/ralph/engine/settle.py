@@ -16,6 +16,7 @@ from ralph.core import events, proof_trailers
 from ralph.core.changes import Change, SetFields
 from ralph.core.events import Committed, IterationEnded, Judged, Noted, RescueSaved, Settling
 from ralph.core.evidence import CheckResult, Evidence
+from ralph.core.history import PREVIOUS_SESSION
 from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
 from ralph.core.ports import Reading
 from ralph.core.text import one_line, plural
@@ -269,7 +270,7 @@ def finish(
 def feedback_for(evidence: Evidence, verdict: Verdict, rescue: str) -> str:
     """What the next attempt needs to know: the reasons, the end of each failing output, what was restored."""
     if verdict.completes:
-        by = f"in the previous session, on {evidence.story.id}" if evidence.story else "in the previous session"
+        by = f"{PREVIOUS_SESSION}, on {evidence.story.id}" if evidence.story else PREVIOUS_SESSION
         return "\n".join(f"- {by}: {notice}" for notice in verdict.notices)
     if verdict.kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.MISCONFIGURED):
         return "\n".join(verdict.notices)

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ralph.core.history import PREVIOUS_SESSION
 from ralph.core.learning import Learning
 from ralph.core.plan import Mode, Story
 from ralph.core.ports import Prompt
@@ -175,7 +176,7 @@ def _material(briefing: Briefing) -> Iterator[str]:
     elif story is not None and briefing.mode in _SESSION:
         yield f"# {_HEADING[briefing.mode]}{story.id}\n\n{_SESSION[briefing.mode]}"
     if briefing.feedback:
-        yield f"## Result of the last session\n\nThis is attempt {briefing.attempt}.\n\n{bounded(briefing.feedback)}"
+        yield _last_session(briefing)
     if briefing.answers:
         yield "## Answers to earlier questions\n\n" + _bullets(briefing.answers)
     if briefing.guidance:
@@ -186,6 +187,16 @@ def _material(briefing: Briefing) -> Iterator[str]:
         yield from for_fix(story.ledger)
     if briefing.layout != "steps":
         yield memory_part(briefing)
+
+
+def _last_session(briefing: Briefing) -> str:
+    """A first attempt has no result yet, only notes on the story before it, unless the story was retried."""
+    is_result = not briefing.feedback.startswith(f"- {PREVIOUS_SESSION}")
+    count = ""
+    if briefing.attempt > 1:
+        count = f"This is {'review' if briefing.mode is Mode.REVIEW else 'attempt'} {briefing.attempt}.\n\n"
+    heading = "Result of the last session" if is_result else "Notes on the last session"
+    return f"## {heading}\n\n{count}{bounded(briefing.feedback)}"
 
 
 def _last_sections(briefing: Briefing) -> Iterator[str]:
