@@ -490,6 +490,14 @@ def test_an_agent_that_does_not_end_is_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_time_an_agent_had_does_not_include_the_grace_of_the_kill(tmp_path: Path) -> None:
+    den = Den(tmp_path, config=QUICK.replace("idle_timeout: 1s", "idle_timeout: 0"))
+    assert den.run({"US-001": [[BAD, "hang"]]}, "--once", "-t", "2s").code == 124
+    assert den.ended()[-1].seconds > 9, "it is deaf to SIGTERM"
+    assert den.ended()[-1].headline.startswith("the agent timed out after 2 s")
+
+
+@pytest.mark.slow
 def test_finished_work_counts_although_the_agent_hangs(tmp_path: Path) -> None:
     """Deaf to SIGTERM as well, so this takes the whole grace of ten seconds."""
     den = Den(tmp_path, config=QUICK)

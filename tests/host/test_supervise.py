@@ -174,6 +174,7 @@ def test_over_its_time_it_is_ended(cage: Cage) -> None:
 def test_an_agent_that_ignores_being_asked_is_killed_after_the_grace(cage: Cage) -> None:
     ending = cage.watch("ignore_term(); say('up'); sleep_long()", Limits(total=0.4, grace=0.3))
     assert (ending.how, ending.signal) == (How.TIMED_OUT, signal.SIGKILL)
+    assert ending.ran < ending.duration, "the grace period is not time the agent was given"
     assert 0.7 <= ending.duration < 2
     assert ending.swept == 0
 

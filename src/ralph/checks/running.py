@@ -46,7 +46,7 @@ def run_check(
         command=command,
         passed=finished.ok,
         code=finished.code,
-        seconds=round(finished.duration, 3),
+        seconds=round(timeout if finished.timed_out and timeout else finished.duration, 3),  # without the kill's grace
         timed_out=finished.timed_out,
         tail=tail(output),
         digest=hashlib.sha256(output).hexdigest(),

@@ -33,6 +33,8 @@ class Ended(Struct, frozen=True):
     seconds: float = 0
     detail: str = ""
     """The last lines of stderr, or why it did not start."""
+    ran: float = 0
+    """Seconds without the grace period before a kill; 0 in older journals."""
 
     @property
     def well(self) -> bool:

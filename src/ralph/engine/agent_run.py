@@ -283,5 +283,6 @@ def _ended(ending: host.Ending) -> Ended:
         code=ending.code,
         signal=ending.signal,
         seconds=round(ending.duration, 3),
+        ran=round(ending.ran, 3),
         detail=ending.message or stderr,
     )

@@ -181,7 +181,7 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
     if ended.how is How.FAILED_TO_START:
         return Verdict(Kind.MISCONFIGURED, (f"the agent could not be started: {ended.detail}",))
     if ended.how in (How.TIMED_OUT, How.SILENT):
-        what = f"the agent {_ending(ended)} after {ended.seconds:.0f} s"
+        what = f"the agent {_ending(ended)} after {ended.ran or ended.seconds:.0f} s"
         return _refused(Kind.TIMED_OUT, [what, *missing], evidence, notices)
     spent = [f"the agent reached its spending limit: {outcome.detail}"] if outcome.trouble is Trouble.BUDGET else []
     if not ended.well and not spent:

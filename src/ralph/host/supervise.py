@@ -63,6 +63,8 @@ class Ending(Struct, frozen=True, kw_only=True):
     code: int | None = None
     signal: int | None = None
     duration: float = 0.0
+    ran: float = 0.0
+    """Seconds until it exited or was told to; the grace period before a kill is not included."""
     out_bytes: int = 0
     err_tail: bytes = b""
     last_output_age: float = 0.0
@@ -204,6 +206,7 @@ class _Watch:
 
     def to_the_end(self, begun: float) -> Ending:
         how = self._until_over(begun)
+        ran = self._clock() - begun
         swept = 0
         if how is not How.EXITED:
             grace = 0 if self._stop is not None and self._stop.urgent else self._limits.grace
@@ -221,6 +224,7 @@ class _Watch:
             code=code if code is not None and code >= 0 else None,
             signal=-code if code is not None and code < 0 else None,
             duration=over - begun,
+            ran=ran,
             out_bytes=self._output.out_bytes,
             err_tail=self._output.err_tail.value(),
             last_output_age=max(over - self._output.last, 0.0),
