@@ -123,7 +123,7 @@ def test_commits_of_the_agents_own_are_known_in_a_fresh_clone(tmp_path: Path, la
         proof = told.json
         assert (told.code, proof["agent_commits"]) == (0, theirs)
         assert made.git("rev-parse", f"{proof['commit']}^") == theirs[-1]
-    assert f"{theirs[0]} by the agent itself" in ralph_here("proof", story, cwd=clone, env=away).out
+    assert f"{theirs[0]} by the agent" in ralph_here("proof", story, cwd=clone, env=away).out
 
 
 def test_where_a_pipeline_does_not_commit_the_journal_knows_the_agents_commits(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_without_an_agent_only_exact_duplicates_go(tmp_path: Path) -> None:
     assert (done.json["before"], done.json["after"]) == (7, 6)
     assert shop.memory.read_text() == NOTES + "- the weather was fine\n"
     assert shop.archives()[0].read_text() == twice
-    assert shop.compact(flags=("--no-agent",)).out == "Nothing had to be changed.\n"
+    assert shop.compact(flags=("--no-agent",)).out == "Nothing to change.\n"
     assert shop.sessions() == 0
 
 

@@ -58,7 +58,7 @@ def edit(ref: PlanRef, **story: Any) -> dict[str, Any]:
 
 def test_a_good_plan_is_fine(ref: PlanRef) -> None:
     done = check(ref)
-    assert (done.code, done.out, done.err.splitlines()[0]) == (0, "", f"{ref.path.relative_to(ref.root)}: fine")
+    assert (done.code, done.out, done.err.splitlines()[0]) == (0, "", f"{ref.path.relative_to(ref.root)}: ok")
     assert check(ref, "--strict").code == 0
 
 
@@ -227,7 +227,7 @@ def test_a_spec_has_a_budget(tmp_path: Path) -> None:
     assert problem["where"]["file"] == str(tmp_path / "prompt.md")
     ref.path.write_text(ref.path.read_text() + "\n" + "words " * 4000)
     assert codes(check(ref, "--json")) == ["over-budget"] * 3  # the prompt, the spec, all together
-    assert "tokens that every session reads, about: prompt " in check(ref).err
+    assert "tokens every session reads (estimated): prompt " in check(ref).err
 
 
 @pytest.mark.parametrize("layout", ["plan.md", "tasks.json", "steps", "feature", "spec.md"])

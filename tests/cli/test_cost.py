@@ -72,7 +72,7 @@ def books(tmp_path: Path) -> Books:
 def test_the_overview_tells_known_estimated_assumed_and_unknown_apart(books: Books) -> None:
     told = books.cost().out
     assert "≤$2.88 +? for 6 iterations in 2 runs" in told
-    assert "2 iterations of unknown cost not included" in told
+    assert "2 iterations of unknown cost, not included" in told
     assert "$0.12 of it estimated (list prices of 20" in told
     assert "$2.00 of it reserved for sessions that never reported their cost" in told
     assert "635 tokens (500 in, 100 out, 15 from cache, 20 to cache)" in told

@@ -153,7 +153,7 @@ def test_a_closed_terminal_ends_the_run_in_good_order_and_is_explained(made: Loo
     assert events(made, IterationEnded)[-1].kind is Kind.INTERRUPTED
     assert made.processes() == []
     assert not (made.root / "src/one.txt").exists()
-    explained = "the last run ended because its terminal was closed; `ralph run --detach` keeps going"
+    explained = "the last run ended because its terminal was closed; `ralph run --detach` survives that"
     assert explained in run_ralph(made, "status").out
     let_go(made)
     done = run_ralph(made, "run", "--plain")

@@ -97,7 +97,7 @@ def test_one_text_is_answered_with_a_sentence(tmp_path: Path) -> None:
     limit = "Usage limit reached, resets 3pm"
     assert detect(tmp_path, "limit", *now, text=limit).out == "a usage limit, until 2026-11-15T15:00:00Z\n"
     assert detect(tmp_path, "limit", *now, "--tz", "Asia/Tokyo", text=limit).out.endswith("2026-11-16T06:00:00Z\n")
-    assert detect(tmp_path, "limit", text="429 Too Many Requests").out == "a rate limit, its end is not said\n"
+    assert detect(tmp_path, "limit", text="429 Too Many Requests").out == "a rate limit, reset time unknown\n"
     assert detect(tmp_path, "limit", text="hello").out == "no limit\n"
 
 

@@ -58,7 +58,7 @@ def test_enter_accepts_each_default(shop: Path) -> None:
     assert "make lint       cannot run: no-such-linter is not installed" in screen
     assert "make typecheck  fails, " in screen
     assert "agent: " in screen
-    assert screen.rstrip().endswith("ralph run       work through it")
+    assert screen.rstrip().endswith("ralph run       work through the plan")
     assert plan_of(shop)["verifyCommands"] == ["make test", "make typecheck"]
     config = (shop / ".ralph/config.yaml").read_text()
     assert "baseline: no-worse" in config
@@ -77,7 +77,7 @@ def test_answers_become_the_plan_and_its_settings(shop: Path) -> None:
         ("answer one of", "fix"),
         ("guard/skip [guard]", "s"),
         ("Most money for one run", "lots"),
-        ("is not a number of dollars", "12.5"),
+        ("is not an amount in dollars", "12.5"),
         ("First story:", "Log in by e-mail"),
         ("Done when", "POST /login answers 200"),
         ("and ", ""),

@@ -70,4 +70,4 @@ def test_what_is_no_sentence_is_refused(tmp_path: Path, text: str) -> None:
     workspace(tmp_path, "steps")
     assert ralph_here("learn", text, cwd=tmp_path).code == 64
     assert ralph_here("learn", "--story", "nobody", "x", cwd=tmp_path).code == 64
-    assert ralph_here("learnings", cwd=tmp_path).out == "Nothing is learned yet.\n"
+    assert ralph_here("learnings", cwd=tmp_path).out == "No learnings yet.\n"

@@ -78,7 +78,7 @@ def test_findings_in_ci_are_told_with_exit_code_65_and_nothing_is_written(projec
     ("arguments", "env", "said"),
     [
         (("plan", "x y"), {}, "stdin is not a terminal"),
-        (("plan", "--no-input"), {}, "there is nothing to plan"),
+        (("plan", "--no-input"), {}, "nothing to plan"),
         (("plan", "gone.md", "--no-input"), {}, "there is no file gone.md"),
         (("plan", "src", "--no-input"), {}, "src is a folder"),
         (("plan", "/dev/null", "--no-input"), {}, "/dev/null is not a regular file"),

@@ -66,7 +66,7 @@ def test_the_screen_says_what_happened_and_what_to_do(made: Proven) -> None:
     assert "feat(US-001)" in done
     assert "check 'tests' failed with exit code 1" in section(told.out, "Failed (1)")
     assert "US-004" in section(told.out, "Open (1)")
-    kept = section(told.out, "Rejected attempts, kept")
+    kept = section(told.out, "Rejected attempts")
     run = re.search(r"Run (\S+) on", told.out)
     assert run
     assert kept.count("rejected: check 'tests' failed with exit code 1") >= 2

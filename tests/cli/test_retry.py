@@ -124,7 +124,7 @@ def test_the_advice_after_the_same_error_names_it(tmp_path: Path) -> None:
 
 def test_what_cannot_be_retried_is_said(tmp_path: Path) -> None:
     made = project(tmp_path / "p", {name: [BROKEN] for name in STORIES}, circuit_breaker={"same_error_threshold": 0})
-    assert here(made, "retry").out == "No story has failed.\n"
+    assert here(made, "retry").out == "No failed stories.\n"
     run_ralph(made, "run", "--plain", "--max-loops-per-task", "1")
     several = here(made, "retry")
     assert several.code == 64

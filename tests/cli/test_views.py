@@ -117,9 +117,9 @@ def test_who_steps_in_for_the_first_choice_is_named() -> None:
     assert any(line.endswith("by claude/haiku") for line in map(str.rstrip, panel(100, STARTED, stands_in)))
 
 
-def test_a_story_that_is_given_up_is_said_to_be() -> None:
+def test_a_story_that_has_used_its_attempts_is_shown_as_failed() -> None:
     (line,) = told(ended(Kind.REJECTED, headline="a test failed", story_state=State.FAILED, attempts=5))
-    assert line.splitlines()[1].strip() == "US-002 is given up after 5 attempts"
+    assert line.splitlines()[1].strip() == "US-002 failed after 5 attempts"
 
 
 def test_no_view_lets_through_what_would_steer_a_terminal() -> None:

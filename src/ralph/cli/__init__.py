@@ -1,1 +1,1 @@
-"""argv in, exit code out; the only place that prints."""
+"""The command line: takes argv, returns an exit code. The only package that prints."""

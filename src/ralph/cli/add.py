@@ -46,13 +46,13 @@ def run(args: Namespace) -> int:
 
 
 def prepare_answer(args: Namespace) -> tuple[str, Caller, Target]:
-    """Stories that were written elsewhere, and the plan they go into."""
+    """The stories of `--answer`, and the plan they are added to."""
     text, who = answer_text(args), caller(args)
     return text, who, plan_target(*open_ref(args), time.time(), os.environ)
 
 
 def prepare(args: Namespace, kind: str, question: str) -> tuple[Target, Drafts, Draft]:
-    """The plan that is meant, and the words, of now or of a call that was stopped."""
+    """The selected plan, and the request: from this call or from an interrupted draft."""
     idea, source, text = words(args.what)
     ref, settings = open_ref(args)
     drafts = Drafts(ref.root, kind, os.environ)

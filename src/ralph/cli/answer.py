@@ -34,7 +34,7 @@ ralph answer US-003 - < decision.md             read the answer from stdin
 ralph answer - "The design is fine, continue"   for all stories
 """
 _ASKS = "asks: "
-"""How a run starts the reason that it keeps beside a story with a question."""
+"""The prefix of the reason that a run stores with a story that has a question."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -92,7 +92,7 @@ def _text(args: Namespace, ref: PlanRef, story_id: str) -> str:
 
 
 def _answer(ref: PlanRef, story_id: str, text: str) -> str:
-    """Stores the answer first: a story that is open again without it would ask once more. Returns the question."""
+    """Store the answer before reopening the story: without it the story would ask again. Returns the question."""
     store = store_for(ref, os.environ)
     loaded = store.load()
     story = find_story(loaded.plan, story_id) if story_id else None
@@ -111,13 +111,13 @@ def _answer(ref: PlanRef, story_id: str, text: str) -> str:
 
 
 def _open_questions(loaded: Loaded, waiting: str) -> dict[str, str]:
-    """Story → its question. The empty name stands for the file WAITING, when no story asks the same."""
+    """Story → its question. The empty ID stands for the file WAITING, unless a story asks the same."""
     asked = open_questions(loaded)
     return asked | ({"": waiting} if waiting and waiting not in asked.values() else {})
 
 
 def _question(loaded: Loaded, story_id: str, waiting: str) -> str:
-    """What is answered: what the story asked, else what the file WAITING asks, unless that is another story's."""
+    """The question to answer: the story's own, else that of the file WAITING unless it belongs to another story."""
     asked = _open_questions(loaded, "")
     own = asked.pop(story_id, "")
     return own or ("" if story_id and waiting in asked.values() else waiting)

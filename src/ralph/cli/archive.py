@@ -33,7 +33,7 @@ ralph archive restore 2026-01-31-153000-user-login
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--label", default="", metavar="NAME", help="the name of the archive (default: the feature)")
-    parser.add_argument("--keep", action="store_true", help="replace the folder of the feature by a fresh one")
+    parser.add_argument("--keep", action="store_true", help="replace the folder of the feature with a fresh one")
     parser.add_argument("--no-commit", action="store_true", help="do not commit")
     add_json(parser)
     add_workspace(parser)
@@ -96,11 +96,11 @@ def _show(opened: OpenPlan, done: Archived, committed: archive_commit.Committed)
     manifest = done.manifest
     say(f"{done.path.relative_to(opened.root)}: {manifest.done} of {plural(manifest.total, 'story')} done", "bold")
     if manifest.done < manifest.total:
-        note(f"not all stories were done; `ralph archive restore {done.path.name}` restores them")
+        note(f"not every story was done; `ralph archive restore {done.path.name}` restores the plan")
     for path in done.fresh:
         say(f"  fresh   {path}")
     for source in done.left:
-        warn(f"{source.relative_to(opened.root)} changed in the meantime and stays where it is")
+        warn(f"{source.relative_to(opened.root)} changed in the meantime and was left in place")
     if committed.commit:
         say(f"  commit  {committed.commit}")
     if committed.note:
@@ -129,7 +129,7 @@ def _restore(args: Namespace) -> int:
     if args.json:
         emit_json({"archive": chosen.path, "plan": done.ref.path, "files": done.files, "kept": done.kept})
         return 0
-    say(f"{done.ref.path.relative_to(root)} is back, with {plural(len(done.files), 'file')}; the archive stays", "bold")
+    say(f"{done.ref.path.relative_to(root)} restored, {plural(len(done.files), 'file')}; the archive is kept", "bold")
     for path in done.kept:
         note(f"{path.relative_to(root)} already exists and was not replaced")
     return 0

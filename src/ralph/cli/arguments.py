@@ -1,4 +1,4 @@
-"""What the parsers of all commands share."""
+"""Arguments that all commands share."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ WHICH_PLAN = "which plan"
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """argparse makes one for each argument that is declared, and would import shutil only to ask how wide it may be."""
+    """A formatter without shutil: argparse creates one per argument, and would import shutil only for the width."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)
 
     def _format_usage(self, usage: Any, actions: Any, groups: Any, prefix: Any) -> str:
-        """Options are listed below: the usage line names only those that must be there."""
+        """The usage line names only required options; all of them are listed below it."""
         needed = [group for group in groups if group.required]
         inside = [action for group in needed for action in group._group_actions]
         shown = [one for one in actions if one.required or not one.option_strings or one in inside]
@@ -42,7 +42,7 @@ def _columns() -> int:
 
 
 class Parser(ArgumentParser):
-    """argparse, with Ralph's exit code for wrong usage and a did-you-mean for options and choices."""
+    """argparse with Ralph's exit code for usage errors, and suggestions for misspelled options and choices."""
 
     def __init__(self, *args: object, examples: str = "", **kwargs: object) -> None:
         kwargs.setdefault("formatter_class", _Formatter)
@@ -72,7 +72,7 @@ class Parser(ArgumentParser):
         return f"see `{self.prog} --help`"
 
     def flags(self) -> Iterator[str]:
-        """Its options and those of its subcommands: argparse lets the outermost parser complain about them."""
+        """The options of this parser and its subcommands: argparse reports unknown ones from the outermost parser."""
         for action in self._actions:
             yield from action.option_strings
             if isinstance(action, argparse._SubParsersAction):
@@ -106,7 +106,7 @@ def add_new_plan(parser: ArgumentParser) -> None:
 
 
 def layout_and_name(args: argparse.Namespace) -> tuple[str, str]:
-    """What `add_new_plan` was given. A PRD is a plan in the layout `plan.md` whose name is its number."""
+    """The values of the options of `add_new_plan`. A PRD is a plan in the layout `plan.md` named by its number."""
     if not args.prd:
         return args.layout or "", args.feature or ""
     if args.feature:

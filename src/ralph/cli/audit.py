@@ -47,7 +47,9 @@ def run(args: Namespace) -> int:
     for one in found.stories:
         mark, style = _STYLES[one.standing]
         detail = f"  {one_line(one.detail, 100)}" if one.detail else ""
-        say_raw(f"{paint(mark, style)} {one_line(one.story):<8} {paint(f'{one.standing.value:<9}', style)}{detail}")
+        say_raw(
+            f"{paint(mark, style)} {one_line(one.story):<8} {paint(f'{one.standing.value:<9}', style)}{detail}".rstrip()
+        )
     if not found.stories:
         say("No finished stories.")
     say(f"last full pass: {moment(found.last_pass) if found.last_pass else 'never'}", "dim")

@@ -15,7 +15,7 @@ from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, say
 from ralph.core.exit_codes import ExitCode
 from ralph.core.gauge import Gauge
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 
 EXAMPLES = """
 ralph budget           the parts and their sizes
@@ -44,7 +44,7 @@ def run(args: Namespace) -> int:
     of = f" of {size.budget:,} (context.budget_tokens)" if size.budget else ""
     say(f"{'total':<13} {size.total:>8,}{of}", "red" if size.over else "bold")
     if size.gauge.overhead:
-        note(f"the client adds about {size.gauge.overhead:,} tokens of its own, which are not counted here", "dim")
+        note(f"the client adds about {size.gauge.overhead:,} tokens, which are not counted here", "dim")
     note(_basis(size.gauge), "dim")
     if size.to_cut:
         say()
@@ -56,8 +56,9 @@ def run(args: Namespace) -> int:
 
 def _basis(gauge: Gauge) -> str:
     if gauge.is_measured:
-        return f"measured in {gauge.samples} sessions here: {gauge.chars_per_token:.2f} characters a token"
-    return f"an estimate: {gauge.chars_per_token:.0f} characters a token"
+        sessions = plural(gauge.samples, "session")
+        return f"measured in {sessions} of this workspace: {gauge.chars_per_token:.2f} characters per token"
+    return f"estimated at {gauge.chars_per_token:.0f} characters per token"
 
 
 def _document(size: ContextSize) -> dict[str, object]:

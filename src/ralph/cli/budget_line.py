@@ -1,4 +1,4 @@
-"""The line at the start of a run that sets what the open stories will take against the cap on iterations."""
+"""The line at the start of a run that compares the expected iterations with the cap."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def budget_line(event: Foreseen, cap: int, limits: Limits) -> str:
 
 
 def raise_cap(cap: int, limits: Limits) -> str:
-    """What to do about a cap that is too low: the setting that makes it, and never a number that another one cuts."""
+    """What to do about a cap that is too low: names the setting that causes it, never a value another one would cap."""
     if cap == limits.max_allowed:
         return "raise max_allowed_iterations, or set it to 0"
     return "without max_iterations (-n) it follows from the plan"
 
 
 def is_short(event: Foreseen, cap: int) -> bool:
-    """In half of all cases the cap ends the run before the plan is finished."""
+    """Whether the cap would end the run before the plan is finished in at least half of the cases."""
     return 0 < cap < round(event.iterations[0])

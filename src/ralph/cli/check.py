@@ -80,16 +80,16 @@ def _print(report: Report) -> None:
     if report.settings:
         note(f"settings: {_tally(report.settings)}")
     for plan in report.plans:
-        note(f"{_near(str(plan.ref.path))}: {_tally(plan.problems) if plan.problems else 'fine'}")
+        note(f"{_near(str(plan.ref.path))}: {_tally(plan.problems) if plan.problems else 'ok'}")
         if plan.remark:
             note(f"  {plan.remark}")
         if plan.budget:
             *parts, total = (f"{line.name} {line.tokens:,} of {line.budget:,}" for line in plan.budget)
-            note(f"  tokens that every session reads, about: {', '.join(parts)}; {total}")
+            note(f"  tokens every session reads (estimated): {', '.join(parts)}; {total}")
 
 
 def _near(where: str) -> str:
-    """Relative to where the user is, so that it can be clicked on or pasted."""
+    """Relative to the current folder, so that it can be clicked or pasted."""
     return one_line(where.removeprefix(f"{Path.cwd()}{os.sep}"))
 
 

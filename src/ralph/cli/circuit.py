@@ -48,7 +48,7 @@ def run(args: Namespace) -> int:
 
 
 def _of_the_run(found: Circuits) -> list[str]:
-    """Where stories are set aside, it is those that the run counts, and not their attempts."""
+    """When stuck stories are set aside, the run counts those stories instead of attempts."""
     same = _count("same error", found.whole.same_error, found.same_error_threshold)
     if found.on_stuck is OnStuck.NEXT:
         return [_count("stories set aside in a row", found.set_aside_in_a_row, found.no_progress_threshold), same]
@@ -77,6 +77,6 @@ def _count(what: str, count: int, most: int) -> str:
 
 def _tell_rules(found: Circuits) -> None:
     if found.died_at_once:
-        say(f"  agents that died at once, in a row: {found.died_at_once}/{found.crash_loop_threshold}")
+        say(f"  agents that exited at once, in a row: {found.died_at_once}/{found.crash_loop_threshold}")
     then = "is set aside and the run continues" if found.on_stuck is OnStuck.NEXT else "stops the run"
     say(f"  a story that trips {then} (circuit_breaker.on_stuck)", "dim")

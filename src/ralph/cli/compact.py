@@ -39,7 +39,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    refuse_inside_loop(os.environ, "rewrite what others have learned")
+    refuse_inside_loop(os.environ, "compact the learnings")
     ref, settings = open_ref(args)
     if args.no_agent:
         return _told(args, deduplicate(ref, os.environ))
@@ -61,10 +61,10 @@ def _told(args: Namespace, done: Compacted) -> int:
         emit_json(done)
         return 0
     if done.archive is None:
-        say("Nothing had to be changed.")
+        say("Nothing to change.")
         return 0
-    say(f"{plural(done.before, 'learning')} became {done.after}, {done.tokens_before:,} tokens {done.tokens_after:,}")
-    say(f"the original is {done.archive}")
+    say(f"{plural(done.before, 'learning')} → {done.after}, {done.tokens_before:,} tokens → {done.tokens_after:,}")
+    say(f"the original is kept in {done.archive}")
     for one in done.dropped:
         say(f"  left out: {one}", "dim")
     return 0

@@ -153,7 +153,7 @@ def _change(args: Namespace) -> int:
         return 0
     note(f"{changed.file}: {args.key} {what}")
     if changed.names_commands and root is not None:
-        note("the commands of this workspace have changed: `ralph trust` shows them and allows them")
+        note("the commands of this workspace have changed; `ralph trust` shows them and asks")
     return 0
 
 

@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
 
 def _show(done: Converted) -> None:
     root = done.new.root
-    would = "would be" if done.archive is None else "is now"
+    would = "would become" if done.archive is None else "is now"
     say(f"{done.old.path.relative_to(root)} {would} {done.new.path.relative_to(root)}", "bold")
     for path in done.placed.touched:
         say(f"  made     {path}")
@@ -68,7 +68,7 @@ def _show(done: Converted) -> None:
     if done.archive is None:
         note("nothing was written: --dry-run")
     else:
-        note("next: `ralph check`, then commit it; a run starts from what is committed")
+        note("next: `ralph check`, then commit the plan; a run starts from what is committed")
 
 
 def _as_json(done: Converted) -> dict[str, object]:

@@ -73,7 +73,7 @@ def run(args: Namespace) -> int:
     for problem in found.damaged:
         warn(problem)
     if args.run and not found.receipts:
-        raise UsageError(f"there is no run {one_line(repr(args.run), 40)}", hint="`ralph runs` lists the runs")
+        raise UsageError(f"unknown run {one_line(repr(args.run), 40)}", hint="`ralph runs` lists the runs")
     if args.by:
         return _by(args, found)
     if args.receipts or args.run:
@@ -82,7 +82,7 @@ def run(args: Namespace) -> int:
 
 
 def _of_chosen_plans(args: Namespace, root: Path, gathered: Gathered) -> Gathered:
-    """A worktree has the plan in the same place, below another folder."""
+    """The receipts of the selected plans. In a worktree, a plan has the same path below another folder."""
     plans = chosen_plans(args, os.environ)
     if plans is None:
         return gathered
@@ -110,7 +110,7 @@ def _by(args: Namespace, found: Gathered) -> int:
 
 
 def _with_plan(receipt: Receipt) -> str:
-    """Stories of different plans may have the same name."""
+    """The story with its plan: stories of different plans may have the same ID."""
     name = _BY["story"](receipt)
     return f"{Path(receipt.plan).parent.name}/{name}" if receipt.plan else name
 
@@ -128,6 +128,8 @@ def _total(row: Sums) -> str:
 
 
 def _classes(tokens: Tokens) -> str:
+    if not tokens.total:
+        return "no tokens reported"
     read = f"{tokens.cache_read:,} from cache, {tokens.cache_write:,} to cache"
     return f"{tokens.total:,} tokens ({tokens.input:,} in, {tokens.output:,} out, {read})"
 
@@ -175,7 +177,7 @@ def _overview(args: Namespace, root: Path, repo: Repo | None, found: Gathered) -
 
 
 def _plain(room: Room) -> dict[str, object]:
-    """Dollars, or tokens."""
+    """A budget in dollars, or in tokens."""
     unit = MICROS if room.is_money else 1
     return {
         "budget": room.key,
@@ -188,7 +190,7 @@ def _plain(room: Room) -> dict[str, object]:
 
 def _remarks(whole: Sums) -> Iterator[str]:
     if whole.unknown:
-        yield f"{plural(whole.unknown, 'iteration')} of unknown cost not included"
+        yield f"{plural(whole.unknown, 'iteration')} of unknown cost, not included"
     if whole.estimated_usd:
         yield f"${whole.estimated_usd:,.2f} of it estimated (list prices of {list_prices().date})"
     if whole.reserved_usd:
@@ -216,7 +218,7 @@ def _say_forecast(told: Prospect) -> None:
     say(f"{plural(told.forecast.stories, 'open story')}: {foreseen(told.forecast)}")
     say(f"  {ground_for(told.forecast)}")
     if told.forecast.chance is not None:
-        say(f"  {told.forecast.chance:.0%} to finish within what is left of the budgets")
+        say(f"  {told.forecast.chance:.0%} chance to finish within what is left of the budgets")
     if told.kept.runs:
         half, most, runs = told.kept.within_half, told.kept.within_most, plural(told.kept.runs, "finished run")
         say(f"  of {runs}, {half} stayed within the lower figure and {most} within the upper one")

@@ -1,7 +1,7 @@
-"""`ralph run --detach`: start a run in the background, and say how to watch and stop it.
+"""`ralph run --detach`: start a run in the background, and print how to watch and stop it.
 
-Whatever keeps it from starting is on the terminal, with the exit code of the run. The launcher returns when the first
-agent is at work, or after a few seconds: by then a run that has to stop at once has done so, and its output is shown.
+An error at the start is shown on the terminal, with the exit code of the run. The launcher returns when the first agent
+has started, or after a few seconds: a run that cannot start has stopped by that time.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ralph.journal.runs import journal_path
 from ralph.journal.writing import Listener
 
 LOG = "output.log"
-"""In the run's own folder."""
+"""The log of a detached run, in the folder of the run."""
 _PATIENCE = 5.0
 _WORKING = "working"
 
 
 def run_detached(run: Callable[[Listener], int], *, as_json: bool) -> int:
-    """`run` is called in the background process, with a listener that has to be told the records first."""
+    """Call `run` in a background process, with a listener that must get each record first."""
     side = fork()
     if isinstance(side, Background):
         return run(_Reporter(side))
@@ -33,7 +33,7 @@ def run_detached(run: Callable[[Listener], int], *, as_json: bool) -> int:
 
 
 class _Reporter:
-    """Tells the launcher that the run has started, and moves the output to its log."""
+    """Signals the launcher that the run has started, and redirects the output to the log."""
 
     def __init__(self, background: Background) -> None:
         self._background = background

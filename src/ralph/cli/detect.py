@@ -105,7 +105,7 @@ def _limit(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _objects() -> Iterator[dict[str, Any]]:
-    """One for each line that is not blank; a line that is no JSON object counts as an empty one."""
+    """One object per non-blank line; a line that is not a JSON object counts as an empty object."""
     import json
 
     for line in sys.stdin.buffer:
@@ -122,7 +122,7 @@ def _read(name: str) -> str:
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
-        raise SetupError(f"{name} cannot be read: {error.strerror}") from None
+        raise SetupError(f"could not read {name}: {error.strerror}") from None
     return data.decode("utf-8", "replace")
 
 
@@ -138,7 +138,7 @@ def _code(value: Any) -> int | None:
 
 
 def _moment(value: Any) -> float | None:
-    """An epoch in seconds or milliseconds, or ISO 8601; without a zone it is UTC. None: it is none of these."""
+    """Parse an epoch in seconds or milliseconds, or ISO 8601 (UTC without a zone). None if it is neither."""
     if isinstance(value, bool):
         return None
     try:
@@ -169,5 +169,5 @@ def _sentence(answer: dict[str, Any]) -> str:
     if not answer["limit"]:
         return "no limit"
     return f"a {answer['kind']} limit, " + (
-        f"until {answer['resets_at']}" if answer["resets_at"] else "its end is not said"
+        f"until {answer['resets_at']}" if answer["resets_at"] else "reset time unknown"
     )

@@ -15,6 +15,7 @@ from ralph.app.workspace_probes import PROBES
 from ralph.cli.arguments import add_json, add_project
 from ralph.cli.output import emit_json, note, paint, say_raw
 from ralph.core.exit_codes import ExitCode
+from ralph.core.text import plural
 
 EXAMPLES = """
 ralph doctor             every problem, with its fix
@@ -46,4 +47,4 @@ def print_findings(lines: list[Line]) -> None:
         if line.level is not Level.OK and line.fix:
             say_raw(f"{'':<18}{paint(f'fix: {line.fix}', 'dim')}")
     counts = {level: sum(line.level is level for line in lines) for level in Level}
-    note(f"{counts[Level.FAIL]} to fix, {counts[Level.WARN]} warnings, {counts[Level.OK]} ok")
+    note(f"{counts[Level.FAIL]} to fix, {plural(counts[Level.WARN], 'warning')}, {counts[Level.OK]} ok")

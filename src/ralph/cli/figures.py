@@ -1,4 +1,4 @@
-"""The figures of runs in words: all of them for `ralph stats`, two lines at the end of a run."""
+"""The figures of runs as text: all of them for `ralph stats`, two lines for the summary of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_CRITERIA = 5
 
 
 def review_lines(figures: Figures) -> Iterator[str]:
-    """For the summary of a run. Nothing where nothing was reviewed."""
+    """The lines for the summary of a run. None without reviews."""
     reviews = figures.reviews
     if not reviews.count:
         return
@@ -28,12 +28,12 @@ def review_lines(figures: Figures) -> Iterator[str]:
 
 def lines(figures: Figures) -> Iterator[str]:
     done = f"{plural(figures.finished, 'story')} finished" + (
-        f", {figures.given_up} given up" if figures.given_up else ""
+        f", {figures.given_up} failed" if figures.given_up else ""
     )
     yield f"{plural(figures.runs, 'run')}, {plural(figures.iterations, 'iteration')}, {done}"
     if figures.attempts:
         spread = ", ".join(f"{count} with {tried}" for tried, count in figures.attempts.items())
-        yield f"{'attempts':<10} {figures.attempts_per_story:.1f} a story: {spread}"
+        yield f"{'attempts':<10} {figures.attempts_per_story:.1f} per story: {spread}"
     if figures.verdicts:
         yield f"{'verdicts':<10} {counts(figures.verdicts)}"
     yield from _reviewed(figures)
@@ -45,8 +45,8 @@ def _reviewed(figures: Figures) -> Iterator[str]:
     if not reviews.count and not reviews.not_believed:
         yield f"{'reviews':<10} none"
         return
-    each = f", {reviews.per_story:.1f} a story" if reviews.stories else ""
-    doubt = f"; {reviews.not_believed} more could not be believed" if reviews.not_believed else ""
+    each = f", {reviews.per_story:.1f} per story" if reviews.stories else ""
+    doubt = f"; {reviews.not_believed} more rejected as unreliable" if reviews.not_believed else ""
     yield f"{'reviews':<10} {reviews.count}{each}, {_at_first(figures)}{doubt}"
     if found.count:
         fates = f"; {counts(found.fates)}" if found.fates else ""
@@ -101,7 +101,7 @@ def counts(named: Mapping[str, int]) -> str:
 
 
 def document(figures: Figures) -> dict[str, Any]:
-    """With the figures that are computed from the others."""
+    """The figures for `--json`, with those computed from the others."""
     reviews = figures.reviews
     found: dict[str, Any] = msgspec.to_builtins(figures, str_keys=True)
     found["attempts_per_story"] = round(figures.attempts_per_story, 3)

@@ -1,4 +1,4 @@
-"""A forecast in words, the same in every view."""
+"""A forecast as text, the same in every view."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ralph.core.forecast import ENOUGH
 
 
 def foreseen(event: Foreseen) -> str:
-    """Each figure as a range, from the median to the 90th percentile; without a history nothing is guessed."""
+    """Each figure as a range from the median to the 90th percentile. Without a history, no forecast."""
     if event.samples < ENOUGH:
         return "no data yet"
     low, high = (_figures(event, at) for at in (0, 1))

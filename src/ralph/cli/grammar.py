@@ -1,6 +1,6 @@
-"""The command line as values, read off the parsers: for completion scripts and the reference page.
+"""The command line as values, read from the parsers, for completion scripts and the reference page.
 
-argparse tells no one what a parser accepts, so this is the one place that looks at its private parts.
+argparse has no public API for what a parser accepts: this is the only module that reads its private attributes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ralph.plans.registry import LAYOUTS
 
 
 class Kind(StrEnum):
-    """What a value is, as far as a shell can help with it."""
+    """The kind of a value, for completion in a shell."""
 
     TEXT = "text"
     CHOICE = "choice"
@@ -40,7 +40,7 @@ class Option(Struct, frozen=True):
     help: str
     value: Value | None = None
     group: str = ""
-    """The heading it stands under in `--help`; empty for the first options."""
+    """Its heading in `--help`; empty for the first options."""
 
 
 class Argument(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Argument(Struct, frozen=True):
 
 class Command(Struct, frozen=True):
     path: tuple[str, ...]
-    """Without the program's own name: `("task", "done")`; empty for `ralph` itself."""
+    """Without the program name: `("task", "done")`; empty for `ralph` itself."""
     summary: str
     description: str = ""
     options: tuple[Option, ...] = ()
@@ -126,7 +126,7 @@ def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 
 def _examples(epilog: str) -> tuple[str, ...]:
-    """One command a line. What follows after two spaces is a comment, and becomes one for a shell, too."""
+    """One command per line. Text after two spaces is a comment and becomes a shell comment."""
     title, _, lines = epilog.partition("\n")
     if title != "examples:":
         return ()

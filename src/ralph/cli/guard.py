@@ -63,7 +63,7 @@ def run(args: Namespace) -> int:
 
 
 def _rules(args: Namespace) -> dict[str, Any]:
-    """The settings of the workspace around the current folder. With broken ones, the guard's own have to do."""
+    """The settings of the workspace around the current folder; the built-in rules if they are invalid."""
     try:
         root, _, settings = open_settings(args)
         writable = {"writable": writable_places(os.environ, settings.config, root)}
@@ -105,7 +105,7 @@ def _as_values(decision: Decision) -> dict[str, Any]:
 
 
 def _lines() -> Iterator[bytes]:
-    """What comes in, line by line; a line that does not end is cut off."""
+    """The lines of stdin; a line that is too long is cut."""
     stream = sys.stdin.buffer
     while line := stream.readline(_LONGEST_LINE):
         if not line.endswith(b"\n") and len(line) == _LONGEST_LINE:
@@ -116,7 +116,7 @@ def _lines() -> Iterator[bytes]:
 
 
 def _answered(line: bytes, cwd: str, section: dict[str, Any]) -> dict[str, Any]:
-    """One answer for each line, whatever is in it. What is no command at all is not run, so it is denied."""
+    """One answer per line, whatever it contains. A line without a command is denied."""
     try:
         given = msgspec.json.decode(line)
         command = given.get("command") if isinstance(given, dict) else None

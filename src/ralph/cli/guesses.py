@@ -1,6 +1,6 @@
-"""Where a guessed name leads. Read only when a command or an option does not exist.
+"""Suggestions for unknown commands and options. Imported only when one is unknown.
 
-An alias runs at once and only ever reads; what would write files or spend money is a hint to type.
+An alias runs at once and only reads; for anything that would write files or spend money there is a hint instead.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ OPTIONS = {
     "--tool": ("--agent",),
     "--yolo": ("--dangerously-skip-permissions",),
 }
-"""The options that a guess may mean. The first that the command has is suggested."""
+"""Guess → the options it may mean. The first one that the command has is suggested."""
 
 OPTION_HINTS = {
     "--no-commit": "a run commits each accepted story; --worktree keeps the commits out of your checkout, "
@@ -70,7 +70,7 @@ OPTION_HINTS = {
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """The known word that this one is a misspelling of, or nothing: a far-fetched suggestion is worse than none."""
+    """The known word that this one misspells, or nothing: a far-fetched suggestion is worse than none."""
     from difflib import SequenceMatcher
 
     bare = word.lstrip("-").lower()

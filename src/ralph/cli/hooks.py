@@ -107,13 +107,13 @@ def _install(args: Namespace) -> int:
     if args.json:
         emit_json(done)
     elif not done.changed:
-        say(f"{done.file} has Ralph's hooks already")
+        say(f"{done.file} already has Ralph's hooks")
     else:
-        say(f"{done.file} has Ralph's hooks now" + (f"; as it was before: {done.backup}" if done.backup else ""))
-        note("a run does not need this; the hooks stay silent outside of a live run, and without RALPH_LOOP=1")
+        say(f"hooks added to {done.file}" + (f"; backup: {done.backup}" if done.backup else ""))
+        note("`ralph run` does not need this; the hooks do nothing outside a run, or without RALPH_LOOP=1")
     if done.changed and is_seen_by_git(target):
         name = done.file.relative_to(target.within)
-        warn(f"git lists {name} as a new file; add `{name}*` to .git/info/exclude, or a run finds a dirty tree")
+        warn(f"git lists {name} as a new file; add `{name}*` to .git/info/exclude, or a run stops at a dirty tree")
     return 0
 
 
@@ -126,12 +126,12 @@ def _uninstall(args: Namespace) -> int:
     if args.json:
         emit_json(done)
     elif not done.changed:
-        say(f"{done.file} has no hooks of Ralph")
+        say(f"{done.file} has none of Ralph's hooks")
     elif done.exact:
         say(f"{done.file} is {'byte for byte what it was before' if done.file.exists() else 'gone again'}")
     else:
-        kept = f"; as it was before the hooks came: {done.backup}" if done.backup else ""
-        say(f"{done.file} was changed meanwhile: only Ralph's hooks were taken out{kept}")
+        kept = f"; the file before the hooks: {done.backup}" if done.backup else ""
+        say(f"{done.file} has changed since: only Ralph's hooks were removed{kept}")
     return 0
 
 
@@ -160,7 +160,7 @@ def _describe(one: Any) -> None:
         say(f"         {one.why}")
     if not one.installed:
         return
-    other = "" if one.is_current else "  (another Ralph than this one: `ralph hooks install` replaces it)"
+    other = "" if one.is_current else "  (of another Ralph installation: `ralph hooks install` replaces it)"
     say(f"         calls {one_line(one.interpreter)}{other}")
     if one.missing:
         say(f"         missing: {', '.join(one.missing)}; `ralph hooks install` adds them")

@@ -102,15 +102,15 @@ def _show(done: Imported, dry: bool) -> None:
     count = plural(len(done.stories), "story")
     how = "would start" if dry else "started"
     if not done.is_new:
-        how = "would go into" if dry else "went into"
+        how = "would be added to" if dry else "added to"
     note(f"{', '.join(done.kinds)}: {count} {how} {plan}" + ("; nothing was written: --dry-run" if dry else ""), "bold")
     if dry:
         return
     for path in done.made:
         note(f"  made  {path}")
     if done.names_commands:
-        note("some of them come with commands of their own: `ralph trust` shows them, and asks before they are run")
-    note("next: `ralph check`, then commit it; a run starts from what is committed")
+        note("some of them bring commands; `ralph trust` shows them and asks before they run")
+    note("next: `ralph check`, then commit the plan; a run starts from what is committed")
 
 
 def _show_left_out(done: Imported) -> None:
@@ -119,9 +119,9 @@ def _show_left_out(done: Imported) -> None:
     if there:
         note(f"imported before: {_listed(there)}")
     if gone:
-        note(f"imported before, and no longer in the plan: {_listed(gone)}; --again brings them back")
+        note(f"imported before, no longer in the plan: {_listed(gone)}; --again imports them again")
     if left := done.done_left_out - len(gone):
-        note(f"left out, because done: {left}")
+        note(f"skipped, already done: {left}")
 
 
 def _listed(words: list[str]) -> str:
@@ -138,7 +138,7 @@ def _show_problems(problems: tuple[Problem, ...]) -> None:
             say(f"    {one_line(problem.hint)}", "dim")
     more = len(problems) - _SHOWN
     if more > 0:
-        say(f"… and {plural(more, 'more problem')}; `ralph check` lists what is left of them", "dim")
+        say(f"… and {plural(more, 'more problem')}; `ralph check` lists those that remain", "dim")
 
 
 def _as_json(done: Imported, dry: bool) -> dict[str, object]:

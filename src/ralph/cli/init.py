@@ -1,9 +1,9 @@
 """Start a plan in any of the five layouts: the plan, requirements, prompts, settings and .gitignore lines.
 
-On a terminal it asks a few questions; Enter accepts each default, and each has a flag. Without a terminal, or with
---no-input, nothing is asked. The commands the project tests, lints and type-checks itself with are found and run once:
-one that cannot run is left out, one that fails is used so that only new failures count. Existing files are kept.
-With --from, an agent derives the stories from a page with requirements, as `ralph plan` does."""
+On a terminal it asks a few questions; Enter accepts the default, and each question has a flag. Without a terminal, or
+with --no-input, it asks nothing. The project's test, lint and type-check commands are detected and run once: one that
+cannot run is left out, one that fails is used so that only new failures count. Existing files are kept. With --from, an
+agent derives the stories from written requirements, as `ralph plan` does."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ from ralph.plans.registry import all_layouts, layout
 
 EXAMPLES = """
 ralph init user-login                 .ralph/user-login/ with tasks.json, the default layout
-ralph init --story "Log in by e-mail" --criterion "POST /login answers 200" --commit
+ralph init --story "Log in by email" --criterion "POST /login answers 200" --commit
 ralph init --layout plan.md           .ralph/PRD-1/, or the next free number
-ralph init shop --new --layout steps  a new folder shop/ with a repository in it
+ralph init shop --new --layout steps  a new folder shop/ with a git repository
 ralph init --no-input --failing-checks off --max-cost 20
 ralph init --from requirements.md --layout steps --no-input
-ralph init --examples                 example files to look at, and no plan
+ralph init --examples                 only example files, no plan
 """
 _CHECK_TIMEOUT = "2m"
 
@@ -70,27 +70,31 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="write fresh files; keep the old ones as *.bak-…")
     add_json(parser)
     add_new_plan(parser)
-    asked = parser.add_argument_group("questions and their answers")
-    asked.add_argument("--no-input", action="store_true", help="ask nothing and take the defaults")
-    _yes_or_no(asked, "git-init", "create a git repository where there is none")
-    asked.add_argument("--no-checks", action="store_true", help="do not look for the project's commands")
+    asked = parser.add_argument_group("answers to the questions")
+    asked.add_argument("--no-input", action="store_true", help="ask nothing, use the defaults")
+    _yes_or_no(asked, "git-init", "create a git repository if there is none")
+    asked.add_argument("--no-checks", action="store_true", help="do not detect the project's commands")
     _yes_or_no(asked, "run-checks", "run each check once")
     asked.add_argument(
-        "--check-timeout", default=_CHECK_TIMEOUT, metavar="TIME", help=f"longest run of one ({_CHECK_TIMEOUT})"
+        "--check-timeout", default=_CHECK_TIMEOUT, metavar="TIME", help=f"time limit of one check ({_CHECK_TIMEOUT})"
     )
-    asked.add_argument("--failing-checks", choices=tuple(FAILING), help="a check that fails today (no-worse)")
-    asked.add_argument("--missing-checks", choices=tuple(MISSING), help="a check that cannot run (off)")
+    asked.add_argument(
+        "--failing-checks", choices=tuple(FAILING), help="what to do with a check that fails now (no-worse)"
+    )
+    asked.add_argument("--missing-checks", choices=tuple(MISSING), help="what to do with a check that cannot run (off)")
     asked.add_argument("--permissions", choices=tuple(PERMISSIONS), help="what the agent may do (guard)")
-    asked.add_argument("--max-cost", metavar="USD", help="most money for one run [budget.run_usd] (no limit)")
+    asked.add_argument("--max-cost", metavar="USD", help="maximum cost of one run [budget.run_usd] (no limit)")
     asked.add_argument("--story", metavar="TITLE", help="the first story")
-    asked.add_argument("--criterion", action="append", metavar="TEXT", help="when that story is done (repeatable)")
+    asked.add_argument(
+        "--criterion", action="append", metavar="TEXT", help="an acceptance criterion of that story; repeatable"
+    )
     asked.add_argument("--plan", action="store_true", help="write the stories with an agent, as `ralph plan` does")
-    _yes_or_no(asked, "fix-gitignore", "let git see a .ralph/ that .gitignore hides")
-    _yes_or_no(asked, "commit", "commit the new files, and nothing else")
+    _yes_or_no(asked, "fix-gitignore", "change a .gitignore that ignores .ralph/")
+    _yes_or_no(asked, "commit", "commit the new files and nothing else")
     planned = parser.add_argument_group("with an agent")
     planned.add_argument("--from", dest="source", metavar="FILE", help="requirements to derive the stories from")
     planned.add_argument("-m", "--model", metavar="MODEL", help="the model that plans [planning.model]")
-    planned.add_argument("--trust", action="store_true", help="agree to the commands of the workspace and of the plan")
+    planned.add_argument("--trust", action="store_true", help="trust the commands of the workspace and of the plan")
 
 
 def _yes_or_no(group: argparse._ArgumentGroup, name: str, meaning: str) -> None:
@@ -98,7 +102,7 @@ def _yes_or_no(group: argparse._ArgumentGroup, name: str, meaning: str) -> None:
 
 
 class _Answers(Struct, frozen=True):
-    """What was decided before a file is written."""
+    """The choices made before any file is written."""
 
     toolchain: Toolchain
     trials: tuple[Trial, ...] = ()
@@ -106,7 +110,7 @@ class _Answers(Struct, frozen=True):
     settings: dict[str, str] = {}
     caches: tuple[str, ...] = ()
     plans: bool = False
-    """An agent writes the stories afterwards."""
+    """Whether an agent writes the stories afterwards."""
 
 
 def run(args: Namespace) -> int:
@@ -147,11 +151,15 @@ def _require_sense(args: Namespace) -> None:
     args.name = next(iter(names), "")
     args.ralph_dir = args.ralph_dir or ""
     if args.source is None and not args.plan and (args.model is not None or args.trust):
-        raise UsageError("--model and --trust belong to --from and --plan", hint="name a page: --from FILE")
+        raise UsageError("--model and --trust belong to --from and --plan", hint="name a file: --from FILE")
     if args.source is not None and (args.force or args.no_checks or args.tdd or args.story):
-        raise UsageError("--force, --no-checks, --tdd and --story do not go with --from", hint="leave them out")
+        raise UsageError(
+            "--force, --no-checks, --tdd and --story cannot be combined with --from", hint="leave them out"
+        )
     if args.story is not None and (args.plan or not args.story.strip()):
-        raise UsageError("--story needs a title, and does not go with --plan", hint='e.g. --story "Log in by e-mail"')
+        raise UsageError(
+            "--story needs a title and cannot be combined with --plan", hint='e.g. --story "Log in by email"'
+        )
     if args.criterion and args.story is None:
         raise UsageError("--criterion belongs to --story", hint='e.g. --story "Log in" --criterion "…"')
     if args.new and not args.name:
@@ -178,7 +186,7 @@ def _start(args: Namespace, questions: Questions, request: Request, ref: PlanRef
         if questions.yes(f"{text} Fix .gitignore?", args.fix_gitignore, unasked=False):
             notes.append(unhide(root))
         else:
-            warn(f"{text} --fix-gitignore lets git see it")
+            warn(f"{text} Pass --fix-gitignore to change it.")
     started = start_plan(request, env)
     for warning in started.warnings:
         warn(warning)
@@ -200,7 +208,7 @@ def _start(args: Namespace, questions: Questions, request: Request, ref: PlanRef
 
 
 def _new_folder(args: Namespace) -> Path:
-    """Seed 002: `ralph init` makes `<project>/`; in its layout the code has a repository of its own inside."""
+    """The folder of `--new`. Seed 002: `ralph init` makes `<project>/`, with the code's repository inside."""
     from ralph.app.init_repository import create_repository
     from ralph.core.names import safe_name
 
@@ -286,14 +294,14 @@ def _answered(request: Request, ref: PlanRef, answers: _Answers) -> Request:
 
 
 def _first_id(ref: PlanRef) -> str:
-    """As the example of the layout has it."""
+    """The stories of the layout's example."""
     known = layout(ref.layout)
     files = known.scaffold(ref, ProjectFacts(name="x", date="2026-01-31T09:30:00Z"))
     return known.parse(files[ref.path.relative_to(ref.root).as_posix()].encode(), "").stories[0].id
 
 
 def _requirements(ref: PlanRef) -> dict[str, bytes]:
-    """Seed 002: the page in the project's own folder becomes the plan's."""
+    """Seed 002: the requirements in the project's folder become those of the plan."""
     where = layout(ref.layout).locations(ref)
     page = where.requirements or (where.specs or ref.folder) / REQUIREMENTS
     source = ref.root / REQUIREMENTS
@@ -307,12 +315,12 @@ def _requirements(ref: PlanRef) -> dict[str, bytes]:
 
 
 def _plan(args: Namespace, root: Path, name: str, source: str) -> int:
-    """`ralph plan`: from a page, from the plan's own requirements, or from an idea that is asked for."""
+    """Run `ralph plan`: from a file, from the plan's requirements, or from an idea the user is asked for."""
     from ralph.cli import plan
     from ralph.cli.arguments import Parser
 
     if source and not os.path.lexists(source):
-        raise UsageError(f"there is no file {one_line(source, 80)}", hint="give a page with requirements")
+        raise UsageError(f"file not found: {one_line(source, 80)}", hint="name a file with requirements")
     words = [*([source] if source else []), "--layout", name, "--feature", "" if args.new else args.name]
     words += ["--ralph-dir", args.ralph_dir, "-d", str(root)]
     words += ["--model", args.model] if args.model is not None else []
@@ -331,7 +339,7 @@ def _commit(
     planned: bool,
     changed_ignore: bool,
 ) -> str:
-    """Commit what was written just now, and nothing that was uncommitted before."""
+    """Commit the files just written, and nothing that was uncommitted before."""
     from ralph.app import archive_commit
 
     root = started.ref.root

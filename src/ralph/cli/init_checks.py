@@ -1,4 +1,4 @@
-"""`ralph init` and the project's checks: each is run once, then adopted, left out, or made the first story."""
+"""The project's checks in `ralph init`: each is run once, then used, left out, or turned into the first story."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ralph.core.text import one_line
 from ralph.host.signals import StopSignal
 
 FAILING = {
-    "no-worse": "use it, but reject nothing for failures of today (baseline: no-worse)",
-    "fix-first": "use it, and make it pass in story 1",
-    "off": "leave it out: a comment in .ralph/config.yaml",
+    "no-worse": "use it, but do not reject work for today's failures (baseline: no-worse)",
+    "fix-first": "use it, and make fixing it story 1",
+    "off": "leave it out, as a comment in .ralph/config.yaml",
 }
 MISSING = {
-    "off": "leave it out: a comment in .ralph/config.yaml",
-    "keep": "use it; you install what is missing before `ralph run`",
+    "off": "leave it out, as a comment in .ralph/config.yaml",
+    "keep": "use it; install what is missing before `ralph run`",
 }
 _LOOKS = {"passes": "green", "fails": "red", "missing": "yellow", "timeout": "yellow"}
 
@@ -35,7 +35,7 @@ class Decision(Struct, frozen=True):
     toolchain: Toolchain
     trials: tuple[Trial, ...] = ()
     stories: tuple[Story, ...] = ()
-    """What has to be fixed first."""
+    """The stories that fix failing checks."""
     no_worse: bool = False
 
 
@@ -55,14 +55,14 @@ def run_and_decide(questions: Questions, args: Namespace, found: Toolchain, root
         if answer == "fix-first":
             stories.append(_fix(trial))
         if not questions.asks and trial.outcome == "fails" and args.failing_checks is None and not args.json:
-            note(f"{trial.check.name} fails today and is used with baseline: no-worse (--failing-checks)")
+            note(f"{trial.check.name} fails now and is used with baseline: no-worse (--failing-checks)")
     toolchain = msgspec.structs.replace(found, checks=tuple(checks), off=tuple(off))
     return Decision(toolchain, tuple(trials), tuple(stories), no_worse)
 
 
 def _run(found: Toolchain, root: Path, timeout: float, *, is_loud: bool) -> list[Trial]:
     if is_loud and found.checks:
-        note(f"running the checks once, each for at most {timeout:.0f} s (--no-run-checks skips this)", "dim")
+        note(f"running each check once, for at most {timeout:.0f} s (--no-run-checks skips this)", "dim")
     config = load(root=root, layout="", name=None, env=os.environ, flags={}).config
     env = child_environment(os.environ, config.agent.env, everything=config.env == "caller")
     width = max((len(check.name) for check in found.checks), default=0)
@@ -84,7 +84,7 @@ def outcome(trial: Trial) -> str:
         "passes": f"passes, {trial.seconds:.1f} s",
         "fails": f"fails, {trial.seconds:.1f} s: {trial.reason}",
         "missing": f"cannot run: {trial.reason}" + (f"; {trial.fix}" if trial.fix else ""),
-        "timeout": f"{trial.reason}: used as it is; a run gives it 10 m",
+        "timeout": f"{trial.reason}: used anyway; a run allows it 10 m",
     }[trial.outcome]
     return paint(words, _LOOKS[trial.outcome])
 
@@ -92,7 +92,7 @@ def outcome(trial: Trial) -> str:
 def _decide(questions: Questions, args: Namespace, trial: Trial) -> str:
     command = one_line(trial.check.line, 60)
     if trial.outcome == "fails":
-        return questions.choice(f"`{command}` fails today.", FAILING, args.failing_checks, "no-worse")
+        return questions.choice(f"`{command}` fails now.", FAILING, args.failing_checks, "no-worse")
     if trial.outcome == "missing":
         text = f"`{command}` cannot run: {trial.reason}." + (f" To install it: {trial.fix}." if trial.fix else "")
         return questions.choice(text, MISSING, args.missing_checks, "off")
@@ -110,7 +110,7 @@ def _fix(trial: Trial) -> Story:
     return Story(
         id=f"fix-{trial.check.name}",
         title=f"Make the {trial.check.name} check pass",
-        description=f"`{command}` fails before any other story is worked on. Fix the code, not the check.",
+        description=f"`{command}` fails before any work has started. Fix the code, not the check.",
         criteria=(f"`{command}` exits with 0",),
         verify=(command,),
         priority=1,

@@ -1,4 +1,4 @@
-"""What `ralph init` asks besides the checks: how much a run may cost, and the first story."""
+"""The questions of `ralph init` other than the checks: permissions, the cost of a run, the first story."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ralph.core.text import one_line
 
 REQUIREMENTS = "requirements.md"
 PERMISSIONS = {
-    "guard": "edit inside the project and run commands that Ralph's guard passes",
-    "skip": "everything, without asking: only in a container or a sandbox",
+    "guard": "edit inside the project and run commands that Ralph's guard allows",
+    "skip": "everything, without asking; only for a container or a sandbox",
 }
 
 
@@ -38,16 +38,16 @@ def show_agent(root: Path) -> None:
 
 
 def ask_cost(questions: Questions, flag: str | None) -> str:
-    """A number of dollars, or nothing."""
+    """An amount in dollars, or None for no limit."""
     while True:
-        text = questions.line("Most money for one run, in US dollars (Enter: no limit)?", flag).lstrip("$").strip()
+        text = questions.line("Maximum cost of one run, in US dollars (Enter: no limit)?", flag).lstrip("$").strip()
         try:
             number = float(text or 0)
             if 0 <= number < 1_000_000:
                 return f"{number:g}" if number else ""
         except ValueError:
             pass
-        problem = f"{one_line(text, 40)!r} is not a number of dollars"
+        problem = f"{one_line(text, 40)!r} is not an amount in dollars"
         if flag is not None:
             raise UsageError(problem, hint="e.g. --max-cost 20")
         note(problem)
@@ -59,13 +59,17 @@ def ask_first_story(args: Namespace, questions: Questions, *, has_page: bool) ->
     if args.story is None and questions.asks:
         if has_page and questions.yes(f"Let the agent write the stories from {REQUIREMENTS} now?", None):
             return True, None
-        title = questions.line("First story: its title, `plan` to write it with the agent, Enter for later:", None)
+        title = questions.line(
+            "First story: a title, `plan` to write stories with the agent, Enter to do it later:", None
+        )
         if title.lower() == "plan":
             return True, None
     else:
         title = args.story or ""
     if not title.strip():
         return False, None
-    criteria = questions.lines("Done when (one line each, Enter ends):", args.criterion if args.story else None)
+    criteria = questions.lines(
+        "Acceptance criteria (one per line, an empty line ends):", args.criterion if args.story else None
+    )
     story = Story(id="first", title=one_line(title.strip()), criteria=tuple(map(one_line, criteria)), priority=1)
     return False, story

@@ -1,4 +1,4 @@
-"""What a new plan consists of, and what to do next, for the commands that start one."""
+"""The files of a new plan and the next steps, for the commands that start one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def show_started(
     for path in placed.backups:
         say(f"  the old one is kept as {path}")
     if not placed.touched:
-        note("everything was there already; --force writes fresh files and keeps the old ones beside them")
+        note("all files already exist; --force writes fresh ones and keeps the old ones beside them")
     if with_checks:
         _show_checks(started)
     if next_steps:
@@ -35,11 +35,11 @@ def _show_checks(started: Started) -> None:
     if not started.checks and not started.checks_in:
         return
     if not started.checks:
-        note("no check is configured, so nothing can be proven: name the project's tests", "yellow")
+        note("no check is configured, so nothing can be proven; name the project's test command", "yellow")
         return
     where = started.checks_in
     say()
-    say(f"checks, in {where}:" if where else "also found; add what you want to the checks:", "bold")
+    say(f"checks, in {where}:" if where else "also detected; add those you want to the checks:", "bold")
     width = max(len(check.name) for check in started.checks)
     for check in started.checks:
         say(f"  {check.name:<{width}}  {check.line}  ({check.why}: {check.file})")
@@ -49,23 +49,23 @@ def show_next(started: Started, *, has_stories: bool, is_committed: bool = False
     ref = started.ref
     where = layout(ref.layout).locations(ref)
     documents = (
-        (where.requirements, "what they are for"),
+        (where.requirements, "why they are needed"),
         (where.specs, "the details"),
         (where.readme, "where to look things up"),
     )
-    also = next((f", and {what} into {path.relative_to(ref.root)}" for path, what in documents if path), "")
+    also = next((f", and {what} to {path.relative_to(ref.root)}" for path, what in documents if path), "")
     say()
     say("next:", "bold")
     here = ref.path.relative_to(ref.root)
     add = 'ralph task add "TITLE" --criterion "what is seen when it is done"'
-    steps = [] if has_stories else [f"{add}     or write your stories into {here}{also}, or `ralph plan`"]
+    steps = [] if has_stories else [f"{add}     or write your stories to {here}{also}, or `ralph plan`"]
     if not started.is_repository:
-        steps.append("git init        a run needs a git repository, and there is none here yet")
+        steps.append("git init        a run needs a git repository")
     steps += ["ralph check     check that the plan is ready to run"]
     if has_own_work:
         steps.append("git add -A && git commit     a run starts only when your own work is committed")
     elif started.placed.touched and started.is_repository and not is_committed:
         steps.append("git add -A && git commit     optional: a run starts from what is committed")
-    steps += ["ralph run       work through it"]
+    steps += ["ralph run       work through the plan"]
     for number, step in enumerate(steps, 1):
         say(f"  {number}. {step}")

@@ -40,12 +40,12 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     texts = [_sentence(text) for text in args.text]
     if args.repo and args.story:
-        raise UsageError("--repo is for every plan, so it has no story", hint="give one of them")
+        raise UsageError("--repo and --story exclude each other", hint="use one of them")
     if args.repo:
-        refuse_inside_loop(os.environ, "write rules for every later session")
+        refuse_inside_loop(os.environ, "write to files that every later session reads")
         return _for_repository(args, texts)
     if request := learn_in_session(texts, args.story, os.environ):
-        say(f"noted in {request.name}: the loop writes it down when this session is over")
+        say(f"added to {request.name}; the loop records it when this session ends")
         return 0
     opened = open_plan(args)
     story = find_story(opened.plan, args.story).id if args.story else ""
@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
     for _ in range(kept.known):
         say("known already", "dim")
     if kept.new:
-        later = "the current run will write it to" if kept.waits else "kept in"
+        later = "the current run will record it in" if kept.waits else "kept in"
         say(f"{plural(len(kept.new), 'learning')}: {later} {where}")
     return 0
 
@@ -73,6 +73,6 @@ def _sentence(text: str) -> str:
     if len(text) > LONGEST:
         raise UsageError(
             f"the learning has {len(text)} characters, more than {LONGEST}",
-            hint="write it into a document of the project, and learn where it is",
+            hint="write it to a file of the project, and record where that is",
         )
     return text

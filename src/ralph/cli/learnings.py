@@ -42,9 +42,9 @@ def run(args: Namespace) -> int:
     for one in found:
         mark = "•" if one.accepted else "?"
         line = f"{paint(mark, 'green' if one.accepted else 'yellow')} {one_line(written(one))}"
-        say_raw(line + (paint("  waits for the run", "dim") if one in pending else ""))
+        say_raw(line + (paint("  pending, recorded by the run", "dim") if one in pending else ""))
     if not found:
-        say("Nothing is learned yet." if not everything else "None of them.")
+        say("No learnings yet." if not everything else "No matching learnings.")
     tokens = sum(map(cost, everything))
     if everything:
         shown = f"{len(found)} of " if len(found) < len(everything) else ""

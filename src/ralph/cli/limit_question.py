@@ -1,4 +1,4 @@
-"""Questions of a run to the person at the terminal, each with a time limit: nobody has to be there."""
+"""Questions of a run to the user at the terminal, each with a time limit: the user may be away."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AT_BASELINE = {
 
 
 class _Question:
-    """`quiet` gives a context in which no live view draws over the question."""
+    """`quiet` returns a context in which no live view draws over the question."""
 
     def __init__(self, stop: StopSignal, quiet: Callable[[], AbstractContextManager[object]]) -> None:
         self._stop = stop
@@ -34,7 +34,7 @@ class _Question:
     def _answer(
         self, answers: Mapping[str, str], help_text: str, seconds: float, is_enough: Callable[[], bool] = lambda: False
     ) -> str:
-        """One of `answers`; "nobody" when the time is up, nothing when somebody wants something else of the run."""
+        """One of `answers`; "nobody" after the time limit; empty if another request to the run arrives first."""
         deadline = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector, contextlib.suppress(OSError, ValueError):
             selector.register(sys.stdin, selectors.EVENT_READ, data=True)
@@ -71,7 +71,7 @@ class LimitQuestion(_Question):
 
 
 class BaselineQuestion(_Question):
-    """A check fails before any work: what now? Without an answer the run stops."""
+    """A check fails before any work: continue or stop? Without an answer the run stops."""
 
     def __call__(self, why: str) -> str:
         with self._quiet():

@@ -1,7 +1,7 @@
-"""A run on a terminal: a panel of what is going on, under the lines that have become history.
+"""A run on a terminal: a live panel below the lines of finished events.
 
-The same panel for `ralph run` and for `ralph watch`: it is computed from the journal's records, and from the raw log of
-the session that is running.
+`ralph run` and `ralph watch` show the same panel: it is computed from the records of the journal and the raw log of the
+session that is running.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LEAST = 12
 
 
 class LiveView:
-    """Tell it the records in order, and use it as a context manager. `attached`: the run is another process."""
+    """A context manager that is called with each record in order. `attached`: the run is another process."""
 
     def __init__(self, *, verbose: bool = False, attached: bool = False) -> None:
         self._verbose = verbose
@@ -61,7 +61,7 @@ class LiveView:
             self._stream.close()
 
     def held(self) -> contextlib.AbstractContextManager[None]:
-        """While somebody is asked something."""
+        """No drawing while the user is asked a question."""
         return self._screen.held()
 
     def __call__(self, record: Record) -> None:
@@ -69,7 +69,7 @@ class LiveView:
             self._screen.print(line)
 
     def add(self, record: Record) -> str:
-        """Take a record in; the line that becomes history, if it is worth one."""
+        """Add a record; returns the line to print above the panel, if any."""
         with self._turn:
             self._state.add(record)
             self._history = fold(self._history, record.event, record.t)
@@ -151,7 +151,7 @@ class LiveView:
         return lines
 
     def _activity(self, room: int, most: int, now: float) -> list[Row]:
-        """The end of what the agent said and did, then the checks."""
+        """The last lines of the agent's activity, then the checks."""
         lines: list[Row] = []
         for check in reversed(self._state.checks):
             if len(lines) >= most // 2:
@@ -195,7 +195,7 @@ class LiveView:
         return lines
 
     def _left(self, now: float) -> Iterator[str]:
-        """What would stop the run next."""
+        """The limits of the run and how close it is to them."""
         state, history = self._state, self._history
         assert state.started is not None
         limits = state.started.limits
@@ -211,7 +211,7 @@ class LiveView:
         if limits.no_progress and streak is not None and streak.no_progress:
             yield f"no progress {streak.no_progress}/{limits.no_progress}"
         if limits.no_progress and history.stuck:
-            yield f"given up {history.stuck}/{limits.no_progress}"
+            yield f"set aside {history.stuck}/{limits.no_progress}"
         if limits.same_error and history.streak.same_error > 1:
             yield f"same error {history.streak.same_error}/{limits.same_error}"
         if limits.max_attempts and state.current and state.current.story and state.current.mode is not Mode.REVIEW:
@@ -219,7 +219,7 @@ class LiveView:
 
 
 def _call(room: int, call: Call, now: float, *, is_running: bool) -> Row:
-    """`⚙ Bash pytest -q  4.1 s`; a call that failed says what it returned."""
+    """`⚙ Bash pytest -q  4.1 s`; a failed call shows its result."""
     if call.ok is None:
         took = f" {seconds(max(now - call.since, 0))} …" if is_running else ""
         return row(room, (f"  ⚙ {call.summary}", "cyan"), (took, "dim"))

@@ -1,4 +1,4 @@
-"""Show what happened in a run, from its journal. Without a run the last one."""
+"""Show the events of a run, from its journal. Without RUN: the last run."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ EXAMPLES = """
 ralph log                      the last run
 ralph log 20260115-0930        a run by its ID or a unique prefix of it
 ralph log --follow             until the run ends
-ralph log --agent              what the agent of the last session said and did
-ralph log --agent 3            of iteration 3
-ralph log --json | jq .event   every record
+ralph log --agent              the transcript of the last session
+ralph log --agent 3            the transcript of iteration 3
+ralph log --json | jq .event   every record, as JSON
 ralph log --check              the full output of the last failing check
 ralph log --check pytest       the last failing check with this in its name
 """
@@ -50,7 +50,9 @@ def run(args: Namespace) -> int:
     path = chosen_run(args, os.environ, args.run)
     if args.agent is not None:
         if args.follow:
-            raise UsageError("--agent does not follow a session", hint="`ralph watch -v` shows one while it runs")
+            raise UsageError(
+                "--agent cannot be combined with --follow", hint="`ralph watch -v` shows one while it runs"
+            )
         from ralph.cli.transcript import show_transcript
 
         return show_transcript(read(path), args.agent, as_json=args.json)
@@ -63,7 +65,7 @@ def run(args: Namespace) -> int:
         return 0
     follower = Follower(path)
     while True:
-        alive = is_alive(state.started)  # asked first: it may write its last words in between
+        alive = is_alive(state.started)  # before reading: the run may end in between
         for record in follower.news():
             _show(record, state, args)
         if state.ended is not None:
@@ -87,11 +89,11 @@ def _show_output(journal: Path, name: str) -> int:
             hint="`ralph log` shows the checks; `ralph verify` runs them now",
         )
     check = failed[-1]
-    note(f"{check.name}: {'ran out of time' if check.timed_out else f'exit code {check.code}'}")
+    note(f"{check.name}: {'timed out' if check.timed_out else f'exit code {check.code}'}")
     try:
         say(read_bytes(Path(check.output)).decode("utf-8", "replace").rstrip("\n"))
-    except (RalphError, OSError):  # it was run as a step, or somebody has tidied up: the end is in the journal
-        note("only the end of its output is known:")
+    except (RalphError, OSError):  # a step has no log file, and logs may be deleted: the journal has the end
+        note("only the end of its output was kept:")
         say(check.tail)
     return 0
 
@@ -111,4 +113,5 @@ def _show(record: Record, state: RunState, args: Namespace) -> None:
     if args.json:
         emit_line(record)
     elif line := describe(record, state, verbose=args.verbose):
-        say_raw(f"{paint(clock(record.t), 'dim')} {line}", at_once=args.follow)
+        indented = line.replace("\n", "\n" + " " * len("00:00:00 "))
+        say_raw(f"{paint(clock(record.t), 'dim')} {indented}", at_once=args.follow)

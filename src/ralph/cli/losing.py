@@ -1,4 +1,4 @@
-"""How it is said what a plan loses in another layout: one line for each field, with the stories it is about."""
+"""What a plan loses in another layout: one line per field, with the stories affected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def show_losses(found: Iterable[Loss]) -> None:
             note(f"{_WORDS[fate]}: {field.replace('_', ' ')} of {_stories(losses)}", style)
         else:
             detail = f" ({one_line(losses[0].detail, 100)})" if losses[0].detail else ""
-            note(f"{_WORDS[fate]}: the plan's {field}{detail}", style)
+            note(f"{_WORDS[fate]}: {field} of the plan{detail}", style)
 
 
 def _stories(losses: list[Loss]) -> str:

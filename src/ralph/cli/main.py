@@ -20,7 +20,7 @@ _MOST_PROBLEMS = 10
 
 
 def entry() -> None:
-    """The process around `main`: its streams may be closed, full, or unable to say every character."""
+    """The process around `main`: its streams may be closed, full, or unable to encode every character."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # the caller closed it
             mode = "r" if name == "stdin" else "w"
@@ -49,7 +49,7 @@ def _on_missing_characters(stream: "TextIO") -> str:
 
 
 def _forget_stdout() -> None:
-    """What could not be written would be tried, and complained about, once more at exit."""
+    """Discard buffered output: Python would try to write it again at exit, and report the error again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -64,7 +64,7 @@ def main(argv: list[str]) -> int:
 
 
 def overview() -> str:
-    """One screen of 24 rows: what is used every day."""
+    """The everyday commands, on one screen of 24 rows."""
     known = entries()
     return "\n".join(
         [
@@ -75,7 +75,7 @@ def overview() -> str:
             *(row(name, known[name].summary) for name in DAILY if name in known),
             "",
             f"  ralph help --all        all {len(known)} commands",
-            "  ralph COMMAND --help    the options of a command, with examples",
+            "  ralph COMMAND --help    its options, with examples",
             "  ralph --version         the version",
             "",
             "example: ralph init && ralph check && ralph run",
@@ -89,7 +89,7 @@ def row(name: str, summary: str) -> str:
 
 
 def _load_msgspec() -> None:
-    """msgspec takes the backport typing_extensions if there is one, at 10 ms, for what Python 3.11 has itself."""
+    """Hide typing_extensions from msgspec: importing it costs 10 ms, and Python 3.11 has all it needs."""
     if "typing_extensions" in sys.modules or "msgspec" in sys.modules:
         return
     sys.modules["typing_extensions"] = None  # type: ignore[assignment]
@@ -140,7 +140,7 @@ def load(name: str) -> "tuple[Any, Parser]":
 
 
 def _alias(name: str) -> "tuple[str, ...]":
-    """The command that a guessed name stands for. Raises UsageError, with the best hint there is, for any other."""
+    """The command an alias stands for. Raises UsageError with a hint for any other name."""
     from ralph.cli.guesses import ALIASES, COMMANDS, closest
     from ralph.core.errors import UsageError
     from ralph.core.text import one_line
@@ -149,7 +149,7 @@ def _alias(name: str) -> "tuple[str, ...]":
         return ALIASES[name]
     near = closest(name, entries())
     hint = f"did you mean `ralph {near}`?" if near else "`ralph help --all` lists the commands"
-    raise UsageError(f"there is no command {one_line(repr(name), 60)}", hint=COMMANDS.get(name, hint))
+    raise UsageError(f"unknown command {one_line(repr(name), 60)}", hint=COMMANDS.get(name, hint))
 
 
 def _report(error: "RalphError") -> int:
@@ -167,7 +167,7 @@ def _report(error: "RalphError") -> int:
 
 
 def _report_trouble(error: OSError) -> int:
-    """A full or failing disk, a missing permission, or too many open files are nobody's bug."""
+    """Whether this is the environment's fault: a full or failing disk, a missing permission, too many open files."""
     import errno
 
     from ralph.core.errors import SetupError
@@ -195,7 +195,7 @@ def _has_a_folder() -> bool:
 
 
 def _report_bug() -> int:
-    """Keep the traceback in a log and name the log."""
+    """Write the traceback to a log file and print its path."""
     import time
     import traceback
 

@@ -1,4 +1,4 @@
-"""What `ralph pause`, `resume` and `stop` share: which run is meant, giving it the order, telling what comes of it."""
+"""What `ralph pause`, `resume` and `stop` share: find the run, send the order, report its effect."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ralph.journal.reading import Follower
 from ralph.journal.run_state import RunState
 
 _PATIENCE = 3.0
-"""Seconds to wait for the run to take an order. It looks several times a second."""
+"""Seconds to wait for the run to react to an order. It polls several times a second."""
 _TICK = 0.05
 
 
 def configure_orders(parser: ArgumentParser) -> None:
-    parser.add_argument("--run", metavar="RUN", default="", help="this run, by its id or the beginning of it")
+    parser.add_argument("--run", metavar="RUN", default="", help="a run's ID or a unique prefix of it")
     add_json(parser)
     add_workspace(parser)
 
@@ -53,7 +53,7 @@ def give(args: Namespace, verb: Verb) -> int:
     elif is_taken or now.ended is not None:
         say(_outcome(verb, target, before, now))
     else:
-        warn(f"run {target.run} has not reacted yet; it will as soon as it can")
+        warn(f"run {target.run} has not reacted yet; the order stays pending")
     return 0
 
 
@@ -80,9 +80,9 @@ def _outcome(verb: Verb, target: AtWork, before: RunState, now: RunState) -> str
     busy = f"iteration {now.current.iteration} ({one_line(now.current.story, 40) or 'setup'})" if now.current else ""
     match verb:
         case Verb.PAUSE if now.paused_since is not None:
-            return f"{run} is paused{' already' if before.paused_since else ''}; `ralph resume` continues it"
+            return f"{run} is {'already ' if before.paused_since else ''}paused; `ralph resume` continues it"
         case Verb.PAUSE:
-            return f"{run} pauses after {busy or 'this step'}; `ralph resume` cancels that"
+            return f"{run} pauses after {busy or 'this step'}; `ralph resume` cancels the pause"
         case Verb.RESUME:
             return f"{run} {'continues' if before.wish.pause else 'was not paused'}"
         case Verb.STOP:

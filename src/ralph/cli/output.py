@@ -1,4 +1,4 @@
-"""The only place that prints. Results go to stdout, everything said about them to stderr."""
+"""The only place that prints. Results go to stdout, messages to stderr."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _CODES = {
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Colour only on a terminal, and never against NO_COLOR."""
+    """Colour only on a terminal, and never with NO_COLOR."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return stream.isatty()
 
 
 def can_say(text: str) -> bool:
-    """Whether stdout has these characters; one that has not gets escapes in their place."""
+    """Whether stdout can encode these characters; otherwise they are escaped."""
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -45,18 +45,18 @@ def paint(text: str, style: str, stream: TextIO | None = None) -> str:
 
 
 def say(text: str = "", style: str = "") -> None:
-    """A line of the result."""
+    """Print a line of the result."""
     line = clean(text)
     print(paint(line, style) if style else line)
 
 
 def say_raw(text: str, *, at_once: bool = False) -> None:
-    """Text that is already fit for stdout: painted, or written by Ralph itself."""
+    """Print text that needs no cleaning: painted, or written by Ralph itself."""
     print(text, flush=at_once)
 
 
 def note(text: str, style: str = "") -> None:
-    """A line about the result. A terminal that is gone does not get it, and that ends nothing."""
+    """Print a message. A closed terminal is ignored."""
     line = clean(text)
     painted = paint(line, style, sys.stderr) if style else line
     if _diverted and sys.stderr.isatty():
@@ -73,12 +73,12 @@ _diverted: list[Callable[[str], None]] = []
 
 
 def divert(to: Callable[[str], None] | None) -> None:
-    """Notes for a terminal go here: a live view has to put them above itself. None: no longer."""
+    """Redirect messages for a terminal: a live view prints them above itself. None: stop redirecting."""
     _diverted[:] = [to] if to else []
 
 
 def leave_closed_terminal() -> None:
-    """What a terminal that is gone did not take is dropped, so that it is no error at exit."""
+    """Drop what a closed terminal did not take, so that it is not an error at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -112,7 +112,7 @@ def emit_bytes(data: bytes) -> None:
 
 
 def emit_line(value: Any) -> None:
-    """One JSON document on a line of its own, at once."""
+    """Print one JSON document on one line, and flush."""
     sys.stdout.buffer.write(_encoded(value) + b"\n")
     sys.stdout.buffer.flush()
 
@@ -130,23 +130,23 @@ def _encoded(value: Any, indent: int | None = None) -> bytes:
 
 
 def can_draw() -> bool:
-    """Stdout is a terminal on which the cursor can be moved."""
+    """Whether stdout is a terminal on which the cursor can be moved."""
     return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 
 def is_interactive() -> bool:
-    """Somebody can be asked: both ends are a terminal."""
+    """Whether the user can be asked: stdin and stdout are a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask_line(prompt: str) -> str:
-    """A line that somebody types. Only call when `is_interactive()`. The end of input counts as Ctrl-C."""
+    """Read a line from the user. Only call if `is_interactive()`. End of input counts as Ctrl-C."""
     while True:
         print(prompt, end="", file=sys.stderr, flush=True)
         try:
             line = sys.stdin.readline()
         except UnicodeDecodeError:
-            note("that is not UTF-8; try again")
+            note("not valid UTF-8; try again")
             continue
         if not line:
             raise KeyboardInterrupt
@@ -154,6 +154,6 @@ def ask_line(prompt: str) -> str:
 
 
 def ask(question: str) -> bool:
-    """Yes or no; no is the default. Only call when `is_interactive()`."""
+    """Ask yes or no; no is the default. Only call if `is_interactive()`."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -60,12 +60,12 @@ def run(args: Namespace) -> int:
 
 
 def _of_last_run(folder: Path, runs: list[str]) -> dict[str, Path]:
-    """Its journal, and what its agents printed: `ralph log --agent` shows that readably."""
+    """The journal of the last run, and the raw output of its agents (`ralph log --agent` formats it)."""
     return {"last_journal": folder / runs[-1] / "events.jsonl", "raw_output": folder / runs[-1] / RAW} if runs else {}
 
 
 def _of_plan(args: Namespace) -> dict[str, Path]:
-    """Nothing, and why, when it is not clear which plan is meant: the other locations are still worth knowing."""
+    """The files of the plan. None, with a message, if the plan is ambiguous: the other paths are still printed."""
     try:
         ref, _ = open_ref(args)
     except RalphError as error:

@@ -1,4 +1,4 @@
-"""Signs in a locale that cannot write them: each has a stand-in of ASCII characters; anything else is escaped."""
+"""Signs in a locale that cannot encode them: each has an ASCII replacement; anything else is escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run as lines, for logs and for `--plain`. Nothing is ever asked here."""
+"""A run as lines, for logs and for `--plain`. It never asks a question."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ from ralph.core.events import (
     WaitStarted,
 )
 from ralph.core.evidence import CheckResult
+from ralph.core.moves import Reason
 from ralph.core.plan import Mode, State
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
@@ -65,17 +66,17 @@ class PlainView:
         self._state.add(record)
         line = describe(record, self._state, verbose=self._verbose)
         if line:
-            # Times are for logs: on a terminal somebody sees when it happens.
+            # Times are for logs; a terminal shows each line as it happens.
             stamp = "" if sys.stdout.isatty() else f"{clock(record.t)} "
             say_raw(stamp + line.replace("\n", f"\n{' ' * len(stamp)}"), at_once=True)
 
 
 def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
-    """One line for a record, or nothing. Every view uses it."""
+    """The text of a record, or an empty string. Every view uses it."""
     event = record.event
     match event:
         case RunStarted(run=run, agent=agent, checks=checks):
-            proof = plural(len(checks), "check") if checks else "no checks, so done is not proven"
+            proof = plural(len(checks), "check") if checks else "no checks, so nothing is proven"
             head = f"run {run}: {event.done} of {plural(event.total, 'story')} done, agent {agent}, {proof}"
             return head + (paint(f"\n  the agent {one_line(event.may, 400)}", "dim") if event.may else "")
         case Recovered(run=run, what=what):
@@ -92,7 +93,7 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
             return paint(f"  {_denied(event)}", "yellow")
         case AgentEnded(outcome=outcome) if outcome.denials:
             return paint("\n".join(f"  {refused(denial)}" for denial in outcome.denials), "yellow")
-        case StepEnded(ok=False) if event.kind != "agent":  # an agent is waited for, and what came of it is told
+        case StepEnded(ok=False) if event.kind != "agent":  # the result of an agent step has its own line
             return f"  step {one_line(event.step, 60)}: {one_line(event.skipped or event.detail or 'failed', 200)}"
         case CheckEnded(result=result) if verbose or not result.passed:
             return _check(result, verbose)
@@ -113,18 +114,18 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
         case WaitStarted(until=until, why=why):
             return paint(f"⏸ {one_line(why)}: waiting until {until_when(until, record.t)}", "yellow")
         case LimitAnswered(answer=answer):
-            then = {"wait": "it waits", "exit": "it exits"}.get(answer, "nobody answered, so it waits")
-            return paint(f"⏸ asked whether to wait for the usage limit: {then}", "yellow")
+            then = {"wait": "waiting", "exit": "exiting"}.get(answer, "no answer, waiting")
+            return paint(f"⏸ usage limit, wait or exit: {then}", "yellow")
         case StoriesRetried(stories=stories):
-            return paint(f"↻ nothing else is left: trying {', '.join(map(one_line, stories[:8]))} again", "yellow")
+            return paint(f"↻ no other story is ready: retrying {', '.join(map(one_line, stories[:8]))}", "yellow")
         case StorySetAside(story=story, why=why):
-            return paint(f"⊘ {one_line(story)} is set aside: {one_line(why, 200)}", "red")
+            return paint(f"⊘ {one_line(story)} set aside: {one_line(why, 200)}", "red")
         case Asked(verb=verb, by=by):
             return asked(verb, by, state)
         case Paused():
             return paint("⏸ paused: `ralph resume` or Ctrl-\\ continues; the plan may be edited", "yellow")
         case Resumed():
-            return paint(f"▶ continues after {duration(event.seconds)}", "yellow")
+            return paint(f"▶ resumed after {duration(event.seconds)}", "yellow")
         case Guided(text=text):
             return f"  note from you: {one_line(text, 120)}"
         case Proved(results=()):
@@ -136,7 +137,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
         case Noted(text=text, warning=warning):
             return paint(one_line(text), "yellow" if warning else "dim")
         case RunEnded(reason=reason, detail=detail):
-            return f"stopped: {reason.value}" + (f" ({one_line(detail, 300)})" if detail else "")
+            word = "finished" if reason is Reason.COMPLETE else f"stopped: {reason.value}"
+            return word + (f" ({one_line(detail, 300)})" if detail else "")
         case _:
             return ""
 
@@ -153,7 +155,7 @@ def refused(denial: Denial) -> str:
 
 
 def position(event: IterationStarted, state: RunState) -> str:
-    """`2/9`. One that did not count, such as after a usage limit, leaves room for one more."""
+    """`2/9`. An iteration that does not count, such as one cut off by a usage limit, raises the maximum by one."""
     most = event.most or (state.started.max_iterations if state.started else 0)
     return f"{event.iteration}/{most + state.free}" if most else str(event.iteration)
 
@@ -166,13 +168,13 @@ def _check(result: CheckResult, verbose: bool) -> str:
 
 
 def asked(verb: Verb, by: str, state: RunState) -> str:
-    """What will come of a person's wish, and when. At a safe point it comes at once, with a line of its own."""
+    """The effect of a pause, resume or stop request. Between iterations it takes effect at once, with its own line."""
     return paint(f"{by}: {_TO_COME[verb]}", "yellow") if state.current is not None else ""
 
 
 _TO_COME = {
     Verb.PAUSE: "pauses after this iteration",
-    Verb.RESUME: "no pause after this iteration",
+    Verb.RESUME: "pause cancelled",
     Verb.STOP: "stops after this iteration; `ralph stop --now` stops now",
     Verb.STOP_NOW: "stopping; the agent's work is saved",
 }
@@ -206,7 +208,7 @@ def _said(said: object, verbose: bool) -> str:
 
 
 _CHANGES = "changes requested: "
-"""How `engine.judge_review` begins the headline of a review that found something."""
+"""The prefix of the headline that `engine.judge_review` gives a review with findings."""
 
 
 def _ended(event: IterationEnded, state: RunState) -> str:
@@ -222,12 +224,12 @@ def _ended(event: IterationEnded, state: RunState) -> str:
         facts.append("work saved: `ralph rescue list`")
     word, headline = event.kind.value, event.headline
     if event.mode is Mode.REVIEW and headline.startswith(_CHANGES):  # the review is accepted, the story is not
-        mark, style, word, headline = "◐", "yellow", "review asks for changes", headline.removeprefix(_CHANGES)
+        mark, style, word, headline = "◐", "yellow", "changes requested", headline.removeprefix(_CHANGES)
     head = paint(f"{mark} {word}", style)
     story = f"{one_line(event.story)}: " if event.story else ""
     line = f"{head} {story}{one_line(headline, 160)} ({', '.join(facts)})"
     if event.story_state is State.FAILED:
-        line += paint(f"\n    {one_line(event.story)} is given up after {plural(event.attempts, 'attempt')}", "red")
+        line += paint(f"\n    {one_line(event.story)} failed after {plural(event.attempts, 'attempt')}", "red")
     if event.completes:
         line += f"  {paint(progress_bar(state.done, state.total, 10), 'green')}"
     for notice in event.notices:

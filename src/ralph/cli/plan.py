@@ -73,7 +73,7 @@ def run(args: Namespace) -> int:
     target = _target(root, draft, args)
     if target.written and draft.requirements and target.written.strip() != draft.requirements.strip():
         page = target.requirements.relative_to(root)
-        warn(f"{page} is kept as it is; the stories come from {draft.source}")
+        warn(f"{page} is unchanged; the stories come from {draft.source}")
     if target.has_stories:
         _confirm(target, args)
     return held(lambda: make_plan(target, draft, drafts, who), args, _print)
@@ -92,13 +92,13 @@ def _target(root: Path, draft: Draft, args: Namespace) -> Target:
 
 
 def _confirm(target: Target, args: Namespace) -> None:
-    """A plan that is there is never replaced."""
+    """Refuse to replace an existing plan."""
     count = plural(len(target.plan.stories), "story")
     where = target.ref.path.relative_to(target.ref.root)
     hint = "`ralph add` adds to it; --feature NAME starts another plan; `ralph archive` archives it"
     if args.no_input:
         raise UsageError(f"{where} already has {count}", hint=hint)
-    if not ask(f"{where} has {count}, which stay as they are. Add to it?"):
+    if not ask(f"{where} has {count}, which will not change. Add to it?"):
         raise UsageError("nothing was changed", hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""What `ralph plan`, `ralph add` and `ralph fix` share: their options, whose words they take, and what they print."""
+"""What `ralph plan`, `ralph add` and `ralph fix` share: options, the text they plan from, and what they print."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def add_planning_options(parser: ArgumentParser) -> None:
 
 
 def caller(args: Namespace) -> Caller:
-    """The person at this terminal, or nobody."""
+    """The user at this terminal, or no one with --no-input."""
     if not args.no_input and not is_interactive():
         raise UsageError(
             "stdin is not a terminal, so no questions can be asked", hint="pass --no-input to plan without questions"
@@ -85,27 +85,27 @@ def _agree(verdict: Verdict) -> bool:
 
 
 def answer_text(args: Namespace) -> str:
-    """What `--answer` names. It is a finished plan: nothing is asked, and no words go with it."""
+    """The content of `--answer`: a finished plan, so nothing is asked and no other text is allowed."""
     if args.what is not None:
         raise UsageError("--answer already has the stories", hint="leave out either the text or --answer")
     args.no_input = True
     if args.answer != "-" and not os.path.lexists(args.answer):
         raise UsageError(
-            f"--answer: there is no file {one_line(args.answer, 80)}", hint="`ralph plan --schema` describes its form"
+            f"--answer: file not found: {one_line(args.answer, 80)}", hint="`ralph plan --schema` describes its form"
         )
     return words(args.answer)[2]
 
 
 def words(given: str | None) -> tuple[str, str, str]:
-    """An idea, or the name of a file and its content. `-` is stdin."""
+    """The source and text of the idea: from the words, a file, or stdin (`-`)."""
     if given is None:
         return "", "", ""
     if not given.strip():
-        raise UsageError("the text is empty", hint="say in a sentence what you want")
+        raise UsageError("the text is empty", hint="describe what you want in a sentence")
     if given == "-":
         text = _decoded(sys.stdin.buffer.read(_LARGEST + 1), "stdin")
         if len(text) > _LARGEST:
-            raise UsageError(f"stdin has more than {_LARGEST:,} bytes", hint="write it into a file of the project")
+            raise UsageError(f"stdin has more than {_LARGEST:,} bytes", hint="write it to a file of the project")
         return "", "stdin", text
     path = Path(given)
     if len(given) < 1000 and "\n" not in given and os.path.lexists(path):
@@ -117,7 +117,7 @@ def words(given: str | None) -> tuple[str, str, str]:
             )
         return "", given, _decoded(read_bytes(path, limit=_LARGEST), given)
     if path.suffix.lower() in _PAGES and len(given.split()) == 1:
-        raise UsageError(f"there is no file {one_line(given, 80)}", hint="name a file, or describe it in words")
+        raise UsageError(f"file not found: {one_line(given, 80)}", hint="name a file, or describe it in words")
     return prose("the idea", given), "", ""
 
 
@@ -127,17 +127,17 @@ def _decoded(data: bytes, name: str) -> str:
     except UnicodeDecodeError:
         raise BadData(f"{name} is not UTF-8", hint="save it as UTF-8") from None
     if not text.strip():
-        raise BadData(f"{name} is empty", hint="describe in it what you want")
+        raise BadData(f"{name} is empty", hint="describe what you want in it")
     return clean(text)
 
 
 def draft_for(args: Namespace, drafts: Drafts, given: Draft, question: str) -> Draft:
-    """The one that was stopped, if it is wanted; else what is given now. Without words, a person is asked for them."""
+    """The interrupted draft if it is to be resumed, else the text of this call. Without text, the user is asked."""
     kept = drafts.read()
     is_empty = not (given.idea or given.source)
     if args.resume_draft:
         if kept is None:
-            raise UsageError("there is no draft to resume", hint="leave out --resume-draft")
+            raise UsageError("no draft to resume", hint="leave out --resume-draft")
         if kept.plan != given.plan:
             raise UsageError(f"the draft is for {kept.plan}", hint="name that plan, or leave out --resume-draft")
         if not is_empty or given.layout or given.name or given.ralph_dir:
@@ -146,21 +146,21 @@ def draft_for(args: Namespace, drafts: Drafts, given: Draft, question: str) -> D
         return kept
     is_offered = kept is not None and kept.plan == given.plan and not args.no_input
     if kept is not None and is_offered and (kept.dialogue or kept.answer or is_empty):
-        note(f"There is an interrupted draft: {kept.about()}.")
+        note(f"Found an interrupted draft: {kept.about()}.")
         if ask("Resume it?"):
             return kept
     if is_empty and question:
         if args.no_input:
-            raise UsageError("there is nothing to plan", hint="pass an idea in quotes, a file, or - for stdin")
+            raise UsageError("nothing to plan", hint="pass an idea in quotes, a file, or - for stdin")
         idea = clean(ask_line(f"{question}\n> "))
         if not idea:
-            raise UsageError("there is nothing to plan", hint="pass an idea in quotes, a file, or - for stdin")
+            raise UsageError("nothing to plan", hint="pass an idea in quotes, a file, or - for stdin")
         return msgspec.structs.replace(given, idea=idea)
     return given
 
 
 def held(work: Callable[[], Planned | None], args: Namespace, print_result: Callable[[Planned], None]) -> int:
-    """Run it; Ctrl-C while a person types leaves everything as it was, but the draft."""
+    """Run it. Ctrl-C at a question changes nothing; the draft is kept."""
     try:
         planned = work()
     except KeyboardInterrupt:
@@ -196,7 +196,7 @@ def document(planned: Planned) -> dict[str, object]:
 
 
 def print_added(planned: Planned) -> None:
-    """What was added, where, and when it counts."""
+    """Print what was added, where, and when a run uses it."""
     added, ref = planned.added, planned.proposal.target.ref
     assert added is not None
     for notice in added.notices:
@@ -213,7 +213,7 @@ def print_added(planned: Planned) -> None:
             for command in story.verify:
                 say(f"            $ {one_line(command)}")
     if added.waits:
-        note("a run is in progress and takes them in before its next iteration; their IDs may still change")
+        note("a run is in progress and adds them before its next iteration; their IDs may still change")
     elif not added.trusted:
         warn("the commands of this plan are not trusted yet: `ralph trust` shows them")
     else:

@@ -47,7 +47,7 @@ def run(args: Namespace) -> int:
 
 
 def _plan(ref: PlanRef) -> Plan:
-    """One that cannot be read is one of the findings, and keeps nobody from looking at the rest."""
+    """The plan. If it cannot be read, that is a finding, and the other checks still run."""
     try:
         return store_for(ref, os.environ).load().plan
     except PlanError:

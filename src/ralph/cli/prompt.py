@@ -67,7 +67,7 @@ def run(args: Namespace) -> int:
 
 
 def _work(prepared: Launched, wanted: str | None, mode: Mode | None) -> Work:
-    """What is asked for; what is left open, as a run would choose it."""
+    """The story and mode from the options, or those a run would choose."""
     if mode is Mode.SETUP:
         return Work("", mode)
     plan, review = prepared.plan, prepared.settings.config.review.enabled
@@ -78,5 +78,5 @@ def _work(prepared: Launched, wanted: str | None, mode: Mode | None) -> Work:
         return Work(story.id, mode or mode_of(story, review=review))
     found = next((s for s in plan.stories if s.is_open and mode is mode_of(s, review=review)), None) or next_story(plan)
     if found is None:
-        raise UsageError("no story is ready", hint="`ralph status` shows what waits for what; --story names one")
+        raise UsageError("no story is ready", hint="`ralph status` shows what each story waits for; --story names one")
     return Work(found.id, mode or mode_of(found, review=review))

@@ -14,7 +14,7 @@ from ralph.app.proving import Proof, gather
 from ralph.app.workspace import OpenPlan, open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say, warn
-from ralph.cli.words import duration, moment
+from ralph.cli.words import moment, seconds
 from ralph.core.errors import SetupError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import Story
@@ -59,18 +59,19 @@ def run(args: Namespace) -> int:
     say(f"accepted   {moment(proof.at)}, run {proof.run}, iteration {proof.iteration}")
     say(f"commit     {proof.commit or 'none: no files were left to commit'}")
     for commit in proof.agent_commits:
-        say(f"           {one_line(commit, 64)} by the agent itself")
+        say(f"           {one_line(commit, 64)} by the agent")
     if proof.is_from_commit:
-        say("           from the commit message only: the journal of that run is not here, and anyone who can", "dim")
-        say("           commit can write the same; `ralph verify --final` runs the checks", "dim")
+        say("           from the commit message only: the journal of that run was not found, and anyone who can", "dim")
+        say("           commit can write the same text; `ralph verify --final` runs the checks", "dim")
     say(f"tree       {proof.tree}")
     say(f"check set  {proof.check_set}")
     for check in proof.checks:
-        word = "passed" if check.passed else "failed" if check.required else "failed (allowed):"
+        word = "passed" if check.passed else "failed" if check.required else "failed (allowed)"
         what = one_line(check.command or check.name, 80)
-        say(f"  {word} {check.code} {duration(check.seconds):>6} {check.digest[:12]}  {what}")
+        facts = f"exit code {check.code}, {seconds(check.seconds)}, {check.digest[:12]}"
+        say(f"  {word}  {what}  ({facts})")
     if proof.unlisted:
-        say(f"  and {proof.unlisted} more that the commit does not list")
+        say(f"  and {proof.unlisted} more, which the commit does not list")
     if not proof.is_proven:
         say("unproven: no check ran for it", "yellow")
     return ExitCode.COMPLETE if proof.is_proven else ExitCode.UNFINISHED

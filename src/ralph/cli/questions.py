@@ -1,4 +1,4 @@
-"""Questions with a default each: Enter takes it, and without a terminal it is taken without asking."""
+"""Questions with a default: Enter accepts it, and without a terminal it is used without asking."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Questions(Struct, frozen=True):
 
     @classmethod
     def at_terminal(cls, *, wanted: bool = True) -> Questions:
-        """`wanted` false: nothing is asked, as if there were no terminal."""
+        """With `wanted` false nothing is asked, as without a terminal."""
         return cls(wanted and is_interactive() and sys.stdout.isatty())
 
     def yes(self, text: str, flag: bool | None, *, default: bool = True, unasked: bool | None = None) -> bool:
-        """`flag`: the answer that was typed on the command line. `unasked`: the answer where there is no terminal."""
+        """`flag`: the answer from the command line. `unasked`: the answer without a terminal."""
         if flag is not None:
             return flag
         if not self.asks:
@@ -33,7 +33,7 @@ class Questions(Struct, frozen=True):
             note("answer y or n")
 
     def choice(self, text: str, options: Mapping[str, str], flag: str | None, default: str) -> str:
-        """One of the names in `options`, or a unique prefix of one; each comes with an explanation."""
+        """One of the names in `options`, or a unique prefix of one. Each has an explanation."""
         if flag is not None or not self.asks:
             return flag if flag is not None else default
         note(text)
@@ -55,7 +55,7 @@ class Questions(Struct, frozen=True):
         return ask_line(f"{text} ") or default
 
     def lines(self, text: str, flag: Sequence[str] | None) -> tuple[str, ...]:
-        """One answer a line, until an empty one."""
+        """One answer per line, until an empty one."""
         if flag is not None or not self.asks:
             return tuple(flag or ())
         answers: list[str] = []

@@ -1,6 +1,6 @@
 """`docs/cli.md` and `docs/exit-codes.md`, written from the parsers and the table of exit codes.
 
-Not from `--help`: how argparse lays out a page differs from one Python to the next.
+Not from `--help`: its layout differs between Python versions.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ The same for every command.
 _REASONS = """\
 ## Why a run ends
 
-For one of these reasons. It is in the last record of the journal and in the last lines on the screen, with what was
-special this time; `ralph explain` tells it again.
+The reason is in the last record of the journal and in the summary, with details; `ralph explain` shows it again.
 """
 
 
@@ -55,7 +54,7 @@ def cli_page(ralph: Command) -> str:
 
 
 def _plan_options(ralph: Command) -> list[Option]:
-    """The options of the group that most commands share, as `ralph status` has them."""
+    """The options of the group that most commands share, taken from `ralph status`."""
     status = next((one for one in ralph.subcommands if one.path == ("status",)), None)
     return [option for option in status.options if option.group == WHICH_PLAN] if status else []
 
@@ -101,7 +100,7 @@ def _rows(options: Iterable[Option]) -> list[tuple[str, str]]:
 
 
 def _prose(text: str) -> str:
-    """Paragraphs as they are; those with indented lines are laid out by hand, so they stay that way."""
+    """The text as Markdown. Paragraphs with indented lines are formatted by hand and become code blocks."""
     paragraphs = text.split("\n\n")
     return "\n\n".join(f"```\n{one}\n```" if "\n  " in one else one for one in paragraphs) + "\n"
 

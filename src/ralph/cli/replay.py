@@ -12,6 +12,7 @@ from ralph.app.run_choice import chosen_run
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say
 from ralph.core.exit_codes import ExitCode
+from ralph.core.text import plural
 from ralph.journal.reading import read
 
 EXAMPLES = """
@@ -35,6 +36,6 @@ def run(args: Namespace) -> int:
     else:
         for difference in replayed.differences:
             say(f"record {difference.seq}: {difference.what} was {difference.then}, would be {difference.now}")
-        same = f"{replayed.decisions} decisions and {replayed.verdicts} verdicts"
+        same = f"{plural(replayed.decisions, 'decision')} and {plural(replayed.verdicts, 'verdict')}"
         say(f"{name}: {same}, {len(replayed.differences)} differ")
     return ExitCode.UNFINISHED if replayed.differences else ExitCode.COMPLETE

@@ -1,7 +1,7 @@
-"""Show what a run did: the morning screen. Without RUN the run that is under way, or the last one.
+"""Show what a run did. Without RUN: the current run, or the last one.
 
-What is done, failed or blocked and why, questions for you, cost and time, each story's commits and diffstat, what to
-look at first, and rejected attempts that are kept. Computed from the journal and git."""
+Shows which stories are done, failed or blocked and why, questions for you, cost and time, the commits and diffstat of
+each story, what to look at first, and rejected attempts. Computed from the journal and git."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from ralph.host.files import write_bytes
 from ralph.journal.reading import read
 
 EXAMPLES = """
-ralph report                       the run that is under way, or the last one
+ralph report                       the current run, or the last one
 ralph report 20260115-0930         a run by its ID or a unique prefix of it
-ralph report --html report.html    one self-contained page, for a browser or for print
+ralph report --html report.html    one self-contained page
 ralph report --markdown -          to stdout, for a pull request
 """
 _MOST_COMMITS = 8
@@ -41,8 +41,8 @@ _MARKS = {"done": State.DONE, "unproven": State.DONE, "failed": State.FAILED, "b
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--html", metavar="FILE", help="write an HTML page; - is stdout")
-    form.add_argument("--markdown", metavar="FILE", help="write Markdown; - is stdout")
+    form.add_argument("--html", metavar="FILE", help="write an HTML page; - for stdout")
+    form.add_argument("--markdown", metavar="FILE", help="write Markdown; - for stdout")
     form.add_argument("--json", action="store_true", help="print JSON")
     add_workspace(parser)
 
@@ -77,13 +77,13 @@ def _write(name: str, text: str) -> None:
     if not name.strip() or path.is_dir() or not path.parent.is_dir():
         raise UsageError(
             f"cannot write the report to {one_line(repr(name), 100)}",
-            hint="give the name of a file in a folder that exists",
+            hint="name a file in an existing folder",
         )
     try:
         write_bytes(path, text.encode("utf-8", "replace"))
     except OSError as error:
         raise UsageError(
-            f"cannot write {one_line(name, 100)}: {error.strerror or error}", hint="give another file"
+            f"cannot write {one_line(name, 100)}: {error.strerror or error}", hint="name another file"
         ) from None
     note(f"wrote {one_line(name, 200)}")
 
@@ -113,10 +113,10 @@ def screen(report: Report, room: int | None) -> Iterator[str]:
                 yield from _story(story, room)
     if report.rejected:
         yield ""
-        yield paint("Rejected attempts, kept", "bold")
+        yield paint("Rejected attempts", "bold")
         for one in report.rejected[-_MOST_REJECTED:]:
             yield _line(f"{one.story} iteration {one.iteration}, {one.kind}: {one.reason}", 2, room)
-            gone = "dropped since" if one.is_missing else f"ralph rescue show {one_line(one.name, 80)}"
+            gone = "dropped" if one.is_missing else f"ralph rescue show {one_line(one.name, 80)}"
             yield paint(f"      {gone}", "dim")
         if len(report.rejected) > _MOST_REJECTED:
             yield f"  and {len(report.rejected) - _MOST_REJECTED} earlier: `ralph rescue list`"

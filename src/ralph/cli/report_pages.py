@@ -1,4 +1,4 @@
-"""The report of a run as a page: HTML in one file, or Markdown. Everything that comes from a plan or git is escaped."""
+"""The report of a run as an HTML page or as Markdown. All text from a plan or git is escaped."""
 
 from __future__ import annotations
 
@@ -43,16 +43,18 @@ def headline(report: Report) -> str:
 def facts(report: Report) -> Iterator[tuple[str, str]]:
     ended = f" to {moment(report.last)}" if report.state in ("ended", "killed") else ""
     yield "when", f"{moment(report.started)}{ended}"
-    yield "time", f"{duration(report.seconds)}, {duration(report.agent_seconds)} of it in the agent"
+    in_agent = f", {duration(report.agent_seconds)} of it in the agent" if report.iterations else ""
+    yield "time", f"{duration(report.seconds)}{in_agent}"
     unknown = f" and {plural(report.unknown_costs, 'session')} of unknown cost" if report.unknown_costs else ""
-    yield "cost", f"{money(report.cost_usd)}{unknown if report.cost_usd is not None else ''}, {report.tokens:,} tokens"
+    cost = f"{money(report.cost_usd)}{unknown if report.cost_usd is not None else ''}, {report.tokens:,} tokens"
+    yield "cost", cost if report.iterations else "nothing: no session was started"
     verdicts = ", ".join(f"{count} {kind}" for kind, count in report.verdicts.items())
     yield "iterations", f"{report.iterations}{f' ({verdicts})' if verdicts else ''}"
     if report.branch:
         own = sum(commit.by_agent for story in report.stories for commit in story.commits)
         yield "branch", f"{report.branch}, {plural(report.commits, 'commit')}{f' ({own} by the agent)' if own else ''}"
     if not report.has_git:
-        yield "git", "the repository was not found: commits have no subjects and no diffstat"
+        yield "git", "repository not found; commits have no subject and no diffstat"
     yield "next", report.next
 
 
@@ -72,7 +74,7 @@ def why(story: StoryReport) -> str:
 
 
 class _Html(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
@@ -116,7 +118,7 @@ def as_html(report: Report) -> str:
 
 
 def _with_code(text: str) -> Iterator[str]:
-    """Commands are between backticks."""
+    """Text with the commands in backticks as code."""
     for number, part in enumerate(text.split("`")):
         lead, trail = part[: len(part) - len(part.lstrip())], part[len(part.rstrip()) :]
         yield from (_tag("code", part),) if number % 2 else (_Html(lead), part, _Html(trail))
@@ -168,9 +170,9 @@ def _story_html(story: StoryReport) -> Iterator[_Html]:
 
 def _rejected_html(report: Report) -> Iterator[_Html]:
     if report.rejected:
-        yield _tag("h2", "Rejected attempts, kept")
+        yield _tag("h2", "Rejected attempts")
     for one in report.rejected:
-        what = "dropped since" if one.is_missing else f"ralph rescue show {one.name}"
+        what = "dropped" if one.is_missing else f"ralph rescue show {one.name}"
         told = _tag("p", f"{one.story} iteration {one.iteration}, {one.kind}: {one.reason}")
         yield _tag("div", told, _tag("code", what), cls="box")
 
@@ -200,9 +202,9 @@ def _markdown(report: Report) -> Iterator[str]:
             for commit in story.commits:
                 yield f"  - `{commit.id[:9]}` {_md(commit.subject)}{commit.remark}"
     if report.rejected:
-        yield "\n## Rejected attempts, kept\n"
+        yield "\n## Rejected attempts\n"
         for one in report.rejected:
-            kept = "dropped since" if one.is_missing else f"`ralph rescue show {one.name}`"
+            kept = "dropped" if one.is_missing else f"`ralph rescue show {one.name}`"
             yield f"- {_md(f'{one.story} iteration {one.iteration}, {one.kind}: {one.reason}')} ({kept})"
     yield "\n## The run\n"
     # What to do next is Ralph's own text, with commands between backticks.
@@ -210,5 +212,5 @@ def _markdown(report: Report) -> Iterator[str]:
 
 
 def _md(text: str) -> str:
-    """Neither Markdown nor HTML has a meaning in it."""
+    """Text with all Markdown and HTML escaped."""
     return re.sub(r"([\\`*_{}\[\]|#~!])", r"\\\1", escape(_plain(text), quote=False))

@@ -1,4 +1,4 @@
-"""List, show, restore or drop work that was not accepted. Nothing is ever lost."""
+"""List, show, restore or drop work that was not accepted. Every rejected attempt is kept."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _list(args: Namespace, repo: Repo, state: Path) -> int:
         emit_json(found)
         return 0
     if not found:
-        say("Nothing was rescued here: everything was accepted, or nothing has run yet.")
+        say("No rescued work: everything was accepted, or nothing has run yet.")
     for rescue in found:
         say_raw(f"{one_line(rescue.name):<28} {paint(moment(rescue.saved_at), 'dim')}  {one_line(rescue.subject, 80)}")
     return 0
@@ -85,7 +85,7 @@ def _show(args: Namespace, repo: Repo, state: Path) -> int:
 
 
 def _restore(args: Namespace, repo: Repo, state: Path) -> int:
-    refuse_inside_loop(os.environ, "bring rescued work back")
+    refuse_inside_loop(os.environ, "restore rescued work")
     paths = reapply(repo, args.name, state / "rescue-index")
     if args.json:
         emit_json({"name": args.name, "paths": paths})
@@ -102,5 +102,5 @@ def _drop(args: Namespace, repo: Repo, state: Path) -> int:
     if args.json:
         emit_json(dropped)
     else:
-        say(f"dropped {dropped.name}; until git cleans up, `git branch NAME {dropped.commit[:12]}` brings it back")
+        say(f"dropped {dropped.name}; until git gc removes it, `git branch NAME {dropped.commit[:12]}` restores it")
     return 0

@@ -1,7 +1,7 @@
-"""Give failed stories another chance, with all their attempts. What their last attempt ran into is still told.
+"""Give failed stories another chance, with a full set of attempts. The prompt still reports the last failure.
 
-While a run is under way, the run takes them up before its next iteration. A failed story is also tried again by the
-next run when the story, the checks or the settings were changed."""
+A run in progress retries them before its next iteration. The next run also retries a failed story if the story, the
+checks or the settings have changed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ralph.core.errors import UsageError
 from ralph.core.exit_codes import ExitCode
 
 EXAMPLES = """
-ralph retry US-003            this one
-ralph retry --all             every story that has failed
+ralph retry US-003            one story
+ralph retry --all             every failed story
 """
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="*", metavar="ID", help="the stories (default: the one that has failed)")
-    parser.add_argument("-a", "--all", action="store_true", help="every story that has failed")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="the stories (default: the only failed one)")
+    parser.add_argument("-a", "--all", action="store_true", help="every failed story")
     add_json(parser)
     add_workspace(parser)
 
@@ -32,15 +32,15 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     Editor.of(os.environ).refuse_to("retry a story")
     if args.ids and args.all:
-        raise UsageError("--all and ids exclude each other", hint="name the stories, or pass --all")
+        raise UsageError("--all and story IDs exclude each other", hint="name the stories, or pass --all")
     ref, _ = open_ref(args)
     done = retry(ref, args.ids, os.environ, everything=args.all)
     if args.json:
         emit_json({"stories": done.stories, "queued": done.waits})
     elif not done.stories:
-        say("No story has failed.")
+        say("No failed stories.")
     elif done.waits:
-        say(f"The run takes up {listed(done.stories)} before its next iteration.")
+        say(f"The run retries {listed(done.stories)} before its next iteration.")
     else:
-        say(f"Open again: {listed(done.stories)}. `ralph run` continues.")
+        say(f"Reopened {listed(done.stories)}; `ralph run` continues.")
     return ExitCode.COMPLETE

@@ -41,7 +41,7 @@ def run(args: Namespace) -> int:
     prepared = Launched(ref=ref, settings=settings, plan=store_for(ref, os.environ).load().plan)
     story = find_story(prepared.plan, args.story) if args.story else next_story(prepared.plan)
     if story is None:
-        raise UsageError("no story is ready", hint="`ralph status` shows what waits for what; or name a story")
+        raise UsageError("no story is ready", hint="`ralph status` shows what each story waits for; or name a story")
     found = route(prepared, story, os.environ)
     if args.json:
         emit_json(found)

@@ -121,7 +121,7 @@ def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
         raise UsageError("--quiet, --verbose and --json exclude each other", hint="use one of them")
     if args.sandbox and not sandbox(os.environ):
         raise SetupError(
-            "this is not a sandbox, and Ralph starts none itself",
+            "not inside a sandbox, and Ralph does not create one",
             hint="run Ralph in a container, or leave out --sandbox",
         )
     prepared = prepare_spec(args, os.environ, extra_env)
@@ -157,7 +157,7 @@ def _run(args: Namespace, prepared: Launched) -> int:
 
 
 def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listener | None = None) -> int:
-    """Everything has been asked. `first` hears of each record before the view does."""
+    """Start the run; no questions follow. `first` gets each record before the view does."""
     state, tally = RunState(), Tally()
     with ExitStack() as stack:
         stop = stack.enter_context(StopSignal(key=first is None))
@@ -182,7 +182,7 @@ def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listen
 
 @contextmanager
 def _all_at_once(prepared: Launched, state: RunState | None = None) -> Iterator[None]:
-    """Whoever mends one thing that keeps a run from starting wants to know of the next."""
+    """Report all problems that prevent a start at once, not one after the other."""
     try:
         yield
     except (SetupError, UsageError) as error:

@@ -1,4 +1,4 @@
-"""Lines at the bottom of a terminal that are redrawn in place, while other lines scroll away above them."""
+"""Lines at the bottom of a terminal that are redrawn in place while other lines scroll above them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ralph.cli import output
 from ralph.cli.show import cells
 
 _INTERVAL = 0.15
-"""Seconds between two drawings: what happens is on the screen well within half a second."""
+"""Seconds between two redraws: well under half a second."""
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 
 Row = tuple[str, int]
-"""A painted line, and how many columns it takes."""
+"""A painted line and its width in columns."""
 
 
 class Screen:
-    """Draws what `render(columns, rows)` gives, from a thread of its own. Use as a context manager.
+    """Draws what `render(columns, rows)` returns, in a separate thread. Use as a context manager.
 
-    A terminal that is gone is not written to any more, and ends nothing.
+    A closed terminal is no longer written to; the run continues.
     """
 
     def __init__(self, render: Callable[[int, int], list[Row]], stream: TextIO | None = None) -> None:
@@ -32,7 +32,7 @@ class Screen:
         self._stream = stream or sys.stdout
         self._turn = threading.RLock()
         self._drawn: list[int] = []
-        """The columns that each line on the screen takes."""
+        """The width of each line on the screen."""
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._is_gone = False
@@ -62,7 +62,7 @@ class Screen:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Nothing is drawn meanwhile, so that somebody can be asked something."""
+        """Nothing is drawn while the user is asked a question."""
         self.stop()
         try:
             yield
@@ -70,7 +70,7 @@ class Screen:
             self.start()
 
     def print(self, text: str) -> None:
-        """A line that stays, above the others."""
+        """Print a line that stays, above the redrawn ones."""
         with self._turn:
             self._write(self._erased() + text.replace("\n", "\r\n") + "\r\n")
             if self._thread is not None:
@@ -92,8 +92,8 @@ class Screen:
         self._write(text)
 
     def _erased(self, columns: int = 0) -> str:
-        """Back to where the first line begins, with nothing after it. A terminal that was made narrower has wrapped
-        the lines that are too long for it now."""
+        """Move to the start of the first line and clear the rest. A terminal that was made narrower has wrapped the
+        lines that are now too long."""
         if not self._drawn:
             return ""
         columns = columns or size(self._stream)[0]
@@ -112,7 +112,7 @@ class Screen:
 
 
 def size(stream: TextIO) -> tuple[int, int]:
-    """Columns and rows of the terminal now."""
+    """The current columns and rows of the terminal."""
     try:
         found = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):
@@ -121,7 +121,7 @@ def size(stream: TextIO) -> tuple[int, int]:
 
 
 def row(room: int, *parts: tuple[str, str]) -> Row:
-    """Texts in their styles on one line that is cut to `room` columns. An empty style is plain."""
+    """Styled texts on one line, cut to `room` columns. An empty style is plain."""
     from ralph.cli.show import fit
 
     line, left = "", room

@@ -1,4 +1,4 @@
-"""How stories and progress look on a terminal, for the commands that show them."""
+"""Stories and progress as text, for the commands that show them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _WIDEST_ID = 16
 
 
 def line_width() -> int | None:
-    """How wide a line may be: as the terminal, or as it likes when something else reads it."""
+    """The maximum width of a line: that of the terminal, or unlimited when the output is piped."""
     return width() if sys.stdout.isatty() else None
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes: none for what combines, two for East Asian characters and most emoji."""
+    """The width of a text in columns: none for combining characters, two for East Asian ones and most emoji."""
     if text.isascii():
         return len(text)
     return sum(map(_cells_of, text))
@@ -68,7 +68,7 @@ def pad(text: str, room: int) -> str:
 
 
 def progress_bar(done: int, total: int, width: int = BAR) -> str:
-    """`[████████░░] 4/6`. Full only when everything is done, empty only when nothing is."""
+    """`[████████░░] 4/6`. Full only if everything is done, empty only if nothing is."""
     filled = width * done // total if total else 0
     if done > 0 and filled == 0:
         filled = 1
@@ -81,7 +81,7 @@ def mark(state: State) -> str:
 
 
 def story_lines(story: Story, width: int | None, id_width: int, why: str = "") -> Iterator[str]:
-    """The line of a story, and one with the reason when it is stuck."""
+    """The line of a story, and the reason on a second line if it is stuck."""
     yield story_line(story, width, id_width)
     if why and story.state in (State.FAILED, State.BLOCKED):
         room = None if width is None else max(width - id_width - 3, 8)
@@ -119,7 +119,7 @@ def id_width(plan: Plan) -> int:
 
 
 def story_card(story: Story, plan: Plan, why: str = "", mode: Mode | None = None) -> Iterator[str]:
-    """Everything about one story. `mode`: what a run would do with it."""
+    """All details of a story. `mode`: what a run would do with it."""
     yield paint(f"{one_line(story.id)}  {one_line(story.title)}", "bold")
     is_stuck = story.state in (State.FAILED, State.BLOCKED)
     facts = {
@@ -143,7 +143,7 @@ def story_card(story: Story, plan: Plan, why: str = "", mode: Mode | None = None
 
 
 def bead_lines(bead: Bead) -> Iterator[str]:
-    """What the tracker knows about a step."""
+    """The state of a step's bead in the tracker."""
     yield ""
     yield paint(f"bead {one_line(bead.id)}  {one_line(bead.title)}", "bold")
     yield f"{'status':<10} {one_line(bead.status)}"

@@ -38,7 +38,7 @@ ralph status --json          for scripts
 """
 _MOST = 40
 _DONE_BEFORE = 3
-"""So many done stories are left to see before the first open one, when the list is cut."""
+"""Number of done stories shown before the first open one when the list is cut."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def run(args: Namespace) -> int:
         if each.worktree:
             note(f"run {each.run} works in a worktree: `ralph watch {each.run}` shows it, `ralph stop` stops it")
     if added := waiting(opened.ref, os.environ):
-        note(f"{plural(added, 'call')} of `ralph add` or `ralph fix`: the stories are added when a run continues")
+        note(f"{plural(added, 'pending call')} of `ralph add` or `ralph fix`; the next run adds the stories")
     return 0
 
 
@@ -78,7 +78,7 @@ def _why(opened: OpenPlan, story: Story) -> str:
 
 
 def _under_way(opened: OpenPlan, last: LastRun | None) -> RunState | None:
-    """What the run that works on this plan has recorded so far."""
+    """The state of the run that works on this plan, from its journal."""
     if last is None or last.standing not in (Standing.RUNNING, Standing.PAUSED, Standing.WAITING):
         return None
     state = RunState()
@@ -95,7 +95,7 @@ def _with_state(opened: OpenPlan, story: str, state: State) -> OpenPlan:
 
 
 def _so_far(now: RunState) -> tuple[Tokens, float | None]:
-    """What the run has used, with an estimate for the session that is running."""
+    """The tokens and cost of the run, with an estimate for the current session."""
     used, cost = now.tokens, now.cost_usd
     if (session := running_session(now, os.environ)) is not None:
         used += session.tokens
@@ -190,7 +190,7 @@ def _print(opened: OpenPlan, last: LastRun | None, now: RunState | None, everyth
 
 
 def _progress(now: RunState) -> Iterator[str]:
-    """Where a run is, what it has used, and what it has been asked to do."""
+    """The iteration of the run, its cost, and pending requests."""
     if current := now.current:
         again = f", attempt {current.attempt}" if current.attempt > 1 else ""
         story = f"{one_line(current.story)} {one_line(current.title)}".strip()
@@ -218,7 +218,7 @@ def _print_stories(opened: OpenPlan, room: int | None, everything: bool) -> None
 
 
 def _window(stories: tuple[Story, ...]) -> tuple[int, int]:
-    """Which part of a long list to show: from shortly before the first story that is not done."""
+    """The part of a long list to show: from shortly before the first story that is not done."""
     if len(stories) <= _MOST:
         return 0, len(stories)
     is_open = (number for number, story in enumerate(stories) if not story.is_done)

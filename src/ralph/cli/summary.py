@@ -1,4 +1,4 @@
-"""The end of a run: what was done, what was not, what it cost, and what to do next."""
+"""The summary of a run: what is done, what is not, what it cost, and what to do next."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
             yield f"  {title:<10} {', '.join(one_line(n, 20) for n in rest[:12])}{' …' if len(rest) > 12 else ''}"
     verdicts = ", ".join(f"{count} {kind.value}" for kind, count in sorted(state.kinds.items()))
     yield f"  {'iterations':<10} {state.count}{f' ({verdicts})' if verdicts else ''}"
-    took = f"{duration(state.now - state.started_at)}, {duration(state.agent_seconds)} of it in the agent"
-    yield f"  {'time':<10} {took}"
+    in_agent = f", {duration(state.agent_seconds)} of it in the agent" if state.count else ""
+    yield f"  {'time':<10} {duration(state.now - state.started_at)}{in_agent}"
     more = f" and {plural(state.unknown_costs, 'session')} of unknown cost" if state.unknown_costs else ""
-    yield f"  {'used':<10} {tokens(state.tokens)}, {money(state.cost_usd)}{more if state.cost_usd is not None else ''}"
+    cost = f"{money(state.cost_usd)}{more if state.cost_usd is not None else ''}"
+    yield f"  {'used':<10} {f'{tokens(state.tokens)}, {cost}' if state.count else 'nothing: no session was started'}"
     for title, line in zip(("reviews", ""), review_lines(figures) if figures else (), strict=False):
         yield f"  {title:<10} {line}"
     if state.started and state.started.branch:

@@ -2,7 +2,7 @@
 
 
 class Entry:
-    """A plain class: NamedTuple and dataclass would cost more than the rest of `ralph --version`."""
+    """A plain class: importing NamedTuple or dataclass would cost more than the rest of `ralph --version`."""
 
     __slots__ = ("module", "summary")
 
@@ -12,7 +12,7 @@ class Entry:
 
 
 DAILY = ("init", "plan", "check", "run", "watch", "status", "stop", "answer", "report", "retry")
-"""What `ralph` alone shows, in order of use. Everything else: `ralph help --all`."""
+"""The commands that a bare `ralph` lists, in order of use. `ralph help --all` lists the others."""
 
 GROUPS: dict[str, dict[str, Entry]] = {
     "Plan the work": {

@@ -1,4 +1,4 @@
-"""A person at a terminal, for the commands that plan: questions with choices, a plan to look at, an editor."""
+"""The dialogue with the user for the commands that plan: questions with choices, a plan to review, an editor."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Terminal:
             elif word is None or rest:  # a sentence may begin with "a" or "drop", and is no decision
                 note("type one letter, or `r` and what to change")
             elif word is Word.EDIT_REQUIREMENTS and not page:
-                note("there are no new requirements")
+                note("the plan has no new requirements")
             else:
                 return Decision(word)
 
     def edit(self, text: str, name: str) -> str:
-        """In a folder of its own, outside of the workspace: an editor may leave other files beside it."""
+        """Edit in a temporary folder outside the workspace: an editor may leave other files beside it."""
         from ralph.host.editor import edit
 
         with tempfile.TemporaryDirectory(prefix="ralph-") as folder:
@@ -84,7 +84,7 @@ class Terminal:
 
 
 class Listening:
-    """Shows that an agent is at work, and what it looks at."""
+    """Shows that an agent is running, and what it reads."""
 
     def __call__(self, record: Record) -> None:
         match record.event:
@@ -97,7 +97,7 @@ class Listening:
 
 
 def chosen(question: Question, given: str) -> str:
-    """The words of the choices that numbers stand for; anything else is a person's own words."""
+    """The choices that the numbers stand for; any other text is a free answer."""
     words = given.replace(",", " ").split()
     if not words or not all(word.isascii() and word.isdigit() for word in words):
         return given
@@ -120,7 +120,7 @@ def _how(question: Question) -> str:
 
 
 def show(proposal: Proposal) -> None:
-    """The plan as it would be, and what is wrong with it."""
+    """Print the proposed plan and its problems."""
     target = proposal.target
     note("")
     if page := proposal.answer.requirements.strip():

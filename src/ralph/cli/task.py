@@ -51,7 +51,7 @@ ralph task set US-004 --state blocked --why "waits for the API key"
 """
 
 _NEED_CRITERIA = ("tasks.json", "feature")
-"""Layouts whose stories must have criteria."""
+"""Layouts whose stories need acceptance criteria."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -190,7 +190,7 @@ def _show(opened: OpenPlan, args: Namespace) -> int:
 
 
 def _bead(opened: OpenPlan, story: Story) -> Bead | None:
-    """What the tracker knows about a step. Only a spec has one, and only then its program is looked for."""
+    """The state of a step's bead. Only a spec has beads; the tracker's program is looked up only for one."""
     if not story.ref or opened.ref.layout != "spec.md":
         return None
     from ralph.app.tracking import Tracking
@@ -202,7 +202,7 @@ def _bead(opened: OpenPlan, story: Story) -> Bead | None:
 
 
 def _follow(opened: OpenPlan, after: OpenPlan) -> None:
-    """The beads of steps that changed go along with them."""
+    """Update the beads of steps that changed."""
     if opened.ref.layout != "spec.md":
         return
     from ralph.app.tracking import Tracking
@@ -233,7 +233,7 @@ def _next(opened: OpenPlan, args: Namespace) -> int:
 
 
 def _given(opened: OpenPlan, args: Namespace) -> dict[str, Any]:
-    """The fields that the command line has values for, checked."""
+    """The validated fields from the command line."""
     fields: dict[str, Any] = {}
     for name in ("description", "notes"):
         if (text := getattr(args, name, None)) is not None:
@@ -247,7 +247,7 @@ def _given(opened: OpenPlan, args: Namespace) -> dict[str, Any]:
     if args.priority is not None:
         if opened.plan.order is Order.FILE:
             raise UsageError(
-                f"{opened.ref.layout} goes by the order in the file and has no priorities",
+                f"{opened.ref.layout} uses the order in the file and has no priorities",
                 hint="`ralph task move ID --before OTHER` changes the order",
             )
         fields["priority"] = given.priority(args.priority)
@@ -260,7 +260,7 @@ def _add(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
     if opened.ref.layout in _NEED_CRITERIA and not fields.get("criteria"):
         raise UsageError(
             f"a story in {opened.ref.layout} needs a criterion",
-            hint="say how one sees that it is met: --criterion 'GET /health answers 200'",
+            hint="say how to verify it, e.g. --criterion 'GET /health answers 200'",
         )
     example = next((story.id for story in opened.plan.stories if is_example(story)), "")
     if example and args.new_id is None and args.after is None:  # the first story of a new plan
@@ -333,8 +333,8 @@ def _save(opened: OpenPlan, changes: list[Change], args: Namespace) -> None:
         loaded = opened.store.save(opened.loaded, changes, reasons(changes, why))
     except OSError as error:
         raise SetupError(
-            f"{opened.ref.path} cannot be written: {error.strerror}",
-            hint="look at the disk and at the permissions of its folder, then do it again",
+            f"could not write {opened.ref.path}: {error.strerror}",
+            hint="check the disk and the permissions of the folder, then try again",
         ) from None
     after = OpenPlan(opened.root, opened.ref, opened.layout, loaded, opened.store, opened.settings)
     touched = {c.story.id if isinstance(c, AddStory) else c.story for c in changes} or {args.id}
@@ -344,15 +344,15 @@ def _save(opened: OpenPlan, changes: list[Change], args: Namespace) -> None:
     else:
         _say_stories(after, stories)
     if loaded.source == opened.source and loaded.sidecar == opened.loaded.sidecar:
-        note("nothing had to be changed")
+        note("nothing to change")
     _follow(opened, after)
     for story_id in sorted(_reordered(changes)):
         if later := waits_for_later(after.plan, story_id):
-            warn(f"{story_id} still waits for {', '.join(later)}, whose turn comes later")
+            warn(f"{story_id} still waits for {', '.join(later)}, which come later")
 
 
 def _reordered(changes: list[Change]) -> set[str]:
-    """Stories whose turn, or what they wait for, is another than before."""
+    """Stories whose position or dependencies have changed."""
     moved = {c.story for c in changes if isinstance(c, MoveStory)}
     moved |= {c.story for c in changes if isinstance(c, SetFields) and {"priority", "depends_on"} & set(c.fields)}
     return moved | {c.story.id for c in changes if isinstance(c, AddStory)}

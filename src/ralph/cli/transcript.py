@@ -1,4 +1,4 @@
-"""The transcript of an agent's session, readable: text, tool calls and what they returned, tokens and cost."""
+"""The transcript of an agent's session as text: messages, tool calls and their results, tokens and cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ralph.core.text import clean, one_line
 from ralph.host.rawlog import RawTail
 
 _LINES = 8
-"""Lines that are shown of what a tool returned."""
+"""Number of lines shown of a tool's result."""
 _STDERR = 20
 
 
@@ -35,7 +35,7 @@ class Session(Struct):
 
 
 def show_transcript(records: Iterable[Record], wanted: str, *, as_json: bool) -> int:
-    """Of the sessions of one iteration; without a number, of the last session."""
+    """Show the sessions of one iteration; without a number, the last session."""
     for session in _choose(list(_sessions(records)), wanted):
         stream = AgentStream(session.raw, session.started.agent or session.run.agent)
         if as_json:
@@ -70,7 +70,7 @@ def _sessions(records: Iterable[Record]) -> Iterator[Session]:
 
 def _choose(sessions: list[Session], wanted: str) -> list[Session]:
     if not sessions:
-        raise UsageError("no agent has been started in this run", hint="`ralph runs` lists the runs")
+        raise UsageError("no agent was started in this run", hint="`ralph runs` lists the runs")
     if not wanted:
         return sessions[-1:]
     if not wanted.isascii() or not wanted.isdigit():
@@ -81,7 +81,7 @@ def _choose(sessions: list[Session], wanted: str) -> list[Session]:
     chosen = {session.raw: session for session in sessions if session.iteration.iteration == int(wanted)}
     if not chosen:
         last = sessions[-1].iteration.iteration
-        raise UsageError(f"there is no session in iteration {wanted}", hint=f"the last iteration of this run is {last}")
+        raise UsageError(f"iteration {wanted} has no session", hint=f"the last iteration of this run is {last}")
     return list(chosen.values())  # a step that was tried again has written over its log
 
 
@@ -92,7 +92,7 @@ def _lines(session: Session, stream: AgentStream) -> Iterator[str]:
     yield paint(f"iteration {iteration.iteration}: {iteration.mode.value} {story}{again}", "bold")
     yield paint(f"agent {session.started.agent or session.run.agent}, {session.raw}", "dim")
     if not session.raw.exists():
-        yield paint("the raw log has been removed", "yellow")
+        yield paint("the raw log no longer exists", "yellow")
     calls: dict[str, str] = {}
     latest = ""
     for event in (*stream.news(), *stream.rest()):
@@ -157,7 +157,7 @@ def _errors(session: Session) -> Iterator[str]:
 
 def _ending(session: Session) -> str:
     if session.ended is None:
-        return paint("the session has no end in the journal: it is running, or the run was killed", "yellow")
+        return paint("the journal has no end of this session: it is still running, or the run was killed", "yellow")
     ended = session.ended.ended
     how = f"exit code {ended.code}" if ended.how is How.EXITED and ended.code is not None else ended.how.value
     return paint(f"session ended after {duration(ended.seconds)}: {how}", "dim")

@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
         for line in verdict.difference:
             say(line)
     if not commands:
-        note("this workspace names no commands; there is nothing to trust")
+        note("this workspace defines no commands; nothing to trust")
     elif args.show or args.json or verdict.status is Status.TRUSTED:
         note(f"{root}: {_STATES[verdict.status]}")
     else:
@@ -75,9 +75,9 @@ _STATES = {
 def _agree(root: Path, commands: Commands, *, agreed: bool) -> None:
     refuse_inside_loop(os.environ, "trust a workspace")
     if not agreed and not is_interactive():
-        raise NotTrusted(f"the commands of {root} are not trusted", hint="`ralph trust -y` agrees to them")
+        raise NotTrusted(f"the commands of {root} are not trusted", hint="`ralph trust -y` trusts them")
     if not agreed and not ask("Let Ralph run these commands in this workspace?"):
-        raise NotTrusted(f"the commands of {root} stay untrusted")
+        raise NotTrusted(f"the commands of {root} are still not trusted")
     write_trust(root, commands, os.environ)
     note(f"{root}: trusted")
 
@@ -89,7 +89,7 @@ def _revoke(root: Path) -> int:
 
 
 def _commands(root: Path, args: Namespace) -> Commands:
-    """Those of the plans that are meant, and of the config that each of their layouts reads."""
+    """The commands of the selected plans and of the config files their layouts read."""
     _, _, settings = open_settings(args)
     config = settings.config
     choice = Choice(chosen_layout(settings), config.feature, str(config.prd or ""), config.ralph_dir)

@@ -49,7 +49,7 @@ def run(args: Namespace) -> int:
     story = None if args.final else _story(opened, args.story)
     chosen = chosen_for(opened.settings.config, opened.plan, story, "final" if args.final else "story")
     if not chosen:
-        raise SetupError("no check is configured", hint="name the project's test command under `checks:`")
+        raise SetupError("no check is configured", hint="set the project's test command under `checks:`")
     tell = (lambda result: None) if args.json else _show
     results = run_checks(chosen, opened.settings.config, opened.ref, os.environ, tell)
     passed = all(result.passed for result in results if result.required)
@@ -66,7 +66,7 @@ def run(args: Namespace) -> int:
 def _story(opened: OpenPlan, wanted: str | None) -> Story:
     story = opened.plan.story(wanted) if wanted else next_story(opened.plan)
     if story is None:
-        what = f"there is no story {wanted} in the plan" if wanted else "no story is open"
+        what = f"the plan has no story {wanted}" if wanted else "no story is open"
         raise UsageError(what, hint="`ralph verify --final` runs every check")
     return story
 
@@ -75,7 +75,7 @@ def _remember(opened: OpenPlan, chosen: tuple[ChosenCheck, ...], results: tuple[
     try:
         repo = find_repo(opened.ref, opened.settings, os.environ)
     except SetupError as error:
-        note(f"not remembered: {error}")
+        note(f"the pass was not recorded: {error}")
         return
     tree = current_tree(repo, opened.ref, os.environ)
     pin(repo, opened.ref, tree)
@@ -84,7 +84,7 @@ def _remember(opened: OpenPlan, chosen: tuple[ChosenCheck, ...], results: tuple[
 
 def _show(result: CheckResult) -> None:
     style = "green" if result.passed else "red" if result.required else "yellow"
-    word = "passed" if result.passed else "ran out of time" if result.timed_out else f"failed ({result.code})"
+    word = "passed" if result.passed else "timed out" if result.timed_out else f"failed (exit code {result.code})"
     excuse = " (as before the last run)" if result.failed_before else "" if result.required else " (allowed)"
     told = f"{one_line(result.name, 80)}{excuse if not result.passed else ''}"
     say_raw(f"{paint(word, style):<8} {told}  {paint(duration(result.seconds), 'dim')}")
@@ -92,7 +92,7 @@ def _show(result: CheckResult) -> None:
         for line in result.tail.splitlines()[-_MOST_LINES:]:
             say(f"    {line}")
         if result.output and len(result.tail.splitlines()) > _MOST_LINES:
-            say(f"    all of it: {result.output}", "dim")
+            say(f"    full output: {result.output}", "dim")
 
 
 def _ask(verdict: Verdict) -> bool:

@@ -13,7 +13,7 @@ from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say_raw
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.exit_codes import ExitCode
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.plans.beads import TOOLS, find
 from ralph.plans.sync import Difference, Kind, compare
 
@@ -33,15 +33,15 @@ def run(args: Namespace) -> int:
     opened = open_plan(args)
     if opened.ref.layout != "spec.md":
         raise UsageError(
-            f"the steps of a {opened.ref.layout} plan name no beads", hint="this is for plans of the layout spec.md"
+            f"the steps of a {opened.ref.layout} plan have no beads", hint="this is for plans of the layout spec.md"
         )
     wanted = args.tool or {"auto": "", "off": ""}.get(opened.settings.config.beads, opened.settings.config.beads)
     beads = find(os.environ, opened.root, wanted)
     if beads is None:
         missing = wanted or " nor ".join(TOOLS)
         raise SetupError(
-            f"{'no' if wanted else 'neither'} {missing} is on PATH, so the spec stands alone",
-            hint="a run works from the spec alone too; to track beads, install br (beads_rust) or bd, then `br init`",
+            f"{'no' if wanted else 'neither'} {missing} is on PATH, so there are no beads to compare with",
+            hint="a run needs only the spec; to track beads, install br (beads_rust) or bd, then run `br init`",
         )
     statuses = beads.statuses(story.ref for story in opened.plan.stories if story.ref)
     found = compare(opened.plan, statuses)
@@ -71,4 +71,4 @@ def _print(found: list[Difference], steps: int, wrong: int) -> None:
         say_raw(f"{paint(f'{step:<{wide}}', style)}  {difference.sentence}")
     untracked = len(found) - wrong
     rest = f", {untracked} without a bead" if untracked else ""
-    note(f"{steps} steps, {wrong} of them disagree with their beads{rest}")
+    note(f"{plural(steps, 'step')}, {wrong} of them disagree with their beads{rest}")

@@ -1,8 +1,7 @@
 """Show a run live, from any terminal. Read-only: Ctrl-C leaves the run alone.
 
-Without RUN the run that is under way in this workspace or in a worktree of it, or else the last one. A run that has
-ended is shown with its summary; one that was killed, with what the next run will do. When the output is not a terminal,
-the same as lines."""
+Without RUN: the current run of this workspace or one of its worktrees, or the last one. A run that has ended is shown
+with its summary; one that was killed, with what the next run will do. If stdout is not a terminal, it prints lines."""
 
 from __future__ import annotations
 
@@ -30,20 +29,20 @@ from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Tally
 
 EXAMPLES = """
-ralph watch                    the run that is under way, or the last one
+ralph watch                    the current run, or the last one
 ralph watch 20260115-0930      a run by its ID or a unique prefix of it
 ralph watch -v                 also what the agent says and does, as lines
 ralph watch | tee run.txt      as lines
 """
 _TICK = 0.15
 _EARLIER = 8
-"""Lines of what happened before, on a terminal."""
+"""Number of earlier lines shown on a terminal."""
 
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
     parser.add_argument("-v", "--verbose", action="store_true", help="also print what the agent says and does")
-    parser.add_argument("--plain", action="store_true", help="lines instead of a live view")
+    parser.add_argument("--plain", action="store_true", help="print lines instead of the live view")
     add_workspace(parser)
 
 
@@ -58,7 +57,7 @@ def run(args: Namespace) -> int:
         else:
             _follow_live(news, watched, verbose=args.verbose)
     except KeyboardInterrupt:
-        note(f"\nno longer watching; run {target.run} continues: `ralph watch` shows it again, `ralph stop` stops it")
+        note(f"\nrun {target.run} continues; `ralph watch` shows it again, `ralph stop` stops it")
         return int(ExitCode.COMPLETE)
     if watched.state.ended is not None:
         print_summary(watched.state, watched.tally.figures())
@@ -69,7 +68,7 @@ def run(args: Namespace) -> int:
 
 
 class _Watched:
-    """What is known of the run beside its view."""
+    """The state of the run and the view that shows it."""
 
     def __init__(self) -> None:
         self.state = RunState()
@@ -83,19 +82,19 @@ class _Watched:
             self._settling = record.event
 
     def epitaph(self, run: str) -> list[str]:
-        """How a run ended that could not say it itself, and what the next one does about it."""
+        """Report a run that died without a summary, and what the next run will do."""
         state = self.state
         when = f" after {moment(state.now)}" if state.now else ""
-        lines = [f"run {run} died{when}: it was killed, or the machine went down"]
+        lines = [f"run {run} died{when}: it was killed, or the machine shut down"]
         if (current := state.current) is None:
             return [*lines, "nothing was left open; `ralph run` continues with the next story"]
         name = f"iteration {current.iteration} ({one_line(current.story, 40) or 'set-up'})"
         agent = state.agent
         if agent is not None and is_process_alive(ProcessId(agent.pid, agent.start)):
-            lines.append(f"its agent is still running (pid {agent.pid}); the next `ralph run` ends it first")
+            lines.append(f"its agent is still running (pid {agent.pid}); the next `ralph run` stops it first")
         settling = self._settling
         if settling is not None and settling.iteration == current.iteration and settling.keep:
-            return [*lines, f"{name} was accepted and being committed; the next `ralph run` finishes that"]
+            return [*lines, f"{name} was accepted but not committed yet; the next `ralph run` commits it"]
         return [*lines, f"{name} was open; the next `ralph run` saves its work under refs/ralph/rescue/ and undoes it"]
 
 
@@ -118,7 +117,7 @@ def _follow_live(news: Follower, watched: _Watched, *, verbose: bool) -> None:
 
 
 def _follow(news: Follower, watched: _Watched, view: Callable[[Record], None]) -> None:
-    """Until the run ends or is found dead."""
+    """Follow the run until it ends or its process is gone."""
     while True:
         alive = is_alive(watched.state.started)  # asked first: it may write its last records in between
         for record in news.news():

@@ -1,4 +1,4 @@
-"""Durations, sums and verdicts in words, the same in every view."""
+"""Durations, sums and verdicts as text, the same in every view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ralph.core.evidence import CheckResult
 from ralph.core.text import plural as plural
 from ralph.core.verdict import Kind
 
-TERMINAL_CLOSED = "the last run ended because its terminal was closed; `ralph run --detach` keeps going"
+TERMINAL_CLOSED = "the last run ended because its terminal was closed; `ralph run --detach` survives that"
 
 STYLES = {
     Kind.ACCEPTED: ("✓", "green"),
@@ -37,7 +37,7 @@ def duration(seconds: float) -> str:
 
 
 def seconds(count: float) -> str:
-    """`0.4 s`, `4.1 s`; from ten seconds on as `duration`."""
+    """`0.4 s`, `4.1 s`; like `duration` from ten seconds on."""
     return f"{max(count, 0):.1f} s" if count < 9.95 else duration(count)
 
 
@@ -57,13 +57,13 @@ def clock(t: float) -> str:
 
 
 def until_when(t: float, now: float) -> str:
-    """`18:05:00, in 12 m 05 s`; with its day when that is not today."""
+    """`18:05:00, in 12 m 05 s`; with the date if it is not today."""
     is_today = time.localtime(t)[:3] == time.localtime(now)[:3]
     return f"{clock(t) if is_today else moment(t)}, in {duration(max(t - now, 0) + 0.999)}"
 
 
 def checks_passed(results: Iterable[CheckResult]) -> str:
-    """`3 checks passed (4.1 s)`; nothing when none did."""
+    """`3 checks passed (4.1 s)`; empty if none passed."""
     passed = [result.seconds for result in results if result.passed]
     return f"{plural(len(passed), 'check')} passed ({seconds(sum(passed))})" if passed else ""
 
@@ -73,6 +73,6 @@ def moment(t: float) -> str:
 
 
 def exceptions(results: Iterable[CheckResult]) -> str:
-    """What has to be added to "the checks pass" to make it true."""
+    """The exceptions to "the checks pass": checks that may fail, and do."""
     failing = sum(not result.passed for result in results)
     return f", except {failing} that may fail" if failing else ""

@@ -1,4 +1,4 @@
-"""bash, from 3.2 on: no associative arrays, and `compopt` only where there is one."""
+"""bash 3.2 or later: no associative arrays, and `compopt` only where it exists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ralph.cli.grammar import Command, Value
 # Never `compgen -W` for ids: it expands its words, and a plan may be anybody's. Ids that a shell would not take as
 # one plain word are left out.
 _SCRIPT = """\
-# Completion of ralph for bash, made by `ralph completion bash`.
+# Completion of ralph for bash, written by `ralph completion bash`.
 
 _ralph_commands() {
     case $1 in
@@ -23,7 +23,7 @@ __OPTIONS__
     esac
 }
 
-# What comes after an option, or stands at a place: `text`, `file`, `folder`, `story`, or the choices.
+# The kind of an option's value or an argument: `text`, `file`, `folder`, `story`, or the choices.
 _ralph_value() {
     case $1 in
 __VALUES__

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ralph.cli.grammar import Command, Kind, Option, Value
 
 _HEAD = """\
-# Completion of ralph for fish, made by `ralph completion fish`.
+# Completion of ralph for fish, written by `ralph completion fish`.
 
 function __ralph_path
     set -l words (commandline -opc)
@@ -65,7 +65,7 @@ def _flags(option: Option) -> str:
 
 
 def _value(value: Value | None) -> str:
-    """`-x`: a value comes next, and it is no file."""
+    """`-x`: a value follows, and it is not a file."""
     if value is None:
         return ""
     return f" {'-r' if value.kind is Kind.FILE else '-x'}{_offer(value)}"
