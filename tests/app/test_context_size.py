@@ -46,7 +46,7 @@ def test_every_layout_has_its_parts_and_they_add_up(tmp_path: Path, layout: str)
 def test_counts_of_earlier_sessions_calibrate_the_estimate(tmp_path: Path) -> None:
     workspace(tmp_path, "tasks.json")
     before = ralph_here("budget", cwd=tmp_path)
-    assert "an estimate: 4 characters a token" in before.err
+    assert "estimated at 4 characters per token" in before.err
     record(tmp_path, "20260101-000000-0001", (3000, 15_000), (6000, 16_500), (9000, 18_000))
     after = ralph_here("budget", "--json", cwd=tmp_path).json
     assert after["basis"]["chars_per_token"] == 2.0

@@ -132,7 +132,7 @@ def test_stories_that_were_written_elsewhere_obey_the_same_rules(project: Projec
     vague = json.dumps({"stories": [story("x", acceptanceCriteria=["works correctly"])]})
     for arguments, text, message in (
         (["--answer", "-"], vague, "cannot be checked"),
-        (["--answer", "nowhere.json"], "", "there is no file nowhere.json"),
+        (["--answer", "nowhere.json"], "", "file not found: nowhere.json"),
         (["more", "--answer", "-"], vague, "--answer already has the stories"),
         (["--answer", "-"], "", "stdin is empty"),
     ):
@@ -231,7 +231,7 @@ def test_a_run_that_is_at_work_takes_new_stories_in_between_iterations(project: 
         assert refused.code == 78, "its commands were seen by nobody"
         done = add(project, "more of it", "--no-input", "--trust")
         assert done.code == 0, done.err
-        assert "a run is in progress and takes them in before its next iteration" in done.err
+        assert "a run is in progress and adds them before its next iteration" in done.err
         assert "added     task-4" in done.out
         again = add(project, "--answer", "-", stdin=json.dumps({"stories": [story("y", verify=["test -f t1.txt"])]}))
         assert again.code == 78, "its commands were seen by nobody"

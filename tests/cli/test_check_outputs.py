@@ -32,7 +32,7 @@ def test_where_the_file_is_gone_the_end_is_still_known(tmp_path: Path) -> None:
     for path in made.state.glob("runs/*/checks/*"):
         path.unlink()
     told = made.ask("log", "--check")
-    assert "only the end of its output is known" in told.err
+    assert "only the end of its output was kept" in told.err
     assert told.out.startswith("4901\n")
 
 
@@ -40,7 +40,7 @@ def test_verify_says_where_the_rest_of_a_long_output_is(tmp_path: Path) -> None:
     made = Proven(tmp_path, checks=[{"name": "noisy", "command": "seq 1 50; false"}])
     told = made.ask("verify", "--trust")
     assert told.code == 1
-    (where,) = [line for line in told.out.splitlines() if "all of it:" in line]
+    (where,) = [line for line in told.out.splitlines() if "full output:" in line]
     assert Path(where.split(": ")[1]).read_text().startswith("1\n2\n")
 
 

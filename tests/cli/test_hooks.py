@@ -99,7 +99,7 @@ def test_a_file_changed_meanwhile_loses_only_ralphs_entries(work: Path) -> None:
     file.write_text(json.dumps(now, indent=1))
     done = hooks(work, "uninstall", "--user")
     assert done.code == 0
-    assert "only Ralph's hooks were taken out" in done.out
+    assert "only Ralph's hooks were removed" in done.out
     kept = {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}
     assert json.loads(file.read_text()) == {"theme": "dark", "hooks": kept}
     assert file.with_name("settings.json.before-ralph").read_text() == '{"theme": "dark"}\n'

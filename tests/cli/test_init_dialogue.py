@@ -48,7 +48,7 @@ def test_enter_accepts_each_default(shop: Path) -> None:
         ("off/keep [off]", ""),
         ("no-worse/fix-first/off [no-worse]", ""),
         ("guard/skip [guard]", ""),
-        ("Most money for one run", ""),
+        ("Maximum cost of one run", ""),
         ("First story:", ""),
         ("Commit the new files (.gitignore, .ralph/)? [Y/n]", ""),
     ]
@@ -76,10 +76,10 @@ def test_answers_become_the_plan_and_its_settings(shop: Path) -> None:
         ("no-worse/fix-first/off [no-worse]", "what?"),
         ("answer one of", "fix"),
         ("guard/skip [guard]", "s"),
-        ("Most money for one run", "lots"),
+        ("Maximum cost of one run", "lots"),
         ("is not an amount in dollars", "12.5"),
         ("First story:", "Log in by e-mail"),
-        ("Done when", "POST /login answers 200"),
+        ("Acceptance criteria", "POST /login answers 200"),
         ("and ", ""),
         ("Commit the new files", "n"),
     ]
@@ -124,7 +124,7 @@ def test_every_answer_has_a_flag_and_then_nothing_is_asked(shop: Path) -> None:
 def test_without_a_terminal_nothing_is_asked_and_the_decisions_are_said(shop: Path, layout: str) -> None:
     done = ralph("init", "--layout", layout, "--story", "Log in", "--criterion", "GET / answers 200", cwd=shop)
     assert done.code == 0, done.err
-    assert "types fails today and is used with baseline: no-worse" in done.err
+    assert "types fails now and is used with baseline: no-worse" in done.err
     assert "no-such-linter is not installed" in done.err
     assert "make lint" not in ralph_here("trust", "--show", cwd=shop).out
     assert "make typecheck" in ralph_here("trust", "--show", cwd=shop).out
@@ -172,7 +172,7 @@ def test_a_folder_that_is_no_repository_is_offered_git_init(tmp_path: Path) -> N
     answers = [
         ("is not a git repository", ""),
         ("guard/skip", ""),
-        ("Most money", ""),
+        ("Maximum cost", ""),
         ("First story:", ""),
         ("Commit", ""),
     ]
@@ -197,9 +197,9 @@ def test_files_in_a_new_repository_are_committed_first_so_that_a_run_can_start(t
         ("is not a git repository", ""),
         ("Commit the 4 files already here (.gitignore, b.txt, c.txt, …)?", ""),
         ("guard/skip", ""),
-        ("Most money", ""),
+        ("Maximum cost", ""),
         ("First story:", "Greet"),
-        ("Done when", ""),
+        ("Acceptance criteria", ""),
         ("Commit the new files", ""),
     ]
     code, screen = converse(["init", "x"], answers, cwd=root)

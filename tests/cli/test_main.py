@@ -238,7 +238,7 @@ def test_a_guessed_command_that_only_reads_is_run(guess: str, tmp_path: Path) ->
     assert ralph_here("init", "--layout", "tasks.json", "demo", cwd=tmp_path).code == 0
     done, meant = ralph_here(guess, cwd=tmp_path), ralph_here(*ALIASES[guess], cwd=tmp_path)
     assert done == meant
-    assert "there is no command" not in done.err
+    assert "unknown command" not in done.err
 
 
 @pytest.mark.parametrize("name", [*ALIASES, *COMMANDS])
@@ -303,7 +303,7 @@ def test_there_is_colour_on_a_terminal_and_nowhere_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 def test_colour_can_be_turned_off(environment: dict[str, str], tmp_path: Path) -> None:
     text = on_a_terminal(["nope"], tmp_path, **environment)
-    assert "there is no command" in text
+    assert "unknown command" in text
     assert "\x1b" not in text
 
 

@@ -246,7 +246,7 @@ def test_without_the_repository_the_journal_is_enough(tmp_path: Path) -> None:
     (made.root / ".git").rename(tmp_path / "git")
     told = made.ask("report")
     assert told.code == 0
-    assert "the repository was not found" in told.out
+    assert "repository not found" in told.out
     assert "US-001" in told.out
 
 

@@ -73,7 +73,7 @@ def test_retry_opens_a_failed_story_with_all_its_attempts(tmp_path: Path, layout
     again = run_ralph(made)
     assert (again.code, len(tried(made))) == (1, count), "by itself it is not tried again"
     assert "ralph retry" in again.out
-    assert "Open again: US-001" in here(made, "retry").out
+    assert "Reopened US-001" in here(made, "retry").out
     assert here(made, "task", "show", "US-001", "--json").json["attempts"] == 0
     assert run_ralph(made).code == 0
     assert tried(made)[count:] == [("US-001", Kind.ACCEPTED)]
@@ -143,7 +143,7 @@ def test_a_run_that_is_under_way_takes_it_up(tmp_path: Path) -> None:
     running = start_ralph(made)
     wait_for(lambda: [e for e in made.events() if isinstance(e, IterationStarted) and e.story == "US-002"])
     queued = here(made, "retry", "US-001")
-    assert queued.out == "The run takes up US-001 before its next iteration.\n"
+    assert queued.out == "The run retries US-001 before its next iteration.\n"
     done = finish(running)
     assert "retrying, as you asked: US-001" in done.out
     assert tried(made)[-1] == ("US-001", Kind.REJECTED)

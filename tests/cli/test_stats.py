@@ -61,7 +61,7 @@ def test_a_run_and_its_figures(finished: tuple[Path, str]) -> None:
     found = ralph("stats", cwd=root)
     assert found.code == 0
     assert "1 run, 4 iterations, 1 story finished" in found.out
-    assert "reviews    2, 2.0 a story, 0 of 1 story approved in its first review" in found.out
+    assert "reviews    2, 2.0 per story, 0 of 1 story approved in its first review" in found.out
     assert "findings   1: 1 major; 1 closed" in found.out
     assert "1 about: it is whole" in found.out
     document = json.loads(ralph("stats", "--json", cwd=root).out)

@@ -151,7 +151,7 @@ def test_done_twice_changes_nothing(ref: PlanRef) -> None:
     task(ref, "done", sid(ref, 4))
     before = ref.path.read_bytes()
     again = task(ref, "done", sid(ref, 4))
-    assert (again.code, again.err) == (0, "nothing had to be changed\n")
+    assert (again.code, again.err) == (0, "nothing to change\n")
     assert ref.path.read_bytes() == before
 
 
@@ -339,7 +339,7 @@ def test_plans_by_file_order_keep_no_priority_anywhere(tmp_path: Path) -> None:
         ref = workspace(tmp_path / name, name)
         assert task(ref, "add", "New", "--criterion", "x is 1").code == 0
         assert not (plan_state(ref, os.environ) / "beside.json").exists()
-        refused(task(ref, "add", "New", "--priority", "1"), ExitCode.USAGE, "goes by the order in the file")
+        refused(task(ref, "add", "New", "--priority", "1"), ExitCode.USAGE, "uses the order in the file")
         refused(task(ref, "set", sid(ref, 1), "--priority", "1"), ExitCode.USAGE, "ralph task move")
 
 
@@ -526,7 +526,7 @@ def test_moving_there_and_back_restores_every_byte(spec: PlanRef) -> None:
 def test_a_move_that_changes_nothing_says_so(ref: PlanRef) -> None:
     before = ref.path.read_bytes()
     done = task(ref, "move", sid(ref, 6), "--last")
-    assert (done.code, done.err) == (0, "nothing had to be changed\n")
+    assert (done.code, done.err) == (0, "nothing to change\n")
     assert ref.path.read_bytes() == before
     refused(task(ref, "move", sid(ref, 6), "--before", sid(ref, 6)), ExitCode.BAD_DATA, "before or after itself")
 
@@ -594,7 +594,7 @@ def test_a_disk_that_is_full_is_told_and_leaves_the_plan_whole(ref: PlanRef) -> 
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
         signal.signal(signal.SIGXFSZ, old_handler)
-    refused(done, ExitCode.ENVIRONMENT, f"{ref.path} cannot be written: File too large")
+    refused(done, ExitCode.ENVIRONMENT, f"could not write {ref.path}: File too large")
     assert ref.path.read_bytes() == before
     assert [path.name for path in ref.folder.iterdir()] == [ref.path.name]
 

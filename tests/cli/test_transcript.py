@@ -75,7 +75,7 @@ def test_the_transcript_of_any_command_line_is_what_it_printed(made: LoopProject
 
 def test_a_number_that_is_none_is_refused_with_the_way_to_say_it(made: LoopProject) -> None:
     assert run_ralph(made).code == 0
-    for wanted, words in (("nine", "is not the number of an iteration"), ("9", "there is no session in iteration 9")):
+    for wanted, words in (("nine", "is not the number of an iteration"), ("9", "iteration 9 has no session")):
         refused = run_ralph(made, "log", "--agent", wanted)
         assert refused.code == 64
         assert words in refused.err

@@ -108,7 +108,7 @@ def test_a_pause_lets_the_agent_finish_first_and_says_so_at_once(project: LoopPr
     assert done.code == 0, done
     assert "ralph pause: pauses after this iteration" in done.out
     assert "⏸ paused" in done.out
-    assert "▶ continues after" in done.out
+    assert "▶ resumed after" in done.out
     titles = [event.title for event in project.events() if isinstance(event, IterationStarted)]
     assert titles == ["Say one", "Say two and a half", "Say three"], "the plan is read anew after a pause"
     assert person(project, "replay").code == 0
@@ -121,7 +121,7 @@ def test_a_wait_is_paused_and_stopped_at_once(project: LoopProject) -> None:
         begun = time.monotonic()
         assert "is paused" in ask(project, "pause").out
         assert time.monotonic() - begun < 5
-        assert "is paused already" in ask(project, "pause").out
+        assert "is already paused" in ask(project, "pause").out
         assert "continues" in ask(project, "resume").out
         wait_for(lambda: len(seen(project, WaitStarted)) == 2)
         assert "was not paused" in ask(project, "resume").out

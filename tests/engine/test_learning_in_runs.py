@@ -83,8 +83,8 @@ def test_what_a_person_learns_during_a_run_waits_and_is_then_in_the_next_prompt(
         assert time.monotonic() < end
         time.sleep(0.05)
     said = made.ask("learn", "Cents are integers")
-    assert "the current run will write it to .ralph/shop/progress.txt" in said.out
-    assert "waits for the run" in made.ask("learnings").out
+    assert "the current run will record it in .ralph/shop/progress.txt" in said.out
+    assert "pending, recorded by the run" in made.ask("learnings").out
     assert made.ask("learn", "cents are integers.").out == "known already\n"
     assert process.wait(60) == 0
     assert "- Cents are integers (" in (tmp_path / "prompt.txt").read_text()

@@ -66,8 +66,8 @@ def test_a_story_that_gets_nowhere_is_set_aside_until_the_circuit_is_reset(tmp_p
     assert done.code == 1
     back = [("US-001", Kind.REJECTED)] * 2
     assert verdicts(made) == [*[("US-001", Kind.REJECTED)] * 3, ("US-002", Kind.ACCEPTED), *back], "twice back"
-    assert done.out.count("↻ nothing else is left: trying US-001 again") == 2
-    assert "⊘ US-001 is set aside: 3 iterations in a row without progress" in done.out
+    assert done.out.count("↻ no other story is ready: retrying US-001") == 2
+    assert "⊘ US-001 set aside: 3 iterations in a row without progress" in done.out
     assert sum(isinstance(event, StorySetAside) for event in made.events()) == 3
     assert "without progress" in here(made, "task", "show", "US-001").out
 

@@ -78,16 +78,12 @@ def configure(parser: ArgumentParser) -> None:
     asked.add_argument(
         "--check-timeout", default=_CHECK_TIMEOUT, metavar="TIME", help=f"time limit of one check ({_CHECK_TIMEOUT})"
     )
-    asked.add_argument(
-        "--failing-checks", choices=tuple(FAILING), help="what to do with a check that fails now (no-worse)"
-    )
-    asked.add_argument("--missing-checks", choices=tuple(MISSING), help="what to do with a check that cannot run (off)")
+    asked.add_argument("--failing-checks", choices=tuple(FAILING), help="how to treat one that fails now (no-worse)")
+    asked.add_argument("--missing-checks", choices=tuple(MISSING), help="how to treat one that cannot run (off)")
     asked.add_argument("--permissions", choices=tuple(PERMISSIONS), help="what the agent may do (guard)")
     asked.add_argument("--max-cost", metavar="USD", help="maximum cost of one run [budget.run_usd] (no limit)")
     asked.add_argument("--story", metavar="TITLE", help="the first story")
-    asked.add_argument(
-        "--criterion", action="append", metavar="TEXT", help="an acceptance criterion of that story; repeatable"
-    )
+    asked.add_argument("--criterion", action="append", metavar="TEXT", help="a criterion of that story; repeatable")
     asked.add_argument("--plan", action="store_true", help="write the stories with an agent, as `ralph plan` does")
     _yes_or_no(asked, "fix-gitignore", "change a .gitignore that ignores .ralph/")
     _yes_or_no(asked, "commit", "commit the new files and nothing else")
@@ -153,13 +149,9 @@ def _require_sense(args: Namespace) -> None:
     if args.source is None and not args.plan and (args.model is not None or args.trust):
         raise UsageError("--model and --trust belong to --from and --plan", hint="name a file: --from FILE")
     if args.source is not None and (args.force or args.no_checks or args.tdd or args.story):
-        raise UsageError(
-            "--force, --no-checks, --tdd and --story cannot be combined with --from", hint="leave them out"
-        )
+        raise UsageError("--from excludes --force, --no-checks, --tdd and --story", hint="leave them out")
     if args.story is not None and (args.plan or not args.story.strip()):
-        raise UsageError(
-            "--story needs a title and cannot be combined with --plan", hint='e.g. --story "Log in by email"'
-        )
+        raise UsageError("--story needs a title and excludes --plan", hint='e.g. --story "Log in by email"')
     if args.criterion and args.story is None:
         raise UsageError("--criterion belongs to --story", hint='e.g. --story "Log in" --criterion "…"')
     if args.new and not args.name:
