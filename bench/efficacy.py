@@ -20,7 +20,7 @@ from liar import BEHAVIOURS  # type: ignore[import-not-found]
 
 EPILOG = """examples:
   python bench/efficacy.py --seeds 2 --stories 10                     a first look, a minute or two
-  python bench/efficacy.py --seeds 50 --results gauntlet.jsonl        all of it; can be stopped and called again
+  python bench/efficacy.py --seeds 50 --results gauntlet.jsonl        the full benchmark; can be interrupted and resumed
   python bench/efficacy.py --variant ralph --variant naive --jobs 2   two of the loops, two plans at a time
 """
 
@@ -34,9 +34,9 @@ def main() -> int:
     parser.add_argument("--variant", action="append", choices=list(LOOPS), help="only this loop; can be repeated")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="plans at a time (default: 1)")
     parser.add_argument(
-        "--results", type=Path, metavar="FILE", help="keep each result; what is in there is not run again"
+        "--results", type=Path, metavar="FILE", help="store each result; stored results are not run again"
     )
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the folders of plans that did not end well here")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the folders of failed plans here")
     args = parser.parse_args()
     variants = args.variant or list(LOOPS)
     floor = sum(floor_calls(seed, args.stories) for seed in range(args.seeds)) / (args.seeds * args.stories)

@@ -189,7 +189,7 @@ def ralph(
     done = subprocess.run(command, cwd=root, env=env, capture_output=True, check=False)
     events = [json.loads(line)["event"] for line in done.stdout.splitlines()]
     if not events or events[-1]["type"] != "RunEnded":
-        sys.exit(f"the run did not end well: {done.stderr.decode()}")
+        sys.exit(f"the run failed: {done.stderr.decode()}")
     begun = [event["mode"] for event in events if event["type"] == "IterationStarted"]
     calls = sum(event["type"] == "AgentStarted" for event in events)
     plan = json.loads((root / plan_file).read_text())

@@ -79,7 +79,7 @@ def cases(folder: Path) -> Iterator[Case]:
         for name, call in (("Read", read), ("Edit", edit), ("Bash", harmless)):
             yield Case(f"bash and jq, {name}", ["bash", str(folder / "hook.sh")], call)
     else:
-        print("bash and jq are not both here; the comparison with them is left out\n", file=sys.stderr)
+        print("bash or jq not found; the comparison with them is skipped\n", file=sys.stderr)
 
 
 def _call(event: str, folder: Path, tool: str, **given: str) -> bytes:

@@ -83,7 +83,7 @@ def ralph(folder: Path, root: Path, *args: str) -> tuple[list[dict[str, Any]], f
     done = subprocess.run(command, cwd=root, env=environment(folder), capture_output=True, check=False)
     records = [json.loads(line) for line in done.stdout.splitlines()]
     if not records or records[-1]["event"]["type"] != "RunEnded":
-        sys.exit(f"the run did not end well: {done.stderr.decode()}")
+        sys.exit(f"the run failed: {done.stderr.decode()}")
     return records, begun
 
 

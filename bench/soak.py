@@ -39,7 +39,9 @@ def main() -> int:
         epilog="example: python bench/soak.py --iterations 1000 --seed 7",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--iterations", type=int, default=1000, metavar="N", help="about so many sessions (1000)")
+    parser.add_argument(
+        "--iterations", type=int, default=1000, metavar="N", help="approximate number of sessions (1000)"
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="ralph-soak-"))
@@ -242,7 +244,7 @@ def strays(root: Path) -> list[str]:
 
 
 def leaks(samples: list[Sample]) -> list[str]:
-    """The first tenth is left out: memory that is taken once is no leak."""
+    """The first tenth is left out: memory that is allocated once is not a leak."""
     settled = samples[max(len(samples) // 10, 1) :]
     if len(settled) < 2:
         return []

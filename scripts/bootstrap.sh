@@ -1,4 +1,4 @@
-# Sourced by scripts/test and scripts/demo, with $root set to the clone: makes sure that $root/.venv is there and fits
+# Sourced by scripts/test and scripts/demo, with $root set to the clone: makes sure that $root/.venv exists and matches
 # the lock. Needs Python 3.11+ with its venv module and nothing else. PYTHON=... chooses the interpreter.
 
 # These would make the new environment, or pip, look elsewhere. Indexes, proxies and certificates of the user stay.
@@ -32,8 +32,8 @@ find_python() {
     elif [ -n "${PYTHON:-}" ]; then
         echo "error: PYTHON=$PYTHON does not start a Python 3.11 or newer." >&2
     else
-        echo "error: Python 3.11 or newer is needed, and none was found on PATH." >&2
-        echo "  PYTHON=/path/to/python3 chooses one that is elsewhere." >&2
+        echo "error: Python 3.11 or newer is required and was not found on PATH." >&2
+        echo "  PYTHON=/path/to/python3 chooses an interpreter elsewhere." >&2
     fi
     return 1
 }

@@ -16,20 +16,20 @@ INTRODUCTION = """\
 A project with five stories, real tests, and an agent that plays a script instead of asking a model:
 
   US-001  passes every check, and its reviewer still finds something
-  US-002  is said to be done, and nothing was done
-  US-003  breaks a test that was there before
-  US-004  runs into the usage limit of the account, for a few seconds
+  US-002  is claimed done, but no files changed
+  US-003  breaks an existing test
+  US-004  hits the usage limit of the account for a few seconds
   US-005  is finished, and then the agent hangs
 
-Ralph believes none of it. It runs the tests itself, and has each story reviewed in a fresh session.
+Ralph relies on none of these claims. It runs the tests itself and has each story reviewed in a fresh session.
 """
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
     parser.add_argument("--layouts", action="store_true", help="show the five layouts instead")
-    parser.add_argument("--plain", action="store_true", help="lines instead of the live view")
-    parser.add_argument("--keep", action="store_true", help="keep the folder, and say where it is")
+    parser.add_argument("--plain", action="store_true", help="print lines instead of the live view")
+    parser.add_argument("--keep", action="store_true", help="keep the folder and print its path")
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="ralph-demo-"))
     try:
@@ -61,12 +61,12 @@ def demo(folder: Path, *, plain: bool) -> int:
         show(" ".join(command))
         real = [sys.executable, "-m", *command] if command[0] == "ralph" else command
         subprocess.run(real, cwd=project, env=env, check=True)
-    say(f"\nexit code {code}, {time.monotonic() - begun:.0f} s. The work that was not accepted is not lost: see above.")
+    say(f"\nexit code {code}, {time.monotonic() - begun:.0f} s. Rejected work is kept: see `ralph rescue list` above.")
     return code
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Nothing of the demo touches the home folder, and nothing of the user's settings touches the demo."""
+    """The demo uses its own home and state folders, and none of the user's settings."""
     home = folder / "home"
     home.mkdir()
     env = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "RALPH_"))}

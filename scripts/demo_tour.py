@@ -33,7 +33,7 @@ LAYOUTS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], int]] = {
 
 
 class Tour:
-    """One workspace after the other, with a home and a state folder that are nobody's."""
+    """One workspace after the other, with temporary home and state folders."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -101,8 +101,8 @@ def main(arguments: list[str]) -> int:
             tour.visit(number, layout)
     heading(f"{len(LAYOUTS)} layouts, one model; {time.monotonic() - started:.1f} s")
     for surprise in tour.surprises:
-        print(paint(f"not as promised: {surprise}", "31"))
-    print("The temporary folder is gone. Start your own plan with `ralph init`.")
+        print(paint(f"unexpected: {surprise}", "31"))
+    print("The temporary folder was removed. Start your own plan with `ralph init`.")
     return 1 if tour.surprises else 0
 
 

@@ -1,6 +1,6 @@
 """Fetch the real Claude Code client for the tests, into `.venv/client`. It is one program inside a Python package.
 
-Where it cannot be had (no wheel for this system, no way to the package index), that is said, and its tests are skipped.
+If it is not available (no wheel for this system, no package index), a message says so and the tests are skipped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> int:
     done = subprocess.run([*pip, "-qq", "--progress-bar=off", *only], env=environment, check=False)
     shutil.rmtree(scratch, ignore_errors=True)
     if done.returncode or not CLIENT.exists():
-        print("THE REAL CLIENT COULD NOT BE HAD: its tests will be skipped", flush=True)
+        print("THE REAL CLIENT COULD NOT BE FETCHED: its tests will be skipped", flush=True)
         return 1
     CLIENT.chmod(0o755)
     STAMP.write_text(wanted)

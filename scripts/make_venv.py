@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
             build()
         except subprocess.CalledProcessError as error:
             say(f"error: setting up .venv failed: {' '.join(map(str, error.cmd))}")
-            say("  pip takes the packages from the index that your pip is configured for; it has to be reachable.")
+            say("  pip takes the packages from the index that your pip is configured for; it must be reachable.")
             return 1
         except OSError as error:
             say(f"error: setting up .venv failed: {error}")
@@ -84,7 +84,7 @@ def fingerprint() -> str:
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """Nobody else sets up this clone, or runs its tests, meanwhile. The lock ends with the process that holds it."""
+    """Lock this clone against other set-ups and test runs. The lock ends with the process that holds it."""
     descriptor = os.open(ROOT, os.O_RDONLY)
     try:
         try:

@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
 
 
 def split(arguments: list[str]) -> tuple[set[str], list[str]]:
-    """Our own options, and what is pytest's. Ours end at `--`."""
+    """Split our options from those of pytest. Ours end at `--`."""
     own: set[str] = set()
     rest: list[str] = []
     for at, argument in enumerate(arguments):
@@ -86,7 +86,7 @@ def split(arguments: list[str]) -> tuple[set[str], list[str]]:
 
 
 def processes(for_pytest: list[str]) -> list[str]:
-    """As many as there are cores, unless somebody says otherwise or wants to talk to one of them."""
+    """One worker per core, unless the arguments choose a number or need a terminal."""
     own = ("-n", "--numprocesses", "--dist", "--pdb", "--trace", "-h", "--help", "--collect-only", "--co")
     return [] if any(argument.startswith(own) for argument in for_pytest) else ["-n", "auto", "--maxprocesses", "4"]
 
@@ -101,7 +101,7 @@ def run(title: str, command: list[str], scratch: Path) -> int:
 
 @contextlib.contextmanager
 def environment_in_use() -> Iterator[None]:
-    """Keeps another scripts/test from replacing .venv while this one works with it (see make_venv.py)."""
+    """Keep another scripts/test from replacing .venv while this one uses it (see make_venv.py)."""
     descriptor = os.open(ROOT, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
