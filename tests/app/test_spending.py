@@ -86,7 +86,7 @@ def test_a_story_over_its_budget_is_set_aside_and_the_others_go_on_over_runs(tmp
     assert again.code == 4
     assert of(project.events(), AgentStarted) == []
     assert "S-1 $0.60" in stopped(project).detail
-    assert project.cost("--start-anew").code == 0
+    assert project.cost("--reset").code == 0
     project.play([[works(1, usd=0.1)]])
     assert project.run().code == 0
 
@@ -116,7 +116,7 @@ def test_what_earlier_runs_spent_counts_for_the_day_and_the_workspace(
     assert stopped(project).reason is Reason.BUDGET
     assert of(project.events(), AgentStarted) == []
     if key.endswith("usd"):
-        assert project.cost("--start-anew").code == 0
+        assert project.cost("--reset").code == 0
         assert project.run().code == (0 if key.startswith("workspace") else 4)
 
 
@@ -313,7 +313,7 @@ def _counts(line: bytes) -> bool:
 def test_what_another_run_has_set_aside_is_waited_for(tmp_path: Path) -> None:
     """Its process is this one, which is alive; then it gives back what it did not need."""
     project = Spender(tmp_path, [[works(1, usd=0.1)]], budget={"day_usd": 2})
-    assert project.cost("--start-anew").code == 0
+    assert project.cost("--reset").code == 0
     ledger = Ledger(project.ledger().parent)
     me = identify(os.getpid())
     assert me is not None

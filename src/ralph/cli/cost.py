@@ -52,7 +52,7 @@ def configure(parser: ArgumentParser) -> None:
     shown.add_argument("--by", choices=tuple(_BY), help="group by")
     shown.add_argument("--receipts", action="store_true", help="one line per iteration")
     shown.add_argument("--forecast", action="store_true", help="forecast the rest of the plan")
-    shown.add_argument("--start-anew", action="store_true", help="reset the budgets of the workspace and its stories")
+    shown.add_argument("--reset", action="store_true", help="reset the budgets of the workspace and its stories")
     parser.add_argument(
         "--run", metavar="RUN", default="", help="only this run (shows its receipts unless --by is given)"
     )
@@ -65,7 +65,7 @@ def run(args: Namespace) -> int:
         return _forecast(args)
     root = root_of(args, os.environ)
     repo = repo_of(root, os.environ)
-    if args.start_anew:
+    if args.reset:
         ledger_of(root, repo, os.environ).append(Anew(time.time()), durable=True)
         note("reset the budgets of this workspace and its stories; today's budget still counts")
         return 0

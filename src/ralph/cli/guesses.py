@@ -56,6 +56,7 @@ OPTIONS = {
     "--only": ("--story",),
     "--parallel": ("--worktree",),
     "--project": ("--project-dir",),
+    "--start-anew": ("--reset",),
     "--task": ("--story",),
     "--tool": ("--agent",),
     "--yolo": ("--dangerously-skip-permissions",),

@@ -156,7 +156,7 @@ class Desk(Protocol):
     def keep_waiting(self, text: str) -> None: ...
 
     def says_complete(self) -> bool:
-        """Whether the file COMPLETE exists, whoever wrote it."""
+        """Whether the file COMPLETE exists, written by anyone."""
         ...
 
 

@@ -13,7 +13,7 @@ _NAMES = {Scope.RUN: "this run's budget", Scope.DAY: "today's budget", Scope.WOR
 _WAYS_ON = {
     Scope.RUN: "a new run starts with the full budget",
     Scope.DAY: "it resets tomorrow",
-    Scope.WORKSPACE: "reset it with `ralph cost --start-anew`",
+    Scope.WORKSPACE: "reset it with `ralph cost --reset`",
 }
 
 
