@@ -103,7 +103,7 @@ def test_a_story_that_only_its_review_failed_is_reviewed_and_not_implemented_aga
     repaired(made, approves)
     count = len(modes(made))
     if by == "retry":
-        assert "Open again: US-001" in here(made, "retry", "US-001").out
+        assert "Reopened US-001" in here(made, "retry", "US-001").out
         run_ralph(made, "run", "--plain", "--once")
     else:
         run_ralph(made, "run", "--plain", "--once", "-t", "20m")
