@@ -10,7 +10,7 @@ import pytest
 
 from ralph.app.checking import Checks
 from ralph.config.schema import Check, Config
-from ralph.core.events import Baseline, CheckEnded, IterationEnded, Record
+from ralph.core.events import Baseline, CheckEnded, CheckStarted, IterationEnded, Record
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.verdict import Kind
@@ -42,7 +42,7 @@ def test_a_failure_that_was_there_before_is_marked_and_still_rejects_when_strict
     told: list[Any] = []
     run = checks(tmp_path, stop, told)
     stop_here = run.baseline(PLAN, "tree-1")
-    assert [type(event) for event in told] == [Baseline]
+    assert [type(event) for event in told] == [CheckStarted, CheckStarted, Baseline]
     assert stop_here is not None
     assert stop_here.reason is Reason.RED_BASELINE
     own, old, good = run(PLAN, STORY, "story", 1, "tree-2")
@@ -103,4 +103,4 @@ def test_a_rejected_attempt_says_nothing_about_the_checkpoint(tmp_path: Path, st
     (tmp_path / "ws" / "fixed").unlink()
     told: list[Any] = []
     checks(tmp_path, stop, told).baseline(PLAN, "tree-1")
-    assert [result.passed for result in told[0].results] == [False, True]
+    assert [result.passed for result in told[-1].results] == [False, True]

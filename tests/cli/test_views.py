@@ -88,10 +88,10 @@ def test_the_panel_has_one_line_for_each_thing_at_any_width(width: int) -> None:
     lines = panel(width, *UNDER_WAY)
     assert all(len(line) <= width for line in lines)
     text = "\n".join(lines)
-    for fact in ("1/2 stories", "▶ implement US-002", "iteration 2/9", "✓ python3", "✓ US-001"):
+    for fact in ("1/2 stories", "▶ implement US-002", "iteration 2/9", "✓ python3", "⚙ running checks (", "✓ US-001"):
         assert sum(fact in line for line in lines) == 1, text
     assert "left: 9 iterations" in text
-    assert len(lines) == 8, text
+    assert len(lines) == 9, text
 
 
 def test_the_panel_names_the_guards_that_may_trip_next() -> None:

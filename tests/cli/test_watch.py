@@ -17,6 +17,7 @@ import pytest
 
 from ralph.core.events import AgentStarted, RunEnded
 from support.loops import CONFIG, LoopProject, Scenario, finish, run_ralph, start_ralph
+from support.processes import wait_for
 from support.terminals import Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
@@ -75,6 +76,41 @@ def test_a_run_is_shown_live_to_its_end(tmp_path: Path) -> None:
     assert "every story is done" in terminal.plain
     assert terminal.text.endswith("\n")
     assert terminal.text.rindex("\x1b[?25h") > terminal.text.rindex("\x1b[?25l"), "the cursor is there again"
+
+
+SLOW = "touch ../checking\nwhile [ ! -e ../gate ]; do sleep 0.05; done\nrm ../gate\n"
+
+
+def test_running_checks_are_on_the_screen_and_in_the_status(tmp_path: Path) -> None:
+    """The baseline, the story's checks, and the final checks."""
+    script = SCRIPT.replace("        - run: while [ ! -e ../go ]; do sleep 0.05; done\n", "")
+    scenario = Scenario("feature", {"US-001": "Say one"}, script, [], check=SLOW, config=CONFIG)
+    made = LoopProject.make(tmp_path / "made", scenario)
+    own = Terminal(made, "run", columns=80, rows=24)
+    try:
+        for number, words in enumerate(
+            ("Running checks before the first story: ", "Running checks: ", "Running the final checks: ")
+        ):
+            wait_for((made.folder / "checking").exists)
+            (made.folder / "checking").unlink()
+            own.until(f"⚙ {words.lower()}words (")
+            watched = Terminal(made, "watch", columns=80, rows=24)
+            watched.until(f"⚙ {words.lower()}words (")
+            watched.press(b"\x03")
+            watched.end()
+            assert f"{words}words (" in run_ralph(made, "status").out
+            now = run_ralph(made, "status", "--json").json["running"]
+            assert (now["activity"], now["check"], now["iteration"]) == (
+                "checks",
+                "words",
+                1 if number == 1 else None,
+            )
+            (made.folder / "gate").touch()
+    finally:
+        if "every story is done" not in own.plain:
+            (made.folder / "gate").touch()
+    assert own.end() == 0
+    assert "running checks" not in run_ralph(made, "status").out.lower()
 
 
 def test_what_the_agent_does_is_on_the_screen_within_half_a_second(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from ralph.checks.choosing import ChosenCheck, When, choose, set_id
 from ralph.checks.running import run_check
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
-from ralph.core.events import Baseline, CheckEnded, IterationEnded, Noted, Proved, Record
+from ralph.core.events import Baseline, CheckEnded, CheckStarted, IterationEnded, Noted, Proved, Record
 from ralph.core.evidence import CheckResult
 from ralph.core.moves import Reason, Stop
 from ralph.core.plan import Plan, Story
@@ -55,7 +55,7 @@ class Checks:
         config: Config,
         root: Path,
         env: Mapping[str, str],
-        tell: Callable[[CheckEnded | Baseline | Noted], object],
+        tell: Callable[[CheckStarted | CheckEnded | Baseline | Noted], object],
         stop: StopSignal,
         run: str,
         cache: Path,
@@ -99,6 +99,7 @@ class Checks:
         for check in chosen:
             if self._is_stopped():
                 break
+            self._tell(CheckStarted(iteration=iteration, name=check.name, when=when))
             result = self._run_one(check, f"{iteration:04}")
             if self._is_stopped() and not result.passed:  # it was ended, and says nothing about the work
                 break
@@ -142,7 +143,10 @@ class Checks:
         for check in chosen:
             if self._is_stopped():
                 break
-            results.append(passed.get((check.name, check.command)) or self._run_one(check, "baseline"))
+            if (result := passed.get((check.name, check.command))) is None:
+                self._tell(CheckStarted(name=check.name, when="baseline"))
+                result = self._run_one(check, "baseline")
+            results.append(result)
         if made := self._untracked() - before:
             state = self._cache.parent
             _keep_made(state, made | made_by_checks(state))

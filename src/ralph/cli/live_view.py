@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from ralph.app.agent_stream import AgentStream, Call, running_session
 from ralph.cli.forecast_words import foreseen
-from ralph.cli.plain_view import describe, position
+from ralph.cli.plain_view import checks_line, describe, position
 from ralph.cli.screen import Row, Screen, row
 from ralph.cli.show import MARKS, progress_bar
 from ralph.cli.words import duration, money, plural, seconds, tokens
@@ -104,6 +104,8 @@ class LiveView:
             head.append(self._waiting(room, now))
         elif state.current:
             head += self._iteration(room, now)
+        elif checks := checks_line(state, now):
+            head.append(row(room, (f"⚙ {checks}", "bold cyan")))
         tail = [row(room, (f"  left: {' · '.join(self._left(now))}", "dim"))]
         if state.forecast and state.forecast.samples >= ENOUGH:
             tail.append(row(room, (f"  remaining: {foreseen(state.forecast)}", "dim")))
@@ -151,8 +153,9 @@ class LiveView:
         return lines
 
     def _activity(self, room: int, most: int, now: float) -> list[Row]:
-        """The last lines of the agent's activity, then the checks."""
-        lines: list[Row] = []
+        """The last lines of the agent's activity, then the checks, the running one last."""
+        checks = checks_line(self._state, now)
+        lines: list[Row] = [row(room, (f"  ⚙ {checks}", "cyan"))] if checks else []
         for check in reversed(self._state.checks):
             if len(lines) >= most // 2:
                 break

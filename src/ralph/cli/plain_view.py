@@ -154,6 +154,19 @@ def refused(denial: Denial) -> str:
     return f"the client refused {denial.tool} {one_line(denial.subject, 80)}".rstrip() + f": {denial.remedy}"
 
 
+_CHECKS = {"baseline": "running checks before the first story", "final": "running the final checks"}
+
+
+def checks_line(state: RunState, now: float) -> str:
+    """`running checks: npm test (11 s)` while checks run, else nothing."""
+    if state.checks_since is None or state.agent is not None:
+        return ""
+    took = seconds(max(now - state.checks_since, 0))
+    if state.check is None:
+        return f"running checks ({took})"
+    return f"{_CHECKS.get(state.check.when, 'running checks')}: {one_line(state.check.name, 60)} ({took})"
+
+
 def position(event: IterationStarted, state: RunState) -> str:
     """`2/9`. An iteration that does not count, such as one cut off by a usage limit, raises the maximum by one."""
     most = event.most or (state.started.max_iterations if state.started else 0)

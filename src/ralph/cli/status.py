@@ -17,7 +17,7 @@ from ralph.app.planning.waiting import waiting
 from ralph.app.workspace import Choice, OpenPlan, open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
-from ralph.cli.plain_view import position
+from ralph.cli.plain_view import checks_line, position
 from ralph.cli.show import as_json, cells, fit, id_width, line_width, progress_bar, story_lines
 from ralph.cli.words import TERMINAL_CLOSED, duration, money, plural, tokens, until_when
 from ralph.core.agent import Tokens
@@ -152,6 +152,8 @@ def _running_document(now: RunState) -> dict[str, object]:
         "story": current.story if current else None,
         "mode": current.mode if current else None,
         "attempt": current.attempt if current else None,
+        "activity": "checks" if now.checks_since is not None else "agent" if now.agent else None,
+        "check": now.check.name if now.check else None,
         "iterations_done": now.count,
         "tokens": used.total,
         "cost_usd": cost,
@@ -196,6 +198,8 @@ def _progress(now: RunState) -> Iterator[str]:
         story = f"{one_line(current.story)} {one_line(current.title)}".strip()
         since = duration(time.time() - now.current_since)
         yield f"Iteration {position(current, now)}: {current.mode.value} {story}{again}, {since}"
+    if checks := checks_line(now, time.time()):
+        yield f"{checks[:1].upper()}{checks[1:]}"
     used, cost = _so_far(now)
     facts = [plural(now.count, "iteration"), *([tokens(used)] if used.total else []), money(cost)]
     yield f"So far: {', '.join(facts)}"

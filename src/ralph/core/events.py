@@ -48,8 +48,7 @@ class RunStarted(Event, frozen=True, kw_only=True):
     feedback: dict[str, str] = {}  # what attempts of earlier runs ran into, by story
     calls: tuple[float, ...] = ()  # when earlier runs started agents, within the last hour
     used: tuple[tuple[float, int], ...] = ()  # how many tokens they used when, within the last hour
-    heard: tuple[Limit, ...] = ()
-    """The last reported state of usage windows that have not reset since."""
+    heard: tuple[Limit, ...] = ()  # the last reported state of usage windows that have not reset since
 
 
 class SeenStory(Struct, frozen=True):
@@ -147,22 +146,19 @@ class SpendingSeen(Event, frozen=True, kw_only=True):
     """Spending of all runs of the workspace, before a decision that depends on it."""
 
     elsewhere: Elsewhere = Elsewhere()
-    stories: dict[str, Amount] = {}
-    """Spending of earlier runs on the stories of this plan; recorded once."""
+    stories: dict[str, Amount] = {}  # spending of earlier runs on the stories of this plan; recorded once
 
 
 class Foreseen(Event, frozen=True, kw_only=True):
     """The forecast to finish: figures for the 50% and the 90% case."""
 
     stories: int  # that are still open
-    samples: int
-    """Finished stories of this workspace it is based on; 0: a guess."""
+    samples: int  # finished stories of this workspace it is based on; 0: a guess
     iterations: tuple[float, float]
     seconds: tuple[float, float]
     usd: tuple[float, float] | None = None
     tokens: tuple[float, float] | None = None
-    chance: float | None = None
-    """Of finishing within the budget. None: there is no budget, or too little is known."""
+    chance: float | None = None  # of finishing within the budget. None: there is no budget, or too little is known
 
 
 class HookAnswered(Event, frozen=True, kw_only=True):
@@ -188,6 +184,12 @@ class StepEnded(Event, frozen=True, kw_only=True):
     tries: int = 1
     skipped: str = ""
     detail: str = ""
+
+
+class CheckStarted(Event, frozen=True, kw_only=True):  # for views only
+    iteration: int = 0
+    name: str
+    when: str  # baseline, story or final
 
 
 class CheckEnded(Event, frozen=True, kw_only=True):
@@ -221,8 +223,7 @@ class Settling(Event, frozen=True, kw_only=True):
     message: str = ""
     tree: str = ""
     commit: bool = False
-    plan_digest: str = ""
-    """Hash of the plan as it will be; its bytes are in the state folder."""
+    plan_digest: str = ""  # hash of the plan as it will be; its bytes are in the state folder
     proof: dict[str, tuple[str, ...]] = {}  # the trailers of the commit that tell of the checks
 
 
@@ -364,6 +365,7 @@ AnyEvent = (
     | Foreseen
     | HookAnswered
     | StepEnded
+    | CheckStarted
     | CheckEnded
     | Baseline
     | Judged

@@ -12,13 +12,17 @@ from ralph.core.events import (
     AgentEnded,
     AgentSaid,
     AgentStarted,
+    AnyEvent,
     Asked,
+    Baseline,
     Charged,
     CheckEnded,
+    CheckStarted,
     Committed,
     Foreseen,
     IterationEnded,
     IterationStarted,
+    Judged,
     Noted,
     Paused,
     PlanSeen,
@@ -55,6 +59,10 @@ class RunState:
         self.current_since = 0.0
         self.agent: AgentStarted | None = None
         """The running session."""
+        self.check: CheckStarted | None = None
+        """The running check."""
+        self.checks_since: float | None = None
+        """When the running check started, or, between checks, when the agent or the last check ended."""
         self.checks: deque[CheckEnded] = deque(maxlen=20)
         self.waiting: WaitStarted | None = None
         self.wish = Wish()
@@ -96,6 +104,7 @@ class RunState:
     def add(self, record: Record) -> None:
         self.now = record.t
         event = record.event
+        self._note_checks(event, record.t)
         match event:
             case RunStarted():
                 self.started, self.started_at = event, record.t
@@ -156,6 +165,15 @@ class RunState:
             case RunEnded():
                 self.ended, self.current, self.waiting = event, None, None
                 self.paused_since = None
+
+    def _note_checks(self, event: AnyEvent, t: float) -> None:
+        match event:
+            case CheckStarted():
+                self.check, self.checks_since = event, t
+            case AgentEnded() | CheckEnded():
+                self.check, self.checks_since = None, t if self.current else None
+            case AgentStarted() | IterationStarted() | Judged() | IterationEnded() | Baseline() | Proved() | RunEnded():
+                self.check = self.checks_since = None
 
     def _plan(self, event: PlanSeen) -> None:
         if event.whole:
