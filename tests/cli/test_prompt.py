@@ -46,6 +46,17 @@ def test_it_prints_what_the_first_and_the_second_attempt_are_told(tmp_path: Path
     assert "## Result of the last session" in told
 
 
+def test_a_question_is_no_result_of_the_last_session(tmp_path: Path) -> None:
+    script = "stories:\n  '*':\n    - implement: [{ask: Which colour?}]\n"
+    made = LoopProject.make(tmp_path, Scenario("tasks.json", {"US-001": "Say it"}, script, [], config=CONFIG))
+    asked = run_ralph(made)
+    assert '  next       `ralph answer US-001 "…"`, then `ralph run`' in asked.out
+    assert run_ralph(made, "answer", "US-001", "Blue").code == 0
+    prompt = run_ralph(made, "prompt", "--json").json["prompt"]
+    assert "“Which colour?” — Blue" in prompt
+    assert "the last session" not in prompt
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", PLANS)
 def test_the_next_prompt_has_the_failing_output_of_the_checks(tmp_path: Path, layout: str) -> None:

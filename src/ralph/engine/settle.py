@@ -274,7 +274,8 @@ def feedback_for(evidence: Evidence, verdict: Verdict, rescue: str) -> str:
         return "\n".join(f"- {by}: {notice}" for notice in verdict.notices)
     if verdict.kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.MISCONFIGURED):
         return "\n".join(verdict.notices)
-    parts = [f"- {reason}" for reason in verdict.reasons if verdict.kind is not Kind.ACCEPTED]
+    no_result = verdict.kind in (Kind.ACCEPTED, Kind.BLOCKED)  # a question is shown with its answer
+    parts = [] if no_result else [f"- {reason}" for reason in verdict.reasons]
     for check in evidence.checks:
         if check.required and not check.passed and check.tail:
             parts.append(f"\n`{check.command}` ended with:\n\n```\n{check.tail[-4000:]}\n```")
