@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
-from ralph.core.check_trouble import finds_no_tests, why_not_runnable
+from ralph.core.check_trouble import NotRunnable, finds_no_tests, why_not_runnable
 from ralph.core.evidence import CheckResult
 from ralph.core.moves import Reason, Stop
 from ralph.core.plan import Story
 from ralph.core.text import one_line
 
 
-def why_not_start(results: Iterable[CheckResult], story: Story | None, *, strict: bool) -> Stop | None:
+def why_not_start(
+    results: Iterable[CheckResult], story: Story | None, *, strict: bool, worktree: Path | None = None
+) -> Stop | None:
     """Why no agent should be started for `story`, the next one; None: it may start.
 
     A check that is the story's own is what the story has to make pass. A suite without tests fails until a story
@@ -20,7 +23,7 @@ def why_not_start(results: Iterable[CheckResult], story: Story | None, *, strict
     own = story.verify if story else ()
     failing = [r for r in results if r.required and not r.passed and r.command not in own]
     broken = [
-        f"{_name(result)} cannot run: {trouble.reason}; {trouble.fix}"
+        f"{_name(result)} cannot run: {_explained(trouble, worktree)}"
         for result in failing
         if (trouble := why_not_runnable(result.command, result.code, result.tail))
     ]
@@ -30,6 +33,13 @@ def why_not_start(results: Iterable[CheckResult], story: Story | None, *, strict
     if red and strict:
         return Stop(Reason.RED_BASELINE, f"{', '.join(red)} {'fails' if len(red) == 1 else 'fail'} before any work")
     return None
+
+
+def _explained(trouble: NotRunnable, worktree: Path | None) -> str:
+    """In a worktree, what is missing may well be installed in the project: git puts only tracked files there."""
+    if worktree is None or not trouble.reason.endswith(("does not exist", "is not installed")):
+        return f"{trouble.reason}; {trouble.fix}"
+    return f"{trouble.reason} in the worktree {worktree}; a worktree has no ignored files, so install them there"
 
 
 def _name(result: CheckResult) -> str:

@@ -65,7 +65,9 @@ class Checks:
         untracked: Callable[[], frozenset[str]] = frozenset,
         allow_broken: bool = False,
         ask: AskBaseline | None = None,
+        worktree: Path | None = None,
     ) -> None:
+        self._worktree = worktree
         self._untracked = untracked
         self._allow_broken = allow_broken
         self._ask = ask
@@ -155,7 +157,7 @@ class Checks:
     def _may_start(self, results: tuple[CheckResult, ...], story: Story | None) -> Stop | None:
         if all(result.passed or not result.required for result in results):
             return None
-        stop = why_not_start(results, story, strict=self._strict)
+        stop = why_not_start(results, story, strict=self._strict, worktree=self._worktree)
         if stop is None:
             failing = ", ".join(one_line(r.name, 60) for r in results if r.required and not r.passed)
             then = "stories are accepted only once it passes" if self._strict else "stories are not rejected for it"

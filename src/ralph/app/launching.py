@@ -26,10 +26,11 @@ from ralph.app.steps import plan_steps
 from ralph.app.trusting import ensure_trusted, gather
 from ralph.app.wiring import RunSpec
 from ralph.app.workspace import open_ref, plan_state, store_for
-from ralph.app.worktrees import open_worktree
+from ralph.app.worktrees import branch_of, open_worktree, unused_worktree
 from ralph.config.layers import Settings
 from ralph.config.trust import Verdict
 from ralph.core.errors import PlanError, RalphError, SetupError, UsageError
+from ralph.core.events import AgentStarted, Record
 from ralph.core.limits import Limits
 from ralph.core.moves import Stop
 from ralph.core.plan import Plan
@@ -174,17 +175,27 @@ def launch(
         for push in pusher:
             push.finish(ended)
 
+    def note_agent(record: Record) -> None:
+        if isinstance(record.event, AgentStarted):
+            agents.append(record.event.pid)
+
+    agents: list[int] = []
+    ended: Stop | None = None
     pusher = [Pusher(repo, env, tell)] if settings.config.push == "after-story" else []
     door = Door(ref.root)
     where = store_for(ref, env).layout.locations(ref)
     try:
         sinks_for = partial(make_sinks, ref, where, door, plan_state(ref, env))
         with _notifier(spec, env, stop, tell) as news:
-            everybody: list[Listener] = [*listeners, *pusher, *news]
-            return execute(spec, env, stop, everybody, ready, after, sinks_for, ask=ask, ask_baseline=ask_baseline)
+            everybody: list[Listener] = [*listeners, note_agent, *pusher, *news]
+            ended = execute(spec, env, stop, everybody, ready, after, sinks_for, ask=ask, ask_baseline=ask_baseline)
+            return ended
     finally:
         if prepared.worktree:
             carry_over(plan_state(ref, env), plan_state(prepared.ref, env))
+            if not agents:
+                for line in unused_worktree(find_repo(prepared.ref, settings, env), repo, branch, ended):
+                    tell(line)
         for failure in door.failures:
             tell(failure)
 
@@ -233,7 +244,7 @@ def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping
     branch = found.branch or ""
     config = spec.config.branch
     wanted = prepared.plan.branch or (f"{config.prefix}{spec.ref.name}" if config.auto_create else "")
-    if not wanted or wanted == branch or prepared.worktree:
+    if not wanted or wanted == branch or branch == branch_of(spec.ref, spec.repo.root.name):
         return branch
     if not config.auto_create:
         tell(f"the plan names the branch {wanted}; this run works on {branch} (branch.auto_create is off)")

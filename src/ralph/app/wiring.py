@@ -166,6 +166,7 @@ def make_ground(
         untracked=lambda: untracked(spec.repo),
         allow_broken=spec.allow_broken_checks,
         ask=ask_baseline,
+        worktree=ref.root if spec.repo.git_dir != spec.repo.common_dir else None,
     )
     journal.listen(checks.listen)
     guidance = Guidance(plan_state(ref, env), journal.write)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from ralph.core.errors import SetupError
+from ralph.core.moves import Reason, Stop
 from ralph.core.ports import PlanRef
 from ralph.host.files import make_folder
 from ralph.host.git import ask, git
@@ -21,7 +23,7 @@ _CONFIG = ("config.yaml", "configs", "prompts")
 
 def open_worktree(ref: PlanRef, repo: Repo, run: str, env: Mapping[str, str]) -> tuple[PlanRef, Repo, str]:
     """Create the worktree from HEAD, with the current plan, committed or not. Returns plan, repository, branch."""
-    branch = f"ralph/{ref.name}-{run}"
+    branch = branch_of(ref, run)
     folder = workspace_state(ref.root, env) / WORKTREES / run
     make_folder(folder.parent, private=True)
     inside = os.path.relpath(ref.root, repo.root)
@@ -39,6 +41,26 @@ def open_worktree(ref: PlanRef, repo: Repo, run: str, env: Mapping[str, str]) ->
         _copy(ref.root, root, ref.root / ".ralph" / name)
     moved = {name: root / os.path.relpath(getattr(ref, name), ref.root) for name in ("folder", "path")}
     return msgspec.structs.replace(ref, root=root, **moved), identify(folder), branch
+
+
+def branch_of(ref: PlanRef, run: str) -> str:
+    """The branch of a run's worktree, whose folder has the name of the run."""
+    return f"ralph/{ref.name}-{run}"
+
+
+def unused_worktree(repo: Repo, worktree: Repo, branch: str, stop: Stop | None) -> Iterator[str]:
+    """What to do about a worktree in which no agent has started. One whose run has not even started is removed."""
+    if stop is None:
+        gone = ask(repo, "worktree", "remove", "--force", str(worktree.root)).code == 0
+        if gone and ask(repo, "branch", "--quiet", "-D", branch).code == 0:
+            yield f"removed the unused worktree and its branch {branch}"
+            return
+    folder = shlex.quote(str(worktree.root))
+    if stop is not None and stop.reason is Reason.BROKEN_CHECK:
+        yield f"install what the checks need in {folder}, then continue there: `ralph run -d {folder}`"
+        yield "or use a check command that needs no ignored files, such as `uv run pytest`"
+    remove = f"git worktree remove --force {folder}; git branch -D {branch}"
+    yield f"no agent has started; to remove the worktree: `{remove}`"
 
 
 def _copy(root: Path, to: Path, path: Path) -> None:
