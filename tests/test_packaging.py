@@ -176,9 +176,9 @@ def test_continuous_integration_runs_the_tests(clone: Path, tmp_path: Path) -> N
 
 
 PYTHONS = {
-    "nothing there": ({}, "Python 3.11 or newer is needed"),
-    "too old": ({"python3": "exit 3", "python3.11": "exit 3"}, "Python 3.11 or newer is needed"),
-    "a stub that fails": ({"python3": "exit 127"}, "Python 3.11 or newer is needed"),
+    "nothing there": ({}, "Python 3.11 or newer is required"),
+    "too old": ({"python3": "exit 3", "python3.11": "exit 3"}, "Python 3.11 or newer is required"),
+    "a stub that fails": ({"python3": "exit 127"}, "Python 3.11 or newer is required"),
     "without venv": ({"python3": "exit 3", "python3.12": "exit 4"}, "python3.12 has no venv module"),
 }
 

@@ -42,7 +42,7 @@ def test_the_table_has_these_agents() -> None:
 
 
 def test_an_unknown_agent_is_told_with_the_nearest_name() -> None:
-    with pytest.raises(UsageError, match="no agent called 'cluade'") as caught:
+    with pytest.raises(UsageError, match="unknown agent 'cluade'") as caught:
         agent("cluade")
     assert caught.value.hint == "did you mean claude?"
 

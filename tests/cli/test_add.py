@@ -288,7 +288,7 @@ def test_what_waits_is_taken_in_once_although_a_run_was_killed_in_between(projec
 def test_what_a_run_did_not_come_to_is_taken_in_by_the_next_call(project: Project) -> None:
     left(project, "1.json", msgspec.json.encode(ONE))
     status = ralph_here("status", cwd=project.root, env=project.env)
-    assert "1 call of `ralph add` or `ralph fix`" in status.err
+    assert "1 pending call of `ralph add` or `ralph fix`" in status.err
     project.plays(new(story("y")), kind="add")
     done = add(project, "more of it", "--no-input", "--keep-done")
     assert "stories added by you: task-4" in done.err

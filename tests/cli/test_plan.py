@@ -270,7 +270,7 @@ def test_ctrl_c_at_the_terminal_leaves_all_as_it_was_and_the_draft_is_offered(pr
     assert project.files() == before
     project.plays(plan())
     person = Typist(project, "plan")
-    person.waits_for("'a to-do list' of")
+    person.waits_for("'a to-do list' from")
     person.waits_for("Resume it? [y/N] ", "y\n")
     person.waits_for("[d]rop\n> ", "d\n")
     assert person.ends() == 1

@@ -134,7 +134,7 @@ def test_leaving_does_not_stop_the_run(tmp_path: Path) -> None:
         terminal.until("I start with the greeting.")
         terminal.press(b"\x03")
         assert terminal.end() == 0
-        assert "continues: `ralph watch` shows it again, `ralph stop` stops it" in terminal.plain
+        assert "continues; `ralph watch` shows it again, `ralph stop` stops it" in terminal.plain
         assert process.poll() is None
         let_go(made)
         assert finish(process).code == 0

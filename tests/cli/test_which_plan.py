@@ -30,6 +30,7 @@ ARGUMENTS = {
     "task show": ["US-001"],
     "task set": ["US-001", "--title", "x"],
     "task done": ["US-001"],
+    "task remove": ["US-001"],
     "task reopen": ["US-001"],
     "task split": ["US-001", "a", "b"],
     "task move": ["US-001", "--last"],

@@ -59,7 +59,7 @@ def test_text_calls_and_cost_are_seen_while_it_works_and_in_the_transcript(tmp_p
         "I will look around first.",
         "⚙ Bash cat old.txt",
         "    released",
-        "    denied: This sends",
+        "    denied: This pushes",
         "(failed, ",
         "result: ok, ",
     ):

@@ -333,7 +333,7 @@ def test_the_quit_key_pauses_and_lets_go_on(project: LoopProject) -> None:
     assert not project.events()[-1:] or isinstance(project.events()[-1], Paused)
     terminal.press(b"\x1c")
     assert terminal.end() == 0, terminal.text[-2000:]
-    assert "continues after" in terminal.text
+    assert "resumed after" in terminal.text
     assert not re.search(r"\d\d:\d\d:\d\d ", terminal.plain), "times are for logs"
     assert [event.by for event in project.events() if isinstance(event, Asked)] == ["Ctrl-\\", "Ctrl-\\"]
 

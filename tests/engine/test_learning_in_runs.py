@@ -133,7 +133,7 @@ def test_a_heavy_start_is_told_when_a_run_begins(tmp_path: Path) -> None:
     made.write(".ralph/shop/progress.txt", "# Log\n" + "word " * 4000)
     done = made.run(US_001=[[shell("true"), RIGHT, "claim"]])
     assert "tokens, " in done.out
-    assert "more than context.budget_tokens; what to cut: .ralph/shop/progress.txt 5,0" in done.out
+    assert "over context.budget_tokens; to cut: .ralph/shop/progress.txt 5,0" in done.out
     assert "`ralph compact`" in done.out
 
 

@@ -169,4 +169,4 @@ def test_both_versions_of_a_file_never_look_alike_to_a_cache(tmp_path: Path) -> 
 def test_an_agent_is_told_before_it_costs_an_attempt(tmp_path: Path) -> None:
     told = shop(tmp_path, protected=["tests/data"]).ask("prompt").out
     assert "Every new test has to fail on the code as it was" in told
-    assert "These files are protected, edits to them are reverted: `tests/data`" in told
+    assert "These files are protected; edits to them are reverted: `tests/data`" in told
