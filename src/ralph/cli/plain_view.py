@@ -237,7 +237,7 @@ def _ended(event: IterationEnded, state: RunState) -> str:
         facts.append("work saved: `ralph rescue list`")
     word, headline = event.kind.value, event.headline
     if event.mode is Mode.REVIEW and headline.startswith(_CHANGES):  # the review is accepted, the story is not
-        mark, style, word, headline = "◐", "yellow", "changes requested", headline.removeprefix(_CHANGES)
+        mark, style, word, headline = "◐", "yellow", "review asks for changes on", headline.removeprefix(_CHANGES)
     head = paint(f"{mark} {word}", style)
     story = f"{one_line(event.story)}: " if event.story else ""
     line = f"{head} {story}{one_line(headline, 160)} ({', '.join(facts)})"
