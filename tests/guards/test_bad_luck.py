@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ralph.core.events import PlanSeen, SeenStory, StoriesRetried, StorySetAside
+from ralph.core.events import PlanSeen, Proved, SeenStory, StoriesRetried, StorySetAside
 from ralph.core.limits import Limits, OnStuck
-from ralph.core.moves import Move, Reason, Retry, SetAside, Stop, Work
+from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Work
 from ralph.core.plan import Mode, Plan, State
 from ralph.core.suspicion import Suspicion
 from ralph.core.verdict import Kind
@@ -199,7 +199,12 @@ def test_only_the_named_stories_are_taken_in_the_order_of_the_plan() -> None:
 
 
 def test_it_ends_when_they_are_done_and_is_not_complete() -> None:
-    stop = told(named("S1")).say(seen(*[State.TODO] * 3)).decide(plan(State.TODO, State.DONE, State.TODO))
+    run, now = told(named("S1")).say(seen(*[State.TODO] * 3)), plan(State.TODO, State.DONE, State.TODO)
+    assert run.decide(now) == Prove(), "the last act is one full pass of the checks"
+    failed = run.say(Proved(tree="t", passed=False)).decide(now)
+    assert isinstance(failed, Stop)
+    assert failed.reason is Reason.FINAL_CHECKS
+    stop = run.say(Proved(tree="t", passed=True)).decide(now)
     assert stop == Stop(Reason.NAMED_STORIES, "the stories you named are done")
     assert stop.reason.exit_code == 0
 

@@ -29,10 +29,10 @@ def decide(
     if history.misconfigured:
         return Stop(Reason.MISCONFIGURED, history.misconfigured)
     if plan.is_finished:
-        return _when_finished(history)
+        return _when_finished(history, Stop(Reason.COMPLETE))
     named = tuple(story for story in plan.stories if story.id in limits.stories)
     if named and all(story.is_done for story in named):
-        return Stop(Reason.NAMED_STORIES, "the stories you named are done")
+        return _when_finished(history, Stop(Reason.NAMED_STORIES, "the stories you named are done"))
     for guard in guards:
         if move := guard(history, limits, now):
             return within_time(move, history, limits)
@@ -108,12 +108,14 @@ def _why_stuck(story: str, history: History, limits: Limits) -> str:
     return f"{why}; last failure: {streak.said}" if streak and why and streak.said else why
 
 
-def _when_finished(history: History) -> Move:
+def _when_finished(history: History, stop: Stop) -> Move:
+    """The last act of a run is one full pass of the checks on the final tree."""
     if history.proved is None:
         return Prove()
     if history.proved:
-        return Stop(Reason.COMPLETE)
-    return Stop(Reason.FINAL_CHECKS, "every story is done, but the checks fail on the final tree")
+        return stop
+    done = "every story is done" if stop.reason is Reason.COMPLETE else stop.detail
+    return Stop(Reason.FINAL_CHECKS, f"{done}, but the checks fail on the final tree")
 
 
 def _when_nothing_is_ready(plan: Plan, history: History, too_dear: dict[str, Room], others: set[str]) -> Stop:
