@@ -69,9 +69,9 @@ def test_a_detached_run_continues_to_its_end(made: LoopProject) -> None:
     watched = run_ralph(made, "watch")
     assert watched.code == 0
     assert events(made, RunEnded)[-1].reason is Reason.COMPLETE
-    log = Path(started.out.split()[-1]).read_text()
-    assert "✓ accepted US-001" in log
-    assert "every story is done" in log
+    log = Path(started.out.split()[-1])
+    wait_for(lambda: "every story is done" in log.read_text())
+    assert "✓ accepted US-001" in log.read_text()
 
 
 def test_a_detached_run_survives_its_terminal(made: LoopProject) -> None:
