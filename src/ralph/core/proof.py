@@ -1,0 +1,73 @@
+"""What proves a story: test results, witnesses, and the grade they add up to. Values."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Grade(StrEnum):
+    """How well a story is proven, best first."""
+
+    PROVEN = "proven"
+    """Its own check, or an acceptance test, failed without the change and passes with it."""
+    WITNESSED = "witnessed"
+    """A test failed without the change and passes with it."""
+    REVIEWED = "reviewed"
+    """No check is about this story; a review approved it."""
+    UNPROVEN = "unproven"
+
+    def reaches(self, minimum: Grade) -> bool:
+        order = list(Grade)
+        return order.index(self) <= order.index(minimum)
+
+
+class Tests(Struct, frozen=True):
+    """What a test runner reported. An empty `runner`: the output is not from a known one."""
+
+    runner: str = ""
+    passed: int = 0
+    failed: int = 0
+    """Including errors."""
+    skipped: int = 0
+    names: dict[str, str] = {}
+    """Name → "passed", "failed" or "skipped". Empty: the runner reports only counts."""
+
+    @property
+    def total(self) -> int:
+        return self.passed + self.failed + self.skipped
+
+
+class Witness(Struct, frozen=True):
+    """Something about the story that fails without the change and passes with it."""
+
+    name: str
+    is_own: bool = False
+    """The story's own check, or an acceptance test."""
+
+
+class Proof(Struct, frozen=True, kw_only=True):
+    """The result of the proof procedure for one candidate."""
+
+    where: str = "in-place"
+    """`checkout` or `in-place`."""
+    tree: str = ""
+    """The candidate: the tree that was proven."""
+    witnesses: tuple[Witness, ...] = ()
+    restored: tuple[str, ...] = ()
+    """Files that were as at the story's start in the second pass."""
+    changed_expectations: tuple[str, ...] = ()
+    """The checks fail with those files: what failed, with file and line."""
+    excuse: str = ""
+    """Why the changed expectations are legitimate without a review."""
+    objections: tuple[str, ...] = ()
+    """Why passing checks are no pass: fewer tests than before, a runner that reports no failures."""
+    missing: tuple[str, ...] = ()
+    """What would be a witness."""
+    limits: tuple[str, ...] = ()
+    """What was not examined, and why."""
+
+    @property
+    def needs_approval(self) -> bool:
+        return bool(self.changed_expectations) and not self.excuse
