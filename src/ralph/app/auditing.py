@@ -13,11 +13,11 @@ from ralph.app.commit_proofs import from_commits
 from ralph.app.proving import Proof, Proofs, gather
 from ralph.app.verifying import current_tree, differs, read_pass
 from ralph.app.workspace import OpenPlan
-from ralph.checks.choosing import choose, set_id
 from ralph.core.plan import Story
 from ralph.host.git import ask, line
 from ralph.host.places import workspace_state
 from ralph.host.repo import Repo
+from ralph.proof.choosing import choose, set_id
 
 
 class Standing(StrEnum):

@@ -10,7 +10,6 @@ from typing import Any
 from ralph.app.answers import answers_path, read_answers
 from ralph.app.memory import memory_of, recent_learnings
 from ralph.app.workspace import plan_state
-from ralph.checks.choosing import When, choose
 from ralph.config.schema import Config
 from ralph.core.errors import BadData, UsageError
 from ralph.core.plan import Mode, Plan, State, Story
@@ -19,6 +18,7 @@ from ralph.core.recall import cue_for
 from ralph.host.files import read_bytes
 from ralph.prompts.building import Briefing
 from ralph.prompts.review_matter import Matter
+from ralph.proof.choosing import When, choose
 
 _LIMIT = 1_000_000
 _MOST_PATTERNS = 20

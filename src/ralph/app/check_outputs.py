@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from ralph.checks.choosing import ChosenCheck
 from ralph.host.files import make_folder, write_bytes
+from ralph.proof.choosing import ChosenCheck
 
 
 def keeper(folder: Path, label: str, check: ChosenCheck) -> Callable[[bytes], str]:

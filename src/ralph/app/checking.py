@@ -10,7 +10,6 @@ import msgspec
 
 from ralph.app.baseline import why_not_start
 from ralph.app.check_outputs import keeper
-from ralph.checks.choosing import ChosenCheck, When, choose, set_id
 from ralph.checks.running import run_check
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
@@ -22,6 +21,7 @@ from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.host.files import write_bytes
 from ralph.host.signals import StopSignal
+from ralph.proof.choosing import ChosenCheck, When, choose, set_id
 
 BASELINE = "baseline.json"
 """In the plan's own folder: which checks passed on the last checkpoint."""

@@ -20,7 +20,6 @@ from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
 from ralph.app.wiring import GUARDS, RunSpec, session_for
 from ralph.app.workspace import plan_state, store_for
-from ralph.checks.choosing import choose
 from ralph.core.errors import SetupError
 from ralph.core.history import History, to_be_told
 from ralph.core.moves import Move, Stop, Wait, Work
@@ -35,6 +34,7 @@ from ralph.engine.prepare import attempt_number, next_reviewer
 from ralph.host.places import workspace_state
 from ralph.host.repo import FileId, Repo
 from ralph.prompts.review_matter import Matter
+from ralph.proof.choosing import choose
 
 
 def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:

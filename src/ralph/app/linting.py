@@ -12,7 +12,6 @@ from msgspec import Struct
 from ralph.app.named_variants import unknown_names
 from ralph.app.step_misfits import step_misfits
 from ralph.app.workspace import Choice, choose_plan, find_plans, find_root, root_of, store_for
-from ralph.checks.choosing import weak_proof
 from ralph.config.flags import flags_of
 from ralph.config.layers import Settings, load
 from ralph.config.schema import Config, all_checks
@@ -25,6 +24,7 @@ from ralph.plans.lint import lint
 from ralph.plans.places import Places
 from ralph.plans.registry import LAYOUTS
 from ralph.plans.spec_md import BudgetLine, token_budget
+from ralph.proof.choosing import weak_proof
 
 Flags = Mapping[str, object]
 _MOST_BOXES = 20

@@ -27,7 +27,6 @@ from ralph.app.tills import prices_of
 from ralph.app.trusting import gather, read_record
 from ralph.app.who_works import known_agents
 from ralph.app.wiring import RunSpec
-from ralph.checks.choosing import choose
 from ralph.checks.running import run_check
 from ralph.config.schema import Config
 from ralph.config.trust import Status, check_trust
@@ -40,6 +39,7 @@ from ralph.core.problems import Severity
 from ralph.core.text import one_line
 from ralph.host.signals import StopSignal
 from ralph.host.situation import situation
+from ralph.proof.choosing import choose
 
 Look = Callable[[Launched, Mapping[str, str]], Iterable[Finding]]
 

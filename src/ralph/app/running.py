@@ -23,7 +23,6 @@ from ralph.app.retry import CHANGED, failed_stories, listed, open_stories, renew
 from ralph.app.tills import ledger_of, plan_name
 from ralph.app.wiring import RunSpec, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
-from ralph.checks.choosing import choose, weak_proof
 from ralph.core.errors import BadData, SetupError
 from ralph.core.events import AnyEvent, Noted, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
@@ -48,6 +47,7 @@ from ralph.journal.reading import cut_torn_tail, read
 from ralph.journal.runs import journal_path
 from ralph.journal.sinks.sink import Sinks
 from ralph.journal.writing import Journal, Listener
+from ralph.proof.choosing import choose, weak_proof
 
 _LAST = "last-run"
 _GRACE = 5.0

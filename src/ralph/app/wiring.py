@@ -37,7 +37,6 @@ from ralph.app.tracking import Tracking
 from ralph.app.who_works import who_works
 from ralph.app.workspace import plan_state, store_for
 from ralph.app.worktree import GitWorkTree
-from ralph.checks.choosing import choose
 from ralph.config.layers import Settings
 from ralph.config.schema import Config
 from ralph.core.control import Wish
@@ -65,6 +64,7 @@ from ralph.journal.writing import Journal
 from ralph.prompts.building import build
 from ralph.prompts.review_matter import Matter
 from ralph.prompts.review_schema import schema_for
+from ralph.proof.choosing import choose
 
 GUARDS: tuple[Guard, ...] = (
     iterations.guard,

@@ -12,7 +12,6 @@ from ralph.app.launching import find_repo
 from ralph.app.trusting import ensure_trusted, gather
 from ralph.app.verifying import chosen_for, current_tree, keep_pass, pin, run_checks
 from ralph.app.workspace import OpenPlan, open_plan
-from ralph.checks.choosing import ChosenCheck
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import ask, emit_json, is_interactive, note, paint, say, say_raw
 from ralph.cli.words import duration, exceptions
@@ -23,6 +22,7 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import Story
 from ralph.core.select import next_story
 from ralph.core.text import one_line
+from ralph.proof.choosing import ChosenCheck
 
 EXAMPLES = """
 ralph verify                  the checks for the next story

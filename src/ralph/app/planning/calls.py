@@ -22,7 +22,6 @@ from ralph.app.planning.target import Target
 from ralph.app.planning.writing import write_plan
 from ralph.app.scaffold import Started, repository_of
 from ralph.app.trusting import ensure_trusted, gather, is_trusted_by
-from ralph.checks.choosing import choose
 from ralph.config.trust import Verdict
 from ralph.core.plan import State
 from ralph.core.text import one_line
@@ -30,6 +29,7 @@ from ralph.host.repo import identify
 from ralph.journal.runs import new_run_id
 from ralph.journal.writing import Listener
 from ralph.prompts.planning import PlanBriefing
+from ralph.proof.choosing import choose
 
 _NOT_FOR_PLANNING = ("checks.", "quality_checks.", "steps[")
 """Commands of a workspace that a planning session does not run."""

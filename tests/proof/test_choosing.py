@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from ralph.checks.choosing import choose, set_id, weak_proof
 from ralph.config.schema import Check, Config, Review
 from ralph.core.plan import Plan, State, Story
+from ralph.proof.choosing import choose, set_id, weak_proof
 
 DONE = Story(id="A", title="", state=State.DONE, verify=("test -f a",))
 OPEN = Story(id="B", title="", verify=("test -f b", "pytest"))
