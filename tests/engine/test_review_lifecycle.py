@@ -98,8 +98,35 @@ def test_everything_approved_without_a_promise_is_complete(tmp_path: Path) -> No
 
 def test_at_the_cap_a_review_that_finds_something_approves_with_a_note(tmp_path: Path) -> None:
     done, ended = run(tmp_path, WORKS + ASKS, "--review-cap", "1")
-    assert (done.code, len(ended)) == (0, 2)
+    assert (done.code, len(ended)) == (1, 2)
     assert fields(tmp_path) == (True, "approved", 1, "[AUTO-APPROVED AT CAP] the other half is missing")
+    assert "every story is done, but approved with open findings: US-001" in done.out + done.err
+    shown = ralph("status", cwd=tmp_path).out
+    assert "Approved with open findings: US-001" in shown
+    status = json.loads(ralph("status", "--json", cwd=tmp_path).out)
+    assert status["last_run"]["reason"] == "open-findings"
+    assert [story["review"]["open_findings"] for story in status["stories"]] == [True]
+    report = json.loads(ralph("report", "--json", cwd=tmp_path).out)
+    assert (report["exit_code"], report["stories"][0]["state"]) == (1, "approved with open findings")
+    assert any("US-001 was approved with open findings" in line for line in report["look_first"])
+    assert ralph("replay", cwd=tmp_path).code == 0
+
+
+AGAIN = ("run", "--agent", "scripted", "--agent-script", "ralph/script.yaml")
+
+
+def test_a_later_run_of_a_plan_with_open_findings_is_not_complete_either(tmp_path: Path) -> None:
+    run(tmp_path, WORKS + ASKS, "--review-cap", "1")
+    again = ralph(*AGAIN, cwd=tmp_path, env={"RALPH_TRUST": "1"})
+    assert (again.code, "but approved with open findings: US-001" in again.out) == (1, True)
+    assert "  approved with open findings: US-001" in again.out, "the summary lists it apart from done"
+
+
+def test_on_cap_approve_chosen_by_the_user_is_complete_and_still_listed(tmp_path: Path) -> None:
+    done, _ = run(tmp_path, WORKS + ASKS, "--review-cap", "1", "--on-cap", "approve")
+    assert done.code == 0
+    again = ralph(*AGAIN, "--on-cap", "approve", cwd=tmp_path, env={"RALPH_TRUST": "1"})
+    assert (again.code, "  approved with open findings: US-001" in again.out) == (0, True)
 
 
 def test_without_reviews_a_story_is_done_at_once_and_its_review_fields_stay_empty(tmp_path: Path) -> None:

@@ -33,6 +33,13 @@ ADVICE: dict[Reason, Advice] = {
         "`ralph run` continues with the other stories",
         Moment.DONE,
     ),
+    Reason.OPEN_FINDINGS: Advice(
+        "Every story is done, and all checks passed on the final tree, but some stories were approved only because "
+        "the review cap or a stalemate was reached. Their findings are still open.",
+        "`ralph task show ID` shows the findings, `ralph task reopen ID` reopens the story; with `--on-cap approve` "
+        "such a run is complete",
+        Moment.FAILED,
+    ),
     Reason.FINAL_CHECKS: Advice(
         "Every story is marked done, but not all checks pass on the final tree: stories conflict with each other, or a "
         "check that only runs at the end fails.",

@@ -45,7 +45,7 @@ def _finish(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> No
         return
     release(spec.repo, plan_state(spec.ref, env) / "index")
     complete = stop.reason is Reason.COMPLETE
-    if complete:
+    if complete or stop.reason is Reason.OPEN_FINDINGS:
         _keep_proven_tree(spec, env)
     if complete and spec.ref.layout == "spec.md":
         WorkspaceDesk(spec.ref.root, spec.ref.folder).complete()

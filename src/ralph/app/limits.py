@@ -16,7 +16,13 @@ def limits_of(settings: Settings, *, once: bool = False, stories: tuple[str, ...
     allowed = config.max_allowed_iterations
     if not config.max_iterations and settings.origin("max_allowed_iterations").kind in (Kind.DEFAULT, Kind.PROFILE):
         allowed = 0  # the layout's default bounds a number the user set, not what the plan needs
+    chosen = {"cap": "review.on_cap", "stalemate": "review.on_stalemate"}
     return Limits(
+        open_findings_at=tuple(
+            where
+            for where, key in chosen.items()
+            if settings.value(key) == "approve" and settings.origin(key).kind not in (Kind.DEFAULT, Kind.PROFILE)
+        ),
         max_iterations=min(config.max_iterations, allowed) if allowed else config.max_iterations,
         max_allowed=allowed,
         per_story=attempts + (reviews if config.review.enabled else 0) if attempts else 0,

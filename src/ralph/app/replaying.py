@@ -12,9 +12,12 @@ from ralph.core.events import Decided, Judged, PlanSeen, Record, RunStarted, See
 from ralph.core.history import History, fold
 from ralph.core.limits import Limits
 from ralph.core.plan import Order, Plan, Review, Story
+from ralph.core.reviews import AT_CAP, AT_STALEMATE
 from ralph.engine.decide import decide
 from ralph.engine.judge import judge
 from ralph.journal.run_state import RunState
+
+_NOTES = {"cap": AT_CAP, "stalemate": AT_STALEMATE}
 
 
 class Difference(Struct, frozen=True):
@@ -72,6 +75,6 @@ def _story(seen: SeenStory) -> Story:
         state=seen.state,
         priority=seen.priority,
         depends_on=seen.depends_on,
-        review=Review(seen.review),
+        review=Review(seen.review, feedback=_NOTES.get(seen.approved_at, "")),
         attempts=seen.attempts,
     )

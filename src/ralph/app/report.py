@@ -30,6 +30,7 @@ from ralph.core.events import (
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import State
 from ralph.core.ports import PlanRef
+from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.host.git import ask
@@ -82,7 +83,7 @@ class StoryReport(Struct, frozen=True, kw_only=True):
     id: str
     title: str
     state: str
-    """done, unproven, failed, blocked, in progress or open."""
+    """done, approved with open findings, unproven, failed, blocked, in progress or open."""
     why: str = ""
     iterations: int = 0
     seconds: float = 0
@@ -133,7 +134,7 @@ class Report(Struct, frozen=True, kw_only=True):
     has_git: bool
 
 
-STATES = ("done", "unproven", "failed", "blocked", "in progress", "open")
+STATES = ("done", OPEN_FINDINGS, "unproven", "failed", "blocked", "in progress", "open")
 """In display order."""
 
 
@@ -322,6 +323,8 @@ def _depends(state: RunState, story: SeenStory) -> str:
 
 
 def _state(state: RunState, story: str, now: State) -> str:
+    if (seen := state.stories.get(story)) and seen.approved_at and now is State.DONE:
+        return OPEN_FINDINGS
     if now is State.DONE and story in state.unproven:
         return "unproven"
     if state.current is not None and state.current.story == story:
@@ -373,6 +376,8 @@ def _look_first(
     for story in stories:
         if story.doubts:
             yield f"{story.id} changed tests or checks: {one_line(story.doubts[0], 140)}"
+        if story.state == OPEN_FINDINGS:
+            yield f"{story.id} was {OPEN_FINDINGS}: `ralph task show {story.id}`"
         if story.state == "unproven":
             yield f"{story.id} is done, but no check ran for it"
         if missing := sum(commit.is_missing for commit in story.commits):

@@ -23,6 +23,7 @@ from ralph.core.errors import BadData, UsageError
 from ralph.core.events import Record, RunStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import State
+from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.host.files import write_bytes
 from ralph.journal.reading import read
@@ -35,7 +36,13 @@ ralph report --markdown -          to stdout, for a pull request
 """
 _MOST_COMMITS = 8
 _MOST_REJECTED = 10
-_MARKS = {"done": State.DONE, "unproven": State.DONE, "failed": State.FAILED, "blocked": State.BLOCKED}
+_MARKS = {
+    "done": State.DONE,
+    OPEN_FINDINGS: State.DONE,
+    "unproven": State.DONE,
+    "failed": State.FAILED,
+    "blocked": State.BLOCKED,
+}
 
 
 def configure(parser: ArgumentParser) -> None:

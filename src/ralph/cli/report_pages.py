@@ -8,6 +8,7 @@ from html import escape
 
 from ralph.app.report import STATES, Report, StoryReport
 from ralph.cli.words import duration, moment, money, plural
+from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 
 _MOST_FILES = 200
@@ -31,7 +32,7 @@ td.id{white-space:nowrap;width:1%}
 @media print{:root{--text:#000;--dim:#444;--line:#bbb;--page:#fff;--box:#fff;--good:#060;--bad:#900;--warn:#640}
 body{max-width:none;padding:0;font-size:11pt}.box{break-inside:avoid}.bar{print-color-adjust:exact}}
 """
-_CLASSES = {"done": "good", "unproven": "warn", "failed": "bad", "blocked": "warn"}
+_CLASSES = {"done": "good", OPEN_FINDINGS: "warn", "unproven": "warn", "failed": "bad", "blocked": "warn"}
 
 
 def headline(report: Report) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ralph.cli.arguments import width
 from ralph.cli.output import can_say, paint
 from ralph.core.plan import Mode, Order, Plan, State, Story
+from ralph.core.reviews import OPEN_FINDINGS, approved_at
 from ralph.core.text import clean, one_line
 
 TYPE_CHECKING = False
@@ -106,6 +107,8 @@ def _tail(story: Story) -> str:
         parts.append(story.review.status.value.replace("_", " "))
     if story.review.count:
         parts.append(f"{story.review.count} review{'s' if story.review.count > 1 else ''}")
+    if approved_at(story.review):
+        parts.append(OPEN_FINDINGS)
     if story.attempts and not story.is_done:
         parts.append(f"{story.attempts} attempt{'s' if story.attempts > 1 else ''}")
     if story.depends_on and not story.is_done:
@@ -127,7 +130,7 @@ def story_card(story: Story, plan: Plan, why: str = "", mode: Mode | None = None
         "mode": mode.value if mode else "",
         "priority": f"{story.priority:g}" if plan.order is Order.PRIORITY else "",
         "after": ", ".join(story.depends_on),
-        "review": f"{story.review.status.value.replace('_', ' ')}" if story.review.status else "",
+        "review": _review(story),
         "reviews": str(story.review.count or ""),
         "attempts": str(story.attempts or ""),
         "tracker": story.ref,
@@ -140,6 +143,12 @@ def story_card(story: Story, plan: Plan, why: str = "", mode: Mode | None = None
     yield from _section("verify", [f"- {one_line(item)}" for item in story.verify])
     yield from _section("notes", clean(story.notes).strip().splitlines())
     yield from _section("feedback", clean(story.review.feedback).strip().splitlines())
+
+
+def _review(story: Story) -> str:
+    if approved_at(story.review):
+        return OPEN_FINDINGS
+    return story.review.status.value.replace("_", " ") if story.review.status else ""
 
 
 def bead_lines(bead: Bead) -> Iterator[str]:
@@ -162,5 +171,5 @@ def as_json(story: Story, why: str = "") -> dict[str, object]:
     import msgspec
 
     value = msgspec.structs.asdict(story)
-    value["review"] = msgspec.structs.asdict(story.review)
+    value["review"] = msgspec.structs.asdict(story.review) | {"open_findings": bool(approved_at(story.review))}
     return value | {"why": why if story.state in (State.FAILED, State.BLOCKED) else ""}

@@ -24,6 +24,7 @@ from ralph.core.agent import Tokens
 from ralph.core.errors import BadData
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.reviews import OPEN_FINDINGS, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.text import one_line
 from ralph.host.places import workspace_state
@@ -240,6 +241,8 @@ def _counts(plan: Plan) -> str:
 def _print_next(plan: Plan, following: tuple[Story, Mode] | None) -> None:
     if plan.is_finished:
         say("Every story is done.", "green")
+        if unsettled := [one_line(story.id, 40) for story in plan.stories if approved_at(story.review)]:
+            say(f"{OPEN_FINDINGS.capitalize()}: {', '.join(unsettled)} (`ralph task show ID`)", "yellow")
     elif following:
         story, mode = following
         say(f"Next: {one_line(story.id)}" + ("" if mode is Mode.IMPLEMENT else f" ({mode.value})"))

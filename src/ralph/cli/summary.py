@@ -12,6 +12,7 @@ from ralph.cli.show import progress_bar
 from ralph.cli.words import duration, exceptions, money, plural, tokens
 from ralph.core.moves import Reason
 from ralph.core.plan import State
+from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Figures
@@ -74,8 +75,9 @@ def _headline(state: RunState) -> str:
 
 def _groups(state: RunState) -> Iterator[tuple[str, list[str]]]:
     stories = state.stories.values()
-    yield "done", [s.id for s in stories if s.state is State.DONE and s.id not in state.unproven]
-    yield "unproven", [s.id for s in stories if s.id in state.unproven]
+    yield "done", [s.id for s in stories if s.state is State.DONE and s.id not in state.unproven and not s.approved_at]
+    yield f"{OPEN_FINDINGS}:", [s.id for s in stories if s.approved_at]
+    yield "unproven", [s.id for s in stories if s.id in state.unproven and not s.approved_at]
     yield "failed", [s.id for s in stories if s.state is State.FAILED]
     yield "blocked", [s.id for s in stories if s.state is State.BLOCKED]
     yield "open", [s.id for s in stories if s.state in (State.TODO, State.IN_PROGRESS)]

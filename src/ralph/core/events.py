@@ -62,6 +62,7 @@ class SeenStory(Struct, frozen=True):
     review: ReviewStatus | None = None
     attempts: int = 0
     reviews: int = 0
+    approved_at: str = ""  # see `reviews.approved_at`
 
 
 class PlanSeen(Event, frozen=True, kw_only=True):

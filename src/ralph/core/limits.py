@@ -54,6 +54,8 @@ class Limits(Struct, frozen=True):
     once: bool = False
     stories: tuple[str, ...] = ()
     """Only these are worked on; empty: all."""
+    open_findings_at: tuple[str, ...] = ("cap", "stalemate")
+    """Where an approval with open findings counts as complete, because the user chose it."""
     same_only: bool = False
     """The breakers trip on the same failure again or on no activity, not on failures of different kinds."""
     retry_rounds: int = 0

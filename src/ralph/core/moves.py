@@ -16,6 +16,8 @@ class Reason(StrEnum):
     COMPLETE = "complete"
     NAMED_STORIES = "named-stories"
     """The stories named on the command line are done."""
+    OPEN_FINDINGS = "open-findings"
+    """Every story is done, some approved only because of the review cap or a stalemate."""
     FINAL_CHECKS = "final-checks"
     ITERATION_CAP = "iteration-cap"
     NO_PROGRESS = "no-progress"

@@ -10,6 +10,7 @@ from ralph.core.findings import Finding, findings_in
 from ralph.core.plan import Review, ReviewStatus
 from ralph.core.text import clean
 
+OPEN_FINDINGS = "approved with open findings"
 AT_CAP = "[AUTO-APPROVED AT CAP]"
 AT_STALEMATE = "[AUTO-APPROVED AT STALEMATE]"
 
@@ -32,6 +33,14 @@ class Answer(Struct, frozen=True):
         listed = "\n".join(f"- {finding}" for finding in self.findings)
         text = "\n".join(part for part in (self.feedback.strip(), listed) if part)
         return Review(self.verdict, count, clean(text))
+
+
+def approved_at(review: Review) -> str:
+    """`cap` or `stalemate` if that approved the story with findings open, not a reviewer. Else empty."""
+    if review.status is not ReviewStatus.APPROVED:
+        return ""
+    notes = {AT_CAP: "cap", AT_STALEMATE: "stalemate"}
+    return next((where for note, where in notes.items() if review.feedback.startswith(note)), "")
 
 
 def findings_of(answer: Answer | None, given: Review) -> tuple[Finding, ...]:

@@ -9,7 +9,8 @@ from ralph.core.history import History
 from ralph.core.limits import Limits, OnStuck
 from ralph.core.lineup import choose
 from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, Work
-from ralph.core.plan import Mode, Plan, State
+from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.reviews import OPEN_FINDINGS, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.spending import Room, figure, overspent
 
@@ -29,10 +30,10 @@ def decide(
     if history.misconfigured:
         return Stop(Reason.MISCONFIGURED, history.misconfigured)
     if plan.is_finished:
-        return _when_finished(history, Stop(Reason.COMPLETE))
+        return _when_finished(history, Stop(Reason.COMPLETE), plan.stories, limits)
     named = tuple(story for story in plan.stories if story.id in limits.stories)
     if named and all(story.is_done for story in named):
-        return _when_finished(history, Stop(Reason.NAMED_STORIES, "the stories you named are done"))
+        return _when_finished(history, Stop(Reason.NAMED_STORIES, "the stories you named are done"), named, limits)
     for guard in guards:
         if move := guard(history, limits, now):
             return within_time(move, history, limits)
@@ -108,13 +109,16 @@ def _why_stuck(story: str, history: History, limits: Limits) -> str:
     return f"{why}; last failure: {streak.said}" if streak and why and streak.said else why
 
 
-def _when_finished(history: History, stop: Stop) -> Move:
+def _when_finished(history: History, stop: Stop, stories: Sequence[Story], limits: Limits) -> Move:
     """The last act of a run is one full pass of the checks on the final tree."""
     if history.proved is None:
         return Prove()
-    if history.proved:
-        return stop
     done = "every story is done" if stop.reason is Reason.COMPLETE else stop.detail
+    if history.proved:
+        unsettled = [s.id for s in stories if (where := approved_at(s.review)) and where not in limits.open_findings_at]
+        more = " …" if unsettled[_SHOWN:] else ""
+        told = f"{done}, but {OPEN_FINDINGS}: {', '.join(unsettled[:_SHOWN])}{more}"
+        return Stop(Reason.OPEN_FINDINGS, told) if unsettled else stop
     return Stop(Reason.FINAL_CHECKS, f"{done}, but the checks fail on the final tree")
 
 

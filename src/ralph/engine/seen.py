@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ralph.core.events import PlanSeen, SeenStory
 from ralph.core.plan import Plan, Story
+from ralph.core.reviews import approved_at
 
 
 class Seen:
@@ -36,4 +37,5 @@ def seen(story: Story) -> SeenStory:
         story.review.status,
         story.attempts,
         story.review.count,
+        approved_at(story.review),
     )
