@@ -18,7 +18,7 @@ from ralph.cli.output import emit_json, note, paint, say_raw
 from ralph.config.sources import project_config
 from ralph.core.errors import RalphError
 from ralph.core.text import one_line
-from ralph.host.places import state_home, user_config, workspace_state
+from ralph.host.places import checkout_folder, state_home, user_config, workspace_state
 from ralph.journal.runs import RAW, list_runs, runs_folder
 from ralph.plans.registry import layout
 
@@ -43,6 +43,7 @@ def run(args: Namespace) -> int:
             "project_config": project_config(root),
             "named_configs": root / ".ralph" / "configs",
             "state": workspace_state(root, env),
+            "checkout": checkout_folder(workspace_state(root, env), env),
             "trust": trust_file(root, env),
             "runs": runs_folder(workspace_state(root, env)),
             **_of_last_run(runs_folder(workspace_state(root, env)), list_runs(workspace_state(root, env))),

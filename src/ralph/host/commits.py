@@ -98,10 +98,7 @@ def commit_story(
     tampering = undo_tampering(repo, checkpoint, index_file)
     if any((repo.git_dir / name).exists() for name in ("index.lock", "HEAD.lock")):
         clear_stale_locks(repo)
-    start = _start(repo, checkpoint, tree)
-    index = _story_index(repo, index_file, start)
-    _stage(repo, index, start.todo)
-    new_tree, staged = _written(repo, index, start.todo)
+    start, index, new_tree, staged = _prepared(repo, checkpoint, tree, index_file)
     if new_tree == start.tree:
         made = _made_before(repo, checkpoint, start, message)
         if made or not start.has_moved:
@@ -129,6 +126,25 @@ def commit_story(
         edited_hooks=_edited_hooks(repo, start.todo),
         tampering=tampering,
     )
+
+
+@disk_trouble()
+def candidate_tree(repo: Repo, *, checkpoint: Checkpoint, tree: str, index_file: Path) -> str:
+    """The tree that `commit_story` would commit if no hook changed it. Only objects are written."""
+    own = index_file.with_name(f"{index_file.name}.candidate")  # the index of the commit keeps its file times
+    _, index, new_tree, _ = _prepared(repo, checkpoint, tree, own)
+    _remember_tree(index, new_tree)
+    return new_tree
+
+
+def _prepared(
+    repo: Repo, checkpoint: Checkpoint, tree: str, index_file: Path
+) -> tuple[_Start, Path, str, dict[bytes, TreeEntry]]:
+    """HEAD plus the judged changes: an index with them, its tree, and its entries for the changed paths."""
+    start = _start(repo, checkpoint, tree)
+    index = _story_index(repo, index_file, start)
+    _stage(repo, index, start.todo)
+    return start, index, *_written(repo, index, start.todo)
 
 
 def _start(repo: Repo, checkpoint: Checkpoint, tree: str) -> _Start:

@@ -8,6 +8,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+CHECKOUT_ID = "checkout-id"
+"""In the workspace's state: the random number that names the folder of its proof checkout."""
+
 
 def home(env: Mapping[str, str]) -> Path:
     return Path(env.get("HOME") or Path.home())
@@ -34,3 +37,17 @@ def workspace_id(root: Path) -> str:
 
 def workspace_state(root: Path, env: Mapping[str, str]) -> Path:
     return state_home(env) / workspace_id(root)
+
+
+def checkout_folder(state: Path, env: Mapping[str, str]) -> Path:
+    """Where the proof checkout of a workspace is, with its home folder. The path does not tell what it is for.
+
+    It depends on a random number in the workspace's state; without one it is derived from the path of the state.
+    """
+    xdg = env.get("XDG_CACHE_HOME", "")
+    cache = Path(xdg) if Path(xdg).is_absolute() else home(env) / ".cache"
+    try:
+        seed = (state / CHECKOUT_ID).read_bytes()
+    except OSError:
+        seed = os.fsencode(state)
+    return cache / "checkouts" / hashlib.sha256(seed).hexdigest()[:12]

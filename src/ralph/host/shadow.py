@@ -57,7 +57,7 @@ def shadow_of(repo: Repo, index_file: Path, *, refresh: bool = False) -> Shadow:
     if is_new or refresh:
         _write(folder / "config", _config(repo).encode())
         _write(folder / "info/attributes", _ATTRIBUTES.encode())
-        _write(folder / "info/exclude", _excludes(repo))
+        _write(folder / "info/exclude", excludes_of(repo))
         _write(folder / "HEAD", b"ref: refs/heads/none\n")  # last: it says that the others are there
     with contextlib.suppress(FileNotFoundError):
         # Runs are exclusive, so a lock on our own index is from a git that was killed.
@@ -92,7 +92,7 @@ def _config(repo: Repo) -> str:
     return "\n".join(lines)
 
 
-def _excludes(repo: Repo) -> bytes:
+def excludes_of(repo: Repo) -> bytes:
     """The user's ignore file, then the repository's, which wins."""
     own = repo.settings.get("core.excludesfile")
     if own is None:
