@@ -11,7 +11,6 @@ from ralph.app.editing import (
     change_state,
     find_story,
     finish,
-    is_agent,
     reasons,
     refuse_broken,
     reopen,
@@ -121,8 +120,8 @@ def test_back_to_todo_from_a_stuck_story_is_reopening_it() -> None:
 
 
 def test_an_agent_is_known_by_its_environment() -> None:
-    assert is_agent({"RALPH_LOOP": "1"})
-    assert not is_agent({"RALPH_LOOP": "0"})
+    assert Editor.of({"RALPH_LOOP": "1"}).is_agent
+    assert not Editor.of({"RALPH_LOOP": "0"}).is_agent
     assert Editor.of({"RALPH_STORY": "US-001"}) == Editor()
     assert Editor.of({"RALPH_LOOP": "1", "RALPH_STORY": "X", "RALPH_MODE": "fix"}) == Editor(True, "X", "fix")
 

@@ -1,4 +1,4 @@
-"""Changes that users and agents make to a plan by command: legal ones only. Pure.
+"""Changes that users and agents make to a plan by command: legal ones only.
 
 What the loop would undo after an iteration is refused right away when an agent asks for it.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ralph.app.trusting import is_inside_loop
 from ralph.core.changes import Change, SetFields, apply
 from ralph.core.errors import IllegalChange, UsageError
 from ralph.core.plan import NO_REVIEW, Mode, Order, Plan, Review, ReviewStatus, State, Story
@@ -31,7 +32,7 @@ class Editor(Struct, frozen=True):
 
     @classmethod
     def of(cls, env: Mapping[str, str]) -> Editor:
-        if not is_agent(env):
+        if not is_inside_loop(env):
             return cls()
         return cls(True, env.get("RALPH_STORY", ""), env.get("RALPH_MODE", ""))
 
@@ -47,11 +48,6 @@ class Editor(Struct, frozen=True):
 
 
 PERSON = Editor()
-
-
-def is_agent(env: Mapping[str, str]) -> bool:
-    """Whether an agent inside a loop called the command."""
-    return env.get("RALPH_LOOP") == "1"
 
 
 def find_story(plan: Plan, story_id: str) -> Story:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ralph.app.active_runs import is_below_run
 from ralph.config.layers import WORKSPACE, Settings
 from ralph.config.trust import (
     Commands,
@@ -133,7 +134,8 @@ def is_trusted_by(env: Mapping[str, str]) -> bool:
 
 
 def is_inside_loop(env: Mapping[str, str]) -> bool:
-    return env.get("RALPH_LOOP", "") not in ("", "0")
+    """Whether an agent called this. One that removed RALPH_LOOP from its environment still descends from the run."""
+    return env.get("RALPH_LOOP", "") not in ("", "0") or is_below_run(env)
 
 
 def refuse_inside_loop(env: Mapping[str, str], what: str) -> None:
@@ -141,5 +143,5 @@ def refuse_inside_loop(env: Mapping[str, str], what: str) -> None:
     if is_inside_loop(env):
         raise NotTrusted(
             f"an agent in a loop cannot {what}",
-            hint="only the user can do this, outside the loop (RALPH_LOOP is set)",
+            hint="only the user can do this, outside the run (RALPH_LOOP is set, or a run started this process)",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -78,6 +79,19 @@ def environment(pid: int) -> bytes:
         return Path(f"/proc/{pid}/environ").read_bytes() if _HAS_PROC else b""
     except OSError:
         return b""
+
+
+def open_files(pid: int) -> list[str]:
+    """The paths of a process's open files; empty if the system or the owner does not let us see them."""
+    try:
+        links = [f"/proc/{pid}/fd/{name}" for name in os.listdir(f"/proc/{pid}/fd")] if _HAS_PROC else []  # noqa: PTH208
+    except OSError:
+        return []
+    paths = []
+    for link in links:
+        with contextlib.suppress(OSError):  # closed meanwhile
+            paths.append(os.readlink(link))  # noqa: PTH115
+    return paths
 
 
 def own_children() -> list[int]:

@@ -54,6 +54,17 @@ def become_subreaper() -> bool:
     return HOUSEHOLD.adopts
 
 
+def ancestors(pid: int) -> list[ProcessId]:
+    """The parent first. A run adopts orphans (see `adopt`), so they have it as an ancestor too."""
+    found: dict[int, ProcessId] = {}
+    row = ptable.row(pid)
+    while row is not None and row.parent not in (0, *found):
+        row = ptable.row(row.parent)
+        if row is not None:
+            found[row.pid] = row.id
+    return list(found.values())
+
+
 def descendants(pid: int) -> list[ProcessId]:
     rows = ptable.table()
     return [r.id for r in _closure(rows, [pid]) if r.pid != pid and not r.is_dead]
