@@ -1,0 +1,82 @@
+"""Whether a story's text names a file or a test. Numbers name nothing."""
+
+from __future__ import annotations
+
+import re
+
+from ralph.proof.file_table import word_set
+
+_GENERIC = word_set(
+    "test tests testing spec specs util utils index config conftest main setup init common helper helpers base core "
+    "data types model models fixture fixtures snapshot snapshots package module build check checks default example "
+    "examples errors error schema server client app cli api lib src source result results expected output input case "
+    "cases values value story project files file settings makefile readme script scripts"
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SHORTEST_STEM = 5
+_FEWEST_WORDS = 2
+
+
+def names_file(story_text: str, path: str) -> bool:
+    """By its path, its name, or its stem if that is specific."""
+    path = path.removeprefix("./")
+    name = path.rsplit("/", 1)[-1]
+    if _has_word(story_text, path) or ("." in name.strip(".") and _has_word(story_text, name)):
+        return True
+    if "." not in name and name.lower() in (
+        "makefile",
+        "gnumakefile",
+        "justfile",
+        "rakefile",
+        "dockerfile",
+        "jenkinsfile",
+    ):
+        return _has_word(story_text, name)
+    stem = _stem(name)
+    if _has_word(story_text, stem) and _is_specific(stem):
+        return True
+    subject = re.sub(r"^(?:test|spec)[_.-]|[_.-](?:tests?|spec)$|Tests?$", "", stem)
+    return subject != stem and _mentions_tests_of(story_text, subject)
+
+
+def _stem(name: str) -> str:
+    return name.lstrip(".").split(".")[0]
+
+
+def _is_specific(stem: str) -> bool:
+    if not re.search(r"[A-Za-z]{3}", stem) or stem.lower() in _GENERIC:
+        return False
+    return len(stem) >= _SHORTEST_STEM or "_" in stem or "-" in stem
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"(?<![\w./-]){re.escape(word)}(?![\w/-]|\.\w)", text, re.IGNORECASE) is not None
+
+
+def _mentions_tests_of(text: str, subject: str) -> bool:
+    """`the tests of csv export`, `csv_export tests` for test_csv_export.py."""
+    words = _words(subject)
+    if not words or not any(len(word) > 2 and not word.isdigit() for word in words):
+        return False
+    phrase = r"[\s_-]+".join(map(re.escape, words))
+    return (
+        re.search(
+            rf"(?i)\b{phrase}[\s_-]+(?:unit[\s-]+)?tests?\b|\btests?\s+(?:of|for|in)\s+(?:the\s+)?`?{phrase}\b", text
+        )
+        is not None
+    )
+
+
+def names_test(story_text: str, test: str) -> bool:
+    """By its function name, or its words in order next to each other."""
+    function = re.split(r"::|(?<=\w)\.(?=\w)| > |/(?=[A-Z])", re.sub(r"\[.*\]$", "", test.strip()))[-1].strip()
+    if re.search(rf"(?<!\w){re.escape(function)}(?!\w)", story_text) and _is_specific(function.replace(" ", "_")):
+        return True
+    words = [word for word in _words(function) if word not in ("test", "tests", "should", "it")]
+    if len([word for word in words if not word.isdigit()]) < _FEWEST_WORDS:
+        return False
+    return re.search(r"\b" + r"[\W_]+".join(map(re.escape, words)) + r"\b", story_text, re.IGNORECASE) is not None
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]
