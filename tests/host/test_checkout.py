@@ -172,6 +172,14 @@ def test_what_checks_did_is_undone_and_caches_stay(project: Project, checkout: C
     assert _git(checkout, "status", "--porcelain") == ""
     checkout.scrub(keep=["build"])
     assert (checkout.path / "build/cache").exists()
+    checkout.kept = ("build/cache",)
+    (checkout.path / "build/other").write_text("forged")
+    checkout.scrub()
+    assert listing(checkout.path) == before | {"build/cache": ("file", b"warm")}
+    checkout.move(checkout.compose(tree, {".gitignore": b""}))
+    assert (checkout.path / "build/cache").exists()
+    checkout.kept = ()
+    checkout.move(tree)
     checkout.scrub()
     assert listing(checkout.path) == before
 

@@ -28,10 +28,11 @@ def run_check(
     required: bool = True,
     stop: StopSignal | None = None,
     keep: Callable[[bytes], str] | None = None,
+    read: Callable[[bytes], object] | None = None,
 ) -> CheckResult:
     """Run one command. It never raises for what the command does; that is its result.
 
-    `keep` receives the output of a failing command, and returns where it saved it.
+    `keep` receives the output of a failing command, and returns where it saved it. `read` receives any output.
     """
     folder = Path(os.path.realpath(root / cwd)) if cwd else root
     if not folder.is_relative_to(os.path.realpath(root)):
@@ -41,6 +42,8 @@ def run_check(
     except CannotStart as error:
         return CheckResult(name=name, command=command, passed=False, code=127, tail=str(error), required=required)
     output = finished.out + finished.err
+    if read is not None:
+        read(output)
     return CheckResult(
         name=name,
         command=command,

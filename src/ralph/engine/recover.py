@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.agent import Outcome
+from ralph.core.environment import run_marks
 from ralph.core.errors import PlanError, RalphError
 from ralph.core.events import (
     AgentStarted,
@@ -95,7 +96,8 @@ def recover(ground: Ground, records: list[Record]) -> str:
     """Close a killed run. `ground` is that run's own. Returns one line about what was done."""
     found = find_open(record.event for record in records)
     agent = ProcessId(found.agent.pid, found.agent.start) if found and found.agent else None
-    ended = end_left_behind(agent, ("RALPH_RUN", ground.run), _GRACE)
+    mark, mark_in_checkout = run_marks(ground.run)
+    ended = end_left_behind(agent, mark, _GRACE, mark_in_checkout)
     what = f"killed {ended} process{'' if ended == 1 else 'es'} of run {ground.run}" if ended else ""
     if found is not None:
         try:

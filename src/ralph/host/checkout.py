@@ -16,13 +16,14 @@ import zlib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from ralph.host.bytecode import remove_stale_bytecode
 from ralph.host.checkout_git import clone_submodule, config_text, sources_of, write_git_folder
 from ralph.host.files import make_folder
 from ralph.host.git import Call, GitFailed, ask, ask_together, git, line, names, printable
 from ralph.host.plain_file import disk_trouble
 from ralph.host.removal import make_readable, remove_empty_folders, remove_file, remove_tree
 from ralph.host.repo import Repo
-from ralph.host.trees import DIFF, SUBMODULE, index_line, parse_changes
+from ralph.host.trees import DIFF, SUBMODULE, folders, index_line, parse_changes
 
 _AUTHOR = {
     f"GIT_{who}_{what}": value
@@ -44,6 +45,8 @@ class Checkout:
         self._sources = sources_of(repo)
         self._index = self.git_dir / "index"
         self._config = b""
+        self.kept: tuple[str, ...] = ()
+        """Files and folders that were put here and stay, even if the tree does not ignore them."""
         self._identity = f"{repo.common_dir}\n{repo.root}\n{repo.object_format}\n"
 
     @property
@@ -93,6 +96,30 @@ class Checkout:
             temporary.replace(path)
         return name
 
+    def files(self, tree: str) -> dict[str, str]:
+        """Path → object of every file of a tree. Submodules and paths that are not UTF-8 are left out."""
+        self._prepare()
+        found = {}
+        for item in names(git(self, "ls-tree", "-r", "-z", tree)):
+            head, _, raw = item.partition(b"\t")
+            if head.startswith(b"1006") and (path := os.fsdecode(raw)).isprintable():
+                found[path] = head[-len(self._repo.no_object) :].decode()
+        return found
+
+    def contents(self, objects: Collection[str]) -> dict[str, bytes]:
+        """Object → content."""
+        self._prepare()
+        out = git(self, "cat-file", "--batch", stdin="".join(f"{name}\n" for name in objects).encode())
+        found, start = {}, 0
+        while start < len(out):
+            end = out.index(b"\n", start)
+            name, kind, *size = out[start:end].decode().split(" ")
+            length = int(size[0]) if size else -1
+            if kind == "blob":
+                found[name] = out[end + 1 : end + 1 + length]
+            start = end + 1 + length + 1
+        return found
+
     @disk_trouble()
     def move(self, tree: str) -> None:
         """Make the folder equal to the tree. Ignored files stay; other untracked files and all edits go."""
@@ -138,11 +165,16 @@ class Checkout:
         write_git_folder(self.path / ".git", self._sources, self._config, alternates, self._commit(tree), self._index)
 
     def scrub(self, keep: Collection[str] = ()) -> None:
-        """Remove the ignored files too, except below the folders `keep`: code that ran here may have written them."""
-        self._prepare()
-        below = tuple(os.fsencode(folder) + b"/" for folder in keep)
-        listed = names(git(self, "ls-files", "-z", "--others", "--ignored", "--exclude-standard"))
-        self._remove_untracked(path for path in listed if not path.startswith(below))
+        """Remove ignored files too, except `kept` and folders named `keep`: code that ran here may have written them.
+
+        Of compiled Python only what matches its source stays. Call it after a move.
+        """
+        exempt = {os.fsencode(name) for name in keep}
+        listed = names(git(self, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
+        self._remove_untracked(path for path in listed if exempt.isdisjoint(path.split(b"/")))
+        for path in listed:
+            if path.endswith(b"__pycache__/"):
+                remove_stale_bytecode(self.path / os.fsdecode(path))
 
     def commit_parent(self) -> tuple[str, str]:
         """The user's HEAD and its tree, or two empty strings."""
@@ -188,12 +220,25 @@ class Checkout:
         remove_tree(self.path)
 
     def _remove_untracked(self, paths: Iterable[bytes]) -> None:
+        kept = {os.fsencode(path) for path in self.kept}
+        inside = tuple(path + b"/" for path in kept)
+        around = {folder + b"/" for folder in folders(kept)}
         for path in paths:
-            if path.endswith(b"/"):  # a repository
+            if path in kept or path.startswith(inside):
+                continue
+            if path in around:  # ignored as a whole
+                self._remove_untracked(self._below(path))
+                continue
+            if path.endswith(b"/"):  # a repository, or a folder that is ignored
                 remove_tree(self.path / os.fsdecode(path))
             else:
                 remove_file(self.path, path)
             remove_empty_folders(self.path, path.rstrip(b"/").rpartition(b"/")[0], lambda folder: False)
+
+    def _below(self, folder: bytes) -> list[bytes]:
+        """What is in a folder, spelled as git does: names of folders end with a slash."""
+        with os.scandir(os.fsencode(self.path) + b"/" + folder) as entries:
+            return [folder + e.name + (b"/" if e.is_dir(follow_symlinks=False) else b"") for e in entries]
 
     def _newest(self, paths: Iterable[bytes]) -> float:
         times = [0.0]

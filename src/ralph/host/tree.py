@@ -167,13 +167,13 @@ def _end(hunt: _Hunt, grace: float, meanwhile: Callable[[float], bool] | None) -
     return Ended(asked=len(asked), killed=killed, survivors=survivors)
 
 
-def end_left_behind(agent: ProcessId | None, marker: tuple[str, str], grace: float) -> int:
-    """End what outlived a killed loop: the recorded agent, its descendants, and everything that carries its mark.
+def end_left_behind(agent: ProcessId | None, marker: tuple[str, str], grace: float, *others: tuple[str, str]) -> int:
+    """End what outlived a killed loop: the recorded agent, its descendants, and everything that carries its marks.
 
     Never this process or its ancestors: an agent may itself run `ralph`. Returns the number of processes ended.
     """
     roots = [agent] if agent else []
-    ended = end_tree(roots, grace=grace, also=lambda: marked(*marker))
+    ended = end_tree(roots, grace=grace, also=lambda: [p for mark in (marker, *others) for p in marked(*mark)])
     return ended.found - len(ended.survivors)
 
 

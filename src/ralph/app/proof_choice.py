@@ -1,0 +1,337 @@
+"""Chooses how to prove, when a run starts, and tests that choice: damaged code has to turn checks red.
+
+Ways, in this order: a checkout with copies of the workspace's dependency folders; the same with the checkout's code
+first on PYTHONPATH, for an editable install outside the workspace; a checkout with the set-up command run in it; the
+workspace itself. A configured set-up command is used at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ralph.app.proof_place import CheckoutPlace, InPlace, Place, Ran, Runner, telling_line
+from ralph.core.environment import child_environment, run_marks
+from ralph.core.errors import RalphError
+from ralph.core.text import one_line
+from ralph.host.checkout import Checkout
+from ralph.host.files import make_folder, write_bytes
+from ralph.host.places import CHECKOUT_ID, checkout_folder
+from ralph.host.repo import Repo
+from ralph.proof.choosing import ChosenCheck, set_id
+from ralph.proof.dependencies import Copies, dependency_folders, listed_files, setup_command
+from ralph.proof.environment import checkout_environment, home_copies, prepare_home
+from ralph.proof.self_test import (
+    damaged,
+    import_roots,
+    is_test,
+    to_damage,
+    where_node_reads,
+    where_python_reads,
+)
+
+_KNOWN = "proof-place.json"
+"""In the plan's own folder: the way that was chosen last, and for which checks and dependencies."""
+_MOST_TESTS = 300
+_BESIDE = (".venv", "venv", "node_modules")
+COPIED, IMPORT_ROOTS, SET_UP, IN_PLACE = "copied", "import-roots", "set-up", "in-place"
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """What the choice depends on."""
+
+    repo: Repo
+    workspace: Path
+    """Where checks run without a checkout; mostly the root of the repository."""
+    state: Path
+    """Of the workspace."""
+    plan_state: Path
+    index_file: Path
+    run: str
+    env: Mapping[str, str]
+    """Of the caller."""
+    runner: Runner
+    where: str = "checkout"
+    setup: str = "auto"
+    files: tuple[str, ...] = ()
+    agent_env: tuple[str, ...] = ()
+    pass_all_env: bool = True
+
+
+class Chosen(Struct, frozen=True):
+    place: Place
+    ran: tuple[Ran, ...] = ()
+    """The checks on the first tree, if they ran."""
+
+
+class _Known(Struct, frozen=True):
+    key: str
+    way: str
+    note: str = ""
+
+
+def choose_place(request: Request, tree: str, checks: Sequence[ChosenCheck]) -> Chosen:
+    """`checks` are those that pass in the workspace; `tree` is what is committed there."""
+    return _Choice(request, tree, tuple(checks)).choose()
+
+
+def expected_place(request: Request, checks: Sequence[ChosenCheck]) -> str:
+    """One sentence for `ralph preflight`: where proof will run, and why. Nothing is run or written."""
+    if request.where == IN_PLACE:
+        return "proof runs in the workspace (proof.where: in-place)"
+    if _counterpart(request, Path("/")) is None:
+        return _elsewhere(request)
+    try:
+        known = msgspec.json.decode((request.plan_state / _KNOWN).read_bytes(), type=_Known)
+    except (OSError, msgspec.DecodeError):
+        known = None
+    if known is not None and known.way == IN_PLACE:
+        return known.note
+    setup = _setup_of(request, dependency_folders(request.repo))
+    if request.setup not in ("auto", "none"):
+        return f"proof runs in a clean checkout, after `{request.setup}`"
+    folders = ", ".join(dependency_folders(request.repo)[:5])
+    means = f"with a copy of {folders}" if folders else f"set up by `{setup}` if needed" if setup else "as it is"
+    return f"proof runs in a clean checkout, {means}" + ("" if known else "; the first run tests that")
+
+
+def make_checkout(request: Request) -> Checkout:
+    seed = request.state / CHECKOUT_ID
+    if not seed.exists():
+        make_folder(request.state, private=True)
+        write_bytes(seed, os.urandom(16).hex().encode(), mode=0o600)
+    return Checkout(request.repo, checkout_folder(request.state, request.env))
+
+
+def _counterpart(request: Request, checkout: Path) -> Path | None:
+    """The folder of the checkout, in `checkout`, that corresponds to the workspace. None: there is none."""
+    root, workspace = request.repo.root, request.workspace
+    if workspace.is_relative_to(root):
+        return checkout / root.name / workspace.relative_to(root)
+    return checkout if root.parent == workspace else None
+
+
+def _elsewhere(request: Request) -> str:
+    return f"proof runs in the workspace: the repository {request.repo.root} is not directly in it"
+
+
+def _setup_of(request: Request, folders: Sequence[str]) -> str:
+    if request.setup == "none":
+        return ""
+    if request.setup != "auto":
+        return request.setup
+    try:
+        present = [entry.name for entry in os.scandir(request.repo.root)]
+    except OSError:
+        return ""
+    return setup_command(present, folders)
+
+
+class _Choice:
+    def __init__(self, request: Request, tree: str, checks: tuple[ChosenCheck, ...]) -> None:
+        self._request = request
+        self._tree = tree
+        self._checks = checks
+        self._checkout = make_checkout(request)
+        self._base = child_environment(request.env, request.agent_env, everything=request.pass_all_env)
+        self._home = self._checkout.folder / ".home"
+        self._root = _counterpart(request, self._checkout.folder)
+        self._copies = Copies(self._checkout.folder / "copies.json", self._redirections())
+        self._paths = self._checkout.files(tree) if request.where != IN_PLACE else {}
+
+    def choose(self) -> Chosen:
+        if self._request.where == IN_PLACE:
+            return Chosen(self._in_place("proof runs in the workspace (proof.where: in-place)"))
+        if self._root is None:
+            return Chosen(self._in_place(_elsewhere(self._request)))
+        try:
+            return self._choose()
+        except (RalphError, OSError) as error:
+            return Chosen(
+                self._in_place(f"proof runs in the workspace: no clean checkout: {one_line(str(error), 200)}")
+            )
+
+    def _choose(self) -> Chosen:
+        prepare_home(self._home, self._base)
+        ways = self._ways()
+        first = self._open(ways[0])
+        key = self._key(first)
+        known = self._known()
+        if known is not None and known.key == key:
+            if known.way == IN_PLACE:
+                return Chosen(self._in_place(known.note))
+            place = first if known.way == ways[0] else self._open(known.way)
+            if not place.prepare(self._tree):
+                return Chosen(place)
+        reasons = []
+        for way in ways:
+            place = first if way == ways[0] else self._open(way)
+            reason, ran = self._try(place)
+            if not reason:
+                self._remember(_Known(key, way, place.note))
+                return Chosen(place, ran)
+            reasons.append(reason)
+        note = f"proof runs in the workspace: {reasons[0]}"
+        if not self._is_stopped():
+            self._remember(_Known(key, IN_PLACE, note))
+        return Chosen(self._in_place(note))
+
+    def _ways(self) -> list[str]:
+        if self._request.setup not in ("auto", "none"):
+            return [SET_UP]
+        ways = [COPIED]
+        if any(path.endswith(".py") for path in self._paths):
+            ways.append(IMPORT_ROOTS)
+        return [*ways, SET_UP] if _setup_of(self._request, dependency_folders(self._request.repo)) else ways
+
+    def _open(self, way: str) -> CheckoutPlace:
+        assert self._root is not None
+        folders = dependency_folders(self._request.repo)
+        self._copy(way)
+        roots = [self._checkout.path / root for root in import_roots(self._paths)] if way == IMPORT_ROOTS else []
+        env = checkout_environment(
+            self._base,
+            workspace=self._request.workspace,
+            checkout=self._root,
+            home=self._home,
+            run=self._request.run,
+            import_roots=roots,
+        )
+        return CheckoutPlace(
+            self._checkout,
+            self._request.runner,
+            env,
+            root=self._root,
+            copies=self._copies,
+            setup=_setup_of(self._request, folders),
+            is_set_up=way == SET_UP,
+            recopy=lambda: self._copy(way),
+        )
+
+    def _copy(self, way: str) -> None:
+        """Copy what git does not track and the checks need. The checkout has to exist before it is filled."""
+        request, checkout = self._request, self._checkout
+        if not checkout.path.is_dir():
+            checkout.move(self._tree)
+        folders = dependency_folders(request.repo) if way != SET_UP else ()
+        inner = [*folders, *listed_files(request.repo.root, request.files)]
+        checkout.kept = (*inner, *(dependency_folders(checkout) if way == SET_UP else ()))
+        pairs = [(request.repo.root / path, checkout.path / path) for path in inner]
+        if self._root == checkout.folder:
+            beside = [(request.workspace / name, checkout.folder / name) for name in _BESIDE]
+            pairs += [pair for pair in beside if pair[0].is_dir()]
+        self._copies.sync([*pairs, *home_copies(self._home, self._base)])
+
+    def _redirections(self) -> list[tuple[Path, Path]]:
+        request, checkout = self._request, self._checkout
+        pairs = [(request.repo.root, checkout.path)]
+        if self._root == checkout.folder:
+            pairs.append((request.workspace, checkout.folder))
+        return pairs
+
+    def _try(self, place: CheckoutPlace) -> tuple[str, tuple[Ran, ...]]:
+        """Why proof does not work there, or an empty string; and the checks that ran."""
+        if reason := place.prepare(self._tree):
+            return f"{reason} (set proof.setup)", ()
+        ran = place.run(self._tree, self._checks)
+        for check, one in zip(self._checks, ran, strict=False):
+            if check.required and not one.result.passed:
+                line = telling_line(one.output.decode("utf-8", "replace"))
+                line = line.replace(str(self._checkout.path), ".")
+                why = f"`{check.command}` passes there but fails in a clean checkout: {one_line(line, 200)}"
+                return f"{why} (set proof.setup or proof.files)", ()
+        if self._is_stopped():
+            return "the run was stopped", ()
+        return self._self_test(place), ran
+
+    def _self_test(self, place: CheckoutPlace) -> str:
+        """Why checks there say nothing about the checkout's code, or an empty string."""
+        if not self._checks:
+            return ""
+        tests = {path: name for path, name in sorted(self._paths.items()) if is_test(path)}
+        tests = dict(list(tests.items())[:_MOST_TESTS])
+        contents = self._checkout.contents(set(tests.values()))
+        targets = to_damage(self._paths, {path: contents.get(name, b"") for path, name in tests.items()})
+        if not targets:
+            return ""
+        originals = self._checkout.contents({self._paths[path] for path in targets})
+        changed = {path: damaged(path, originals.get(self._paths[path], b"")) for path in targets}
+        ran = place.run(place.compose(self._tree, changed), self._checks)
+        green = [check for check, one in zip(self._checks, ran, strict=False) if one.result.passed]
+        reading = next((said for check in green if (said := self._reads_workspace(place, check, targets))), "")
+        place.checkout.move(self._tree)
+        if reading:
+            return reading
+        if len(green) == len(self._checks) and not self._is_stopped():
+            place.note = f"no check notices when {', '.join(targets)} is damaged"
+        return ""
+
+    def _reads_workspace(self, place: CheckoutPlace, check: ChosenCheck, targets: Sequence[str]) -> str:
+        for target in targets:
+            commands = [where_python_reads(check.command, target) or where_python_reads("python3", target)]
+            if package := self._package_of(target):
+                commands.append(where_node_reads(package))
+            for command in filter(None, commands):
+                answer = place.shell(command, check.cwd).out.decode("utf-8", "replace").strip()
+                found = Path(os.path.realpath(answer)) if answer.startswith("/") else None
+                if found and found.is_relative_to(self._request.repo.root):
+                    return f"`{check.command}` reads {found} even in a clean checkout (set proof.setup)"
+        return ""
+
+    def _package_of(self, path: str) -> str:
+        """The name of the Node package that a source file belongs to."""
+        if path.endswith(".py"):
+            return ""
+        folder = Path(path).parent
+        while str(folder) != "." and f"{folder}/package.json" not in self._paths:
+            folder = folder.parent
+        name = self._paths.get(str(folder / "package.json"), "")
+        try:
+            package = msgspec.json.decode(self._checkout.contents({name})[name], type=dict[str, object])
+        except (msgspec.DecodeError, KeyError):
+            return ""
+        return str(package.get("name", ""))
+
+    def _in_place(self, note: str) -> InPlace:
+        request = self._request
+        return InPlace(
+            self._checkout,
+            request.repo,
+            request.index_file,
+            request.runner,
+            self._base | dict([run_marks(request.run)[0]]),
+            root=request.workspace,
+            reports=request.plan_state / "reports",
+            note=note,
+        )
+
+    def _key(self, place: CheckoutPlace) -> str:
+        parts = [
+            "1",
+            set_id(self._checks),
+            self._request.setup,
+            *self._request.files,
+            str(self._checkout.path),
+            self._copies.state(),
+            place.dependencies(self._tree),
+        ]
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+
+    def _known(self) -> _Known | None:
+        try:
+            return msgspec.json.decode((self._request.plan_state / _KNOWN).read_bytes(), type=_Known)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def _remember(self, known: _Known) -> None:
+        path = make_folder(self._request.plan_state, private=True) / _KNOWN
+        write_bytes(path, msgspec.json.encode(known), mode=0o600, durable=False)
+
+    def _is_stopped(self) -> bool:
+        stop = self._request.runner.stop
+        return stop is not None and stop.requested

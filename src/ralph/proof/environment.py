@@ -1,0 +1,148 @@
+"""The environment of checks in the proof checkout: its own home and caches, nothing that points to the workspace."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ralph.core.environment import run_marks
+from ralph.host.copying import size_of
+from ralph.host.files import make_folder
+from ralph.host.git import ask, line
+
+_DROPPED = ("VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PWD", "OLDPWD", "INIT_CWD", "npm_config_local_prefix", "_")
+"""Where the caller was when the run started; `VIRTUAL_ENV` comes back, redirected, if it is in the workspace."""
+_XDG = {
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+}
+_CACHES = {
+    "PIP_CACHE_DIR": ".cache/pip",
+    "UV_CACHE_DIR": ".cache/uv",
+    "npm_config_cache": ".npm",
+    "YARN_CACHE_FOLDER": ".cache/yarn",
+    "CARGO_HOME": ".cargo",
+    "GOPATH": "go",
+    "GOCACHE": ".cache/go-build",
+    "GOMODCACHE": "go/pkg/mod",
+    "COMPOSER_HOME": ".composer",
+}
+"""Caches of tools, in the home folder of the checkout. Code can read what a cache holds."""
+_INSTALLED = {
+    "RUSTUP_HOME": ".rustup",
+    "PYENV_ROOT": ".pyenv",
+    "NVM_DIR": ".nvm",
+    "ASDF_DATA_DIR": ".asdf",
+    "MISE_DATA_DIR": ".local/share/mise",
+    "VOLTA_HOME": ".volta",
+    "SDKMAN_DIR": ".sdkman",
+    "RBENV_ROOT": ".rbenv",
+    "PLAYWRIGHT_BROWSERS_PATH": ".cache/ms-playwright",
+    "COREPACK_HOME": ".cache/node/corepack",
+}
+"""Programs that are installed in the user's home folder: they are used from there."""
+_LINKED = (".cargo/registry/cache", ".cargo/registry/index", ".cargo/git/db")
+"""Downloads that the tool compares with the checksums of a lock file when it unpacks them."""
+_COPIED = (".cargo/config.toml", ".cargo/config", ".npmrc", ".yarnrc", ".config/pip/pip.conf")
+"""Settings of tools, without lines that hold a password or token."""
+_SECRET = re.compile(rb"_auth|password|token|://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE)
+_OWN_PROGRAMS = (".local/bin", "bin")
+_LARGEST_COPY = 1_000_000_000
+"""Bytes. What is larger is used where it is."""
+_GIT_SETTINGS = ("user.name", "user.email", "init.defaultBranch")
+
+
+def checkout_environment(
+    base: Mapping[str, str], *, workspace: Path, checkout: Path, home: Path, run: str, import_roots: Iterable[Path] = ()
+) -> dict[str, str]:
+    """`base` is the environment that checks get in the workspace. `import_roots` come first on PYTHONPATH."""
+    user_home = Path(base.get("HOME") or Path.home())
+    env = {name: value for name, value in base.items() if name not in _DROPPED and not name.startswith("RALPH_")}
+    own = {str(user_home / inner): str(home / inner) for inner in _OWN_PROGRAMS if (home / inner).is_dir()}
+    env["PATH"] = os.pathsep.join(own.get(entry, entry) for entry in env.get("PATH", os.defpath).split(os.pathsep))
+    env |= {name: os.pathsep.join(_redirected(env[name], workspace, checkout)) for name in _PATHS if env.get(name)}
+    if inside := _inside(base.get("VIRTUAL_ENV", ""), workspace):
+        env["VIRTUAL_ENV"] = str(checkout / inside)
+    env |= {"HOME": str(home), "TMPDIR": str(home / "tmp"), "TEMP": str(home / "tmp"), "TMP": str(home / "tmp")}
+    env |= {name: str(home / inner) for name, inner in (_XDG | _CACHES).items()}
+    for name, inner in _INSTALLED.items():
+        if name not in base and (user_home / inner).is_dir():
+            env[name] = str(user_home / inner)
+    is_copied = (home / ".local/lib").is_dir() or not (user_home / ".local/lib").is_dir()
+    env |= {} if is_copied else {"PYTHONUSERBASE": str(user_home / ".local")}
+    env["GOPROXY"] = _go_proxy(base, user_home)
+    env["GOFLAGS"] = f"{base.get('GOFLAGS', '')} -modcacherw".strip()
+    if roots := [str(root) for root in import_roots]:
+        env["PYTHONPATH"] = os.pathsep.join([*roots, *filter(None, [env.get("PYTHONPATH", "")])])
+    return env | dict([run_marks(run)[1]])
+
+
+_PATHS = ("PATH", "PYTHONPATH", "NODE_PATH", "GEM_PATH", "CLASSPATH", "PERL5LIB")
+
+
+def _redirected(value: str, workspace: Path, checkout: Path) -> list[str]:
+    """The entries of a path list, with those in the workspace at their place in the checkout."""
+    entries = value.split(os.pathsep)
+    return [str(checkout / inside) if (inside := _inside(entry, workspace)) else entry for entry in entries]
+
+
+def _inside(path: str, workspace: Path) -> Path | None:
+    if not path:
+        return None
+    for plain in (Path(path), Path(os.path.realpath(path))):
+        with contextlib.suppress(ValueError):
+            return plain.relative_to(workspace)
+    return None
+
+
+def _go_proxy(base: Mapping[str, str], user_home: Path) -> str:
+    """The user's downloaded modules serve as a proxy: `go` compares them with go.sum, as with any other proxy."""
+    cache = Path(base.get("GOMODCACHE") or Path(base.get("GOPATH") or user_home / "go") / "pkg/mod") / "cache/download"
+    own = base.get("GOPROXY", "")
+    rest = own or "https://proxy.golang.org,direct"
+    return f"file://{cache},{rest}" if cache.is_dir() and own != "off" else rest
+
+
+def prepare_home(home: Path, base: Mapping[str, str]) -> None:
+    """Make the home folder of the checkout. What it copies is as it is now, at the start of a run."""
+    user_home = Path(base.get("HOME") or Path.home())
+    for inner in ("tmp", *_XDG.values(), ".cargo"):
+        make_folder(home / inner, private=True)
+    settings = [(key, ask(user_home, "config", "--global", key).out) for key in _GIT_SETTINGS]
+    lines = [f"[{key.partition('.')[0]}]\n\t{key.partition('.')[2]} = {_quoted(line(v))}\n" for key, v in settings if v]
+    (home / ".gitconfig").write_text("".join(lines))
+    cargo = Path(base.get("CARGO_HOME") or user_home / ".cargo")
+    for inner in _LINKED:
+        source, target = cargo / inner.removeprefix(".cargo/"), home / inner
+        if source.is_dir() and not os.path.lexists(target):
+            make_folder(target.parent)
+            target.symlink_to(source)
+    for inner in _COPIED:
+        _copy_file(user_home / inner, home / inner)
+
+
+def home_copies(home: Path, base: Mapping[str, str]) -> list[tuple[Path, Path]]:
+    """The user's own programs and Python packages, and where a copy of them belongs: an agent could write there."""
+    user_home = Path(base.get("HOME") or Path.home())
+    packages = [str(path.relative_to(user_home)) for path in sorted(user_home.glob(".local/lib/python3.*"))]
+    folders = [inner for inner in (*_OWN_PROGRAMS, *packages) if (user_home / inner).is_dir()]
+    return [(user_home / inner, home / inner) for inner in folders if size_of(user_home / inner) <= _LARGEST_COPY]
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    target.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        lines = source.read_bytes().splitlines(keepends=True)
+        data = b"".join(text for text in lines if not _SECRET.search(text))
+        make_folder(target.parent)
+        target.touch(mode=0o600)
+        target.write_bytes(data)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
