@@ -359,10 +359,21 @@ def test_a_check_that_removes_the_repository_proves_nothing(den: Den) -> None:
     den.check()
 
 
-def test_files_that_change_while_the_checks_run_are_named(den: Den) -> None:
+def test_checks_that_change_the_work_each_time_prove_nothing(den: Den) -> None:
     trap: Action = {"append": {"path": "check.sh", "text": "echo late >> src/US-001.txt\n"}}
     den.run({"US-001": [[work("US-001"), trap, "claim"]]}, "--once")
-    assert den.notes() == ["src/US-001.txt changed while the checks ran: the commit differs from what was checked"]
+    assert den.notes() == ["running the checks changed src/US-001.txt: the result is checked and judged again"]
+    (only,) = den.ended()
+    assert only.kind is Kind.REJECTED
+    assert "running the checks changed src/US-001.txt again" in only.headline
+
+
+def test_a_check_that_formats_the_work_is_accepted_with_the_formatted_file(den: Den) -> None:
+    trap: Action = {"append": {"path": "check.sh", "text": "sed -i 's/ *$//' src/US-001.txt\n"}}
+    loose: Action = {"write": {"path": "src/US-001.txt", "text": "good work on US-001   \n"}}
+    den.run({"US-001": [[loose, trap, "claim"]]}, "--once")
+    assert [ended.kind for ended in den.ended()] == [Kind.ACCEPTED]
+    assert den.git("show", "HEAD:src/US-001.txt") == "good work on US-001"
 
 
 # Files

@@ -402,6 +402,52 @@ def test_a_pre_commit_hook_that_rewrites_files_is_taken_in(den: Den) -> None:
     assert den.run().code == 0
     assert den.git("show", "HEAD:src/US-001.txt") == "good WORK on US-001"
     assert den.git("status", "--porcelain") == ""
+    assert {ended.kind for ended in den.ended()} == {Kind.ACCEPTED}
+    assert "the pre-commit hook changed src/US-001.txt: the result is checked and judged again" in den.notes()
+
+
+def test_what_a_hook_makes_of_the_work_has_to_pass_the_checks(den: Den) -> None:
+    """It calls a script of the agent's, which breaks the work after the checks have passed."""
+    _hook(den, "pre-commit", "sh src/format.sh")
+    script: Action = {
+        "write": {"path": "src/format.sh", "text": "grep -q bad src/US-001.txt || echo bad >> src/US-001.txt"}
+    }
+    den.run({"US-001": [[work("US-001"), script, "claim"]]}, "--once")
+    (only,) = den.ended()
+    assert only.kind is Kind.REJECTED
+    assert den.git("log", "--format=%s", "v1..HEAD").count("feat(US-001)") == 0
+    den.check_views()
+
+
+def test_a_hook_that_changes_the_work_each_time_is_named_with_the_files(den: Den) -> None:
+    _hook(den, "pre-commit", "date +%N >> src/US-001.txt")
+    den.run(None, "--once")
+    (only,) = den.ended()
+    assert only.kind is Kind.REJECTED
+    assert only.headline.startswith("the pre-commit hook changed src/US-001.txt again")
+    assert den.git("log", "--format=%s", "v1..HEAD").count("feat(US-001)") == 0
+
+
+def test_a_hook_cannot_mark_stories_done(den: Den) -> None:
+    plan = next(path for path in (den.root / ".ralph").rglob("*.json") if "userStories" in path.read_text())
+    name = plan.relative_to(den.root)
+    _hook(den, "pre-commit", f'sed -i \'s/"passes": false/"passes": true/\' {name}; git add {name}')
+    den.run(None, "--once")
+    assert [ended.kind for ended in den.ended()] == [Kind.ACCEPTED]
+    passes = [story["passes"] for story in json.loads(den.git("show", f"HEAD:{name}"))["userStories"]]
+    assert passes.count(True) == 1
+    assert f"a commit hook changed {name}; restored" in den.notes()
+
+
+def test_files_that_are_left_uncommitted_are_in_the_summary(den: Den) -> None:
+    config = den.root / ".ralph/config.yaml"
+    config.write_text(config.read_text() + "# dirty before the run, which Ralph's own files may be\n")
+    late: Action = {"append": {"path": "check.sh", "text": "echo x > src/late.txt\n"}}
+    stories = {"US-001": [[work("US-001"), late, "claim"]]}
+    done = den.run(stories)
+    assert "not committed, changed during the run: src/late.txt" in done.out
+    assert done.code == 0
+    assert "config.yaml" not in done.out.rpartition("not committed")[2]
 
 
 def test_a_commit_msg_hook_may_change_the_message_or_refuse_it(den: Den) -> None:

@@ -265,13 +265,58 @@ def test_a_hook_sees_exactly_the_commit_to_be(project: Project, tmp_path: Path) 
     assert (tmp_path / "seen").read_text() == "a.txt\n"
 
 
-def test_what_a_formatting_hook_changes_is_in_the_commit(project: Project) -> None:
-    _hook(project, "pre-commit", "echo formatted >> a.txt")
+def test_what_a_hook_changes_is_not_committed_before_it_was_judged(project: Project) -> None:
+    _hook(project, "pre-commit", "grep -q formatted a.txt || echo formatted >> a.txt; git add a.txt")
+    head, checkpoint = project.head(), take(project.repo, project.index)
+    project.write("a.txt", "two\n")
+    index = project.index_bytes()
+    made = _made(project, checkpoint)
+    assert (made.commit, made.changed, made.changed_by) == ("", ("a.txt",), "pre-commit")
+    assert (project.head(), project.index_bytes()) == (head, index)
+    assert _made(project, checkpoint).changed == ()
+    assert project.in_commit("HEAD", "a.txt") == b"two\nformatted\n"
+    assert project.status() == ""
+
+
+def test_what_changed_after_it_was_judged_is_not_committed(project: Project) -> None:
+    head, checkpoint = project.head(), take(project.repo, project.index)
+    project.write("a.txt", "two\n")
+    tree = snapshot_tree(project.repo, project.index)
+    project.write("a.txt", "three\n")
+    project.write("report.xml", "not part of the story\n")
+    made = commit_story(
+        project.repo, checkpoint=checkpoint, tree=tree, message=MESSAGE, index_file=project.index, run_hooks=True
+    )
+    assert made is not None
+    assert (made.commit, made.changed, made.changed_by) == ("", ("a.txt",), "")
+    assert project.head() == head
+
+
+def test_what_a_hook_only_stages_is_left_out_of_the_commit(project: Project) -> None:
+    project.write(".gitignore", "hidden\n")
+    project.write("hidden", "ignored\n")
+    project.git("add", ".gitignore")
+    project.git("commit", "-qm", "ignore")
+    _hook(project, "pre-commit", "git add -f hidden; git rm -q --cached src/b.py")
     checkpoint = take(project.repo, project.index)
     project.write("a.txt", "two\n")
     made = _made(project, checkpoint)
-    assert made.changed_by_hooks == ("a.txt",)
-    assert project.in_commit("HEAD", "a.txt") == b"two\nformatted\n"
+    assert sorted(made.left_out) == ["hidden", "src/b.py"]
+    assert project.git("show", "--name-only", "--format=", "HEAD").split() == ["a.txt"]
+    checkpoint = take(project.repo, project.index)
+    project.write("a.txt", "three\n")
+    assert _made(project, checkpoint).commit
+    assert project.git("show", "--name-only", "--format=", "HEAD").split() == ["a.txt"]
+
+
+def test_the_loops_own_files_keep_their_content_whatever_a_hook_does(project: Project) -> None:
+    _hook(project, "pre-commit", "echo forged > plan.json; git add plan.json")
+    checkpoint = take(project.repo, project.index)
+    project.write("a.txt", "two\n")
+    project.write("plan.json", "the loop's\n")
+    made = _made(project, checkpoint, own={project.root / "plan.json": b"the loop's\n"})
+    assert (made.restored, made.left_out, made.changed) == (("plan.json",), (), ())
+    assert project.in_commit("HEAD", "plan.json") == b"the loop's\n"
     assert project.status() == ""
 
 
@@ -280,7 +325,8 @@ def test_a_hook_that_repairs_and_fails_once_gets_a_second_chance(project: Projec
     checkpoint = take(project.repo, project.index)
     project.write("a.txt", "two\n")
     made = _made(project, checkpoint)
-    assert made.failure is None
+    assert (made.failure, made.changed) == (None, ("a.txt",))
+    assert _made(project, checkpoint).commit
     assert project.in_commit("HEAD", "a.txt") == b"two\nok\n"
 
 
@@ -468,7 +514,7 @@ def test_killed_before_any_git_call_a_commit_is_made_once_by_the_next(
     calls, was_killed = 0, True
     while was_killed:
         project = Project(tmp_path / str(calls))
-        _hook(project, "pre-commit", "echo formatted > src/b.py")
+        _hook(project, "pre-commit", "git diff --cached --quiet && exit 1; exit 0")
         project.write("staged.txt", "mine\n")
         project.git("add", "staged.txt")
         repo, checkpoint = project.repo, take(project.repo, project.index)
@@ -482,7 +528,7 @@ def test_killed_before_any_git_call_a_commit_is_made_once_by_the_next(
         assert made is not None, calls
         assert made.commit == project.head()
         assert project.git("rev-list", "--count", "HEAD") == "2"
-        assert project.git("show", "--name-only", "--format=", "HEAD").split() == ["a.txt", "new", "src/b.py"]
+        assert project.git("show", "--name-only", "--format=", "HEAD").split() == ["a.txt", "new"]
         assert project.status() == "A  staged.txt"
         project.check_health()
         calls += 1

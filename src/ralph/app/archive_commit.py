@@ -41,8 +41,11 @@ def first_and_last_change(repo: Repo, path: Path) -> tuple[str, str]:
     return (dates[-1], dates[0]) if dates else ("", "")
 
 
-def commit(repo: Repo, paths: Iterable[Path], message: str) -> Committed:
-    """Commit changes in these paths and nothing else. Other changes the user has staged stay staged."""
+def commit(repo: Repo, paths: Iterable[Path], message: str, *, hooks: bool = True) -> Committed:
+    """Commit changes in these paths and nothing else. Other changes the user has staged stay staged.
+
+    Without `hooks` at the end of a run: a hook, or a script it calls, could change what was proven.
+    """
     if waiting := in_progress(repo.git_dir):
         return Committed(note=f"not committed: a {waiting} is in progress")
     from tempfile import NamedTemporaryFile  # 5 ms that no run has to wait for at its start
@@ -55,16 +58,16 @@ def commit(repo: Repo, paths: Iterable[Path], message: str) -> Committed:
     with NamedTemporaryFile(prefix="ralph-paths-") as listed:
         listed.write(b"".join(path + b"\0" for path in changed))
         listed.flush()
-        return _commit(repo, (f"--pathspec-from-file={listed.name}", "--pathspec-file-nul"), message)
+        return _commit(repo, (f"--pathspec-from-file={listed.name}", "--pathspec-file-nul"), message, hooks=hooks)
 
 
-def _commit(repo: Repo, paths: tuple[str, ...], message: str) -> Committed:
+def _commit(repo: Repo, paths: tuple[str, ...], message: str, *, hooks: bool) -> Committed:
     git(repo, "add", "--all", *paths)
-    hooks = ("-c", f"core.hooksPath={repo.hooks_folder}")
+    folder = ("-c", f"core.hooksPath={repo.hooks_folder if hooks else os.devnull}")
     by, note = _identity(repo)
     answer = ask(
         repo,
-        *(*hooks, *by, "commit", "--quiet", "--only", "--message", message, *paths),
+        *(*folder, *by, "commit", "--quiet", "--only", "--message", message, *paths),
         env_extra=identity_from_environment(),
         timeout=_HOOK_TIME,
     )

@@ -72,7 +72,7 @@ def _record(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
     inside = [path for path in paths if path.is_relative_to(spec.repo.root)]
     steps = spec.config.steps  # a pipeline says itself whether anything is committed
     if inside and (not steps or any(step.enabled and step.type == "git-commit" for step in steps)):
-        archive_commit.commit(spec.repo, inside, f"chore(ralph): record run {spec.run}")
+        archive_commit.commit(spec.repo, inside, f"chore(ralph): record run {spec.run}", hooks=False)
 
 
 def _archive(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
@@ -90,7 +90,7 @@ def _archive(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
         paths = [done.path, *done.moved, *(spec.ref.root / path for path in done.fresh)]
         if owns_its_folder(spec.ref):
             paths = [done.path, spec.ref.folder]
-        archive_commit.commit(repo, paths, f"chore: archive {done.path.name}")
+        archive_commit.commit(repo, paths, f"chore: archive {done.path.name}", hooks=False)
     tell(f"archived the plan: {done.path.relative_to(spec.ref.root)}")
 
 

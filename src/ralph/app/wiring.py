@@ -58,7 +58,7 @@ from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time,
 from ralph.host.places import workspace_state
 from ralph.host.repo import Repo
 from ralph.host.signals import StopSignal
-from ralph.host.situation import untracked
+from ralph.host.situation import situation, untracked
 from ralph.journal.runs import RAW, runs_folder
 from ralph.journal.writing import Journal
 from ralph.prompts.building import build
@@ -238,6 +238,12 @@ def make_ground(
     tracking = Tracking(ref, config, env)
     work_tree = GitWorkTree(spec.repo, plan_state(ref, env) / "index", hook_env, stop)
 
+    dirty = {entry.path for entry in situation(spec.repo).dirty}
+
+    def uncommitted() -> tuple[str, ...]:
+        now = {entry.path for entry in situation(spec.repo).dirty}
+        return tuple(sorted(path for path in now - dirty if not books.covers(path)))
+
     def suspect(attempt: Attempt, inspection: Inspection) -> tuple[Suspicion, ...]:
         if config.tamper == "off":
             return ()
@@ -311,6 +317,7 @@ def make_ground(
         claim_is_implied=ref.layout in IMPLIED_CLAIMS,
         promises_all=ref.layout in PROMISE_ALL,
         commits=steps.commits,
+        uncommitted=uncommitted,
         changed_settings=ConfigWatch(spec.settings, ref.root),
         is_protected=protection(config.protected, ref.root, spec.repo.root, books),
         put_page_back=lambda number: pages.put_back(number) + remembered.put_back(number),

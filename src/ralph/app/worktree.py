@@ -231,6 +231,7 @@ class GitWorkTree:
             message=commit_message.message(message, trailers),
             index_file=self._index,
             hook_env=self._hook_env,
+            own={path: path.read_bytes() for path in extra},
             stop=self._stop,
         )
         if made is None:
@@ -241,6 +242,10 @@ class GitWorkTree:
             notices += () if self._said_who else (_NO_USER,)
             self._said_who = True
         notices += [f"the agent changed the hook {one_line(path, 100)}" for path in made.edited_hooks]
+        notices += [f"a commit hook changed {one_line(path, 100)}; restored" for path in made.restored]
+        if made.left_out:
+            some = ", ".join(one_line(path, 60) for path in made.left_out[:5])
+            notices.append(f"a commit hook staged {some}: not part of what was checked, so not committed")
         refused = None
         if made.failure is not None:
             failure = made.failure
@@ -252,7 +257,7 @@ class GitWorkTree:
                 timed_out=failure.timed_out,
                 tail=failure.output[-20_000:],
             )
-        return Commit(made.commit, made.paths, refused, tuple(notices))
+        return Commit(made.commit, made.paths, refused, made.changed, made.changed_by, tuple(notices))
 
     def _tree_with(self, tree: str, extra: Sequence[Path], before: str) -> str:
         """`tree` with these files as they are on disk now. Files that git ignores are not added."""

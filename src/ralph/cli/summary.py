@@ -47,6 +47,10 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
         yield f"  {title:<10} {line}"
     if state.started and state.started.branch:
         yield f"  {'branch':<10} {one_line(state.started.branch)}, {plural(len(state.commits), 'commit')}"
+    if state.ended and (left := state.ended.uncommitted):
+        some = ", ".join(one_line(path, 60) for path in left[:5])
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        yield f"  {'warning':<10} {paint(f'not committed, changed during the run: {some}{more}', 'yellow')}"
     if state.rescues:
         yield f"  {'rescued':<10} {plural(len(state.rescues), 'attempt')}: `ralph rescue list`"
     for title, denial in zip(("refused", *[""] * 4), state.denials.values(), strict=False):

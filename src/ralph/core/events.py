@@ -1,7 +1,5 @@
 """The events of the journal. Everything that is shown is computed from them.
-
-A record that announces an effect is written before it, and one that confirms it after it.
-"""
+A record that announces an effect is written before it, and one that confirms it after it."""
 
 from __future__ import annotations
 
@@ -350,6 +348,7 @@ class Noted(Event, frozen=True):
 class RunEnded(Event, frozen=True):
     reason: Reason
     detail: str = ""
+    uncommitted: tuple[str, ...] = ()
 
 
 AnyEvent = (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -17,9 +16,9 @@ from ralph.core.plan import Mode, ReviewStatus
 from ralph.core.ports import Session, StepContext
 from ralph.core.requests import Request, answer_at_the_end, read_request
 from ralph.core.suspicion import Suspicion
-from ralph.core.text import clean, one_line
+from ralph.core.text import clean
 from ralph.engine.agent_run import Patience
-from ralph.engine.ground import Attempt, Ground, Inspection
+from ralph.engine.ground import Attempt, Ground, Inspection, PageBack
 from ralph.engine.pipeline import Passed
 from ralph.engine.protect import protect, protect_again
 from ralph.prompts.verdict_form import verdict_prompt
@@ -73,10 +72,7 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
             ended, outcome, request = _ask_for_verdict(ground, attempt, sessions[-1], outcome, request)
     if unusable is not None:
         outcome = msgspec.structs.replace(outcome, trouble=Trouble.SETTINGS, detail=_told(unusable))
-    page = ground.put_page_back(attempt.number)
-    inspection = ground.tree.inspect(attempt.checkpoint)
-    inspection, notices = protect(ground, attempt, inspection)
-    notices += (page.told,) if page.told else ()
+    inspection, page, notices = _inspect(ground, attempt)
     for name in ground.changed_settings():
         ground.journal.write(Noted(f"{name} was changed; this run keeps the settings it started with", warning=True))
     request = request or _request(ground, attempt, outcome)
@@ -87,6 +83,31 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
     evidence = protect_again(ground, attempt, told)
     # Protected files that an agent committed itself are also restored by a commit.
     return evidence, inspection, passed.commit or bool(notices and inspection.commits)
+
+
+def prove_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> tuple[Evidence, Inspection]:
+    """Inspect and check the tree again, after a hook or a check changed it. The session's own part stays."""
+    inspection, page, notices = _inspect(ground, attempt)
+    changed = tuple(path for path in inspection.changed if not ground.is_bookkeeping(path))
+    checks, doubts, objections, interrupted = _proof(ground, attempt, inspection, changed)
+    objections += (page.left,) if page.left else ()
+    evidence = msgspec.structs.replace(
+        evidence,
+        changed=changed,
+        repository_trouble=evidence.repository_trouble or "; ".join(() if inspection.sound else inspection.notices),
+        notices=(*evidence.notices, *notices),
+        checks=(*(check for check in evidence.checks if check.name not in {new.name for new in checks}), *checks),
+        suspicions=doubts,
+        objections=objections,
+        interrupted=interrupted,
+    )
+    return protect_again(ground, attempt, evidence), inspection
+
+
+def _inspect(ground: Ground, attempt: Attempt) -> tuple[Inspection, PageBack, tuple[str, ...]]:
+    page = ground.put_page_back(attempt.number)
+    inspection, notices = protect(ground, attempt, ground.tree.inspect(attempt.checkpoint))
+    return inspection, page, (*notices, *((page.told,) if page.told else ()))
 
 
 def _unusable(error: RalphError) -> CheckResult:
@@ -113,27 +134,11 @@ def _evidence(
     edits, problem = _plan_edits(ground, attempt)
     changed = tuple(path for path in inspection.changed if not ground.is_bookkeeping(path))
     claim = _claim(request, edits, attempt)
-    interrupted = ground.stop.requested
-    checks = step_checks
     looks = attempt.mode is Mode.REVIEW or (attempt.story is not None and attempt.story.is_review_step)
-    if not interrupted and (changed or claim is Claim.ALREADY or looks or request.replies):
-        when = "review" if attempt.mode is Mode.REVIEW else "story"
-        plan = attempt.reading.plan  # as it was before: an agent does not choose its own checks
-        before = _stamps(ground.repo, changed)
-        checks += ground.check(plan, attempt.story, when, attempt.number, inspection.tree)
-        if rewritten := sorted(path for path, stamp in _stamps(ground.repo, changed).items() if stamp != before[path]):
-            some = ", ".join(one_line(path, 60) for path in rewritten[:3])
-            told = f"{some} changed while the checks ran: the commit differs from what was checked"
-            ground.journal.write(Noted(told, warning=True))
-        interrupted = ground.stop.requested
-    passed = all(check.passed for check in checks if check.required)
-    doubts: tuple[Suspicion, ...] = ()
-    objections: tuple[str, ...] = ()
-    if changed and passed and not interrupted and attempt.mode is not Mode.REVIEW:
-        # Only what would be accepted is worth a second look.
-        doubts = ground.suspect(attempt, inspection)
-        objections = ground.vacuous(attempt, inspection)
-        interrupted = ground.stop.requested
+    is_needed = bool(changed or claim is Claim.ALREADY or looks or request.replies)
+    checks, doubts, objections, interrupted = _proof(
+        ground, attempt, inspection, changed, step_checks, is_needed=is_needed
+    )
     required = [check.passed for check in checks if check.required]
     return Evidence(
         mode=attempt.mode,
@@ -173,6 +178,27 @@ def _evidence(
     )
 
 
+def _proof(
+    ground: Ground,
+    attempt: Attempt,
+    inspection: Inspection,
+    changed: tuple[str, ...],
+    checks: tuple[CheckResult, ...] = (),
+    *,
+    is_needed: bool = True,
+) -> tuple[tuple[CheckResult, ...], tuple[Suspicion, ...], tuple[str, ...], bool]:
+    """Run the checks, and look for reasons to doubt them: checks, doubts, objections, whether the run is stopping."""
+    if is_needed and not ground.stop.requested:
+        when = "review" if attempt.mode is Mode.REVIEW else "story"
+        plan = attempt.reading.plan  # as it was before: an agent does not choose its own checks
+        checks += ground.check(plan, attempt.story, when, attempt.number, inspection.tree)
+    passed = all(check.passed for check in checks if check.required)
+    if not changed or not passed or ground.stop.requested or attempt.mode is Mode.REVIEW:
+        return checks, (), (), ground.stop.requested  # only what would be accepted is worth a second look
+    doubts, objections = ground.suspect(attempt, inspection), ground.vacuous(attempt, inspection)
+    return checks, doubts, objections, ground.stop.requested
+
+
 def _lacks_verdict(ground: Ground, attempt: Attempt, ended: Ended, outcome: Outcome, request: Request) -> bool:
     """Whether a review ended normally, without a question and without a verdict."""
     if not ended.well or outcome.trouble or ground.stop.requested or attempt.story is None:
@@ -201,18 +227,6 @@ def _ask_for_verdict(
         outcome, tokens=first.tokens + outcome.tokens, cost_usd=sum(known) if known else None
     )
     return ended, outcome, msgspec.structs.replace(request, learned=request.learned or left.learned)
-
-
-def _stamps(repo: Path, paths: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """What distinguishes two versions of a file without reading it."""
-    found: dict[str, tuple[int, ...]] = {}
-    for path in paths:
-        try:
-            now = (repo / path).lstat()
-            found[path] = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
-        except OSError:
-            found[path] = ()
-    return found
 
 
 def _plan_edits(ground: Ground, attempt: Attempt) -> tuple[Delta | None, str]:

@@ -45,11 +45,15 @@ class Inspection(Struct, frozen=True):
 
 
 class Commit(Struct, frozen=True):
-    """A commit, or the hook that refused it."""
+    """A commit, or the hook that refused it, or what changed after it was judged."""
 
     commit: str = ""
     files: tuple[str, ...] = ()
     refused: CheckResult | None = None
+    changed: tuple[str, ...] = ()
+    """Files that differ from the judged tree. Nothing was committed."""
+    changed_by: str = ""
+    """The hook that changed them; empty: they changed while the checks ran."""
     notices: tuple[str, ...] = ()
 
 
@@ -255,6 +259,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     promises_all: bool
     """The promise tag claims the whole plan, not one story."""
     commits: bool
+    uncommitted: Callable[[], tuple[str, ...]] = tuple
+    """Files that differ from HEAD now and did not when the run started, without the loop's own."""
     changed_settings: Callable[[], tuple[str, ...]]
     """Settings files that changed. The run keeps the settings it started with."""
     is_protected: Callable[[str], bool] | None

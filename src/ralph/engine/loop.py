@@ -36,6 +36,9 @@ from ralph.host.repo import RepositoryReplaced
 
 _REASONS = {signal.SIGINT: Reason.INTERRUPTED, getattr(signal, "SIGHUP", -1): Reason.TERMINAL_CLOSED}
 
+_ALL_DONE = (Reason.COMPLETE, Reason.NAMED_STORIES, Reason.OPEN_FINDINGS)
+_MOST_LEFT = 100
+
 
 class Loop:
     def __init__(self, ground: Ground, history: History) -> None:
@@ -57,7 +60,8 @@ class Loop:
             with contextlib.suppress(RalphError, OSError):
                 self._put_plan_back()
             raise
-        self._ground.journal.write(RunEnded(stop.reason, stop.detail))
+        left = self._ground.uncommitted() if self._ground.commits and stop.reason in _ALL_DONE else ()
+        self._ground.journal.write(RunEnded(stop.reason, stop.detail, left[:_MOST_LEFT]))
         return stop
 
     def _until_stopped(self) -> Stop:

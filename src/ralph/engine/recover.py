@@ -39,6 +39,7 @@ from ralph.engine.settle import (
     journal_agent_commits,
     keep,
     mark_setup,
+    settle_changed,
     settle_refused,
     track,
     trailers_for,
@@ -189,6 +190,9 @@ def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, name: 
     if made is not None and made.refused is not None:
         ended = settle_refused(ground, attempt, evidence, made.refused, inspection)
         return _with_rescue(f"undid {name}: a commit hook rejected it", ended.rescue)
+    if made is not None and made.changed:
+        ended = settle_changed(ground, attempt, evidence, made, inspection, is_again=True)
+        return _with_rescue(f"undid {name}: files changed after they were checked", ended.rescue)
     return _finish_kept(ground, attempt, found, target, made.commit if made else "", name)
 
 

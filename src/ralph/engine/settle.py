@@ -21,16 +21,27 @@ from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
 from ralph.core.ports import Reading
 from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind, Verdict
+from ralph.engine.act import prove_again
 from ralph.engine.ground import Attempt, Commit, Ground, Inspection, RolledBack
 from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER
 from ralph.host.commit_message import subject
 from ralph.host.files import make_folder, write_bytes
 
+_FEW = 5
+
 
 def settle(
-    ground: Ground, attempt: Attempt, evidence: Evidence, verdict: Verdict, inspection: Inspection, *, commit: bool
+    ground: Ground,
+    attempt: Attempt,
+    evidence: Evidence,
+    verdict: Verdict,
+    inspection: Inspection,
+    *,
+    commit: bool,
+    is_again: bool = False,
 ) -> IterationEnded:
+    """`is_again`: the result of a hook, judged like an agent's work."""
     target = _target(ground, attempt, verdict)
     if not verdict.kind.keeps_work:
         _announce(ground, attempt, target, keep=False)
@@ -45,6 +56,8 @@ def settle(
     made = keep(ground, attempt, inspection, message, proof) if commit else None
     if made is not None and made.refused is not None:
         return settle_refused(ground, attempt, evidence, made.refused, inspection)
+    if made is not None and made.changed:
+        return settle_changed(ground, attempt, evidence, made, inspection, is_again=is_again)
     journal_agent_commits(ground, attempt.number, inspection.commits)
     mark_setup(ground, attempt)
     last = inspection.commits[-1] if inspection.commits else ""
@@ -63,6 +76,25 @@ def settle_refused(
     verdict = judge(evidence)
     ground.journal.write(Judged(attempt.number, evidence, verdict))
     return settle(ground, attempt, evidence, verdict, inspection, commit=False)
+
+
+def settle_changed(
+    ground: Ground, attempt: Attempt, evidence: Evidence, made: Commit, inspection: Inspection, *, is_again: bool
+) -> IterationEnded:
+    """A hook or a check changed files after they were judged: prove and judge the result once, then reject."""
+    who = f"the {made.changed_by} hook" if made.changed_by else "running the checks"
+    some = ", ".join(one_line(path, 60) for path in made.changed[:_FEW])
+    more = f" and {len(made.changed) - _FEW} more" if len(made.changed) > _FEW else ""
+    if is_again:
+        trouble = f"{who} changed {some}{more} again: what would be committed is not what was checked"
+        evidence = msgspec.structs.replace(evidence, repository_trouble=trouble)
+    else:
+        ground.journal.write(Noted(f"{who} changed {some}{more}: the result is checked and judged again"))
+        ground.book.write(attempt.shown or attempt.reading)
+        evidence, inspection = prove_again(ground, attempt, evidence)
+    verdict = judge(evidence)
+    ground.journal.write(Judged(attempt.number, evidence, verdict))
+    return settle(ground, attempt, evidence, verdict, inspection, commit=not is_again, is_again=True)
 
 
 def track(ground: Ground, attempt: Attempt, target: Reading) -> None:
@@ -197,7 +229,7 @@ def keep(
     trailers = {**trailers_for(ground.run, attempt.number, attempt.work.story), **proof}
     extra = [path for path in ground.bookkeeping if path.exists()]
     made = ground.tree.commit(attempt.checkpoint, inspection.tree, extra, message, trailers)
-    if made is not None and made.refused is None:
+    if made is not None and made.commit:
         ground.journal.write(Committed(iteration=attempt.number, commit=made.commit, message=message, files=made.files))
     for notice in made.notices if made is not None else ():
         ground.journal.write(Noted(notice))

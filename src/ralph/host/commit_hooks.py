@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.text import clean
+from ralph.host.files import write_bytes
 from ralph.host.proc import CannotStart, run
 from ralph.host.repo import Repo
 from ralph.host.signals import StopSignal
@@ -61,3 +62,17 @@ def run_hook(
         return None
     output = clean((done.out + done.err).decode("utf-8", "replace"))
     return HookFailure(hook.name, done.code, output, done.timed_out)
+
+
+def restore_own(own: Mapping[Path, bytes], root: Path) -> tuple[str, ...]:
+    """Write the loop's files again where a hook changed them. Returns their paths in the repository."""
+    restored = []
+    for path, data in own.items():
+        try:
+            is_same = not path.is_symlink() and path.read_bytes() == data
+        except OSError:
+            is_same = False
+        if not is_same:
+            write_bytes(path, data)
+            restored.append(os.path.relpath(path, root))
+    return tuple(restored)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ralph.core.errors import SetupError
 from ralph.host.checkpoint import Checkpoint, head_of, real_index, undo_tampering, written_at
-from ralph.host.commit_hooks import TIMEOUT, HookFailure, hook_of, hooks_in_tree, run_hook
+from ralph.host.commit_hooks import TIMEOUT, HookFailure, hook_of, hooks_in_tree, restore_own, run_hook
 from ralph.host.git import (
     Call,
     GitFailed,
@@ -46,12 +46,18 @@ class HeadMoved(SetupError):
 
 class Committed(Struct, frozen=True, kw_only=True):
     commit: str = ""
-    """Empty when a hook failed: nothing was committed, and `failure` says why."""
+    """Empty when nothing was committed: `failure` or `changed` says why."""
     failure: HookFailure | None = None
     paths: tuple[str, ...] = ()
     used_fallback_identity: bool = False
-    changed_by_hooks: tuple[str, ...] = ()
-    """Files that a hook rewrote after the checks ran. They are part of the commit."""
+    changed: tuple[str, ...] = ()
+    """Files that changed after they were judged. Nothing was committed."""
+    changed_by: str = ""
+    """The hook that did it; empty: it was before the hooks, while the checks ran."""
+    left_out: tuple[str, ...] = ()
+    """What a hook staged beyond the judged tree. It is not in the commit."""
+    restored: tuple[str, ...] = ()
+    """The loop's own files that a hook changed."""
     edited_hooks: tuple[str, ...] = ()
     """Hooks inside the project that the agent changed in this iteration."""
     tampering: tuple[Tampering, ...] = ()
@@ -87,9 +93,13 @@ def commit_story(
     run_hooks: bool = True,
     hook_timeout: float = TIMEOUT,
     hook_env: Mapping[str, str] | None = None,
+    own: Mapping[Path, bytes] | None = None,
     stop: StopSignal | None = None,
 ) -> Committed | None:
     """Commit the difference between the checkpoint and `tree`, the snapshot that was judged. None: no difference.
+
+    Only that tree is committed. If a hook changes files, the caller judges the result. `own`: the loop's files, which
+    hooks cannot change.
 
     Commits the agent made stay, and the remaining changes go on top of them; if nothing remains, the commit is empty,
     because its message is their proof. The user's index gets the committed paths and otherwise stays as it was at the
@@ -104,14 +114,27 @@ def commit_story(
         if made or not start.has_moved:
             _remember_tree(index, new_tree)
             return made
-    rewritten: tuple[Changed, ...] = ()
-    if run_hooks and (hook_of(repo, "pre-commit") or hook_of(repo, "commit-msg")):
+    edited, now = _edited_hooks(repo, start.todo), snapshot_tree(repo, index_file)
+    mine = {change.raw for change in start.todo}
+    if late := tuple(change.path for change in _changes(repo, tree, now) if change.raw in mine):
+        return Committed(changed=late, edited_hooks=edited, tampering=tampering)
+    restored: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    if run_hooks and (hook := hook_of(repo, "pre-commit") or hook_of(repo, "commit-msg")):
         hooks = _Hooks(repo, index, index_file, hook_timeout, hook_env or {}, stop)
-        failure, message, rewritten = hooks.run(tree, message)
+        failure, message = hooks.run(now, message)
+        restored = restore_own(own or {}, repo.root)
         if failure:
-            return Committed(failure=failure, edited_hooks=_edited_hooks(repo, start.todo), tampering=tampering)
-        new_tree, staged = _written(repo, index, (*start.todo, *rewritten))
-        staged |= _between(repo, start.tree, new_tree)  # a hook may stage files of its own choice
+            return Committed(failure=failure, edited_hooks=edited, tampering=tampering, restored=restored)
+        if changed := tuple(change.path for change in hooks.changes_since(now)):
+            by = hook.name
+            return Committed(
+                changed=changed, changed_by=by, edited_hooks=edited, tampering=tampering, restored=restored
+            )
+        left = _between(repo, new_tree, line(git(repo, "write-tree", index=index)))
+        left_out = tuple(path for path in map(printable, left) if path not in restored)
+        if left:
+            git(repo, "read-tree", new_tree, index=index)
     # Commits of the agent's own have some of the paths already.
     paths = _between(repo, start.tree, new_tree) if start.has_moved else staged
     commit, is_fallback = _publish(repo, checkpoint, index_file, start, staged, new_tree, message)
@@ -122,8 +145,9 @@ def commit_story(
         commit=commit,
         paths=tuple(printable(path) for path in paths),
         used_fallback_identity=is_fallback,
-        changed_by_hooks=tuple(change.path for change in rewritten),
-        edited_hooks=_edited_hooks(repo, start.todo),
+        edited_hooks=edited,
+        left_out=left_out,
+        restored=restored,
         tampering=tampering,
     )
 
@@ -243,36 +267,36 @@ class _Hooks:
         self.env = env
         self.stop = stop
 
-    def run(self, tree: str, message: str) -> tuple[HookFailure | None, str, tuple[Changed, ...]]:
-        """The failure or None, the message as the hooks left it, and the files they rewrote."""
-        rewritten: tuple[Changed, ...] = ()
+    def run(self, tree: str, message: str) -> tuple[HookFailure | None, str]:
+        """The failure or None, and the message as the hooks left it. `tree`: the snapshot before them."""
         if hook := hook_of(self.repo, "pre-commit"):
             ask(self.repo, "update-index", "-q", "--refresh", index=self.index)
             failure = self._call(hook)
-            rewritten = self._take_in(tree)
-            if failure and rewritten and not failure.timed_out:
+            if failure and not failure.timed_out and (rewritten := self.changes_since(tree)):
                 # A formatter that repairs files and fails all the same is content the second time.
+                _stage(self.repo, self.index, rewritten)
                 failure = self._call(hook)
-                rewritten = self._take_in(tree)
             if failure:
-                return failure, message, rewritten
+                return failure, message
         if hook := hook_of(self.repo, "commit-msg"):
             file = self.index.with_name(f"{self.index.name}.message")
             file.write_text(message)
             if failure := self._call(hook, str(file)):
-                return failure, message, rewritten
+                return failure, message
             message = file.read_text(errors="replace")
-        return None, message, rewritten
+        return None, message
 
     def _call(self, hook: Path, *args: str) -> HookFailure | None:
         return run_hook(
             self.repo, hook, *args, index=self.index, env_extra=self.env, timeout=self.timeout, stop=self.stop
         )
 
-    def _take_in(self, tree: str) -> tuple[Changed, ...]:
-        rewritten = changes(self.repo, tree, snapshot_tree(self.repo, self.index_file))
-        _stage(self.repo, self.index, rewritten)
-        return rewritten
+    def changes_since(self, tree: str) -> tuple[Changed, ...]:
+        return _changes(self.repo, tree, snapshot_tree(self.repo, self.index_file))
+
+
+def _changes(repo: Repo, old: str, new: str) -> tuple[Changed, ...]:
+    return changes(repo, old, new) if old != new else ()
 
 
 def _edited_hooks(repo: Repo, todo: tuple[Changed, ...]) -> tuple[str, ...]:
