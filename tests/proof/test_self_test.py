@@ -43,7 +43,7 @@ def _request(project: Project, **changes: object) -> Request:
         plan_state=state / "plan",
         index_file=project.index,
         run="r1",
-        env=dict(os.environ),
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
         runner=Runner(ceiling=60.0),
     )
     return msgspec.structs.replace(request, **changes)
@@ -298,3 +298,12 @@ def test_the_interpreter_of_a_check() -> None:
     assert python_of("python3.12 -m unittest") == "python3.12"
     assert python_of("npm test") == ""
     assert import_roots(["src/a/__init__.py", "src/a/b.py", "tool.py", "tests/test_x.py"]) == ("src", ".")
+
+
+def test_results_are_read_by_name(project: Project) -> None:
+    project.write("test_one.py", "def test_good():\n    pass\n\n\ndef test_bad():\n    assert False\n")
+    tree = _commit(project)
+    place = choose_place(_request(project), tree, []).place
+    (ran,) = place.run(tree, [ChosenCheck("tests", f"{sys.executable} -m pytest -q -p no:cacheprovider")])
+    assert sorted(ran.tests.names.values()) == ["failed", "passed"]
+    assert (ran.tests.passed, ran.tests.failed) == (1, 1)

@@ -26,10 +26,10 @@ from ralph.host.repo import Repo
 from ralph.proof.choosing import ChosenCheck, set_id
 from ralph.proof.dependencies import Copies, dependency_folders, listed_files, setup_command
 from ralph.proof.environment import checkout_environment, home_copies, prepare_home
+from ralph.proof.file_table import is_collected
 from ralph.proof.self_test import (
     damaged,
     import_roots,
-    is_test,
     to_damage,
     where_node_reads,
     where_python_reads,
@@ -253,7 +253,7 @@ class _Choice:
         """Why checks there say nothing about the checkout's code, or an empty string."""
         if not self._checks:
             return ""
-        tests = {path: name for path, name in sorted(self._paths.items()) if is_test(path)}
+        tests = {path: name for path, name in sorted(self._paths.items()) if is_collected(path)}
         tests = dict(list(tests.items())[:_MOST_TESTS])
         contents = self._checkout.contents(set(tests.values()))
         targets = to_damage(self._paths, {path: contents.get(name, b"") for path, name in tests.items()})

@@ -15,6 +15,7 @@ from ralph.app.check_outputs import keeper
 from ralph.app.swapping import swapped
 from ralph.checks.running import run_check
 from ralph.core.evidence import CheckResult
+from ralph.core.proof import Tests
 from ralph.host.checkout import Checkout
 from ralph.host.files import make_folder
 from ralph.host.git import git
@@ -26,9 +27,7 @@ from ralph.host.signals import StopSignal
 from ralph.host.trees import DIFF, Changed, TreeEntry, entries, parse_changes
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.dependencies import Copies, dependencies_digest, dependency_folders, is_dependency_list
-
-Report = Callable[[Path, Mapping[str, str]], Mapping[str, str]]
-"""Variables that make a test runner write its results into a folder."""
+from ralph.proof.results import read_tests, report_environment
 
 BUILD_CACHES = frozenset({
     "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "target", ".gradle", ".next", ".turbo", ".nx",
@@ -42,8 +41,7 @@ class Ran(Struct, frozen=True):
     result: CheckResult
     output: bytes
     """Bounded, but more than the tail in the result."""
-    reports: Path
-    """The folder for files of results; valid until the next `begin`."""
+    tests: Tests
 
 
 class Runner(Struct, frozen=True, kw_only=True):
@@ -53,7 +51,6 @@ class Runner(Struct, frozen=True, kw_only=True):
     stop: StopSignal | None = None
     outputs: Path | None = None
     """With a label, the whole output of a failing check is kept here."""
-    report: Report = lambda folder, env: {}
 
     def run(
         self, checks: Sequence[ChosenCheck], root: Path, env: Mapping[str, str], reports: Path, label: str
@@ -61,13 +58,15 @@ class Runner(Struct, frozen=True, kw_only=True):
         for number, check in enumerate(checks):
             if self.stop is not None and self.stop.requested:
                 return
-            folder = make_folder(reports / f"{len(list(reports.glob('*')))}-{number}")
+            folder = reports / str(number)
+            remove_tree(folder)
+            make_folder(folder, private=True)
             outputs: list[bytes] = []
             result = run_check(
                 check.name,
                 check.command,
                 root=root,
-                env={**env, **self.report(folder, env)},
+                env=report_environment(folder, env),
                 timeout=min(check.timeout or self.ceiling, self.ceiling),
                 cwd=check.cwd,
                 required=check.required,
@@ -75,7 +74,8 @@ class Runner(Struct, frozen=True, kw_only=True):
                 keep=keeper(self.outputs, label, check) if self.outputs and label else None,
                 read=outputs.append,
             )
-            yield Ran(result, b"".join(outputs), folder)
+            output = b"".join(outputs)
+            yield Ran(result, output, read_tests(check.command, output, folder, root / check.cwd))
 
 
 class Place(Protocol):

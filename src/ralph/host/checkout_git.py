@@ -77,8 +77,7 @@ def _content(path: Path) -> bytes:
 
 def config_text(sources: Sources, probed: str, attributes: Path) -> bytes:
     """`probed` is what `git init` wrote."""
-    lines = [probed.rstrip("\n"), "[core]"]
-    lines += ["\tprotectNTFS = false", "\tprotectHFS = false", "\tlogAllRefUpdates = false"]
+    lines = [probed.rstrip("\n"), "[core]", "\tlogAllRefUpdates = false"]
     lines += [f"\tattributesFile = {_quoted(str(attributes))}", "[gc]", "\tauto = 0", "[maintenance]", "\tauto = false"]
     for key, value in sources.settings:
         section, _, name = key.partition(".")

@@ -11,6 +11,8 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+from ralph.proof.file_table import Role, role_of
+
 _MOST = 3
 _MOST_ROOTS = 8
 _DAMAGE = "this file is damaged on purpose"
@@ -29,9 +31,7 @@ _LINES: dict[str, str] = {
     **dict.fromkeys((".java", ".kt", ".scala", ".swift", ".cs", ".lua", ".pl", ".hs"), f")]}} {_DAMAGE}"),
 }
 """Ending → the line that is put at the top of a file."""
-_TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs", "testing", "e2e"})
 _OTHER_FOLDERS = frozenset({"docs", "doc", "examples", "example", "scripts", "bench", "benchmarks", "migrations"})
-_TEST_NAME = re.compile(r"(?:^test_|_test\.|_spec\.|\.test\.|\.spec\.|^conftest\.py$|^test\.|^tests\.|Tests?\.)")
 _SETUP_NAME = re.compile(r"(?:^|\.)(?:config|setup|conf|rc)\.\w+$|^(?:setup|noxfile|tasks|manage)\.py$|\.d\.ts$")
 _PY_IMPORT = re.compile(
     rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w, \t]*)|import[ \t]+([\w., \t]+))", re.M
@@ -39,15 +39,10 @@ _PY_IMPORT = re.compile(
 _JS_IMPORT = re.compile(rb"""(?:from|import|require\(|import\()\s*["'](\.{1,2}/[^"'\n]*)["']""")
 
 
-def is_test(path: str) -> bool:
-    *folders, name = path.split("/")
-    return bool(_TEST_FOLDERS.intersection(folders)) or _TEST_NAME.search(name) is not None
-
-
 def is_source(path: str) -> bool:
     *folders, name = path.split("/")
-    known = posixpath.splitext(name)[1] in _LINES
-    return known and not is_test(path) and not _SETUP_NAME.search(name) and not _OTHER_FOLDERS.intersection(folders)
+    is_known = posixpath.splitext(name)[1] in _LINES and role_of(path) is Role.SOURCE
+    return is_known and not _SETUP_NAME.search(name) and not _OTHER_FOLDERS.intersection(folders)
 
 
 def to_damage(paths: Iterable[str], tests: Mapping[str, bytes]) -> tuple[str, ...]:
