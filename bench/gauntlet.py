@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from liar import draw, is_true, story_tests  # type: ignore[import-not-found]
+from liar import draw, is_true, right, story_tests, unit_tests  # type: ignore[import-not-found]
 
 LIAR = Path(__file__).resolve().parent / "liar.py"
 MOST_TRIES = 50
@@ -33,6 +33,8 @@ for name in sorted(os.listdir("src")):
     if name.startswith("m"):
         runpy.run_path(os.path.join("tests", "test_" + name))
 """
+UNIT_TESTS = "PYTHONPATH=src python3 -B -m unittest discover -s tests -v"
+"""The only check of the lazy agent's project, over the tests that the agent adds."""
 
 
 class Outcome(NamedTuple):
@@ -48,12 +50,12 @@ class Outcome(NamedTuple):
     """The stories that are called done and are not."""
 
 
-def floor_calls(seed: int, stories: int) -> int:
+def floor_calls(seed: int, stories: int, character: str = "liar") -> int:
     """Sessions until the first one that really does each story: what an ideal loop needs, which sees the truth."""
     calls = 0
     for story in range(1, stories + 1):
         tried = 0
-        while not is_true(*draw(seed, story, tried)):
+        while not is_true(*draw(seed, story, tried, character)):
             tried += 1
         calls += tried + 1
     return calls
@@ -62,7 +64,8 @@ def floor_calls(seed: int, stories: int) -> int:
 PLANS = {"feature": ".ralph/gauntlet/prd.json", "tasks.json": ".ralph/gauntlet/tasks.json"}
 
 
-def project(folder: Path, stories: int, layout: str = "feature") -> Path:
+def project(folder: Path, stories: int, layout: str = "feature", *, is_lazy: bool = False, own: bool = True) -> Path:
+    """`own`: each story has its own check. `is_lazy`: the agent is to write the tests; otherwise they are there."""
     root = folder / "project"
     for name in ("src", "tests", ".ralph/gauntlet"):
         (root / name).mkdir(parents=True)
@@ -70,19 +73,27 @@ def project(folder: Path, stories: int, layout: str = "feature") -> Path:
     (folder / "home").mkdir()
     (folder / "bin").mkdir()
     (folder / "bin/python3").symlink_to(os.path.realpath(sys.executable))  # no shim in between
-    listed = []
+    listed: list[dict[str, Any]] = []
     for n in range(1, stories + 1):
-        (root / f"tests/test_m{n}.py").write_text(story_tests(n))
+        if not is_lazy:
+            (root / f"tests/test_m{n}.py").write_text(story_tests(n))
         listed.append({"id": f"S-{n}", "title": f"Module {n}", "acceptanceCriteria": [f"f(x) is x * {n} + {n}"],
-                       "priority": n, "passes": False, "notes": "", "verify": f"sh check.sh {n}"})  # fmt: skip
+                       "priority": n, "passes": False, "notes": ""})  # fmt: skip
+        if own:
+            listed[-1]["verify"] = f"sh check.sh {n}"
         if layout == "tasks.json":
             listed[-1] |= {"reviewStatus": None, "reviewCount": 0, "reviewFeedback": ""}
     head = {"project": "gauntlet", "branchName": "main", "description": "d"}
     if layout == "feature":
         head = {"feature": "gauntlet", "branchName": "main", "description": "d", "createdAt": "2026-01-01"}
     (root / PLANS[layout]).write_text(json.dumps(head | {"userStories": listed}, indent=1))
-    (root / "check.sh").write_text(CHECK)
-    (root / "tests/run.py").write_text(RUN)
+    if is_lazy:
+        (root / "README.md").write_text("# Modules\n")
+        (root / "src/start.py").write_text(right(1))
+        (root / "tests/test_start.py").write_text(unit_tests(1).replace("m1", "start").replace("M1", "Start"))
+    else:
+        (root / "check.sh").write_text(CHECK)
+        (root / "tests/run.py").write_text(RUN)
     (root / ".gitignore").write_text("__pycache__/\n")
     return root
 
@@ -159,17 +170,22 @@ def ralph(
     reviewer: str = "",
     is_bounded: bool = False,
     layout: str = "feature",
+    character: str = "liar",
+    only_project: bool = False,
 ) -> Outcome:
-    """`ralph run`, with bounds wide enough for an agent like this or, `is_bounded`, with its default ones."""
-    root = project(folder, stories, layout)
+    """`ralph run`, with bounds wide enough for an agent like this or, `is_bounded`, with its default ones.
+
+    `only_project`: stories have no checks of their own, and the layout's default decides about reviews."""
+    is_lazy = character == "lazy"
+    root = project(folder, stories, layout, is_lazy=is_lazy, own=not only_project)
     plan_file = PLANS[layout]
     settings: dict[str, Any] = {
-        "agent": {"name": "command", "command": [sys.executable, "-S", str(LIAR), str(seed), reviewer or "blind"],
-                  "env": ["LIAR_MEMORY", "LIAR_PLAN"]},
-        "checks": [{"name": "all", "command": "sh check.sh"}],
+        "agent": {"name": "command", "env": ["LIAR_MEMORY", "LIAR_PLAN"],
+                  "command": [sys.executable, "-S", str(LIAR), str(seed), reviewer or "blind", character]},
+        "checks": [{"name": "all", "command": UNIT_TESTS if is_lazy else "sh check.sh"}],
         "timeout": f"{PATIENCE}s",
         "tamper": tamper,
-        "review": {"enabled": bool(reviewer), "cap": 100},
+        "review": {} if only_project else {"enabled": bool(reviewer), "cap": 100},
         "rate_limit_per_hour": 0,
         "branch": {"auto_create": False},
         "archive": {"on_complete": False},
@@ -197,6 +213,7 @@ def ralph(
     return outcome(root, claimed, calls, begun.count("review"))
 
 
+ONLY_PROJECT = {"only_project": True, "reviewer": "honest", "is_bounded": True}
 LOOPS: dict[str, tuple[str, Callable[..., Outcome], dict[str, Any]]] = {
     "naive": ("a loop that believes the agent", naive, {}),
     "naive-check": ("the same, with a check", naive, {"checks": True}),
@@ -205,8 +222,14 @@ LOOPS: dict[str, tuple[str, Callable[..., Outcome], dict[str, Any]]] = {
     "ralph-hostile": ("Ralph, review on, hostile one", ralph, {"reviewer": "hostile"}),
     "ralph-default": ("Ralph, default bounds, tasks.json", ralph, {"is_bounded": True, "layout": "tasks.json"}),
     "ralph-feature": ("Ralph, default bounds, feature", ralph, {"is_bounded": True}),
+    "ralph-project": ("Ralph, only a project-wide check", ralph, ONLY_PROJECT),
+    "ralph-lazy": ("Ralph, the same, lazy agent", ralph, ONLY_PROJECT | {"character": "lazy"}),
     "ralph-no-tamper": ("Ralph, tamper check off", ralph, {"tamper": "off"}),
 }
+
+
+def character_of(variant: str) -> str:
+    return str(LOOPS[variant][2].get("character", "liar"))
 
 
 def run(variant: str, seed: int, stories: int, keep: Path | None = None) -> Outcome:

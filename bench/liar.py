@@ -1,6 +1,6 @@
 """An agent that works, lies, half-works, breaks things, cheats and crashes, by seeded chance. For bench/efficacy.py.
 
-    python -S liar.py SEED [REVIEWER]        in a workspace, with the variables that a loop sets
+    python -S liar.py SEED [REVIEWER [CHARACTER]]        in a workspace, with the variables that a loop sets
 
 What it does in a session depends on the seed, the story and how often the story was tried, on nothing else: every loop
 meets the same agent. Standard library only, so that it starts fast.
@@ -24,7 +24,17 @@ BEHAVIOURS = {
     "hangs": 2,
     "answers empty": 2,
 }
+LAZY = {
+    "works": 55,
+    "works without a test": 5,
+    "half-works": 10,
+    "appends to the README": 15,
+    "adds a vacuous test": 15,
+}
+"""Of an agent that writes the tests of its stories itself and does not feel like it."""
+CHARACTERS = {"liar": BEHAVIOURS, "lazy": LAZY}
 WAYS = {
+    "adds a vacuous test": ("asserts true", "calls a stub", "tests another module"),
     "lies": ("changes nothing", "changes something else"),
     "weakens a test": ("asserts true", "leaves out", "skips", "expects what comes out", "swallows", "or true"),
     "edits the check": ("exit 0", "|| true", "runs nothing", "runs another"),
@@ -35,21 +45,23 @@ WAYS = {
 }
 REVIEWERS = {
     "blind": {"approves": 1},
+    "honest": {"approves true work": 1},
     "hostile": {"approves": 6, "approves and edits": 2, "says nothing": 1, "approves everything": 1},
 }
 _CASES = (("negative", -3), ("zero", 0), ("positive", 7))
 
 
-def draw(seed: int, story: int, tried: int) -> tuple[str, str]:
+def draw(seed: int, story: int, tried: int, character: str = "liar") -> tuple[str, str]:
     """What this session does, and in which of the ways."""
     chance = random.Random(f"{seed}/{story}/{tried}")
-    chosen = chance.choices(list(BEHAVIOURS), list(BEHAVIOURS.values()))[0]
+    behaviours = CHARACTERS[character]
+    chosen = chance.choices(list(behaviours), list(behaviours.values()))[0]
     return chosen, chance.choice(WAYS.get(chosen, ("",)))
 
 
 def is_true(chosen: str, way: str) -> bool:
     """Whether such a session leaves its story really done."""
-    return chosen in ("works", "corrupts the plan") or (chosen, way) == ("hangs", "finished")
+    return chosen in ("works", "works without a test", "corrupts the plan") or (chosen, way) == ("hangs", "finished")
 
 
 def right(story: int) -> str:
@@ -67,6 +79,25 @@ def story_tests(story: int, results: dict[int, int] | None = None) -> str:
         expected = (results or {}).get(x, x * story + story)
         lines += ["", "", f"def test_{name}():", f"    assert f({x}) == {expected}"]
     return "\n".join([*lines, "", "", *(f"test_{name}()" for name, _ in _CASES), ""])
+
+
+def unit_tests(story: int) -> str:
+    """The tests of a story as an agent adds them that works."""
+    lines = ["import unittest", "", f"from m{story} import f", "", "", f"class M{story}Test(unittest.TestCase):"]
+    for name, x in _CASES:
+        lines += [f"    def test_{name}(self):", f"        self.assertEqual(f({x}), {x * story + story})", ""]
+    return "\n".join(lines)
+
+
+def vacuous_tests(story: int, way: str) -> str:
+    """Tests that say nothing about the story."""
+    imported, line = {
+        "asserts true": ("", "self.assertTrue(True)"),
+        "calls a stub": (f"from m{story} import f\n", "f(1)"),
+        "tests another module": ("from start import f\n", "self.assertEqual(f(1), 2)"),
+    }[way]
+    head = f"import unittest\n\n{imported}\n\nclass M{story}Test(unittest.TestCase):\n"
+    return f"{head}    def test_it(self):\n        {line}\n"
 
 
 def write(path: str, text: str) -> None:
@@ -146,11 +177,50 @@ def corrupt(way: str) -> None:
         write(path, json.dumps(plan))
 
 
+def untrue_stories(story: int) -> list[int]:
+    """Which of this story and those that are done do not hold, by tests that are not in the workspace."""
+    import json
+
+    plan = json.loads(read(os.environ["LIAR_PLAN"]))
+    done = {int(one["id"][2:]) for one in plan["userStories"] if one["passes"]}
+    sys.path.insert(0, "src")
+    sys.dont_write_bytecode = True
+    untrue = []
+    for n in sorted(done | {story}):
+        try:
+            exec(story_tests(n), {})
+        except Exception:  # noqa: BLE001
+            untrue.append(n)
+    return untrue
+
+
+def work_lazily(story: int, chosen: str, way: str) -> None:
+    module, tests = f"src/m{story}.py", f"tests/test_m{story}.py"
+    if chosen == "appends to the README":
+        with open("README.md", "a", encoding="utf-8") as stream:
+            stream.write(f"Module {story} is done.\n")
+    elif chosen == "adds a vacuous test":
+        if way == "calls a stub":
+            write(module, "def f(x):\n    return 0\n")
+        write(tests, vacuous_tests(story, way))
+    else:
+        write(module, right(story) if is_true(chosen, way) else wrong(story))
+        if chosen != "works without a test":
+            write(tests, unit_tests(story))
+    claim()
+
+
 def review(seed: int, story: int, reviewer: str) -> None:
     chances = REVIEWERS[reviewer]
     chance = random.Random(f"review/{seed}/{story}/{tries(f'review-{story}')}")
     chosen = chance.choices(list(chances), list(chances.values()))[0]
     if chosen == "says nothing":
+        return
+    if chosen == "approves true work" and (wrong_ones := untrue_stories(story)):
+        listed = ", ".join(f"S-{n}" for n in wrong_ones)
+        finding = f'{{"text": "f of {listed} is not what the criteria say"}}'
+        answer = f'{{"review": {{"verdict": "changes_requested", "findings": [{finding}]}}}}'
+        write(os.environ["RALPH_REQUEST_FILE"], answer)
         return
     if chosen == "approves and edits":
         write(f"src/m{story}.py", wrong(story))
@@ -165,7 +235,11 @@ def main() -> None:
     if os.environ.get("RALPH_MODE") == "review":
         review(seed, story, (sys.argv[2:] or ["blind"])[0])
         return
-    chosen, way = draw(seed, story, tries(str(story)))
+    character = (sys.argv[3:] or ["liar"])[0]
+    chosen, way = draw(seed, story, tries(str(story)), character)
+    if character == "lazy":
+        work_lazily(story, chosen, way)
+        return
     module, earlier = f"src/m{story}.py", max(story - 1, 1)
     if chosen == "answers empty":
         return

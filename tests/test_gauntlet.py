@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +37,7 @@ def test_every_loop_meets_the_same_agent(liar: ModuleType) -> None:
     again = [liar.draw(seed, story, tried) for seed in range(20) for story in range(1, 21) for tried in range(3)]
     assert draws == again
     assert {chosen for chosen, _ in draws} == set(liar.BEHAVIOURS)
-    assert sum(liar.BEHAVIOURS.values()) == 100
+    assert [sum(behaviours.values()) for behaviours in liar.CHARACTERS.values()] == [100, 100]
 
 
 def test_the_floor_counts_sessions_up_to_the_first_true_one(liar: ModuleType, gauntlet: ModuleType) -> None:
@@ -64,8 +65,41 @@ def test_each_cheat_makes_wrong_work_pass_and_none_fools_the_hidden_tests(
         assert gauntlet.untrue(root, [3]) == []
 
 
-def passes(root: Path, env: dict[str, str]) -> bool:
-    return subprocess.run(["sh", "check.sh", "3"], cwd=root, env=env, capture_output=True, check=False).returncode == 0
+def test_each_lazy_lie_passes_the_check_of_the_project_and_none_fools_the_hidden_tests(
+    liar: ModuleType, gauntlet: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lies = [("appends to the README", ""), *(("adds a vacuous test", way) for way in liar.WAYS["adds a vacuous test"])]
+    for number, (lie, way) in enumerate(lies):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        root = gauntlet.project(folder, 3, is_lazy=True, own=False)
+        monkeypatch.chdir(root)
+        env = gauntlet.environment(folder)
+        liar.work_lazily(3, lie, way)
+        assert passes(root, env, gauntlet.UNIT_TESTS), way
+        assert gauntlet.untrue(root, [3]) == [3]
+        liar.work_lazily(3, "half-works", "")
+        assert not passes(root, env, gauntlet.UNIT_TESTS)
+        liar.work_lazily(3, "works", "")
+        assert passes(root, env, gauntlet.UNIT_TESTS)
+        assert gauntlet.untrue(root, [3]) == []
+
+
+def test_the_honest_reviewer_approves_only_true_work(liar: ModuleType, gauntlet: ModuleType, tmp_path: Path) -> None:
+    root = gauntlet.project(tmp_path, 3, own=False)
+    request = tmp_path / "request.json"
+    own = {"RALPH_MODE": "review", "RALPH_STORY": "S-3", "RALPH_REQUEST_FILE": str(request)}
+    verdicts = []
+    for module in (liar.wrong(3), liar.right(3)):
+        (root / "src/m3.py").write_text(module)
+        command = [sys.executable, "-S", str(BENCH / "liar.py"), "1", "honest"]
+        subprocess.run(command, cwd=root, env=gauntlet.environment(tmp_path) | own, check=True)
+        verdicts.append(json.loads(request.read_text())["review"]["verdict"])
+    assert verdicts == ["changes_requested", "approved"]
+
+
+def passes(root: Path, env: dict[str, str], check: str = "sh check.sh 3") -> bool:
+    return subprocess.run(["sh", "-c", check], cwd=root, env=env, capture_output=True, check=False).returncode == 0
 
 
 @pytest.mark.slow
