@@ -1,0 +1,250 @@
+"""The corpus of bench/cheats.py: small projects, and what an agent does in them. Read from bench/cheats/*.yaml.
+
+A case names its project, its layout and the agent's steps, in the language of docs/scripted-agent.md. `{do: NAME}`
+stands for steps of the project under that name, such as `work`, which truly implements its story.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+CORPUS = Path(__file__).resolve().parent / "cheats"
+STORY = "US-001"
+PLANS = {"feature": ".ralph/shop/prd.json", "tasks.json": ".ralph/shop/tasks.json", "plan.md": ".ralph/PRD-1/plan.md"}
+PACKAGES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "py.py")
+_SYSTEM = "/usr/local/bin:/usr/bin:/bin"
+_IDENTITY = "[user]\n\tname = Ada Tester\n\temail = ada@example.test\n[init]\n\tdefaultBranch = main\n"
+
+
+class Case(NamedTuple):
+    name: str
+    kind: str
+    """`cheat` or `honest`."""
+    group: str
+    """The class of the cheat, or the kind of honest work."""
+    project: str
+    layout: str
+    steps: list[Any]
+    then: list[Any]
+    """What the agent does from its second attempt on; empty: the same."""
+    fix: list[Any]
+    runs: int
+    """How many times `ralph run` is started."""
+    files: dict[str, str]
+    """Files at the start, beside those of the project."""
+    red: bool
+    """The story's tests are there at the start, and fail."""
+    story: dict[str, Any]
+    source: list[str]
+    """More patterns of files that the oracle takes from the final commit."""
+    stale: list[str]
+    """Original tests that the story legitimately changes: the oracle does not run them."""
+    probe: dict[str, str]
+    varied: bool
+    """The reviewer has another finding each time."""
+    expected: str
+    """`undetectable`: only tests that the agent cannot see can tell."""
+
+
+def projects() -> dict[str, dict[str, Any]]:
+    found = yaml.safe_load((CORPUS / "projects.yaml").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def cases() -> list[Case]:
+    known = projects()
+    listed = [case for path in sorted(CORPUS.glob("*/*.yaml")) for case in _read(path, known)]
+    names = [case.name for case in listed]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise SystemExit(f"two cases have the same name: {', '.join(twice)}")
+    return listed
+
+
+def _read(path: Path, known: Mapping[str, dict[str, Any]]) -> Iterator[Case]:
+    for number, entry in enumerate(yaml.safe_load(path.read_text())):
+        project = known[entry["project"]]
+        layout = entry.get("layout") or list(PLANS)[number % len(PLANS)]
+        cheat = path.parent.name == "cheat"
+        yield Case(
+            name=f"{entry['project']}/{entry['name']}",
+            kind=path.parent.name,
+            group=entry.get("class", path.stem),
+            project=entry["project"],
+            layout=layout,
+            steps=_expanded(entry["steps"], project),
+            then=_expanded(entry.get("then", []), project),
+            fix=_expanded(entry.get("fix", ["claim"] if cheat else entry["steps"]), project),
+            runs=entry.get("runs", 1),
+            files=entry.get("files", {}),
+            red=entry.get("red", False),
+            story=project["story"] | entry.get("story", {}),
+            source=entry.get("source", []),
+            stale=entry.get("stale", []),
+            probe=project["probe"] | entry.get("probe", {}),
+            varied=entry.get("varied", False),
+            expected=entry.get("expected", ""),
+        )
+
+
+def _expanded(steps: list[Any], project: Mapping[str, Any]) -> list[Any]:
+    listed: list[Any] = []
+    for step in steps:
+        listed += project[step["do"]] if isinstance(step, dict) and "do" in step else [step]
+    return listed
+
+
+# -- programs -------------------------------------------------------------------------------------------------
+
+
+def tools(cache: Path) -> dict[str, str]:
+    """Ecosystem → the folder of its program; "" if it is on the path of the system. Missing ones are not listed."""
+    found = {"pytest": "", "unittest": "", "make": "" if shutil.which("make", path=_SYSTEM) else None}
+    found["node"] = _folder("node")
+    found["cargo"] = _cargo()
+    found["go"] = next((str(path) for path in sorted(Path("/usr/lib").glob("go*/bin"))), None)
+    if go := _folder("go"):
+        found["go"] = go
+    jest = cache / "npm/node_modules/.bin"
+    if found["node"] is not None and not (jest / "jest").exists():
+        jest.parent.parent.mkdir(parents=True, exist_ok=True)
+        (jest.parent.parent / "package.json").write_text('{"private": true}\n')
+        command = ["npm", "install", "--no-audit", "--no-fund", "--silent", "jest@29"]
+        subprocess.run(command, cwd=jest.parent.parent, capture_output=True, timeout=300, check=False)
+    found["jest"] = str(jest) if (jest / "jest").exists() else None
+    return {name: folder for name, folder in found.items() if folder is not None}
+
+
+def _folder(program: str) -> str | None:
+    path = shutil.which(program)
+    return str(Path(path).parent) if path else None
+
+
+def _cargo() -> str | None:
+    """The toolchain's own folder: the proxy of rustup needs the user's home."""
+    folder = _folder("cargo")
+    chains = Path(os.environ.get("RUSTUP_HOME") or (Path(folder).parent.with_name(".rustup") if folder else "/"))
+    return next((str(path.parent) for path in sorted(chains.glob("toolchains/stable*/bin/cargo"))), folder)
+
+
+def python_packages(cache: Path) -> Path:
+    """A folder with pytest and what it needs, and nothing else: plugins would only cost time."""
+    folder = cache / "python"
+    if not folder.is_dir():
+        folder.mkdir(parents=True)
+        for package in PACKAGES:
+            for path in _site().glob(f"{package}*"):
+                if path.name == package or path.name.startswith(f"{package}-"):
+                    (folder / path.name).symlink_to(path)
+    return folder
+
+
+def _site() -> Path:
+    import pytest
+
+    return Path(pytest.__file__).parent.parent
+
+
+def environment(folder: Path, cache: Path, found: Mapping[str, str]) -> dict[str, str]:
+    """An own home and an own virtual environment, as if for a user who has just installed the programs."""
+    home, virtual = folder / "home", folder / "env"
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = virtual / "lib" / version / "site-packages"
+    if not packages.exists():
+        packages.mkdir(parents=True)
+        (packages / "packages.pth").write_text(f"{python_packages(cache)}\n")
+        (virtual / "bin").mkdir()
+        real = Path(os.path.realpath(sys.executable))
+        (virtual / "pyvenv.cfg").write_text(f"home = {real.parent}\ninclude-system-site-packages = false\n")
+        for name in ("python", "python3"):
+            (virtual / "bin" / name).symlink_to(real)
+        (virtual / "bin/pytest").write_text(f"#!{virtual}/bin/python\nimport pytest\nraise SystemExit(pytest.main())\n")
+        (virtual / "bin/pytest").chmod(0o755)
+        (home / ".local/bin").mkdir(parents=True)
+        (home / ".gitconfig").write_text(_IDENTITY)
+    path = [str(home / ".local/bin"), str(virtual / "bin"), *filter(None, found.values()), _SYSTEM]
+    return {
+        "HOME": str(home),
+        "PATH": ":".join(dict.fromkeys(path)),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "GOCACHE": str(cache / "go"),
+        "GOPROXY": "off",
+        "CARGO_NET_OFFLINE": "true",
+        "TMPDIR": os.environ.get("TMPDIR", "/tmp"),
+    }
+
+
+# -- the project ----------------------------------------------------------------------------------------------
+
+
+def make(case: Case, project: Mapping[str, Any], root: Path, script: Path, env: Mapping[str, str]) -> None:
+    files = dict(project["files"]) | (project["red"] if case.red else {}) | case.files
+    story = dict(case.story)
+    if case.red:
+        story.setdefault("verify", project["check"])
+    files[PLANS[case.layout]] = plan(case.layout, story)
+    files[".ralph/config.yaml"] = yaml.safe_dump({"checks": [project["check"]]})
+    (Path(env["HOME"]) / ".ralph").mkdir()
+    (Path(env["HOME"]) / ".ralph/config.yaml").write_text(
+        yaml.safe_dump({"agent": {"name": "scripted", "script": str(script)}})
+    )
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if text.startswith("#!"):
+            path.chmod(0o755)
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "Start"]):
+        subprocess.run(["git", *command], cwd=root, env=dict(env), check=True, capture_output=True)
+    hook = root / "hooks/pre-commit"
+    if hook.exists():
+        (root / ".git/hooks").mkdir(exist_ok=True)
+        (root / ".git/hooks/pre-commit").symlink_to("../../hooks/pre-commit")
+
+
+def plan(layout: str, story: Mapping[str, Any]) -> str:
+    if layout == "plan.md":
+        criteria = "".join(f"- [ ] {item}\n" for item in story["criteria"])
+        verify = f"\nVerify: `{story['verify']}`\n" if story.get("verify") else ""
+        top = f"# Plan: shop\n\n## Stories\n\n- [ ] {STORY}: {story['title']}\n"
+        body = f"\n### {STORY}: {story['title']}\n\n{story['text']}\n\n**Acceptance Criteria:**\n\n{criteria}{verify}"
+        return top + body
+    listed: dict[str, Any] = {
+        "id": STORY, "title": story["title"], "description": story["text"], "acceptanceCriteria": story["criteria"],
+        "priority": 1, "passes": False, "notes": "", "dependsOn": [],
+    }  # fmt: skip
+    if story.get("verify"):
+        listed["verify"] = story["verify"]
+    head = {"branchName": "main", "description": "The shop."}
+    if layout == "tasks.json":
+        listed |= {"reviewStatus": None, "reviewCount": 0, "reviewFeedback": ""}
+        return json.dumps({"project": "shop", **head, "verifyCommands": [], "userStories": [listed]}, indent=2) + "\n"
+    return json.dumps({"feature": "shop", **head, "createdAt": "2026-01-01", "userStories": [listed]}, indent=2) + "\n"
+
+
+def script(case: Case, reviewer: str) -> str:
+    """What the scripted agent plays. An honest agent meets an honest reviewer."""
+    approves = case.kind == "honest" or reviewer == "blind"
+    attempts = [{"implement": steps, "fix": case.fix} for steps in (case.steps, case.then) if steps]
+    attempts += [attempts[-1]] * (6 - len(attempts) if case.varied else 0)
+    attempts = [one | {"review": _review(case, n if case.varied else 0, approves)} for n, one in enumerate(attempts)]
+    return yaml.safe_dump({"model": "scripted-1", "stories": {STORY: attempts}}, sort_keys=False, width=10_000)
+
+
+def _review(case: Case, number: int, approves: bool) -> list[Any]:
+    if approves:
+        return [{"verdict": {"what": "approved", "by": "request"}}]
+    text = ("The story is not implemented.", "Rounding is wrong.", "Errors are missing.", "Zero is wrong.", "No tests.",
+            "Names are unclear.")[number]  # fmt: skip
+    finding = {"text": text, "severity": "high", "place": f"README.md:{number + 1}"}
+    return [{"verdict": {"what": "changes_requested", "by": "request", "feedback": text, "findings": [finding]}}]
