@@ -145,7 +145,6 @@ def toolchain() -> dict[str, str]:
 
 def check(project: Path, command: str, reports: Path) -> tuple[Tests, bool]:
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "GOCACHE": str(reports / "go"), **toolchain()}
-    env.pop("PYTEST_CURRENT_TEST", None)
     env = report_environment(reports, env)
     ended = subprocess.run(
         command,

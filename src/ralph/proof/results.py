@@ -22,7 +22,8 @@ _ONLY_PYTEST = re.compile(
 def report_environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     """`env` with what makes runners report by name, into the folder or in their output. Harmless for other commands."""
     goflags = " ".join(filter(None, (env.get("GOFLAGS", ""), "-test.v")))  # only `go test` reads -test.v
-    return {**env, **results_pytest.environment(folder, env), "GOFLAGS": goflags}
+    kept = {name: value for name, value in env.items() if name != "PYTEST_CURRENT_TEST"}  # a check is no part of a test
+    return {**kept, **results_pytest.environment(folder, env), "GOFLAGS": goflags}
 
 
 def read_tests(command: str, output: bytes, folder: Path, root: Path | None = None) -> Tests:

@@ -22,11 +22,13 @@ _WORDS = {
 }
 
 _MARK = re.compile(
-    r"( *)(?:([✓✔√])|([✕✖×✘])|([○﹣↓])|(- (?=\[))|(-)|(\d+\))) ?(?:\[[a-z ]+\]:? |(?:skipped|todo) )?(.+)"
+    r"( *)(?:([✓✔√])|([✕✖×✘])|([○﹣↓□⚠])|(- (?=\[))|(-)|(\d+\))) ?(?:\[[a-z ]+\]:? |(?:skipped|todo) )?(.+)"
 )
-_HEADING = re.compile(r"( *)▶ (.+)|( +)(\w.*)")
+_HEADING = re.compile(r"( *)▶ (.+)|(  +)(\w.*)")
 _SUITE_FILE = re.compile(r"(?:PASS|FAIL) (?:\./)?(\S+\.[cm]?[jt]sx?)")
+_VITEST_FILE = re.compile(r"( )[✓❯×↓] (\S+) +\(\d+ tests?\b")
 _DETAILS = re.compile(r"  ● |  ─|  \d+ (?:passing|failing)|✖ failing tests:|⎯")
+_NEXT_RUN = re.compile(r"▶ | RUN |  \d+ tests? (?:passed|failed)")
 _TAP = re.compile(r"( *)(not )?ok \d+(?: -)? ?(.*?)(?: # (?:(SKIP|TODO|skip|todo)\b.*|time=.*))?(?: \{)?$")
 _TAP_HEADING = re.compile(r"( *)# Subtest: (.*)")
 _GO = re.compile(r" *--- (PASS|FAIL|SKIP): (\S+)")
@@ -95,6 +97,7 @@ class Names:
             ("go", "go", self._is_go),
             ("tap", "tap", self._is_tap and "tap" not in counted),
             ("ava", "marks", "ava" in counted),  # prints no number of passed tests when one fails
+            ("unittest", "unittest", len(self._entries["unittest"]) >= counted.get("unittest", Tests()).total > 0),
             ("ctest", "ctest", "ctest" in counted),  # counts skipped tests as passed
         ):
             if is_seen and (self._entries[family] or runner not in counted):
@@ -126,6 +129,8 @@ class Names:
         names: dict[str, str] = {}
         repeated: Counter[str] = Counter()
         for entry in entries if is_complete else ():
+            if not entry.outcome or (entry.is_group and leaves == passed + failed):
+                continue
             repeated[entry.name] += 1
             names[f"{entry.name} ({times})" if (times := repeated[entry.name]) > 1 else entry.name] = entry.outcome
         skipped = sum(tests.skipped for tests in members)
@@ -235,11 +240,16 @@ class Names:
         elif line.startswith("Tests: "):
             self._file, self._headings = "", []
         elif self._is_details:
-            self._is_details = not line.startswith(("▶ ", " RUN "))
+            self._is_details = _NEXT_RUN.match(line) is None
+        elif match := _VITEST_FILE.match(line):
+            self._headings = [(1, match[2])]
         elif match := _MARK.match(line):
             self._read_mark(match)
         elif match := _HEADING.match(line):
             indent = len(match[1] if match[2] else match[3])
+            if match[2] and (indent, _TIME.sub("", match[2])) in self._headings:  # Node 18 ends a suite so
+                self._add("marks", "", "", is_group=True)
+                return
             self._headings = [
                 *((depth, name) for depth, name in self._headings if depth < indent),
                 (indent, match[2] or match[4]),
@@ -249,8 +259,6 @@ class Names:
         indent, text = len(match[1]), match[8]
         name, _, note = text.partition(" # ") if text.endswith(("# SKIP", "# TODO")) else (text, "", "")
         name = _TIME.sub("", name)
-        if re.search(r" \(\d+ tests?\b[^)]*\)$", name):  # a file of vitest
-            return
         outcome = "passed" if match[2] else "failed" if match[3] or match[7] else "skipped"
         if note or "[expected fail]" in match[0]:
             outcome = "skipped"

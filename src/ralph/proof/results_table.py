@@ -79,7 +79,9 @@ ROWS = (
         re.compile(r"(?P<word>\w+)  \] (?P<number>\d+)"),
     ),  # documentation
 )
-HINT = re.compile(r"pass|PASS|fail|FAIL|[Tt]est|Ran |OK|example|run|skip|todo|pending|cancel|known|uncaught|unhandled")
+HINT = re.compile(
+    r"[Pp]ass|PASS|[Ff]ail|FAIL|[Tt]est|Ran |OK|example|run|skip|SKIP|todo|pend|canc|know|unc|unh|err|sel|warn"
+)
 """Every line of a row matches this; the others need not be compared with each row."""
 
 SUITES = re.compile(r"(?:Test Suites: +| Test Files  )(\d+) failed")
