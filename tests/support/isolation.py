@@ -97,6 +97,8 @@ class Watch:
     def _hear(self, event: str, arguments: tuple[object, ...]) -> None:
         if not self.is_on or event not in _PATHS_OF:
             return
+        if event == "open" and isinstance(flags := arguments[2], int) and flags & getattr(os, "O_PATH", 0):
+            return  # names a place in a rule of `host.fence`; nothing can be read or written through it
         for at in _PATHS_OF[event]:
             self._refuse(event, _absolute(arguments[at]))
         if event == "subprocess.Popen":

@@ -20,12 +20,19 @@ from ralph.core.environment import child_environment, run_marks
 from ralph.core.errors import RalphError
 from ralph.core.text import one_line
 from ralph.host.checkout import Checkout
+from ralph.host.fence import Fence
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.places import CHECKOUT_ID, checkout_folder
 from ralph.host.repo import Repo
 from ralph.proof.choosing import ChosenCheck, set_id
 from ralph.proof.dependencies import Copies, dependency_folders, listed_files, setup_command
-from ralph.proof.environment import checkout_environment, home_copies, prepare_home
+from ralph.proof.environment import (
+    checkout_environment,
+    hidden_folders,
+    home_copies,
+    prepare_home,
+    readable_folders,
+)
 from ralph.proof.file_table import is_collected
 from ralph.proof.self_test import (
     damaged,
@@ -39,6 +46,7 @@ _KNOWN = "proof-place.json"
 """In the plan's own folder: the way that was chosen last, and for which checks and dependencies."""
 _MOST_TESTS = 300
 _BESIDE = (".venv", "venv", "node_modules")
+HOME, WORKSPACE = "home", "workspace"
 COPIED, IMPORT_ROOTS, SET_UP, IN_PLACE = "copied", "import-roots", "set-up", "in-place"
 
 
@@ -73,6 +81,7 @@ class _Known(Struct, frozen=True):
     key: str
     way: str
     note: str = ""
+    hidden: str = ""
 
 
 def choose_place(request: Request, tree: str, checks: Sequence[ChosenCheck]) -> Chosen:
@@ -167,13 +176,15 @@ class _Choice:
                 return Chosen(self._in_place(known.note))
             place = first if known.way == ways[0] else self._open(known.way)
             if not place.prepare(self._tree):
+                place.note = known.note
+                self._enclose(place, known.hidden)
                 return Chosen(place)
         reasons = []
         for way in ways:
             place = first if way == ways[0] else self._open(way)
             reason, ran = self._try(place)
             if not reason:
-                self._remember(_Known(key, way, place.note))
+                self._remember(_Known(key, way, place.note, self._hide(place)))
                 return Chosen(place, ran)
             reasons.append(reason)
         note = f"proof runs in the workspace: {reasons[0]}"
@@ -271,6 +282,49 @@ class _Choice:
             place.note = f"no check notices when {', '.join(targets)} is damaged"
         return ""
 
+    def _hide(self, place: CheckoutPlace) -> str:
+        """Hide as much from the checks as they can do without. Returns what is hidden."""
+        for hidden in (HOME, WORKSPACE):
+            self._enclose(place, hidden)
+            if place.fence is None:
+                return ""
+            ran = place.run(self._tree, self._checks)
+            if all(one.result.passed or not one.result.required for one in ran):
+                return hidden
+            place.fence.close()
+        place.fence = None
+        return ""
+
+    def _enclose(self, place: CheckoutPlace, hidden: str) -> None:
+        place.fence = self._fence(place, hidden)
+        place.tried = frozenset(self._checks)
+        weaker = self._fence(place, WORKSPACE) if hidden == HOME else place.fence
+
+        def weaker_for(check: ChosenCheck) -> tuple[Fence | None, ...]:
+            names_workspace = str(self._request.workspace) in check.command
+            return (weaker, None) if names_workspace else (weaker,)
+
+        place.weaker = weaker_for
+
+    def _fence(self, place: CheckoutPlace, hidden: str) -> Fence | None:
+        if not hidden:
+            return None
+        request, checkout = self._request, self._checkout
+        workspaces = {request.repo.root, request.workspace}
+        commands = [check.command for check in self._checks]
+        needed = [request.repo.common_dir / name for name in ("objects", "modules", "lfs")]
+        needed += [checkout.folder, *readable_folders(self._base, place.env, commands)]
+        pythons = [os.path.realpath(checkout.path / folder / "bin/python") for folder in checkout.kept]
+        needed += [Path(python).parent.parent for python in pythons if not python.startswith(str(checkout.folder))]
+        needed = [path for path in needed if path.is_relative_to(request.repo.common_dir) or self._is_outside(path)]
+        return Fence.make(hidden_folders(self._base, workspaces, home=hidden == HOME), needed)
+
+    def _is_outside(self, path: Path) -> bool:
+        """Neither in the workspace nor around it: such a rule would show it again."""
+        roots = (self._request.repo.root, self._request.workspace)
+        real = Path(os.path.realpath(path))
+        return not any(real.is_relative_to(root) or root.is_relative_to(real) for root in roots)
+
     def _reads_workspace(self, place: CheckoutPlace, check: ChosenCheck, targets: Sequence[str]) -> str:
         for target in targets:
             commands = [where_python_reads(check.command, target) or where_python_reads("python3", target)]
@@ -312,7 +366,7 @@ class _Choice:
 
     def _key(self, place: CheckoutPlace) -> str:
         parts = [
-            "1",
+            "2",
             set_id(self._checks),
             self._request.setup,
             *self._request.files,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +18,7 @@ from ralph.checks.running import run_check
 from ralph.core.evidence import CheckResult
 from ralph.core.proof import Tests
 from ralph.host.checkout import Checkout
+from ralph.host.fence import Fence
 from ralph.host.files import make_folder
 from ralph.host.git import git
 from ralph.host.proc import Finished, run_shell
@@ -35,6 +37,7 @@ BUILD_CACHES = frozenset({
 })  # fmt: skip
 """Ignored folders that stay between candidates: without them a build starts from nothing."""
 _MOST_DEPENDENCY_FILES = 200
+_DENIED = re.compile(rb"permission denied|EACCES", re.IGNORECASE)
 
 
 class Ran(Struct, frozen=True):
@@ -53,7 +56,13 @@ class Runner(Struct, frozen=True, kw_only=True):
     """With a label, the whole output of a failing check is kept here."""
 
     def run(
-        self, checks: Sequence[ChosenCheck], root: Path, env: Mapping[str, str], reports: Path, label: str
+        self,
+        checks: Sequence[ChosenCheck],
+        root: Path,
+        env: Mapping[str, str],
+        reports: Path,
+        label: str,
+        fence: Fence | None = None,
     ) -> Iterator[Ran]:
         for number, check in enumerate(checks):
             if self.stop is not None and self.stop.requested:
@@ -73,6 +82,7 @@ class Runner(Struct, frozen=True, kw_only=True):
                 stop=self.stop,
                 keep=keeper(self.outputs, label, check) if self.outputs and label else None,
                 read=outputs.append,
+                fence=fence,
             )
             output = b"".join(outputs)
             yield Ran(result, output, read_tests(check.command, output, folder, root / check.cwd))
@@ -125,6 +135,11 @@ class CheckoutPlace:
         self._is_set_up = is_set_up
         """Dependencies come from that command, not from copies."""
         self._recopy = recopy
+        self.fence: Fence | None = None
+        """Hides the workspace, and more, from the checks."""
+        self.tried: frozenset[ChosenCheck] = frozenset()
+        """Checks that are known to pass behind it."""
+        self.weaker: Callable[[ChosenCheck], Sequence[Fence | None]] = lambda check: ()
         self._digest = ""
         """Of the dependencies that are installed here."""
         self._reports = checkout.folder / ".reports"
@@ -147,7 +162,18 @@ class CheckoutPlace:
         self.checkout.move(tree)
         make_folder(self._reports, private=True)
         make_folder(Path(self.env["TMPDIR"]), private=True)
-        return tuple(self._runner.run(checks, self.root, self.env, self._reports, label))
+        return tuple(ran for check in checks for ran in self._run_one(check, label))
+
+    def _run_one(self, check: ChosenCheck, label: str) -> Iterator[Ran]:
+        """A check that was not tried when the run started may need a folder that is hidden from the others."""
+        fences = [self.fence, *(self.weaker(check) if self.fence and check not in self.tried else ())]
+        for fence in fences:
+            results = list(self._runner.run([check], self.root, self.env, self._reports, label, fence))
+            if not any(_DENIED.search(ran.output) for ran in results if not ran.result.passed):
+                break
+        if fence is not self.fence and any(ran.result.passed for ran in results):
+            self.limits += (f"`{check.command}` passes only if it can read files outside the checkout",)
+        yield from results
 
     def prepare(self, tree: str) -> str:
         """Move to a tree and install what it needs. Returns why that failed, or an empty string."""

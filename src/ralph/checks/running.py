@@ -10,6 +10,7 @@ from pathlib import Path
 from ralph.core.errors import ConfigError
 from ralph.core.evidence import CheckResult
 from ralph.core.text import clean
+from ralph.host.fence import Fence
 from ralph.host.proc import CannotStart, run_shell
 from ralph.host.signals import StopSignal
 
@@ -29,6 +30,7 @@ def run_check(
     stop: StopSignal | None = None,
     keep: Callable[[bytes], str] | None = None,
     read: Callable[[bytes], object] | None = None,
+    fence: Fence | None = None,
 ) -> CheckResult:
     """Run one command. It never raises for what the command does; that is its result.
 
@@ -38,7 +40,7 @@ def run_check(
     if not folder.is_relative_to(os.path.realpath(root)):
         raise ConfigError(f"check {name!r} would run in {cwd}, outside the workspace")
     try:
-        finished = run_shell(command, cwd=folder, env=env, timeout=timeout, limit=_KEPT, stop=stop)
+        finished = run_shell(command, cwd=folder, env=env, timeout=timeout, limit=_KEPT, stop=stop, fence=fence)
     except CannotStart as error:
         return CheckResult(name=name, command=command, passed=False, code=127, tail=str(error), required=required)
     output = finished.out + finished.err

@@ -19,6 +19,7 @@ from ralph.core.errors import SetupError
 from ralph.core.text import one_line
 from ralph.host.adopt import HOUSEHOLD
 from ralph.host.excerpt import Excerpt
+from ralph.host.fence import Fence
 from ralph.host.programs import which
 from ralph.host.ptable import require_process_control
 from ralph.host.pump import Pump
@@ -62,6 +63,7 @@ def run(
     grace: float = 2.0,
     sweep: bool = True,
     stop: StopSignal | None = None,
+    fence: Fence | None = None,
 ) -> Finished:
     """Run a command to its end, or kill its whole tree after `timeout`. Keeps at most `limit` bytes per stream.
 
@@ -70,7 +72,7 @@ def run(
     """
     out, err = Excerpt(limit), Excerpt(limit)
     begun = time.monotonic()
-    process = start(argv, cwd=cwd, env=env, stdin=bool(stdin))
+    process = start(argv, cwd=cwd, env=env, stdin=bool(stdin), fence=fence)
     tree = Tree(process)
     timed_out = False
     swept = 0
@@ -116,13 +118,27 @@ def run_shell(
     grace: float = 2.0,
     sweep: bool = True,
     stop: StopSignal | None = None,
+    fence: Fence | None = None,
 ) -> Finished:
     """`run` for a shell command line, as used in checks."""
     shell = ["/bin/sh", "-c", command]
-    return run(shell, cwd=cwd, env=env, stdin=stdin, timeout=timeout, limit=limit, grace=grace, sweep=sweep, stop=stop)
+    return run(
+        shell,
+        cwd=cwd,
+        env=env,
+        stdin=stdin,
+        timeout=timeout,
+        limit=limit,
+        grace=grace,
+        sweep=sweep,
+        stop=stop,
+        fence=fence,
+    )
 
 
-def start(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None, stdin: bool) -> Popen[bytes]:
+def start(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None, stdin: bool, fence: Fence | None = None
+) -> Popen[bytes]:
     """Start a process with pipes. The caller must also call `finish`."""
     require_process_control()
     if not argv or not argv[0]:
@@ -140,6 +156,7 @@ def start(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None, stdi
             close_fds=True,
             start_new_session=True,
             restore_signals=True,
+            preexec_fn=fence.enter if fence else None,  # noqa: PLW1509 - two system calls
         )
 
     try:

@@ -146,3 +146,36 @@ def _copy_file(source: Path, target: Path) -> None:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+_TEMPORARY = tuple(map(Path, ("/tmp", "/var/tmp", "/dev/shm")))
+_TOOLS = (
+    ".cargo/bin", ".cargo/registry", ".cargo/git", ".rustup", ".pyenv", ".nvm", ".fnm", ".volta", ".asdf", ".rbenv",
+    ".sdkman", ".m2", ".gradle", ".deno", ".bun", ".ghcup", ".opam", ".dotnet", ".nuget", ".pub-cache", ".hex", ".mix",
+    ".gem", "go/pkg/mod", ".local/share/pipx", ".local/pipx", ".local/share/uv", ".local/share/mise",
+    ".local/share/fnm", ".local/share/pnpm", ".cache/ms-playwright", ".cache/node/corepack",
+)  # fmt: skip
+"""Where tools and what they download are in a home folder."""
+
+
+def hidden_folders(base: Mapping[str, str], workspaces: Iterable[Path], *, home: bool) -> list[Path]:
+    """What checks in the checkout must not read: code there is in no commit. With `home`, also where an agent could
+    put some elsewhere."""
+    own = Path(base.get("HOME") or Path.home())
+    return [*workspaces, *((own, *_TEMPORARY) if home else ())]
+
+
+def readable_folders(base: Mapping[str, str], env: Mapping[str, str], commands: Iterable[str]) -> list[Path]:
+    """Folders with programs and toolchains, which checks need wherever they are."""
+    own = Path(base.get("HOME") or Path.home())
+    programs = [Path(entry) for entry in env.get("PATH", "").split(os.pathsep) if entry.startswith("/")]
+    words = {word for command in commands for word in re.findall(r"/[^\s'\"=:;|&()]+", command)}
+    programs += [Path(word).parent for word in sorted(words)]
+    folders = [own / inner for inner in _TOOLS] + [Path(env[name]) for name in _INSTALLED if env.get(name)]
+    for folder in programs:
+        folders.append(folder)
+        folders += [Path(os.path.realpath(folder / name)).parent.parent for name in ("python3", "node", "ruby")]
+        if folder.name in ("bin", "sbin", "shims", "Scripts"):
+            folders.append(folder.parent)
+    too_much = {Path("/"), own, own / ".local", *own.parents, *_TEMPORARY}
+    return [folder for folder in dict.fromkeys(folders) if folder not in too_much and folder.exists()]

@@ -1,0 +1,99 @@
+"""Hides folders from a process and all it starts: files in them cannot be read or executed. Linux only (Landlock).
+
+Needs no privileges. Other systems and old kernels have no such thing: `Fence.make` returns None there. The names of
+hidden files stay visible, and writing is not restricted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_EXECUTE, _READ_FILE, _REFER = 1 << 0, 1 << 2, 1 << 13
+_HANDLED = _EXECUTE | _READ_FILE | _REFER
+"""`_REFER`, renaming across folders, is denied by every rule set that does not handle it."""
+_OLDEST = 2
+"""The version of the interface that has `_REFER`."""
+_NO_NEW_PRIVILEGES = 38
+_BENEATH = 1
+_MOST = 20_000
+"""Entries of folders on the way to a hidden one."""
+
+
+def _call(number: int, *args: object) -> int:
+    return int(ctypes.CDLL(None, use_errno=True).syscall(number, *args))
+
+
+def is_available() -> bool:
+    return sys.platform == "linux" and _call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1)) >= _OLDEST
+
+
+class Fence:
+    """A set of rules. `enter` applies it to the calling process for good."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._libc = ctypes.CDLL(None, use_errno=True)  # loaded before a fork
+
+    @classmethod
+    def make(cls, hidden: Iterable[Path], allowed: Iterable[Path]) -> Fence | None:
+        """Everything can be read except what is in `hidden`, unless it is in `allowed` too. None: not possible here."""
+        if not is_available():
+            return None
+        attributes = struct.pack("Q", _HANDLED)
+        descriptor = _call(_CREATE, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
+        if descriptor < 0:
+            return None
+        closed = {Path(os.path.realpath(path)) for path in hidden}
+        opened = {Path(os.path.realpath(path)) for path in allowed}
+        os.set_inheritable(descriptor, False)
+        fence = cls(descriptor)
+        try:
+            fence._allow(Path("/"), _REFER)
+            for path in [*_around(closed), *opened]:
+                fence._allow(path, _EXECUTE | _READ_FILE)
+        except (OSError, OverflowError):
+            fence.close()
+            return None
+        return fence
+
+    def _allow(self, path: Path, access: int) -> None:
+        try:
+            folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:  # it is gone, or not ours to look at
+            return
+        try:
+            rule = struct.pack("=Qi", access, folder)
+            if _call(_ADD, self._descriptor, _BENEATH, rule, ctypes.c_uint32(0)):
+                raise OSError(ctypes.get_errno(), "landlock_add_rule")
+        finally:
+            os.close(folder)
+
+    def enter(self) -> None:
+        """Called in a new process before it starts its program."""
+        if self._libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or self._libc.syscall(_RESTRICT, self._descriptor, 0):
+            os._exit(126)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _around(hidden: set[Path]) -> Iterator[Path]:
+    """The largest folders, and files, that contain nothing hidden."""
+    ways = {parent for path in hidden for parent in path.parents} - hidden
+    ways = {way for way in ways if not any(parent in hidden for parent in way.parents)}
+    count = 0
+    for way in sorted(ways):
+        with os.scandir(way) as entries:
+            for entry in entries:
+                count += 1
+                if count > _MOST:
+                    raise OverflowError
+                path = Path(entry.path)
+                if path not in ways and path not in hidden and not entry.is_symlink():
+                    yield path
