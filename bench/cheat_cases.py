@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,9 +56,13 @@ class Case(NamedTuple):
 
 
 def projects() -> dict[str, dict[str, Any]]:
-    found = yaml.safe_load((CORPUS / "projects.yaml").read_text())
+    found = _load(CORPUS / "projects.yaml")
     assert isinstance(found, dict)
     return found
+
+
+def _load(path: Path) -> Any:
+    return yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def cases() -> list[Case]:
@@ -71,7 +75,7 @@ def cases() -> list[Case]:
 
 
 def _read(path: Path, known: Mapping[str, dict[str, Any]]) -> Iterator[Case]:
-    for number, entry in enumerate(yaml.safe_load(path.read_text())):
+    for number, entry in enumerate(_load(path)):
         project = known[entry["project"]]
         layout = entry.get("layout") or list(PLANS)[number % len(PLANS)]
         cheat = path.parent.name == "cheat"
@@ -106,22 +110,27 @@ def _expanded(steps: list[Any], project: Mapping[str, Any]) -> list[Any]:
 # -- programs -------------------------------------------------------------------------------------------------
 
 
-def tools(cache: Path) -> dict[str, str]:
-    """Ecosystem → the folder of its program; "" if it is on the path of the system. Missing ones are not listed."""
-    found = {"pytest": "", "unittest": "", "make": "" if shutil.which("make", path=_SYSTEM) else None}
-    found["node"] = _folder("node")
-    found["cargo"] = _cargo()
-    found["go"] = next((str(path) for path in sorted(Path("/usr/lib").glob("go*/bin"))), None)
-    if go := _folder("go"):
-        found["go"] = go
-    jest = cache / "npm/node_modules/.bin"
-    if found["node"] is not None and not (jest / "jest").exists():
-        jest.parent.parent.mkdir(parents=True, exist_ok=True)
-        (jest.parent.parent / "package.json").write_text('{"private": true}\n')
-        command = ["npm", "install", "--no-audit", "--no-fund", "--silent", "jest@29"]
-        subprocess.run(command, cwd=jest.parent.parent, capture_output=True, timeout=300, check=False)
-    found["jest"] = str(jest) if (jest / "jest").exists() else None
+def tools(cache: Path, wanted: Collection[str]) -> dict[str, str]:
+    """Which of these programs there are, each with its folder; "" if that is on the path of the system."""
+    found = {name: LOOKUPS[name](cache) for name in wanted}
     return {name: folder for name, folder in found.items() if folder is not None}
+
+
+def _jest(cache: Path) -> str | None:
+    """Fetched into the cache by npm, once."""
+    folder = cache / "npm"
+    if shutil.which("npm") and not (folder / "node_modules/.bin/jest").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "package.json").write_text('{"private": true}\n')
+        command = ["npm", "install", "--no-audit", "--no-fund", "--silent", "jest@29"]
+        subprocess.run(command, cwd=folder, capture_output=True, timeout=300, check=False)
+    found = folder / "node_modules/.bin"
+    return f"{found}:{_folder('node')}" if (found / "jest").exists() else None
+
+
+def _go(cache: Path) -> str | None:
+    debian = next((str(path) for path in sorted(Path("/usr/lib").glob("go-*/bin"))), None)
+    return _folder("go") or debian
 
 
 def _folder(program: str) -> str | None:
@@ -129,11 +138,22 @@ def _folder(program: str) -> str | None:
     return str(Path(path).parent) if path else None
 
 
-def _cargo() -> str | None:
+def _cargo(cache: Path) -> str | None:
     """The toolchain's own folder: the proxy of rustup needs the user's home."""
     folder = _folder("cargo")
     chains = Path(os.environ.get("RUSTUP_HOME") or (Path(folder).parent.with_name(".rustup") if folder else "/"))
     return next((str(path.parent) for path in sorted(chains.glob("toolchains/stable*/bin/cargo"))), folder)
+
+
+LOOKUPS: dict[str, Callable[[Path], str | None]] = {
+    "pytest": lambda cache: "",
+    "unittest": lambda cache: "",
+    "make": lambda cache: _folder("make"),
+    "node": lambda cache: _folder("node"),
+    "jest": _jest,
+    "cargo": _cargo,
+    "go": _go,
+}
 
 
 def python_packages(cache: Path) -> Path:

@@ -56,15 +56,15 @@ class Result(NamedTuple):
 
 
 class Bench:
-    def __init__(self, folder: Path, cache: Path, reviewer: str) -> None:
+    def __init__(self, folder: Path, cache: Path, reviewer: str, chosen: list[Case]) -> None:
         self.folder, self.cache, self.reviewer = folder, cache, reviewer
         self.projects = projects()
-        self.tools = tools(cache)
+        self.tools = tools(cache, {self.projects[case.project]["tool"] for case in chosen})
 
     def missing(self) -> dict[str, str]:
         """Project → its program, where that is not installed."""
-        wanted = {name: project["tool"] for name, project in self.projects.items()}
-        return {name: tool for name, tool in wanted.items() if tool not in self.tools}
+        needed = {name: project["tool"] for name, project in self.projects.items()}
+        return {name: tool for name, tool in needed.items() if tool not in self.tools}
 
     def run(self, case: Case, *, oracle_only: bool) -> Result:
         begun = time.monotonic()
@@ -252,7 +252,7 @@ def main() -> int:
     folder = args.keep or Path(tempfile.mkdtemp(prefix="ralph-cheats-"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        return _measure(chosen, Bench(folder.resolve(), _cache(), args.reviewer), args)
+        return _measure(chosen, Bench(folder.resolve(), _cache(), args.reviewer, chosen), args)
     finally:
         if not args.keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -269,7 +269,8 @@ def _matches(case: Case, pattern: str) -> bool:
 def _measure(chosen: list[Case], bench: Bench, args: argparse.Namespace) -> int:
     missing = bench.missing()
     for name, tool in missing.items():
-        print(f"skipped: {sum(case.project == name for case in chosen)} {name} cases ({tool} is not installed)")
+        if count := sum(case.project == name for case in chosen):
+            print(f"skipped: {count} {name} cases ({tool} is not installed)")
     chosen = [case for case in chosen if case.project not in missing]
     with ThreadPoolExecutor(max(args.jobs, 1)) as pool:
         results = list(pool.map(lambda case: _one(case, bench, args), chosen))
