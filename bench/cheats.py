@@ -140,11 +140,12 @@ def _is_done(status: str, root: Path, events: list[dict[str, Any]]) -> bool:
 def _reason(events: list[dict[str, Any]], errors: str) -> str:
     said = ""
     for event in events:
-        if event["type"] == "VerdictReached" and event.get("kind") not in ("accepted", "partial"):
-            said = str(event.get("reason") or event)
+        if event["type"] == "IterationEnded" and event["kind"] not in ("accepted", "partial"):
+            lines = [event["headline"], *(line.lstrip("- ") for line in event["feedback"].splitlines())]
+            said = " | ".join(dict.fromkeys(lines))
     ended = [event for event in events if event["type"] == "RunEnded"]
-    end = str(ended[-1].get("reason", "")) if ended else f"no end: {errors.strip()[-200:]}"
-    return f"{end}: {said}" if said else end
+    end = f"{ended[-1]['reason']} ({ended[-1]['detail']})" if ended else f"no end: {errors.strip()[-300:]}"
+    return f"{end}: {said}"[:700] if said else end
 
 
 def _complete(command: list[str], root: Path, env: Mapping[str, str]) -> tuple[int, str, str]:
