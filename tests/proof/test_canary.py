@@ -210,6 +210,28 @@ def test_nothing_is_planted_in_files_it_cannot_read() -> None:
     assert planted(tests, "1") == {}
 
 
+def test_nothing_is_planted_in_helpers() -> None:
+    tests = {"tests/conftest.py": b"import pytest\n", "tests/helper.js": b"exports.x = 1;\n", "tests/__init__.py": b""}
+    assert planted(tests, "1") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("test('a', () => {});", "test("),
+        ("describe('a', () => { it('b', () => {}); });", "it("),
+        ("import test from 'ava';\nit_is(1);\ntest.serial('a', t => {});", "test("),
+        ("const t = require('tap');\nt.test('a', t => {\n  t.test('b', t => {});\n});", "t.test("),
+        ("Deno.test('a', () => {});", "Deno.test("),
+        ("test.each([1])('a', () => {});", "test("),
+        ("require('assert').ok(1);", "throw "),
+    ],
+)
+def test_failure_is_in_the_style_of_the_file(text: str, call: str) -> None:
+    added = planted({"a.test.js": text.encode()}, "1")["a.test.js"].decode().removeprefix(text)
+    assert added.strip().startswith(call)
+
+
 def test_uvu_gets_it_before_it_starts() -> None:
     text = b"import { test } from 'uvu';\ntest('one', () => {});\ntest.run();\n"
     assert planted({"a.js": text}, "1")["a.js"].endswith(b"});\ntest.run();\n")

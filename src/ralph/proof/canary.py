@@ -17,7 +17,12 @@ from ralph.core.proof import Tests
 _MAX_FILES = 3
 _MAX_BYTES = 1 << 20
 _SCRIPTS = {".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx"}
-_CALL = re.compile(r"^[ \t]*(test|it)(?:\.\w+)*\(", re.M)
+_CALLS = (
+    re.compile(r"^((?:\w+\.)?(?:test|it))(?:\.\w+)*\(", re.M),
+    re.compile(r"(?<![\w.$])(test|it)(?:\.\w+)*\("),
+)
+"""How a file defines tests: `test(`, `it.each(`, `t.test(`, `Deno.test(`."""
+_PYTHON_TEST = re.compile(r"^\s*(?:async )?def test|^class \w*Test", re.M)
 _START = re.compile(r"^\w+\.run\(", re.M)
 """uvu runs what was registered before `test.run()`."""
 _RUST_TEST = re.compile(r"^\s*#\[(?:\w+::)*(?:test|rstest)\b", re.M)
@@ -56,10 +61,10 @@ def _with_failure(place: PurePosixPath, content: bytes, word: str) -> str:
     except UnicodeDecodeError:
         return ""
     text = text.rstrip() + "\n"
-    if place.suffix == ".py":
+    if place.suffix == ".py" and _PYTHON_TEST.search(text):
         return _python(text, word)
     if place.suffix in _SCRIPTS:
-        return _script(text, word)
+        return _script(place.name, text, word)
     if place.name.endswith("_test.go") and _GO_TEST.search(text):
         return f'{text}\nfunc Test{word.title()}(t *testing.T) {{\n\tt.Fatal("{word}")\n}}\n'
     if place.suffix == ".rs" and _RUST_TEST.search(text):
@@ -92,10 +97,12 @@ def _is_main(node: ast.stmt) -> bool:
     return is_call or (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test))
 
 
-def _script(text: str, word: str) -> str:
+def _script(name: str, text: str, word: str) -> str:
     failure = f"throw new Error('{word}');"
-    if call := _CALL.search(text):
+    if call := next(filter(None, (pattern.search(text) for pattern in _CALLS)), None):
         failure = f"{call[1]}('{word}', () => {{\n  {failure}\n}});"
+    elif not re.search(r"test|spec", name):
+        return ""
     start = _START.search(text)
     at = start.start() if start else len(text)
     return f"{text[:at]}\n{failure}\n{text[at:]}"

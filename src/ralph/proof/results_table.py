@@ -56,11 +56,11 @@ ROWS = (
     _row("tap", r"# ((?:pass|fail|cancelled|skipped|skip|todo) {1,3}\d+)$", WORD_FIRST),
     _row("cargo", r"test result: \w+\. (\d+ passed; \d+ failed; \d+ ignored;)"),
     _row("nextest", r" *Summary \[.{1,20}\] +\d+ tests? run: (.*)"),  # documentation
-    _row("rspec", r"(\d+ examples?, \d+ failures?.*)"),  # documentation
-    _row("minitest", r"(\d+ (?:runs|tests), \d+ assertions, \d+ failures, \d+ errors.*)"),  # documentation
+    _row("rspec", r"(\d+ examples?, \d+ failures?.*)"),
+    _row("minitest", r"(\d+ (?:runs|tests), \d+ assertions, \d+ failures, \d+ errors.*)"),
     _row("exunit", r"(?:\d+ \w+, )?(\d+ tests?, \d+ failures?(?:, .*)?)$"),  # documentation
-    _row("phpunit", r"OK \((\d+ tests?), \d+ assertions?\)"),  # documentation
-    _row("phpunit", r"(Tests: \d+, Assertions: \d+.*)", WORD_FIRST),  # documentation
+    _row("phpunit", r"OK \((\d+ tests?), \d+ assertions?\)"),
+    _row("phpunit", r"(Tests: \d+, Assertions: \d+.*)", WORD_FIRST),
     _row("ctest", r"\d+% tests passed, (\d+ tests failed )out of \d+"),
     _row("ctest", r"\d+% tests passed, \d+ tests failed (out of \d+)", WORD_FIRST),
     _row(
@@ -70,14 +70,14 @@ ROWS = (
     _row(
         "dotnet", r"(?:Passed|Failed|Skipped)! +- (Failed: +\d+, Passed: +\d+, Skipped: +\d+)", WORD_FIRST
     ),  # documentation
-    _row("deno", r"(?:ok|FAILED) \| (\d+ passed.*)"),  # documentation
-    _row("bun", r" (\d+ (?:pass|fail|skip|todo))$"),  # documentation
+    _row("deno", r"(?:ok|FAILED) \| (\d+ passed.*)"),
+    _row("bun", r" (\d+ (?:pass|fail|skip|todo))$"),
     _row("playwright", r"  (\d+ (?:passed|failed|flaky|skipped))(?: \(.*\))?$"),  # documentation
     _row(
         "googletest",
-        r"\[  ((?:PASSED|FAILED|SKIPPED)  \] \d+ tests?)",
-        re.compile(r"(?P<word>\w+)  \] (?P<number>\d+)"),
-    ),  # documentation
+        r"\[  ((?:PASSED|FAILED|SKIPPED) +\] \d+ tests?)",
+        re.compile(r"(?P<word>\w+) +\] (?P<number>\d+)"),
+    ),
 )
 HINT = re.compile(
     r"[Pp]ass|PASS|[Ff]ail|FAIL|[Tt]est|Ran |OK|example|run|skip|SKIP|todo|pend|canc|know|unc|unh|err|sel|warn"
