@@ -247,6 +247,7 @@ def test_a_submodule_is_cloned_at_its_commit(project: Project, checkout: Checkou
     allowed = ("-c", "protocol.file.allow=always")
     project.git(*allowed, "submodule", "add", "-q", str(library.root), "lib")
     first = _tree(project)
+    checkout = Checkout(project.repo, checkout.folder)
     project.git("config", "user.name", "x", cwd=project.root / "lib")
     project.git("config", "user.email", "x@y", cwd=project.root / "lib")
     (project.root / "lib/a.txt").write_text("newer\n")
@@ -256,6 +257,48 @@ def test_a_submodule_is_cloned_at_its_commit(project: Project, checkout: Checkou
         checkout.move(tree)
         assert (checkout.path / "lib/a.txt").read_text() == text
         assert _git(checkout, "status", "--porcelain") == ""
+
+
+def test_a_repository_that_an_agent_made_is_an_empty_folder(project: Project, checkout: Checkout) -> None:
+    project.git("init", "-q", "inner")
+    project.write("inner/code.py", "x = 1\n")
+    project.git("add", "-A", cwd=project.root / "inner")
+    project.git("commit", "-qm", "inner", cwd=project.root / "inner")
+    tree = _tree(project)
+    assert "160000 commit" in project.git("ls-tree", tree)
+    checkout.move(tree)
+    assert list((checkout.path / "inner").iterdir()) == []
+    assert _git(checkout, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["a\\b", "-rf", "tab\there", "new\nline", "*", ":(top)x", "ü", "CASE", "case", "x" * 200]
+)
+def test_odd_names(project: Project, checkout: Checkout, name: str) -> None:
+    base = project.git("rev-parse", "HEAD^{tree}")
+    project.write(name, "in the workspace\n")
+    tree = _tree(project)
+    checkout.move(tree)
+    assert listing(checkout.path) == project.listing()
+    (checkout.path / name).write_text("by a check\n")
+    checkout.move(checkout.compose(tree, {name: b"composed\n"}))
+    assert (checkout.path / name).read_text() == "composed\n"
+    checkout.move(base)
+    assert not (checkout.path / name).exists()
+    (checkout.path / name).write_text("untracked\n")
+    checkout.move(base)
+    assert not (checkout.path / name).exists()
+
+
+def test_attributes_of_an_agent_start_no_program(project: Project, checkout: Checkout, tmp_path: Path) -> None:
+    """Settings in the tree name no program, and an encoding that does not fit only fails to convert."""
+    project.write(".gitattributes", "*.x filter=evil diff=evil merge=evil ident working-tree-encoding=UTF-16\n")
+    project.write(".gitconfig", f'[filter "evil"]\n\tsmudge = touch {tmp_path}/pwned\n')
+    project.write("code.py", "x = 1\n")
+    tree = checkout.compose(_tree(project), {"bad.x": b"\xff\xfe\xfd $Id$\n"})
+    checkout.move(tree)
+    assert (checkout.path / "bad.x").exists()
+    assert not (tmp_path / "pwned").exists()
 
 
 def test_a_kill_at_any_moment_leaves_a_folder_that_can_be_moved(project: Project, checkout: Checkout) -> None:

@@ -278,12 +278,16 @@ class Checkout:
 
     def _submodules(self) -> None:
         """Fill the folders of submodules that the workspace has filled."""
-        listed = git(self, "ls-files", "-z", "--stage")
-        if SUBMODULE.encode() + b" " not in listed:
+        if not self._sources.submodules:
             return
+        listed = git(self, "ls-files", "-z", "--stage")
         for item in names(listed):
             head, _, raw = item.partition(b"\t")
             mode, commit, _ = head.decode().split(" ")
             path = os.fsdecode(raw)
-            if mode == SUBMODULE and os.path.lexists(self._repo.root / path / ".git"):
+            if (
+                mode == SUBMODULE
+                and raw in self._sources.submodules
+                and os.path.lexists(self._repo.root / path / ".git")
+            ):
                 clone_submodule(self._repo.root / path, self.path / path, commit, self.surroundings)

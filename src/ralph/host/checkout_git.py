@@ -14,6 +14,7 @@ from ralph.host.git import ask, git, names
 from ralph.host.removal import remove_tree
 from ralph.host.repo import Repo
 from ralph.host.shadow import excludes_of
+from ralph.host.trees import SUBMODULE
 
 # Settings that decide which bytes git writes for a blob. How the file system behaves is found out by `git init`.
 _COPIED = frozenset({"core.autocrlf", "core.eol", "core.safecrlf", "user.name", "user.email"})
@@ -34,6 +35,8 @@ class Sources(Struct, frozen=True):
     attributes: bytes
     user_attributes: bytes
     shallow: bytes
+    submodules: frozenset[bytes]
+    """Those of HEAD. A repository that an agent makes inside the workspace is none: no clone would have it."""
 
 
 def sources_of(repo: Repo) -> Sources:
@@ -52,7 +55,13 @@ def sources_of(repo: Repo) -> Sources:
         attributes=_content(repo.common_dir / "info" / "attributes"),
         user_attributes=_content(repo.root / os.path.expanduser(own)),  # noqa: PTH111 - an absolute one replaces it
         shallow=_content(repo.common_dir / "shallow"),
+        submodules=_submodules(repo),
     )
+
+
+def _submodules(repo: Repo) -> frozenset[bytes]:
+    listed = ask(repo, "ls-tree", "-r", "-z", "--full-tree", "HEAD").out
+    return frozenset(item.partition(b"\t")[2] for item in names(listed) if item.startswith(SUBMODULE.encode()))
 
 
 def _is_copied(key: str) -> bool:
