@@ -18,6 +18,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from support import isolation, tools
 
 ROOT = Path(__file__).resolve().parent.parent
+AT_DEFAULTS = ("client/", "proof/", "seeds/", "config/", "test_readme.py", "test_demo.py", "test_gauntlet.py")
 
 _REAL = isolation.real_places(os.environ)
 _numbers = count(1)
@@ -76,7 +77,9 @@ def _session_home(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest
 
 
 @pytest.fixture(autouse=True)
-def _isolation(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[None]:
+def _isolation(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config, request: pytest.FixtureRequest
+) -> Iterator[None]:
     """Every test has its own empty home and state folder, and leaves no trace."""
     watch = pytestconfig.stash[_watch]
     folder = Path.cwd()
@@ -84,6 +87,8 @@ def _isolation(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Co
     home = tmp_path_factory.getbasetemp() / "homes" / str(next(_numbers))
     with pytest.MonkeyPatch.context() as patch:
         _move_in(home, patch)
+        for name, value in _settings_for(request.node).items():
+            patch.setenv(name, value)
         watch.is_on = True
         yield
         watch.is_on = False
@@ -115,6 +120,15 @@ def _move_in(home: Path, patch: pytest.MonkeyPatch) -> None:
     home.mkdir(parents=True)
     for name, value in isolation.own_variables(home).items():
         patch.setenv(name, value)
+
+
+def _settings_for(item: pytest.Item) -> dict[str, str]:
+    """Stories in tests of the loop's mechanics mean nothing, so nothing proves them. Tests of the product as people
+    use it run at default settings: see `AT_DEFAULTS`."""
+    path = item.path.relative_to(ROOT / "tests").as_posix()
+    if path.startswith(AT_DEFAULTS) or item.get_closest_marker("defaults"):
+        return {}
+    return {"RALPH_PROOF_MINIMUM": "unproven", "RALPH_PROOF_WHERE": "in-place"}
 
 
 def _gone_from(folder: Path) -> bool:

@@ -17,7 +17,7 @@ def set_in(text: str, key: str, value: str, file: str = "c.yaml") -> str:
     [
         ("max_iterations", "30", "max_iterations: 30\n"),
         ("timeout", "20m", "timeout: 20m\n"),
-        ("review.enabled", "no", "review:\n  enabled: false\n"),
+        ("review.enabled", "no", "review:\n  when: never\n"),
         ("agent.model", "opus", "agent:\n  model: opus\n"),
         ("agent.model", "5", 'agent:\n  model: "5"\n'),
         ("agent.allowed_tools", "Write,Bash(git *)", 'agent:\n  allowed_tools: "Write,Bash(git *)"\n'),

@@ -35,10 +35,10 @@ def test_a_bare_number_in_the_timeout_flag_is_minutes() -> None:
 
 
 def test_switches_go_both_ways_and_the_last_one_counts() -> None:
-    assert flags_of(parse("--skip-review")) == {"review.enabled": False}
-    assert flags_of(parse("--no-review")) == {"review.enabled": False}
+    assert flags_of(parse("--skip-review")) == {"review.when": "never"}
+    assert flags_of(parse("--no-review")) == {"review.when": "never"}
     assert flags_of(parse("--no-archive")) == {"archive.on_complete": False}
-    assert flags_of(parse("--skip-review", "--review")) == {"review.enabled": True}
+    assert flags_of(parse("--skip-review", "--review")) == {"review.when": "always"}
 
 
 def test_a_flag_can_stand_for_a_value() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph.checks.running import run_check
 from ralph.core.check_trouble import NotRunnable, why_not_runnable
+from ralph.proof.running import run_check
 
 SAMPLES = Path(__file__).parent / "corpus" / "check_outputs.txt"
 

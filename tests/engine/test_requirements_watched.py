@@ -146,7 +146,7 @@ def test_no_agent_writes_a_prompt_of_its_own_or_of_its_reviewers(tmp_path: Path,
     (tmp_path / "rules.md").write_text("look at names\n")
     (tmp_path / "step.md").write_text("do it\n")
     steps = (Step(type="agent", config={"prompt_file": "step.md"}),)
-    config = Config(review=Review(enabled=True, reviewers=("quality", "rules.md", "../outside.md")), steps=steps)
+    config = Config(review=Review(when="always", reviewers=("quality", "rules.md", "../outside.md")), steps=steps)
     pages = ReadOnlyPages(ref, where, config, tmp_path / "aside")
     assert pages.by_people() == []
     prompts = [

@@ -47,7 +47,7 @@ def test_the_identity_of_a_set_changes_with_what_is_run_and_not_with_its_names()
 
 def test_stories_that_only_the_general_checks_judge_are_counted() -> None:
     bare = Story(id="D", title="")
-    alone = Config(review=Review(enabled=False))
+    alone = Config(review=Review(when="never"))
     assert weak_proof(alone, PLAN) == ""
     assert weak_proof(alone, Plan(name="p", stories=(DONE, OPEN, bare))) == (
         "1 of 2 open stories has no check of its own and no review: only the general checks judge it"
@@ -55,4 +55,4 @@ def test_stories_that_only_the_general_checks_judge_are_counted() -> None:
     assert weak_proof(alone, Plan(name="p", stories=(bare, bare))).startswith(
         "2 of 2 open stories have no check of their"
     )
-    assert weak_proof(Config(review=Review(enabled=True)), Plan(name="p", stories=(bare,))) == ""
+    assert weak_proof(Config(review=Review(when="always")), Plan(name="p", stories=(bare,))) == ""

@@ -40,6 +40,13 @@ ADVICE: dict[Reason, Advice] = {
         "such a run is complete",
         Moment.FAILED,
     ),
+    Reason.UNPROVEN: Advice(
+        "Work was committed for stories that no check is about, and reviews are off, so nothing proves it. These "
+        "stories are not done.",
+        "`ralph run` without --skip-review reviews them; a check of their own (`verify`) or `--proof-minimum unproven` "
+        "also settles them",
+        Moment.FAILED,
+    ),
     Reason.FINAL_CHECKS: Advice(
         "Every story is marked done, but not all checks pass on the final tree: stories conflict with each other, or a "
         "check that only runs at the end fails.",

@@ -77,7 +77,7 @@ def brief(
         guidance=guidance,
         matter=matter,
         answers=read_answers(answers_path(plan_state(ref, env))).of(story.id if story else ""),
-        review=config.review.enabled,
+        review=config.review.when == "always",
         review_cap=config.review.cap,
         promise=config.completion.promise,
     )

@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Struct
 
 from ralph.app.toolchain import ProposedCheck
-from ralph.checks.running import run_check
 from ralph.core.check_trouble import why_not_runnable
 from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
 from ralph.host.signals import StopSignal
+from ralph.proof.running import run_check
 
 Outcome = Literal["passes", "fails", "missing", "timeout"]
 

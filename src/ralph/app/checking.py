@@ -2,36 +2,60 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 import msgspec
+from msgspec import Struct
 
 from ralph.app.baseline import why_not_start
-from ralph.app.check_outputs import keeper
-from ralph.checks.running import run_check
+from ralph.app.proof_choice import Chosen
+from ralph.app.proof_place import Place
+from ralph.app.proof_place import Ran as Outcome
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
-from ralph.core.events import Baseline, CheckEnded, CheckStarted, IterationEnded, Noted, Proved, Record
+from ralph.core.events import (
+    Baseline,
+    CheckEnded,
+    CheckStarted,
+    IterationEnded,
+    IterationStarted,
+    Noted,
+    Proved,
+    Record,
+)
 from ralph.core.evidence import CheckResult
 from ralph.core.moves import Reason, Stop
 from ralph.core.plan import Plan, Story
+from ralph.core.proof import Tests
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.host.files import write_bytes
 from ralph.host.signals import StopSignal
 from ralph.proof.choosing import ChosenCheck, When, choose, set_id
+from ralph.proof.running import run_check
+from ralph.proof.values import Ran
 
 BASELINE = "baseline.json"
 """In the plan's own folder: which checks passed on the last checkpoint."""
+
+FindPlace = Callable[[Sequence[ChosenCheck]], Chosen]
+"""Finds where proof runs, given the checks that pass in the workspace."""
 
 AskBaseline = Callable[[str], str]
 """Asks the user at the terminal what to do about a failing check: "continue", "no-worse" or "stop"."""
 
 
+_TESTS = "tests.json"
 _MADE = "made-by-checks.json"
 _MOST_MADE = 20_000
+
+
+class _KnownTests(Struct, frozen=True):
+    tree: str
+    tests: dict[str, Tests] = {}
 
 
 def made_by_checks(state: Path) -> frozenset[str]:
@@ -59,20 +83,29 @@ class Checks:
         stop: StopSignal,
         run: str,
         cache: Path,
-        outputs: Path | None = None,
         is_same: Callable[[str, str], bool] = lambda old, new: False,
         *,
         untracked: Callable[[], frozenset[str]] = frozenset,
         allow_broken: bool = False,
         ask: AskBaseline | None = None,
         worktree: Path | None = None,
+        place: Place,
+        find_place: FindPlace | None = None,
     ) -> None:
+        """`place`: where the checks run until `find_place` has found a better one."""
+        self._place = place
+        self._find_place = find_place
+        self._tests: dict[str, dict[str, Tests]] = {}
+        """Tree → command → the tests it ran there."""
+        self._accepted: dict[str, Tests] = {}
+        """The same for what was accepted last, or for the tree before any work."""
+        self._at_start: dict[str, dict[str, Tests]] = {}
+        """Story → the same for the tree when it began."""
         self._worktree = worktree
         self._untracked = untracked
         self._allow_broken = allow_broken
         self._ask = ask
         self._strict = config.baseline == "strict"
-        self._outputs = outputs
         self._is_same = is_same
         """Whether two trees are the same for a check."""
         self._baseline: tuple[ChosenCheck, ...] = ()
@@ -97,20 +130,23 @@ class Checks:
         chosen = choose(self._config, plan, story, cast(When, when))
         self.check_set = identity = set_id(chosen)
         self._tree, self._raw = tree, {}
-        results = []
-        for check in chosen:
-            if self._is_stopped():
-                break
-            self._tell(CheckStarted(iteration=iteration, name=check.name, when=when))
-            result = self._run_one(check, f"{iteration:04}")
-            if self._is_stopped() and not result.passed:  # it was ended, and says nothing about the work
-                break
-            self._raw[check.command, check.cwd] = result
-            result = self._compared(check, result)
+        results: list[CheckResult] = []
+
+        def tell(check: ChosenCheck, ran: Outcome | None) -> None:
+            if ran is None:
+                self._tell(CheckStarted(iteration=iteration, name=check.name, when=when))
+                return
+            if self._is_stopped() and not ran.result.passed:  # it was ended, and says nothing about the work
+                return
+            self._tests.setdefault(tree, {})[check.command] = ran.tests
+            self._raw[check.command, check.cwd] = ran.result
+            result = self._compared(check, ran.result)
             if check.story and (story is None or check.story != story.id):
                 result = msgspec.structs.replace(result, proves=check.story if _is_done(plan, check.story) else "")
             self._tell(CheckEnded(iteration=iteration, tree=tree, check_set=identity, result=result))
             results.append(result)
+
+        self._place.run(tree, chosen, label=f"{iteration:04}", tell=tell)
         self._last = {(check.command, check.cwd): r.passed for check, r in zip(chosen, results, strict=False)}
         return tuple(results)
 
@@ -128,6 +164,8 @@ class Checks:
         self._baseline = tuple(chosen)
         identity = set_id(chosen)
         known = self._known(tree, identity)
+        if known is not None:
+            self._recall_tests()
         if known is None or not all(result.passed for result in known):
             known = self._run_baseline(chosen, known or ())
             if self._is_stopped():
@@ -135,7 +173,23 @@ class Checks:
             self._remember(tree, identity, known)
         self._before = {(check.command, check.cwd): r.passed for check, r in zip(chosen, known, strict=False)}
         self._tell(Baseline(tree=tree, check_set=identity, results=known))
-        return self._may_start(known, story)
+        stop = self._may_start(known, story)
+        if stop is None and self._find_place is not None and not self._is_stopped():
+            self._settle_in([check for check, result in zip(chosen, known, strict=False) if result.passed])
+        return stop
+
+    def _settle_in(self, passing: Sequence[ChosenCheck]) -> None:
+        """Find the place where the work of this run is proven."""
+        assert self._find_place is not None
+        found = self._find_place(passing)
+        self._place = found.place
+        self._accepted |= {c.command: ran.tests for c, ran in zip(passing, found.ran, strict=False)}
+        if found.place.note:
+            self._tell(Noted(found.place.note, warning=found.place.where != "checkout"))
+
+    def begin(self, candidate: str, snapshot: str) -> None:
+        """The trees of the next candidate: what would be committed, and what is in the workspace."""
+        self._place.begin(candidate, snapshot)
 
     def _run_baseline(self, chosen: Sequence[ChosenCheck], known: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
         """A check that failed last time runs again: what it needs may have been installed since."""
@@ -147,8 +201,11 @@ class Checks:
                 break
             if (result := passed.get((check.name, check.command))) is None:
                 self._tell(CheckStarted(name=check.name, when="baseline"))
-                result = self._run_one(check, "baseline")
-            results.append(result)
+                for ran in self._place.run("", [check], label="baseline"):
+                    self._accepted[check.command] = ran.tests
+                    result = ran.result
+            if result is not None:
+                results.append(result)
         if made := self._untracked() - before:
             state = self._cache.parent
             _keep_made(state, made | made_by_checks(state))
@@ -173,37 +230,39 @@ class Checks:
         self._tell(Noted(f"{stop.detail}; continues: {then}", warning=True))
         return None
 
-    def run_quietly(self, plan: Plan, story: Story | None) -> tuple[CheckResult, ...]:
-        """Run the checks of a story again without a journal record."""
-        chosen = choose(self._config, plan, story, "story")
-        return tuple(self._compared(check, r) for check, r in zip(chosen, self._run_all(chosen), strict=False))
+    # What the proof procedure asks for.
 
-    def passed_before(self, result: CheckResult) -> bool:
-        """Whether it is known to have passed at the last accepted story, or at the start."""
-        return any(passed for (command, _), passed in self._before.items() if command == result.command)
+    @property
+    def where(self) -> str:
+        return self._place.where
 
-    def _run_all(self, chosen: Sequence[ChosenCheck], label: str = "") -> tuple[CheckResult, ...]:
-        results = []
-        for check in chosen:
-            if self._is_stopped():
-                break
-            results.append(self._run_one(check, label))
-        return tuple(results)
+    @property
+    def is_stopped(self) -> bool:
+        return self._is_stopped()
 
-    def _run_one(self, check: ChosenCheck, label: str = "") -> CheckResult:
-        """With a label, the whole output of a failure is kept under it."""
-        keep = keeper(self._outputs, label, check) if self._outputs and label else None
-        return run_check(
-            check.name,
-            check.command,
-            root=self._root,
-            env=self._env,
-            timeout=self._bounded(check.timeout),
-            cwd=check.cwd,
-            required=check.required,
-            stop=self._stop,
-            keep=keep,
-        )
+    @property
+    def limits(self) -> tuple[str, ...]:
+        return self._place.limits
+
+    def compose(self, base: str, files: Mapping[str, bytes | None]) -> str:
+        return self._place.compose(base, files)
+
+    def run(self, tree: str, checks: Sequence[ChosenCheck]) -> tuple[Ran, ...]:
+        """Run checks on any tree, without a record in the journal."""
+        ran = self._place.run(tree, checks)
+        return tuple(Ran(self._compared(check, one.result), one.tests) for check, one in zip(checks, ran, strict=False))
+
+    def tests_of(self, tree: str) -> dict[str, Tests]:
+        """Command → the tests it ran on a tree."""
+        return self._tests.get(tree, {})
+
+    def tests_before(self, story: str, tree: str, checks: Sequence[ChosenCheck]) -> dict[str, Tests]:
+        """The same for the tree when a story began. What is not known is run now."""
+        known = self._at_start.setdefault(story, {})
+        todo = [check for check in checks if check.command not in known]
+        for check, one in zip(todo, self.run(tree, todo) if todo else (), strict=False):
+            known[check.command] = one.tests
+        return known
 
     def _known(self, tree: str, identity: str) -> tuple[CheckResult, ...] | None:
         """The last baseline, if it was taken on exactly this tree with these checks."""
@@ -218,12 +277,24 @@ class Checks:
     def _remember(self, tree: str, identity: str, results: tuple[CheckResult, ...]) -> None:
         known = Baseline(tree=tree, check_set=identity, results=results)
         write_bytes(self._cache, msgspec.json.encode(known), mode=0o600, durable=False)
+        tests = _KnownTests(tree, self._accepted)
+        write_bytes(self._cache.with_name(_TESTS), msgspec.json.encode(tests), mode=0o600, durable=False)
+
+    def _recall_tests(self) -> None:
+        """The tests that ran when the known baseline was taken."""
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            known = msgspec.json.decode(self._cache.with_name(_TESTS).read_bytes(), type=_KnownTests)
+            self._accepted = known.tests | self._accepted
 
     def listen(self, record: Record) -> None:
         """Later failures are compared with what was accepted, in this run and in the next one."""
         event = record.event
+        if isinstance(event, IterationStarted):
+            self._at_start.setdefault(event.story, dict(self._accepted))
         if isinstance(event, IterationEnded) and event.kind is Kind.ACCEPTED:
             self._before |= self._last
+            self._accepted |= self._tests.get(self._tree, {})
+            self._tests = {}
         if isinstance(event, Proved) or (isinstance(event, IterationEnded) and event.kind is Kind.ACCEPTED):
             known = [self._raw.get((check.command, check.cwd)) for check in self._baseline]
             if known and all(known) and self._tree:

@@ -14,8 +14,8 @@ import msgspec
 
 from ralph.agents.registry import agent as find_agent
 from ralph.app.desk import WorkspaceDesk
-from ralph.checks.tamper.globs import spellings
 from ralph.config.schema import Config
+from ralph.core.globs import spellings
 from ralph.core.permissions import Rights
 from ralph.core.ports import HookFiles, Locations, PlanRef
 from ralph.engine.ground import Attempt
@@ -78,7 +78,7 @@ def prepare_hooks(
         "stop_command": stop_command(),
         "layout": ref.layout,
         "plan": str(ref.path),
-        "review": config.review.enabled,
+        "review": config.review.when == "always",
         "review_cap": config.review.cap,
         "require_commit": config.require_commit,
         "request": str(request),

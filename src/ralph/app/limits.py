@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ralph.app.tills import budget_of
 from ralph.config.layers import Kind, Settings
+from ralph.config.schema import minimum_grade
 from ralph.core.limits import Limits, OnLimit, OnStuck
 
 _JITTER = 30.0
@@ -26,6 +27,7 @@ def limits_of(settings: Settings, *, once: bool = False, stories: tuple[str, ...
         max_iterations=min(config.max_iterations, allowed) if allowed else config.max_iterations,
         max_allowed=allowed,
         per_story=attempts + (reviews if config.review.enabled else 0) if attempts else 0,
+        keeps_unproven=not config.review.enabled and minimum_grade(config) != "unproven",
         stories=stories,
         same_only=True,
         retry_rounds=config.circuit_breaker.retry_rounds,

@@ -27,7 +27,6 @@ from ralph.app.tills import prices_of
 from ralph.app.trusting import gather, read_record
 from ralph.app.who_works import known_agents
 from ralph.app.wiring import RunSpec
-from ralph.checks.running import run_check
 from ralph.config.schema import Config
 from ralph.config.trust import Status, check_trust
 from ralph.core.check_trouble import why_not_runnable
@@ -40,6 +39,7 @@ from ralph.core.text import one_line
 from ralph.host.signals import StopSignal
 from ralph.host.situation import situation
 from ralph.proof.choosing import choose
+from ralph.proof.running import run_check
 
 Look = Callable[[Launched, Mapping[str, str]], Iterable[Finding]]
 

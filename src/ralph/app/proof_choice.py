@@ -89,6 +89,21 @@ def choose_place(request: Request, tree: str, checks: Sequence[ChosenCheck]) -> 
     return _Choice(request, tree, tuple(checks)).choose()
 
 
+def workspace_place(request: Request, note: str = "") -> InPlace:
+    """The workspace itself, with the caller's environment."""
+    base = child_environment(request.env, request.agent_env, everything=request.pass_all_env)
+    return InPlace(
+        make_checkout(request),
+        request.repo,
+        request.index_file,
+        request.runner,
+        base | dict([run_marks(request.run)[0]]),
+        root=request.workspace,
+        reports=request.plan_state / "reports",
+        note=note,
+    )
+
+
 def expected_place(request: Request, checks: Sequence[ChosenCheck]) -> str:
     """One sentence for `ralph preflight`: where proof will run, and why. Nothing is run or written."""
     if request.where == IN_PLACE:
@@ -155,14 +170,16 @@ class _Choice:
 
     def choose(self) -> Chosen:
         if self._request.where == IN_PLACE:
-            return Chosen(self._in_place("proof runs in the workspace (proof.where: in-place)"))
+            return Chosen(workspace_place(self._request, "proof runs in the workspace (proof.where: in-place)"))
         if self._root is None:
-            return Chosen(self._in_place(_elsewhere(self._request)))
+            return Chosen(workspace_place(self._request, _elsewhere(self._request)))
         try:
             return self._choose()
         except (RalphError, OSError) as error:
             return Chosen(
-                self._in_place(f"proof runs in the workspace: no clean checkout: {one_line(str(error), 200)}")
+                workspace_place(
+                    self._request, f"proof runs in the workspace: no clean checkout: {one_line(str(error), 200)}"
+                )
             )
 
     def _choose(self) -> Chosen:
@@ -173,7 +190,7 @@ class _Choice:
         known = self._known()
         if known is not None and known.key == key:
             if known.way == IN_PLACE:
-                return Chosen(self._in_place(known.note))
+                return Chosen(workspace_place(self._request, known.note))
             place = first if known.way == ways[0] else self._open(known.way)
             if not place.prepare(self._tree):
                 place.note = known.note
@@ -190,7 +207,7 @@ class _Choice:
         note = f"proof runs in the workspace: {reasons[0]}"
         if not self._is_stopped():
             self._remember(_Known(key, IN_PLACE, note))
-        return Chosen(self._in_place(note))
+        return Chosen(workspace_place(self._request, note))
 
     def _ways(self) -> list[str]:
         if self._request.setup not in ("auto", "none"):
@@ -350,19 +367,6 @@ class _Choice:
         except (msgspec.DecodeError, KeyError):
             return ""
         return str(package.get("name", ""))
-
-    def _in_place(self, note: str) -> InPlace:
-        request = self._request
-        return InPlace(
-            self._checkout,
-            request.repo,
-            request.index_file,
-            request.runner,
-            self._base | dict([run_marks(request.run)[0]]),
-            root=request.workspace,
-            reports=request.plan_state / "reports",
-            note=note,
-        )
 
     def _key(self, place: CheckoutPlace) -> str:
         parts = [

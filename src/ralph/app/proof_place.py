@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from ralph.app.check_outputs import keeper
 from ralph.app.swapping import swapped
-from ralph.checks.running import run_check
 from ralph.core.evidence import CheckResult
 from ralph.core.proof import Tests
 from ralph.host.checkout import Checkout
@@ -30,6 +29,7 @@ from ralph.host.trees import DIFF, Changed, TreeEntry, entries, parse_changes
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.dependencies import Copies, dependencies_digest, dependency_folders, is_dependency_list
 from ralph.proof.results import read_tests, report_environment
+from ralph.proof.running import run_check
 
 BUILD_CACHES = frozenset({
     "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "target", ".gradle", ".next", ".turbo", ".nx",
@@ -47,6 +47,14 @@ class Ran(Struct, frozen=True):
     tests: Tests
 
 
+Tell = Callable[[ChosenCheck, "Ran | None"], None]
+"""Called with None when a check starts, and with its result when it has ended."""
+
+
+def silent(check: ChosenCheck, ran: Ran | None) -> None:
+    """Tell nobody."""
+
+
 class Runner(Struct, frozen=True, kw_only=True):
     """How checks are run, wherever that is."""
 
@@ -55,6 +63,10 @@ class Runner(Struct, frozen=True, kw_only=True):
     outputs: Path | None = None
     """With a label, the whole output of a failing check is kept here."""
 
+    @property
+    def is_stopped(self) -> bool:
+        return self.stop is not None and self.stop.requested
+
     def run(
         self,
         checks: Sequence[ChosenCheck],
@@ -62,11 +74,13 @@ class Runner(Struct, frozen=True, kw_only=True):
         env: Mapping[str, str],
         reports: Path,
         label: str,
+        tell: Tell = silent,
         fence: Fence | None = None,
     ) -> Iterator[Ran]:
         for number, check in enumerate(checks):
-            if self.stop is not None and self.stop.requested:
+            if self.is_stopped:
                 return
+            tell(check, None)
             folder = reports / str(number)
             remove_tree(folder)
             make_folder(folder, private=True)
@@ -85,7 +99,9 @@ class Runner(Struct, frozen=True, kw_only=True):
                 fence=fence,
             )
             output = b"".join(outputs)
-            yield Ran(result, output, read_tests(check.command, output, folder, root / check.cwd))
+            ran = Ran(result, output, read_tests(check.command, output, folder, root / check.cwd))
+            tell(check, ran)
+            yield ran
 
 
 class Place(Protocol):
@@ -97,6 +113,8 @@ class Place(Protocol):
     """What to tell the user once, at the start. Empty: nothing."""
     limits: tuple[str, ...]
     """What the proof of this candidate does not cover."""
+    root: Path
+    """The folder in which checks run."""
 
     def compose(self, base: str, files: Mapping[str, bytes | None]) -> str: ...
 
@@ -104,7 +122,9 @@ class Place(Protocol):
         """`snapshot` is the working tree, byte by byte; `candidate` is what would be committed of it."""
         ...
 
-    def run(self, tree: str, checks: Sequence[ChosenCheck], *, label: str = "") -> tuple[Ran, ...]: ...
+    def run(
+        self, tree: str, checks: Sequence[ChosenCheck], *, label: str = "", tell: Tell = silent
+    ) -> tuple[Ran, ...]: ...
 
 
 class CheckoutPlace:
@@ -158,21 +178,25 @@ class CheckoutPlace:
         if (digest := self.dependencies(candidate)) != self._digest:
             self._renew(digest)
 
-    def run(self, tree: str, checks: Sequence[ChosenCheck], *, label: str = "") -> tuple[Ran, ...]:
+    def run(self, tree: str, checks: Sequence[ChosenCheck], *, label: str = "", tell: Tell = silent) -> tuple[Ran, ...]:
         self.checkout.move(tree)
         make_folder(self._reports, private=True)
         make_folder(Path(self.env["TMPDIR"]), private=True)
-        return tuple(ran for check in checks for ran in self._run_one(check, label))
+        return tuple(ran for check in checks for ran in self._run_one(check, label, tell))
 
-    def _run_one(self, check: ChosenCheck, label: str) -> Iterator[Ran]:
+    def _run_one(self, check: ChosenCheck, label: str, tell: Tell) -> Iterator[Ran]:
         """A check that was not tried when the run started may need a folder that is hidden from the others."""
+        if not self._runner.is_stopped:
+            tell(check, None)
         fences = [self.fence, *(self.weaker(check) if self.fence and check not in self.tried else ())]
         for fence in fences:
-            results = list(self._runner.run([check], self.root, self.env, self._reports, label, fence))
+            results = list(self._runner.run([check], self.root, self.env, self._reports, label, fence=fence))
             if not any(_DENIED.search(ran.output) for ran in results if not ran.result.passed):
                 break
         if fence is not self.fence and any(ran.result.passed for ran in results):
             self.limits += (f"`{check.command}` passes only if it can read files outside the checkout",)
+        for ran in results:
+            tell(check, ran)
         yield from results
 
     def prepare(self, tree: str) -> str:
@@ -248,7 +272,7 @@ class InPlace:
         self._index_file = index_file
         self._runner = runner
         self._env = env
-        self._root = root
+        self.root = root
         self._reports = reports
         self._keep = keep
         self._candidate = self._snapshot = ""
@@ -260,13 +284,13 @@ class InPlace:
         remove_tree(self._reports)
         self._candidate, self._snapshot = candidate, snapshot
 
-    def run(self, tree: str, checks: Sequence[ChosenCheck], *, label: str = "") -> tuple[Ran, ...]:
+    def run(self, tree: str, checks: Sequence[ChosenCheck], *, label: str = "", tell: Tell = silent) -> tuple[Ran, ...]:
         make_folder(self._reports, private=True)
         todo = self._back_to_snapshot(tree) if tree != self._candidate else []
         shadow = shadow_of(self._repo, self._index_file)
         composed = msgspec.structs.replace(shadow, objects=self._checkout.git_dir / "objects")
         with swapped(composed, todo, self._keep) if todo else contextlib.nullcontext():
-            return tuple(self._runner.run(checks, self._root, self._env, self._reports, label))
+            return tuple(self._runner.run(checks, self.root, self._env, self._reports, label, tell))
 
     def _back_to_snapshot(self, tree: str) -> list[Changed]:
         """From `tree` to what is in the workspace now, for the paths in which `tree` differs from the candidate."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ralph.app.bookkeeping import Bookkeeping
-from ralph.checks.tamper.globs import matches
+from ralph.core.globs import matches
 
 
 def protection(patterns: Sequence[str], workspace: Path, repo: Path, own: Bookkeeping) -> Callable[[str], bool] | None:

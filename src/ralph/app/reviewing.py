@@ -14,6 +14,7 @@ from ralph.core.errors import BadData, UsageError
 from ralph.core.events import IterationStarted, Record, RunStarted
 from ralph.core.plan import Mode, Story
 from ralph.core.ports import PlanRef
+from ralph.core.proof import Proof
 from ralph.core.trail import Span, Trail, Trails, follow
 from ralph.host.files import read_bytes
 from ralph.host.git import ask, git, head_of_output
@@ -55,6 +56,10 @@ class Reviewing:
         """For a story that is not done yet: the base and the last commit of each span of commits that was kept."""
         return [(span.base, span.commit) for span in self._there(self._trail(story).spans)]
 
+    def proof(self, story: str) -> Proof | None:
+        """Of the work that was kept last for a story that is not done yet."""
+        return self._trail(story).proof
+
     def matter(self, story: Story | None, reviewer: str) -> Matter:
         if story is None:
             return Matter()
@@ -68,6 +73,7 @@ class Reviewing:
             is_whole=len(spans) == len(trail.spans),
             checks=trail.checks,
             doubts=tuple(str(doubt) for doubt in trail.doubts),
+            proof=trail.proof,
             lens=lens(reviewer, self._ref.root),
         )
 

@@ -12,7 +12,6 @@ from ralph.app.check_outputs import keeper
 from ralph.app.checking import BASELINE
 from ralph.app.proving import Pass
 from ralph.app.workspace import plan_state
-from ralph.checks.running import run_check
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
 from ralph.core.events import Baseline
@@ -25,6 +24,7 @@ from ralph.host.repo import Repo
 from ralph.host.snapshot import snapshot_tree
 from ralph.host.trees import changes
 from ralph.proof.choosing import ChosenCheck, When, choose, set_id
+from ralph.proof.running import run_check
 
 _FILE = "verified.json"
 

@@ -26,32 +26,36 @@ from ralph.app.limits import limits_of
 from ralph.app.memory import Touched, memory_of
 from ralph.app.memory import take_in as take_in_learnings
 from ralph.app.memory_watch import MemoryWatch
+from ralph.app.proof_choice import Request as ProofRequest
+from ralph.app.proof_choice import choose_place, workspace_place
+from ralph.app.proof_place import Runner
 from ralph.app.protecting import protection
 from ralph.app.read_only import ReadOnlyPages
 from ralph.app.retry import settings_key
 from ralph.app.retry import take_in as take_in_retries
 from ralph.app.reviewing import Reviewing
 from ralph.app.steps import plan_steps
+from ralph.app.story_proof import StoryProver
 from ralph.app.tills import open_till
 from ralph.app.tracking import Tracking
 from ralph.app.who_works import who_works
 from ralph.app.workspace import plan_state, store_for
 from ralph.app.worktree import GitWorkTree
 from ralph.config.layers import Settings
-from ralph.config.schema import Config
+from ralph.config.schema import Config, minimum_grade
 from ralph.core.control import Wish
 from ralph.core.environment import child_environment
 from ralph.core.errors import PlanError
 from ralph.core.events import Record, Resumed
-from ralph.core.evidence import CheckResult
 from ralph.core.guard import Guard
 from ralph.core.limits import Limits
 from ralph.core.plan import Mode
 from ralph.core.ports import PlanRef, Session
+from ralph.core.proof import Grade
 from ralph.core.reviews import OnCap
-from ralph.core.suspicion import Suspicion, Tamper
+from ralph.core.suspicion import Tamper
 from ralph.engine.agent_run import AgentRunner, Patience
-from ralph.engine.ground import Ask, Attempt, Ground, Inspection
+from ralph.engine.ground import Ask, Attempt, Ground
 from ralph.engine.pipeline import Pipeline
 from ralph.engine.waiting import wait
 from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time, transport, usage
@@ -64,7 +68,6 @@ from ralph.journal.writing import Journal
 from ralph.prompts.building import build
 from ralph.prompts.review_matter import Matter
 from ralph.prompts.review_schema import schema_for
-from ralph.proof.choosing import choose
 
 GUARDS: tuple[Guard, ...] = (
     iterations.guard,
@@ -148,6 +151,25 @@ def make_ground(
     steps = plan_steps(spec.settings, ref.root)
     hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run}, everything=config.env == "caller")
 
+    index = plan_state(ref, env) / "index"
+    request = ProofRequest(
+        repo=spec.repo,
+        workspace=ref.root,
+        state=workspace_state(ref.root, env),
+        plan_state=plan_state(ref, env),
+        index_file=index,
+        run=spec.run,
+        env=env,
+        runner=Runner(ceiling=config.time_ceiling, stop=stop, outputs=folder / "checks"),
+        where=config.proof.where,
+        setup=config.proof.setup,
+        files=config.proof.files,
+        agent_env=config.agent.env,
+        pass_all_env=config.env == "caller",
+    )
+
+    work_tree = GitWorkTree(spec.repo, index, hook_env, stop)
+
     def is_same(old: str, new: str) -> bool:
         from ralph.app.verifying import differs  # once in a run, at most
 
@@ -161,12 +183,13 @@ def make_ground(
         stop,
         spec.run,
         plan_state(ref, env) / BASELINE,
-        folder / "checks",
         is_same,
         untracked=lambda: untracked(spec.repo),
         allow_broken=spec.allow_broken_checks,
         ask=ask_baseline,
         worktree=ref.root if spec.repo.git_dir != spec.repo.common_dir else None,
+        place=workspace_place(request),
+        find_place=lambda passing: choose_place(request, work_tree.committed(), passing),
     )
     journal.listen(checks.listen)
     guidance = Guidance(plan_state(ref, env), journal.write)
@@ -236,7 +259,6 @@ def make_ground(
         return msgspec.structs.replace(session, hooks=hooks)
 
     tracking = Tracking(ref, config, env)
-    work_tree = GitWorkTree(spec.repo, plan_state(ref, env) / "index", hook_env, stop)
 
     dirty = {entry.path for entry in situation(spec.repo).dirty}
 
@@ -244,38 +266,7 @@ def make_ground(
         now = {entry.path for entry in situation(spec.repo).dirty}
         return tuple(sorted(path for path in now - dirty if not books.covers(path)))
 
-    def suspect(attempt: Attempt, inspection: Inspection) -> tuple[Suspicion, ...]:
-        if config.tamper == "off":
-            return ()
-
-        def run_checks() -> tuple[CheckResult, ...]:
-            return checks.run_quietly(attempt.reading.plan, attempt.story)
-
-        commands = [check.command for check in choose(config, attempt.reading.plan, attempt.story, "story")]
-        return work_tree.suspicions(
-            attempt.checkpoint,
-            inspection.tree,
-            attempt.story,
-            commands,
-            config.protected,
-            run_checks,
-            weigh=config.tamper == "review" and config.review.enabled,
-            name=f"{spec.run}/{attempt.number}",
-        )
-
-    def vacuous(attempt: Attempt, inspection: Inspection) -> tuple[str, ...]:
-        story = attempt.story
-        if config.tests == "any" or story is None:
-            return ()
-        return work_tree.vacuous(
-            attempt.checkpoint,
-            inspection.tree,
-            story,
-            reviewing.spans(story.id),
-            lambda: checks.run_quietly(attempt.reading.plan, story),
-            checks.passed_before,
-            f"{spec.run}/{attempt.number}",
-        )
+    prover = StoryProver(config, spec.repo, checks, reviewing, work_tree, books.covers, commits=steps.commits)
 
     return Ground(
         run=spec.run,
@@ -306,10 +297,11 @@ def make_ground(
         run_command=checks.run_command,
         track=tracking.settle,
         agreement=tracking.agreement,
-        suspect=suspect,
-        vacuous=vacuous,
+        prover=prover,
+        minimum=Grade(minimum_grade(config)),
         tamper=Tamper(config.tamper),
-        review=config.review.enabled,
+        review=config.review.when == "always",
+        may_review=config.review.enabled,
         review_cap=config.review.cap,
         on_cap=OnCap(config.review.on_cap),
         on_stalemate=OnCap(config.review.on_stalemate),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,11 @@ import msgspec
 
 from ralph.app.swapping import swapped
 from ralph.core.evidence import CheckResult
-from ralph.core.plan import Story
-from ralph.core.suspicion import Suspicion
 from ralph.core.text import one_line
 from ralph.engine.ground import Commit, Inspection, PutBack, RolledBack
 from ralph.host import commit_message
 from ralph.host.checkpoint import Checkpoint, head_of, take, undo_tampering
-from ralph.host.commits import agent_commits, commit_story
+from ralph.host.commits import agent_commits, candidate_tree, commit_story
 from ralph.host.git import ask, git, line, names, printable
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
@@ -108,43 +105,14 @@ class GitWorkTree:
             notices=tuple(notices),
         )
 
-    def suspicions(
-        self,
-        checkpoint: dict[str, Any],
-        tree: str,
-        story: Story | None,
-        commands: Sequence[str],
-        protected: Sequence[str],
-        run_checks: Callable[[], tuple[CheckResult, ...]],
-        *,
-        weigh: bool = False,
-        name: str = "",
-    ) -> tuple[Suspicion, ...]:
-        from ralph.app.tampering import suspicions  # only for work that would be accepted
+    def committed(self) -> str:
+        """The tree of HEAD; without a commit, the working tree."""
+        head = ask(self._repo, "rev-parse", "--verify", "--quiet", "HEAD^{tree}")
+        return line(head.out) if head.code == 0 else self.tree()
 
-        before, keep = _checkpoint(checkpoint), partial(self._kept, checkpoint, name)
-        shadow = shadow_of(self._repo, self._index)
-        return suspicions(
-            self._repo, shadow, before.tree, tree, story, commands, protected, run_checks, weigh=weigh, keep=keep
-        )
-
-    def vacuous(
-        self,
-        checkpoint: dict[str, Any],
-        tree: str,
-        story: Story,
-        spans: Iterable[tuple[str, str]],
-        run_checks: Callable[[], tuple[CheckResult, ...]],
-        passed_before: Callable[[CheckResult], bool],
-        name: str,
-    ) -> tuple[str, ...]:
-        """Why new tests prove nothing. `spans`: the commits of earlier iterations of the story."""
-        from ralph.app.failing_first import objections, whole_story  # few runs need it
-        from ralph.app.tampering import words_of
-
-        found = whole_story(self._repo, _checkpoint(checkpoint).tree, tree, spans)
-        shadow, keep = shadow_of(self._repo, self._index), partial(self._kept, checkpoint, name)
-        return objections(self._repo, shadow, found, words_of(story), run_checks, passed_before, keep)
+    def candidate(self, checkpoint: dict[str, Any], tree: str) -> str:
+        """The tree that would be committed: what git's filters make of the files, without what it ignores."""
+        return candidate_tree(self._repo, checkpoint=_checkpoint(checkpoint), tree=tree, index_file=self._index)
 
     @contextlib.contextmanager
     def _kept(self, checkpoint: dict[str, Any], name: str) -> Iterator[None]:

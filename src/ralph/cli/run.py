@@ -42,7 +42,7 @@ ralph run --max-cost 10            stop before it costs more than $10
 ralph run --dry-run                show story, prompt, command and checks only
 """
 
-_COMMON = ("max_iterations", "agent.model", "budget.run_usd", "max_run_time", "review.enabled")
+_COMMON = ("max_iterations", "agent.model", "budget.run_usd", "max_run_time", "review.when")
 _SETTINGS = {
     "limits": (
         "timeout",
@@ -79,7 +79,16 @@ _SETTINGS = {
         "review.model",
         "review.reviewers",
     ),
-    "checks and git": ("baseline", "tamper", "tests", "canary", "rollback", "push", "archive.on_complete"),
+    "checks and git": (
+        "proof.minimum",
+        "baseline",
+        "tamper",
+        "tests",
+        "canary",
+        "rollback",
+        "push",
+        "archive.on_complete",
+    ),
 }
 """Heading in `--help` → the settings that can be changed for one run."""
 

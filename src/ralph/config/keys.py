@@ -61,6 +61,7 @@ ALIASES = {
     "agent.dangerously_skip_permissions": Alias("permissions", switch=("skip", "guard")),
     "claude.dangerously_skip_permissions": Alias("permissions", switch=("skip", "guard")),
     "claude.allowed_tools": Alias("agent.allowed_tools"),
+    "review.enabled": Alias("review.when", switch=("always", "never")),
     "reviewers": Alias("review.reviewers"),
     "on_cap": Alias("review.on_cap"),
     "on_stalemate": Alias("review.on_stalemate"),

@@ -264,6 +264,7 @@ class IterationEnded(Event, frozen=True, kw_only=True):
     resets_at: float | None = None
     proven: bool = False
     completes: bool = False
+    grade: str = ""
     feedback: str = ""
     seconds: float = 0
     tokens: Tokens = Tokens()

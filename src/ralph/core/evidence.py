@@ -10,6 +10,7 @@ from ralph.core.agent import Outcome
 from ralph.core.delta import Delta
 from ralph.core.findings import Reply
 from ralph.core.plan import Mode, Story
+from ralph.core.proof import Grade, Proof, Tests
 from ralph.core.reviews import Answer, OnCap
 from ralph.core.suspicion import Suspicion, Tamper
 
@@ -66,6 +67,8 @@ class CheckResult(Struct, frozen=True):
     """The finished story this check belongs to: if it fails, that story is broken again."""
     output: str = ""
     """The file with its complete output, if it failed."""
+    tests: Tests | None = None
+    """The tests it ran, without their names; None: not from a known runner, or unknown."""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
@@ -93,8 +96,14 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """The identity of the check set."""
     unchecked: bool = False
     """Files changed, and there is no check that could have run on them."""
+    proof: Proof | None = None
+    """What the passing checks are worth. None: not examined."""
+    minimum: Grade = Grade.UNPROVEN
+    """The least proof with which a story is done."""
+    may_review: bool = False
+    """A review can be started for work that nothing else proves."""
     suspicions: tuple[Suspicion, ...] = ()
-    """Reasons to doubt the checks: weakened tests, edited checks."""
+    """In older journals: weakened tests, edited checks."""
     tamper: Tamper = Tamper.REVIEW
     passed_before: bool | None = None
     """Whether the checks passed on the checkpoint. None: not checked."""
@@ -127,5 +136,20 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     @property
     def is_tampered(self) -> bool:
-        """Tests or checks were weakened, so their results prove nothing."""
-        return self.tamper is not Tamper.OFF and any(doubt.is_grave for doubt in self.suspicions)
+        """The checks pass only with changed tests, so their results prove nothing yet."""
+        if self.tamper is Tamper.OFF:
+            return False
+        grave = any(doubt.is_grave for doubt in self.suspicions)
+        return grave or (self.proof is not None and self.proof.needs_approval)
+
+    @property
+    def grade(self) -> Grade:
+        """How well the story is proven by this evidence alone, without a review."""
+        own = self.story.verify if self.story else ()
+        if not self.changed and self.claim is Claim.ALREADY:
+            is_own = any(check.passed and check.command in own for check in self.checks)
+            return Grade.PROVEN if is_own else Grade.UNPROVEN
+        witnesses = self.proof.witnesses if self.proof else ()
+        if any(witness.is_own for witness in witnesses):
+            return Grade.PROVEN
+        return Grade.WITNESSED if witnesses else Grade.UNPROVEN

@@ -51,6 +51,8 @@ class Limits(Struct, frozen=True):
     """Agents in a row that crash within a second; 0: no limit."""
     max_time: float = 0
     """Of the whole run, in seconds; 0: no limit."""
+    keeps_unproven: bool = False
+    """Without reviews, stories that wait for one are left alone: they are kept, but unproven."""
     once: bool = False
     stories: tuple[str, ...] = ()
     """Only these are worked on; empty: all."""

@@ -18,6 +18,8 @@ class Reason(StrEnum):
     """The stories named on the command line are done."""
     OPEN_FINDINGS = "open-findings"
     """Every story is done, some approved only because of the review cap or a stalemate."""
+    UNPROVEN = "unproven"
+    """Work is kept that no check is about and no review has approved."""
     FINAL_CHECKS = "final-checks"
     ITERATION_CAP = "iteration-cap"
     NO_PROGRESS = "no-progress"

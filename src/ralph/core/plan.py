@@ -65,6 +65,8 @@ class Story(Struct, frozen=True, kw_only=True):
     notes: str = ""
     verify: tuple[str, ...] = ()
     attempts: int = 0
+    grade: str = ""
+    """How well it is proven, as `core.proof.Grade`; empty: not judged yet."""
     ref: str = ""
     """The story's ID in another tracker, e.g. a bead."""
     is_review_step: bool = False

@@ -59,6 +59,8 @@ class Proof(Struct, frozen=True, kw_only=True):
     """Files that were as at the story's start in the second pass."""
     changed_expectations: tuple[str, ...] = ()
     """The checks fail with those files: what failed, with file and line."""
+    old_output: str = ""
+    """The end of the output of that failure."""
     excuse: str = ""
     """Why the changed expectations are legitimate without a review."""
     objections: tuple[str, ...] = ()

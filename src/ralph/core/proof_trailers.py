@@ -2,6 +2,7 @@
 
 Ralph-Plan: .ralph/shop/prd.json Ralph-Verdict: done Ralph-Tree: 4b825dc642cb Ralph-Check-Set: 9f86d081884c7d65
 Ralph-Check: passed exit=0 time=1.24s output=e3b0c44298fc pytest -q Ralph-Checks: 14 run, 14 passed, 4 not listed
+Ralph-Grade: witnessed Ralph-Witness: tests/test_a.py::test_b Ralph-Proof: checkout
 Ralph-Agent-Commit: 1b2c… (full IDs, oldest first): the agent's own commits that this proof covers
 """
 
@@ -18,6 +19,8 @@ DONE = "done"
 PLAN, VERDICT, TREE, CHECK_SET = "Ralph-Plan", "Ralph-Verdict", "Ralph-Tree", "Ralph-Check-Set"
 CHECK, CHECKS = "Ralph-Check", "Ralph-Checks"
 AGENT_COMMIT = "Ralph-Agent-Commit"
+GRADE, WITNESS, WHERE = "Ralph-Grade", "Ralph-Witness", "Ralph-Proof"
+_MOST_WITNESSES = 3
 _MOST_CHECKS = 10
 _MOST_COMMITS = 50
 _SHORT = 12
@@ -41,6 +44,11 @@ def written(evidence: Evidence, verdict: Verdict, tree: str, plan: str, commits:
         found = {PLAN: (one_line(plan),)} | found
     if commits:
         found |= {AGENT_COMMIT: tuple(commits[-_MOST_COMMITS:])}
+    found |= {GRADE: (verdict.grade,)} if verdict.grade else {}
+    if (proof := evidence.proof) is not None:
+        names = [one_line(witness.name, _LONGEST_NAME) for witness in proof.witnesses[:_MOST_WITNESSES]]
+        found |= {WITNESS: tuple(names)} if names else {}
+        found |= {WHERE: (proof.where,)}
     checks = evidence.checks
     if not checks:
         return found

@@ -11,6 +11,7 @@ from msgspec import Struct
 from ralph.core.events import AnyEvent, IterationEnded, IterationStarted, Judged, Settling
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Mode
+from ralph.core.proof import Proof
 from ralph.core.suspicion import Suspicion
 
 
@@ -29,6 +30,7 @@ class Trail(Struct, frozen=True):
     checks: tuple[CheckResult, ...] = ()
     """From the last iteration that was kept."""
     doubts: tuple[Suspicion, ...] = ()
+    proof: Proof | None = None
 
 
 class Trails(Struct, frozen=True):
@@ -65,8 +67,9 @@ def _after(trails: Trails, ended: IterationEnded) -> dict[str, Trail]:
     span = Span(str(started.checkpoint.get("head") or ""), ended.commit)
     if not ended.commit and started.checkpoint.get("tree"):
         span = Span(str(started.checkpoint["tree"]), trails.tree)
-    doubts = dict.fromkeys((*known.doubts, *judged.evidence.suspicions))
-    return others | {ended.story: Trail(_joined(known.spans, span), judged.evidence.checks, tuple(doubts))}
+    evidence = judged.evidence
+    doubts = dict.fromkeys((*known.doubts, *evidence.suspicions))
+    return others | {ended.story: Trail(_joined(known.spans, span), evidence.checks, tuple(doubts), evidence.proof)}
 
 
 def _joined(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:

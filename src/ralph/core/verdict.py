@@ -49,6 +49,8 @@ class Verdict(Struct, frozen=True):
     question: str = ""
     completes: bool = False
     """This completes the story."""
+    grade: str = ""
+    """How well the story is proven; empty: not judged."""
 
     @property
     def headline(self) -> str:

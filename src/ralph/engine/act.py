@@ -14,8 +14,8 @@ from ralph.core.events import Noted
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, ReviewStatus
 from ralph.core.ports import Session, StepContext
+from ralph.core.proof import Grade, Proof
 from ralph.core.requests import Request, answer_at_the_end, read_request
-from ralph.core.suspicion import Suspicion
 from ralph.core.text import clean
 from ralph.engine.agent_run import Patience
 from ralph.engine.ground import Attempt, Ground, Inspection, PageBack
@@ -89,15 +89,15 @@ def prove_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> tuple[E
     """Inspect and check the tree again, after a hook or a check changed it. The session's own part stays."""
     inspection, page, notices = _inspect(ground, attempt)
     changed = tuple(path for path in inspection.changed if not ground.is_bookkeeping(path))
-    checks, doubts, objections, interrupted = _proof(ground, attempt, inspection, changed)
-    objections += (page.left,) if page.left else ()
+    checks, proof, interrupted = _prove(ground, attempt, inspection, changed)
+    objections = (page.left,) if page.left else ()
     evidence = msgspec.structs.replace(
         evidence,
         changed=changed,
         repository_trouble=evidence.repository_trouble or "; ".join(() if inspection.sound else inspection.notices),
         notices=(*evidence.notices, *notices),
         checks=(*(check for check in evidence.checks if check.name not in {new.name for new in checks}), *checks),
-        suspicions=doubts,
+        proof=proof,
         objections=objections,
         interrupted=interrupted,
     )
@@ -136,9 +136,11 @@ def _evidence(
     claim = _claim(request, edits, attempt)
     looks = attempt.mode is Mode.REVIEW or (attempt.story is not None and attempt.story.is_review_step)
     is_needed = bool(changed or claim is Claim.ALREADY or looks or request.replies)
-    checks, doubts, objections, interrupted = _proof(
-        ground, attempt, inspection, changed, step_checks, is_needed=is_needed
-    )
+    is_claimed = claim is not None or outcome.promised or ground.claim_is_implied
+    checks, proof, interrupted = step_checks, None, ground.stop.requested
+    if is_needed:
+        more, proof, interrupted = _prove(ground, attempt, inspection, changed, step_checks, is_claimed=is_claimed)
+        checks += more
     required = [check.passed for check in checks if check.required]
     return Evidence(
         mode=attempt.mode,
@@ -155,8 +157,9 @@ def _evidence(
         waiting=request.waiting,
         checks=checks,
         check_set=ground.check.check_set if checks else "",
-        suspicions=doubts,
-        objections=objections,
+        proof=proof,
+        minimum=ground.minimum if attempt.story is not None else Grade.UNPROVEN,
+        may_review=ground.may_review and attempt.story is not None and attempt.mode is not Mode.SETUP,
         tamper=ground.tamper,
         passed_before=all(required) if required and not changed else None,
         answer=request.review if attempt.mode is Mode.REVIEW else None,
@@ -178,25 +181,32 @@ def _evidence(
     )
 
 
-def _proof(
+def _prove(
     ground: Ground,
     attempt: Attempt,
     inspection: Inspection,
     changed: tuple[str, ...],
-    checks: tuple[CheckResult, ...] = (),
+    before: tuple[CheckResult, ...] = (),
     *,
-    is_needed: bool = True,
-) -> tuple[tuple[CheckResult, ...], tuple[Suspicion, ...], tuple[str, ...], bool]:
-    """Run the checks, and look for reasons to doubt them: checks, doubts, objections, whether the run is stopping."""
-    if is_needed and not ground.stop.requested:
-        when = "review" if attempt.mode is Mode.REVIEW else "story"
-        plan = attempt.reading.plan  # as it was before: an agent does not choose its own checks
-        checks += ground.check(plan, attempt.story, when, attempt.number, inspection.tree)
-    passed = all(check.passed for check in checks if check.required)
-    if not changed or not passed or ground.stop.requested or attempt.mode is Mode.REVIEW:
-        return checks, (), (), ground.stop.requested  # only what would be accepted is worth a second look
-    doubts, objections = ground.suspect(attempt, inspection), ground.vacuous(attempt, inspection)
-    return checks, doubts, objections, ground.stop.requested
+    is_claimed: bool = True,
+) -> tuple[tuple[CheckResult, ...], Proof | None, bool]:
+    """Run the checks, then find out what they are worth: checks, proof, and whether the run is stopping.
+
+    `before`: checks that have run as steps. Only work that would be accepted is worth a proof.
+    """
+    if ground.stop.requested:
+        return (), None, True
+    when = "review" if attempt.mode is Mode.REVIEW else "story"
+    plan = attempt.reading.plan  # as it was before: an agent does not choose its own checks
+    candidate = ground.prover.candidate(attempt, inspection)
+    checks = ground.check(plan, attempt.story, when, attempt.number, candidate)
+    if attempt.mode is Mode.REVIEW:
+        return checks, ground.prover.known(attempt.work.story), ground.stop.requested
+    passed = all(check.passed for check in (*before, *checks) if check.required)
+    proof = None
+    if changed and passed and is_claimed and not ground.stop.requested:
+        proof = ground.prover.prove(attempt, candidate, checks)
+    return checks, proof, ground.stop.requested
 
 
 def _lacks_verdict(ground: Ground, attempt: Attempt, ended: Ended, outcome: Outcome, request: Request) -> bool:

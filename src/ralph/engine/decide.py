@@ -9,7 +9,7 @@ from ralph.core.history import History
 from ralph.core.limits import Limits, OnStuck
 from ralph.core.lineup import choose
 from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, Work
-from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.plan import Mode, Plan, ReviewStatus, State, Story
 from ralph.core.reviews import OPEN_FINDINGS, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.spending import Room, figure, overspent
@@ -45,7 +45,8 @@ def decide(
         return Work("", Mode.SETUP, choose(history.bench, limits, "", now))
     too_dear = overspent(limits.budget, history.purse.stories)
     others = {story.id for story in plan.stories if story.id not in limits.stories} if limits.stories else set()
-    if work := next_work(plan, review=review, skip={*history.asked, *history.aside, *too_dear, *others}):
+    unproven = _unproven(plan, limits)
+    if work := next_work(plan, review=review, skip={*history.asked, *history.aside, *too_dear, *others, *unproven}):
         story = work[0].id
         if why := _why_stuck(story, history, limits):
             return SetAside(story, why)
@@ -57,7 +58,17 @@ def decide(
         return Work(story, work[1], choose(history.bench, limits, story, now))
     if again := _given_up(plan, history, limits, too_dear):
         return Retry(again)
+    if waiting := unproven - others:
+        some = ", ".join(sorted(waiting)[:_SHOWN]) + (" …" if len(waiting) > _SHOWN else "")
+        return Stop(Reason.UNPROVEN, f"{some}: committed, but unproven; run again without --skip-review")
     return _when_nothing_is_ready(plan, history, too_dear, others)
+
+
+def _unproven(plan: Plan, limits: Limits) -> set[str]:
+    """Stories that wait for a review which this run does not start."""
+    if not limits.keeps_unproven:
+        return set()
+    return {story.id for story in plan.stories if story.is_open and story.review.status is ReviewStatus.NEEDS_REVIEW}
 
 
 def cap(history: History, limits: Limits) -> int:

@@ -17,9 +17,10 @@ from ralph.core.limits import Limits
 from ralph.core.moves import Stop, Work
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.ports import PlanBook, Reading, Session
+from ralph.core.proof import Grade, Proof
 from ralph.core.requests import Request
 from ralph.core.reviews import OnCap
-from ralph.core.suspicion import Suspicion, Tamper
+from ralph.core.suspicion import Tamper
 from ralph.engine.agent_run import Patience
 from ralph.engine.pipeline import Pipeline
 from ralph.host.signals import StopSignal
@@ -205,6 +206,26 @@ class Checker(Protocol):
         ...
 
 
+class Prover(Protocol):
+    """Says what is proven about a story, besides its checks."""
+
+    def candidate(self, attempt: Attempt, inspection: Inspection) -> str:
+        """The tree that would be committed."""
+        ...
+
+    def prove(self, attempt: Attempt, candidate: str, checks: tuple[CheckResult, ...]) -> Proof | None:
+        """What the passing checks are worth. None: there is nothing to examine."""
+        ...
+
+    def final(self) -> str:
+        """The tree for the last pass of a run: what is committed, or what is there if nothing is."""
+        ...
+
+    def known(self, story: str) -> Proof | None:
+        """The proof of the work that waits for a review."""
+        ...
+
+
 class Ground(Struct, frozen=True, kw_only=True):
     run: str
     root: Path
@@ -244,12 +265,14 @@ class Ground(Struct, frozen=True, kw_only=True):
     """Update a story in the external tracker to match the plan."""
     agreement: Callable[[Plan], tuple[CheckResult, ...]] = lambda _: ()
     """Whether the tracker agrees with the finished plan, as checks of the final pass."""
-    suspect: Callable[[Attempt, Inspection], tuple[Suspicion, ...]]
-    """Reasons to doubt checks that pass."""
-    vacuous: Callable[[Attempt, Inspection], tuple[str, ...]]
-    """Why new tests prove nothing. Empty: they prove something, or the setting is off."""
+    prover: Prover
+    minimum: Grade
+    """The least proof with which a story is done."""
     tamper: Tamper
     review: bool
+    """Every story is reviewed."""
+    may_review: bool
+    """A review can be started for what nothing else proves."""
     review_cap: int
     on_cap: OnCap
     on_stalemate: OnCap

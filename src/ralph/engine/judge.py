@@ -17,6 +17,7 @@ from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.findings import NO_LEDGER, answer, rejects_all
 from ralph.core.fingerprint import fingerprint
 from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State, Story
+from ralph.core.proof import Grade
 from ralph.core.suspicion import Tamper
 from ralph.core.text import one_line
 from ralph.core.transitions import illegal_edits
@@ -52,7 +53,7 @@ def judge(evidence: Evidence) -> Verdict:
     notices += evidence.notices
     missing = list(_what_is_missing(evidence))
     if not missing:
-        return _unless_tampered(evidence, _accept(evidence, changes, notices), notices)
+        return _by_proof(evidence, changes, notices)
     return _by_cause(evidence, missing, changes, notices)
 
 
@@ -71,6 +72,7 @@ def _what_is_missing(evidence: Evidence) -> Iterator[str]:
     for check in _failing(evidence):
         yield _describe(check)
     yield from evidence.objections
+    yield from evidence.proof.objections if evidence.proof else ()
     if evidence.unchecked and evidence.outcome.tests_failed and evidence.mode is not Mode.SETUP:
         yield f"the last test run of the session failed: {evidence.outcome.tests_failed}"
     if not _claimed(evidence):
@@ -81,8 +83,8 @@ def _what_is_missing(evidence: Evidence) -> Iterator[str]:
                 yield "a review step needs evidence: write what you checked and what you saw to the progress log"
         elif evidence.claim is not Claim.ALREADY:
             yield "no files changed"
-        elif not evidence.checks or not evidence.passed_before:  # one that may fail shows nothing
-            yield "claimed as already satisfied, but no check proves it"
+        elif (not evidence.checks or not evidence.passed_before) and not evidence.may_review:
+            yield "claimed as already satisfied, but no check proves it"  # one that may fail shows nothing
 
 
 def _turns_all_down(evidence: Evidence) -> bool:
@@ -103,26 +105,70 @@ def _describe(check: CheckResult) -> str:
     return f"{broken}check {check.name!r} failed with exit code {check.code}{before}"
 
 
-def _accept(evidence: Evidence, changes: list[Change], notices: list[str]) -> Verdict:
+def _by_proof(evidence: Evidence, changes: list[Change], notices: list[str]) -> Verdict:
+    """Passing checks are accepted as far as they prove the story; a review decides about the rest."""
+    proof, story = evidence.proof, evidence.story
+    if story is None or (proof is None and evidence.minimum is Grade.UNPROVEN):
+        return _unless_tampered(evidence, _accept(evidence, changes, notices), notices)
+    doubts: list[str] = []
+    if proof is not None and evidence.is_tampered:
+        doubts = [f"the checks pass only with changed tests: {each}" for each in proof.changed_expectations]
+        if evidence.tamper is Tamper.REJECT or not evidence.may_review:
+            return _refused(Kind.REJECTED, [*doubts[:_MOST_DOUBTS], _WAY_OUT], evidence, notices)
+    elif proof is not None and proof.changed_expectations and proof.excuse:
+        notices = [*notices, f"the checks pass only with changed tests, which is allowed: {proof.excuse}"]
+    is_short = not evidence.grade.reaches(evidence.minimum) and not story.is_review_step
+    missing = list(proof.missing) if proof is not None else []
+    if is_short and evidence.minimum in (Grade.PROVEN, Grade.WITNESSED):
+        reasons = [f"the story is {evidence.grade.value}; proof.minimum is {evidence.minimum.value}", *missing]
+        return _refused(Kind.REJECTED, reasons, evidence, notices)
+    if is_short and not evidence.may_review:
+        return _unproven(evidence, changes, notices, missing)
+    to_review = evidence.may_review and bool(doubts or is_short or evidence.mode is Mode.FIX)
+    shown = [f"for the reviewer to check: {doubt}" for doubt in doubts[:_MOST_DOUBTS]]
+    return _accept(evidence, changes, [*notices, *shown], to_review=to_review)
+
+
+def _unproven(evidence: Evidence, changes: list[Change], notices: list[str], missing: list[str]) -> Verdict:
+    """Sound work that nothing proves, in a run without reviews: kept, and the story waits for a review."""
+    assert evidence.story is not None
+    mark = {"review": Review(ReviewStatus.NEEDS_REVIEW, evidence.story.review.count), "grade": Grade.UNPROVEN.value}
+    reasons = ("kept, but unproven: no check is about this story, and reviews are off", *missing)
+    kept = (*changes, SetFields(evidence.story.id, mark))
+    return Verdict(Kind.ACCEPTED, reasons, kept, tuple(notices), grade=Grade.UNPROVEN.value)
+
+
+def _accept(evidence: Evidence, changes: list[Change], notices: list[str], *, to_review: bool | None = None) -> Verdict:
     story = evidence.story
     if story is None:
         return Verdict(Kind.ACCEPTED, ("set up",), tuple(changes), tuple(notices))
     mark: dict[str, object]
-    if evidence.review:
+    review = evidence.review or bool(to_review)
+    grade = evidence.grade.value if evidence.proof is not None else ""
+    if review:
         mark = {"review": Review(ReviewStatus.NEEDS_REVIEW, story.review.count)}
         if story.ledger != NO_LEDGER:
             mark["ledger"], unanswered = answer(story.ledger, evidence.replies)
             notices = [*notices, *(f"the fix does not mention finding {name}" for name in unanswered)]
     else:
-        mark = {"state": State.DONE}
+        mark = {"state": State.DONE} | ({"grade": grade} if grade else {})
     ended = "" if evidence.ended.well else f" (the agent {_ending(evidence.ended)}, but its work was complete)"
     return Verdict(
         Kind.ACCEPTED,
-        (("ready for review" if evidence.review else "done") + ended,),
+        (("ready for review" if review else _done(evidence)) + ended,),
         (*changes, SetFields(story.id, mark)),
         tuple(notices),
-        completes=not evidence.review,
+        completes=not review,
+        grade=grade,
     )
+
+
+def _done(evidence: Evidence) -> str:
+    witnesses = evidence.proof.witnesses if evidence.proof is not None else ()
+    if not witnesses:
+        return "done"
+    more = f" and {len(witnesses) - 1} more" if len(witnesses) > 1 else ""
+    return f"done, {evidence.grade.value} by {one_line(witnesses[0].name, 80)}{more}"
 
 
 def _unless_tampered(evidence: Evidence, accepted: Verdict, notices: list[str]) -> Verdict:

@@ -11,6 +11,7 @@ from ralph.core.delta import Delta, Edited
 from ralph.core.evidence import Evidence
 from ralph.core.findings import Heard, Ledger, close, hear
 from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
+from ralph.core.proof import Grade
 from ralph.core.reviews import AT_CAP, AT_STALEMATE, OnCap, findings_of
 from ralph.core.transitions import Violation, illegal_edits
 from ralph.core.verdict import Kind, Verdict
@@ -108,7 +109,7 @@ def conclude(evidence: Evidence, story: Story, given: Review, failing: list[str]
         return _on_to_the_next(evidence.reviewer, left, heard, story, fields)
     if given.status is ReviewStatus.APPROVED and not heard.ledger.open:
         fields |= {"review": Review(ReviewStatus.APPROVED, count, given.feedback), "ledger": close(heard.ledger)}
-        return _verdict("approved", story, fields | {"state": State.DONE}, completes=True)
+        return _verdict("approved", story, fields | {"state": State.DONE}, completes=True, grade=_grade(evidence))
     feedback = _feedback(evidence, given, heard)
     fields |= {"review": Review(ReviewStatus.CHANGES_REQUESTED, count, feedback), "ledger": _next_round(heard.ledger)}
     if why := _stalemate(heard):
@@ -168,6 +169,13 @@ def _unsettled(
     return _verdict(f"failed: {why}", story, fields | {"state": State.FAILED})
 
 
+def _grade(evidence: Evidence) -> str:
+    """An approval proves a story that no check is about. Empty: nobody asked for a proof."""
+    if evidence.proof is None and evidence.minimum is Grade.UNPROVEN:
+        return ""
+    return (evidence.grade if evidence.grade.reaches(Grade.REVIEWED) else Grade.REVIEWED).value
+
+
 def _reviews(count: int) -> str:
     return f"{count} review{'s' if count != 1 else ''}"
 
@@ -179,7 +187,9 @@ def _verdict(
     *,
     completes: bool = False,
     notices: tuple[str, ...] = (),
+    grade: str = "",
 ) -> Verdict:
+    fields = fields | {"grade": grade} if grade else fields
     changed = {name: value for name, value in fields.items() if name != "ledger" or value != story.ledger}
     changes = (SetFields(story.id, changed),) if changed else ()
-    return Verdict(Kind.ACCEPTED, (headline,), changes, notices, completes=completes)
+    return Verdict(Kind.ACCEPTED, (headline,), changes, notices, completes=completes, grade=grade)

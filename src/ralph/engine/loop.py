@@ -108,11 +108,11 @@ class Loop:
             ground.guards,
             now,
             needs_setup=needs_setup,
-            review=ground.review,
+            review=ground.may_review,
         )
         if not isinstance(move, Stop) and ground.wish().stop:
             return Stop(Reason.ON_REQUEST, "`ralph stop`")
-        ground.journal.write(Decided(move, now, needs_setup, ground.review))
+        ground.journal.write(Decided(move, now, needs_setup, ground.may_review))
         return move
 
     def _iterate(self, work: Work, reading: Reading) -> None:
@@ -190,7 +190,7 @@ class Loop:
     def _prove(self, reading: Reading) -> None:
         """Run every check once more on the final tree."""
         ground = self._ground
-        tree = ground.tree.tree()
+        tree = ground.prover.final()
         results = ground.check(reading.plan, None, "final", self._history.number, tree)
         agreed = ground.agreement(reading.plan)
         for line in (line for result in agreed for line in result.tail.splitlines()):

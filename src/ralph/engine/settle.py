@@ -285,6 +285,7 @@ def finish(
         resets_at=verdict.resets_at,
         proven=verdict.kind is Kind.ACCEPTED and any(check.required and check.passed for check in evidence.checks),
         completes=verdict.completes,
+        grade=verdict.grade,
         feedback=feedback_for(evidence, verdict, rescue),
         seconds=round(max(ground.clock() - attempt.begun, 0), 3),
         tokens=outcome.tokens,

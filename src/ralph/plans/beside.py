@@ -20,6 +20,7 @@ class Beside(Struct, frozen=True, omit_defaults=True):
     review: Review | None = None
     ledger: Ledger | None = None
     attempts: int | None = None
+    grade: str | None = None
     notes: str | None = None
     verify: tuple[str, ...] | None = None
     description: str | None = None

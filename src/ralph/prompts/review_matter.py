@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ralph.core.evidence import CheckResult
 from ralph.core.findings import Entry, Fate, Ledger
+from ralph.core.proof import Proof
 
 _MOST_TAIL = 600
 _FATES = {
@@ -28,6 +29,7 @@ class Matter(Struct, frozen=True):
     """False if git no longer has part of the change."""
     checks: tuple[CheckResult, ...] = ()
     doubts: tuple[str, ...] = ()
+    proof: Proof | None = None
     lens: str = ""
     """The focus of this reviewer, when there are several."""
 
@@ -48,6 +50,7 @@ def for_review(matter: Matter, ledger: Ledger) -> Iterator[str]:
         )
     if matter.checks:
         yield "## Check results\n\n" + "\n".join(_result(check) for check in matter.checks)
+    yield from _unproven(matter.proof)
     if matter.doubts:
         yield (
             "## Possible tampering\n\nThe loop noticed this in the change. Whatever the story does not ask for is a "
@@ -58,6 +61,25 @@ def for_review(matter: Matter, ledger: Ledger) -> Iterator[str]:
             "## Findings of earlier reviews\n\nTo raise one again, give its `id`. A rejected one also needs new "
             '`"evidence"`: an input, an output, a failing command.\n\n'
             + "\n".join(_status(entry) for entry in ledger.entries)
+        )
+
+
+def _unproven(proof: Proof | None) -> Iterator[str]:
+    """What the checks leave open, so that this review decides."""
+    if proof is None:
+        return
+    if proof.missing:
+        yield (
+            "## No check is about this story\n\nThe checks also pass without this change, so your review is the only "
+            "proof. Check each criterion against the code yourself, and run it. If a test could show the difference, "
+            "request one.\n\n" + "\n".join(f"- {each}" for each in proof.missing)
+        )
+    if proof.needs_approval:
+        listed = "\n".join(f"- {each}" for each in proof.changed_expectations)
+        output = f"\n\nWith these files as they were:\n\n```\n{proof.old_output}\n```" if proof.old_output else ""
+        yield (
+            "## Changed expectations\n\nThe checks pass only because tests, or what decides about them, changed. "
+            f"Approve only if the story asks for exactly this.\n\n{listed}{output}"
         )
 
 

@@ -21,13 +21,12 @@ def emptied(old: bytes | None, new: bytes) -> bytes | None:
         source, encoding = _read(new)
         known = _known(old)
         places = _Places(source)
-        edits = [
-            edit
-            for name, node in _functions(_parse(source).body, "")
-            if _dump(node) not in known.get(name, ()) and (edit := _edit(node, places))
+        functions = [
+            node for name, node in _functions(_parse(source).body, "") if _dump(node) not in known.get(name, ())
         ]
-        if not edits:
+        if not functions:
             return None
+        edits = [edit for node in functions if (edit := _edit(node, places))]
         for start, end, body in reversed(edits):
             source = source[:start] + body + source[end:]
         _parse(source)

@@ -32,13 +32,17 @@ def emptied(suffix: str, old: bytes | None, new: bytes) -> bytes | None:
         for name, function in _functions(language, before):
             known.setdefault(name, set()).add(_tokens(function))
     edits = []
+    is_changed = False
     for name, function in _functions(language, root):
         body = function.child_by_field_name("body")
-        if body is None or _is_empty(body) or _tokens(function) in known.get(name, ()):
+        if body is None or _tokens(function) in known.get(name, ()):
+            continue
+        is_changed = True
+        if _is_empty(body):
             continue
         if (text := language.body(function, body)) is not None and text != body.text:
             edits.append((body.start_byte, body.end_byte, text))
-    if not edits:
+    if not is_changed:
         return None
     result = new
     for start, end, text in reversed(edits):

@@ -64,10 +64,11 @@ class Verdict(Action, frozen=True):
     story: str = ""
     count: int = 1
     by: Literal["plan", "request"] = "plan"
+    """In a plan without review fields, always the request file."""
     findings: tuple[dict[str, str], ...] = ()
 
     def play(self, stage: Stage) -> None:
-        if self.by == "request" or self.findings:
+        if self.by == "request" or self.findings or not _has_review_fields(stage.plan):
             review = {"verdict": self.what, "feedback": self.feedback, "findings": self.findings}
             path = stage.request(review=review)
             stage.end(stage.edit("Write", str(path)))
@@ -75,8 +76,6 @@ class Verdict(Action, frozen=True):
         call = stage.edit("Edit", str(stage.plan))
         document = _document(stage.plan)
         for story in _entries(document, self.story or stage.story):
-            if "reviewStatus" not in story:
-                raise CannotPlay(f"{stage.plan.name} has no review fields")
             story["reviewStatus"] = self.what
             story["reviewCount"] += self.count
             story["reviewFeedback"] = self.feedback
@@ -84,6 +83,10 @@ class Verdict(Action, frozen=True):
                 story |= {"passes": True, "notes": story.get("notes") or "approved"}
         _write(stage.plan, document)
         stage.end(call)
+
+
+def _has_review_fields(plan: Path) -> bool:
+    return plan.suffix == ".json" and b'"reviewStatus"' in plan.read_bytes()
 
 
 class Fixes(Action, frozen=True):

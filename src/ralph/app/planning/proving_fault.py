@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from ralph.app.planning.findings import why_denied
 from ralph.app.planning.person import Person, Proposal
-from ralph.checks.running import run_check
 from ralph.core.environment import child_environment
 from ralph.core.errors import NotTrusted
 from ralph.core.evidence import CheckResult
 from ralph.core.problems import Problem, Severity
 from ralph.core.text import one_line
+from ralph.proof.running import run_check
 
 _TIME = 600.0
 _CANNOT_RUN = (126, 127)

@@ -1,0 +1,155 @@
+"""Prove a story's work: assembles the candidate from the repository and runs the proof procedure on it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from ralph.app.checking import Checks
+from ralph.app.reviewing import Reviewing
+from ralph.app.worktree import GitWorkTree
+from ralph.config.schema import Config, minimum_grade
+from ralph.core.evidence import CheckResult
+from ralph.core.plan import Plan, Story
+from ralph.core.proof import Proof
+from ralph.engine.ground import Attempt, Inspection
+from ralph.host.blobs import empty_tree, read_blobs
+from ralph.host.repo import Repo
+from ralph.host.trees import Changed, TreeEntry, changes, entries
+from ralph.proof.choosing import choose
+from ralph.proof.files import Role, role_of
+from ralph.proof.prover import prove
+from ralph.proof.values import Candidate, FileChange
+
+_LARGEST = 1_000_000
+_MOST_READ = 30_000_000
+_LARGEST_CHANGED = 20_000_000
+_MOST_CHANGED = 200_000_000
+_TEST_SIDE = frozenset({Role.TEST, Role.HELPER})
+
+
+class StoryProver:
+    """The engine's `Prover`."""
+
+    def __init__(
+        self,
+        config: Config,
+        repo: Repo,
+        checks: Checks,
+        reviewing: Reviewing,
+        work_tree: GitWorkTree,
+        is_ours: Callable[[str], bool],
+        *,
+        commits: bool,
+    ) -> None:
+        self._config = config
+        self._repo = repo
+        self._checks = checks
+        self._reviewing = reviewing
+        self._work_tree = work_tree
+        self._commits = commits
+        self._is_ours = is_ours
+
+    def candidate(self, attempt: Attempt, inspection: Inspection) -> str:
+        candidate = inspection.tree
+        if self._commits and inspection.sound:
+            candidate = self._work_tree.candidate(attempt.checkpoint, inspection.tree)
+        self._checks.begin(candidate, inspection.tree)
+        return candidate
+
+    def _before(self, checkpoint: dict[str, Any]) -> str:
+        """What the candidate is compared with. Commits have passed git's filters; snapshots hold the bytes on disk."""
+        if not self._commits:
+            return str(checkpoint["tree"])
+        head = checkpoint.get("head")
+        return str(head) if head else empty_tree(self._repo)
+
+    def final(self) -> str:
+        snapshot = self._work_tree.tree()
+        tree = self._work_tree.committed() if self._commits else snapshot
+        self._checks.begin(tree, snapshot)
+        return tree
+
+    def known(self, story: str) -> Proof | None:
+        return self._reviewing.proof(story)
+
+    def prove(self, attempt: Attempt, candidate: str, checks: tuple[CheckResult, ...]) -> Proof | None:
+        story = attempt.story
+        if story is None:
+            return None
+        before = self._before(attempt.checkpoint)
+        changed = story_change(self._repo, before, candidate, self._reviewing.spans(story.id))
+        mine = file_changes(self._repo, [change for change in changed if not self._is_ours(change.path)])
+        given = self._given(attempt.reading.plan, story, candidate, mine)
+        proof = prove(given, self._checks)
+        limits = (*self._checks.limits, *proof.limits)
+        return msgspec.structs.replace(proof, where=self._checks.where, limits=limits)
+
+    def _given(self, plan: Plan, story: Story, candidate: str, changed: tuple[FileChange, ...]) -> Candidate:
+        chosen = [check for check in choose(self._config, plan, story, "story") if check.required]
+        wants_witness = minimum_grade(self._config) != "unproven"
+        general = [check for check in chosen if check.story != story.id] if wants_witness else []
+        tests, sources = self._files(candidate)
+        # What other stories did meanwhile stays: only this story's change is undone.
+        start = self._checks.compose(candidate, {change.path: change.old for change in changed})
+        return Candidate(
+            start=start,
+            tree=candidate,
+            changes=changed,
+            words="\n".join((story.title, story.description, *story.criteria)),
+            own=tuple(check for check in chosen if check.story == story.id),
+            checks=tuple(chosen),
+            passed=self._checks.tests_of(candidate),
+            before=self._checks.tests_before(story.id, start, general),
+            tests=tests,
+            sources=sources,
+            seed=secrets.token_hex(4),
+            wants_witness=wants_witness,
+            restores=self._config.tamper != "off",
+        )
+
+    def _files(self, tree: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
+        """The test files of a tree, and the source files, which say who imports what."""
+        roles = {path: role_of(path) for raw in entries(self._repo, tree) if (path := raw.decode("utf-8", "replace"))}
+        wanted = {path: role for path, role in roles.items() if role in _TEST_SIDE or role is Role.SOURCE}
+        ids = {raw.decode("utf-8", "replace"): entry.id for raw, entry in entries(self._repo, tree).items()}
+        # Tests first: if there is too much to read, they matter more.
+        order = sorted(wanted, key=lambda path: (wanted[path] not in _TEST_SIDE, path))
+        blobs = read_blobs(self._repo, [ids[path] for path in order], largest=_LARGEST, most=_MOST_READ)
+        read = {path: blobs[ids[path]] for path in order if ids[path] in blobs}
+        tests = {path: data for path, data in read.items() if wanted[path] in _TEST_SIDE}
+        return tests, {path: data for path, data in read.items() if path not in tests}
+
+
+def story_change(repo: Repo, before: str, after: str, spans: Sequence[tuple[str, str]]) -> list[Changed]:
+    """What a story has changed since it began. `spans`: the commits of its earlier iterations.
+
+    What other stories changed between them is not listed.
+    """
+    spans = [span for span in spans if all(span)]
+    if not spans:
+        return [change for change in changes(repo, before, after) if not change.is_submodule]
+    paths = {change.raw: change.path for old, new in (*spans, (before, after)) for change in changes(repo, old, new)}
+    at_start, now = entries(repo, spans[0][0]), entries(repo, after)
+    nothing = TreeEntry("000000", repo.no_object)
+    listed = []
+    for raw, path in paths.items():
+        old, new = at_start.get(raw, nothing), now.get(raw, nothing)
+        if old != new:
+            status = "A" if old == nothing else "D" if new == nothing else "M"
+            listed.append(Changed(path, status, old.mode, new.mode, old.id, new.id, raw))
+    return [change for change in listed if not change.is_submodule]
+
+
+def file_changes(repo: Repo, found: Sequence[Changed]) -> tuple[FileChange, ...]:
+    """The content of each changed file before and after. One that is too large to read counts as empty there."""
+    names = {name for change in found for name in (change.old_id, change.new_id) if name.strip("0")}
+    blobs = read_blobs(repo, sorted(names), largest=_LARGEST_CHANGED, most=_MOST_CHANGED)
+
+    def content(name: str) -> bytes | None:
+        return blobs.get(name, b"") if name.strip("0") else None
+
+    return tuple(FileChange(change.path, content(change.old_id), content(change.new_id)) for change in found)

@@ -1,1 +1,0 @@
-"""Commands the loop runs itself to prove a story."""

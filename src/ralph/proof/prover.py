@@ -1,0 +1,144 @@
+"""Prove a candidate whose checks pass: with the tests as they were, by counting tests, and by a witness.
+
+The functions here decide which trees to run and what the results mean; a `Bench` composes and runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.proof import Proof
+from ralph.core.text import one_line, plural
+from ralph.proof.choosing import ChosenCheck
+from ralph.proof.files import deciding
+from ralph.proof.moved import missing_tests, only_moved
+from ralph.proof.restoring import as_before
+from ralph.proof.story_words import names_file, names_test
+from ralph.proof.values import FEW, Bench, Candidate, FileChange, Ran, named
+from ralph.proof.witness import WitnessSearch
+
+_MOST_WITNESSES = 5
+_MOST_OUTPUT = 3000
+NO_WITNESS = "no check fails without this change: add a test that does"
+
+
+def prove(given: Candidate, bench: Bench) -> Proof:
+    """What the passing checks are worth. Runs nothing more once the run is stopping."""
+    decisive = deciding(given.changes, [check.command for check in given.checks], given.tests, given.sources)
+    second = _second_pass(given, decisive, bench) if decisive and given.restores else _SecondPass()
+    proof = Proof(
+        tree=given.tree,
+        restored=tuple(change.path for change in decisive) if given.restores else (),
+        changed_expectations=second.failing,
+        excuse=second.excuse,
+        old_output=second.output,
+        objections=(*_counted(given, decisive), *second.objections),
+    )
+    if bench.is_stopped or proof.objections or not given.wants_witness:
+        return proof
+    return _with_witness(given, decisive, bench, proof)
+
+
+class _SecondPass(Struct, frozen=True):
+    failing: tuple[str, ...] = ()
+    excuse: str = ""
+    objections: tuple[str, ...] = ()
+    output: str = ""
+
+
+def _second_pass(given: Candidate, decisive: Sequence[FileChange], bench: Bench) -> _SecondPass:
+    """The checks with what decides their result as it was at the story's start."""
+    tree = bench.compose(given.tree, {change.path: as_before(change) for change in decisive})
+    general = [check for check in given.checks if not _needs_new_file(check, decisive)]
+    ran = bench.run(tree, general)
+    if bench.is_stopped:
+        return _SecondPass()
+    silent = [
+        f"{named(check)} ran {plural(one.tests.total, 'test')} with the tests as they were; at the story's start it "
+        f"ran {before.total}"
+        for check, one in zip(general, ran, strict=False)
+        if (before := given.before.get(check.command)) is not None
+        and not one.is_red
+        and before.runner
+        and one.tests.total < before.total
+    ]
+    red = [(check, one) for check, one in zip(general, ran, strict=False) if one.is_red]
+    lost = _lost(given, decisive)
+    if not red and not lost:
+        return _SecondPass(objections=tuple(silent))
+    failed = sorted({name for _, one in red for name, state in one.tests.names.items() if state == "failed"})
+    told = tuple(_describe(check, one, decisive) for check, one in red) + lost
+    output = "\n".join(one.result.tail[-_MOST_OUTPUT:] for _, one in red[:1])
+    return _SecondPass(told, _excuse(given, decisive, failed, bool(red)), tuple(silent), output)
+
+
+def _needs_new_file(check: ChosenCheck, decisive: Sequence[FileChange]) -> bool:
+    """A check that is about a file the story adds cannot run without it. It is judged as a witness."""
+    added = [change.path for change in decisive if change.old is None]
+    return any(path in check.command for path in added)
+
+
+def _describe(check: ChosenCheck, ran: Ran, decisive: Sequence[FileChange]) -> str:
+    edited = [change for change in decisive if change.old is not None] or list(decisive)
+    places = ", ".join(f"{one_line(change.path, 80)}:{_first_line(change)}" for change in edited[:FEW])
+    more = f" and {len(edited) - FEW} more" if len(edited) > FEW else ""
+    failed = [name for name, state in ran.tests.names.items() if state == "failed"]
+    tests = f": {', '.join(one_line(name, 100) for name in sorted(failed)[:FEW])}" if failed else ""
+    return f"{places}{more}: {named(check)} passes only with this change to the tests{tests}"
+
+
+def _first_line(change: FileChange) -> int:
+    """The first line of the new version that differs; of the old one if it was deleted."""
+    old, new = (change.old or b"").splitlines(), (change.new or b"").splitlines()
+    same = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    return same + 1
+
+
+def _lost(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...]:
+    """Tests that ran at the story's start and no longer do, although nothing fails."""
+    told = []
+    for check in given.checks:
+        before, after = given.before.get(check.command), given.passed.get(check.command)
+        if before is None or after is None or not before.runner:
+            continue
+        if names := missing_tests(before, after, decisive):
+            some = ", ".join(one_line(name, 100) for name in names[:FEW])
+            told.append(f"{plural(len(names), 'test')} no longer {'runs' if len(names) == 1 else 'run'}: {some}")
+    return tuple(told)
+
+
+def _excuse(given: Candidate, decisive: Sequence[FileChange], failed: Sequence[str], red: bool) -> str:
+    """Why a change to the tests is legitimate by itself; empty: somebody has to look at it."""
+    edited = [change for change in decisive if change.old is not None]
+    if edited and all(names_file(given.words, change.path) for change in edited):
+        return f"the story names {', '.join(change.path for change in edited[:FEW])}"
+    if red and failed and all(names_test(given.words, name) for name in failed):
+        return "the story names the tests that change"
+    return "the tests only moved" if only_moved(decisive) else ""
+
+
+def _counted(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...]:
+    """A pass with fewer tests than before, or none, is not a pass."""
+    told = []
+    for check in given.checks:
+        before, after = given.before.get(check.command), given.passed.get(check.command)
+        if before is None or after is None or not before.runner or not before.total:
+            continue
+        if not after.total:
+            told.append(f"{named(check)} passed without running a test; before, it ran {before.total}")
+        elif after.total < before.total and not decisive:
+            told.append(f"{named(check)} ran {plural(after.total, 'test')}; before, it ran {before.total}")
+    return tuple(told)
+
+
+def _with_witness(given: Candidate, decisive: Sequence[FileChange], bench: Bench, proof: Proof) -> Proof:
+    search = WitnessSearch(given, decisive, bench)
+    witnesses = search.witnesses()
+    objections = () if bench.is_stopped else search.silent_runner()
+    missing = () if witnesses else (search.missing or NO_WITNESS,)
+    return msgspec.structs.replace(
+        proof, objections=objections, witnesses=witnesses[:_MOST_WITNESSES], missing=missing, limits=search.limits
+    )

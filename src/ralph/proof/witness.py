@@ -1,0 +1,179 @@
+"""Search for a witness: something about the story that fails without the change and passes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ralph.core.proof import Tests, Witness
+from ralph.core.text import one_line
+from ralph.proof.canary import is_caught, planted
+from ralph.proof.choosing import ChosenCheck
+from ralph.proof.emptying import emptied, why_not
+from ralph.proof.files import Role, is_collected, role_of
+from ralph.proof.values import FEW, Bench, Candidate, FileChange, Ran, named
+
+
+class WitnessSearch:
+    def __init__(self, given: Candidate, decisive: Sequence[FileChange], bench: Bench) -> None:
+        self._given = given
+        self._bench = bench
+        self._decisive = decisive
+        paths = {change.path for change in decisive}
+        self._code = [
+            change for change in given.changes if change.path not in paths and role_of(change.path) is not Role.DOCS
+        ]
+        self._touched = {
+            change.path: change.new for change in decisive if change.new is not None and is_collected(change.path)
+        }
+        self.missing = ""
+        self.limits: tuple[str, ...] = ()
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        healed = self._healed()
+        own, general = self._without_the_change()
+        if not own and not general:
+            return healed
+        if self._touched:
+            own, general = self._exercised(own, general)
+        found = [Witness(check.command, is_own=True) for check in own]
+        return (*found, *(Witness(name) for name in general), *healed)
+
+    def _healed(self) -> tuple[Witness, ...]:
+        """Tests that the story did not write, and that failed or were skipped when it began."""
+        found = []
+        for command, before in self._given.before.items():
+            after = self._given.passed.get(command, Tests())
+            for name, state in before.names.items():
+                is_theirs = not any(path in name for path in self._touched)
+                if state != "passed" and after.names.get(name) == "passed" and is_theirs:
+                    found.append(Witness(name))
+        return tuple(found)
+
+    def _without_the_change(self) -> tuple[list[ChosenCheck], list[str]]:
+        """What fails on the old code with the new tests: own checks, and tests (or whole checks) by name."""
+        given, bench = self._given, self._bench
+        general = [check for check in given.checks if check not in given.own] if self._touched else []
+        if not given.own and not general:
+            return [], []
+        old = {change.path: change.new for change in self._decisive}
+        tree = bench.compose(given.start, old | self._unrelated())
+        ran = bench.run(tree, [*given.own, *general])
+        if bench.is_stopped:
+            return [], []
+        own = [check for check, one in zip(given.own, ran, strict=False) if one.is_red]
+        names = [
+            name for check, one in zip(general, ran[len(given.own) :], strict=False) for name in self._red(check, one)
+        ]
+        if given.own and not own and not names:
+            self.missing = f"{named(given.own[0])} passes without the change too: add a test that fails without it"
+        elif self._touched and not own and not names:
+            some = ", ".join(one_line(path, 80) for path in list(self._touched)[:FEW])
+            self.missing = f"the tests in {some} pass without the change too: add a test that fails without it"
+        return own, names
+
+    def _red(self, check: ChosenCheck, ran: Ran) -> list[str]:
+        """The story's tests that pass on the candidate and not here; without names, the check itself."""
+        before = self._given.before.get(check.command, Tests())
+        after = self._given.passed.get(check.command, Tests())
+        if not after.names:
+            return [check.name] if ran.is_red and after.runner else []
+        found = []
+        for name, state in after.names.items():
+            now = ran.tests.names.get(name)
+            is_new = bool(before.runner) and name not in before.names
+            if state == "passed" and now != "passed" and (now == "failed" or is_new or self._is_touched(name)):
+                found.append(name)
+        return found
+
+    def _is_touched(self, test: str) -> bool:
+        """Whether a test's name names a file of the story, as in `tests/test_a.py::test_b` or `tests.test_a.test_b`."""
+        flat = test.replace(".", "/")
+        return any(path in test or _stem(path) in flat for path in self._touched)
+
+    def _unrelated(self) -> dict[str, bytes | None]:
+        """Test files that the story did not touch are left out: a witness is one of its own."""
+        if not self._touched:
+            return {}
+        mine = b"\n".join(data for data in self._touched.values() if data)
+        wanted = " ".join(check.command for check in self._given.own)
+        return {
+            path: None
+            for path in self._given.tests
+            if path not in self._touched
+            and is_collected(path)
+            and _stem(path).rpartition("/")[2].encode() not in mine
+            and path not in wanted
+        }
+
+    def _exercised(self, own: list[ChosenCheck], names: list[str]) -> tuple[list[ChosenCheck], list[str]]:
+        """The witnesses that also fail when the bodies of the changed functions are empty."""
+        hollow = self._hollow()
+        if not hollow:
+            return own, names
+        given, bench = self._given, self._bench
+        general = [check for check in given.checks if check not in given.own]
+        unrelated = self._unrelated()
+        ran = bench.run(bench.compose(given.tree, hollow | unrelated), [*own, *general])
+        if bench.is_stopped:
+            return [], []
+        passed = {name for one in ran for name, state in one.tests.names.items() if state == "passed"}
+        red = {check.name for check, one in zip(general, ran[len(own) :], strict=False) if one.is_red}
+        whole = {check.name for check in general}
+        names = [name for name in names if (name in red if name in whole else name not in passed)]
+        doubtful = [check for check, one in zip(own, ran, strict=False) if not one.is_red]
+        own = [check for check in own if check not in doubtful]
+        if doubtful:  # it may be about something else than these functions, or only about the story's own tests
+            without = dict.fromkeys(self._touched) | unrelated
+            again = bench.run(bench.compose(given.tree, without), doubtful)
+            own += [check for check, one in zip(doubtful, again, strict=False) if not one.is_red]
+        if not own and not names:
+            some = ", ".join(one_line(path, 80) for path in list(hollow)[:FEW])
+            self.missing = f"the tests also pass when the changed functions in {some} do nothing: test what they do"
+        return own, names
+
+    def _hollow(self) -> dict[str, bytes | None]:
+        """The changed source files with empty functions."""
+        found: dict[str, bytes | None] = {}
+        for change in self._code:
+            if change.new is None:
+                continue
+            if (body := emptied(change.path, change.old, change.new)) is not None:
+                found[change.path] = body
+            elif role_of(change.path) is Role.SOURCE and (why := why_not(change.path)):
+                self.limits = (*self.limits, f"{one_line(change.path, 80)}: {why}")
+        return found
+
+    def silent_runner(self) -> tuple[str, ...]:
+        """A planted test that fails must make every test check fail."""
+        given, bench = self._given, self._bench
+        checks = [check for check in given.checks if given.passed.get(check.command, Tests()).runner]
+        if not checks or not self._code:
+            return ()
+        near = self._touched or dict(sorted(given.tests.items())[:FEW])
+        traps = planted({path: data for path, data in near.items() if data is not None}, given.seed)
+        if not traps:
+            return ()
+        tree = bench.compose(given.tree, {**self._unrelated(), **traps})
+        ran = bench.run(tree, checks)
+        if bench.is_stopped:
+            return ()
+        caught = [
+            is_caught(given.passed[check.command], one.tests, not one.is_red)
+            for check, one in zip(checks, ran, strict=False)
+        ]
+        if any(caught) or not caught:
+            return ()
+        old = bench.run(
+            bench.compose(given.start, traps), checks
+        )  # a check that never sees the planted file says nothing
+        if not any(
+            is_caught(given.before.get(check.command, Tests()), one.tests, not one.is_red)
+            for check, one in zip(checks, old, strict=False)
+        ):
+            self.limits = (*self.limits, f"{named(checks[0])} does not run a test file that is added")
+            return ()
+        return (f"{named(checks[0])} does not report a test that fails: its result proves nothing",)
+
+
+def _stem(path: str) -> str:
+    return path.rpartition(".")[0] or path
