@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ralph.app.checking import Checks
+from ralph.app.proof_place import Ran, Runner, Tell, silent
 from ralph.config.schema import Check, Config
 from ralph.core.events import Baseline, CheckEnded, CheckStarted, IterationEnded, Record
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.verdict import Kind
 from ralph.host.signals import StopSignal
+from ralph.proof.choosing import ChosenCheck
 
 STORY = Story(id="A", title="", verify=("test -f a",))
 PLAN = Plan(name="p", stories=(STORY,))
+
+
+class Here:
+    """A folder that holds whatever tree is asked for."""
+
+    where = "in-place"
+    note = ""
+    limits: tuple[str, ...] = ()
+
+    def __init__(self, runner: Runner, root: Path, env: dict[str, str], reports: Path) -> None:
+        self.runner, self.root, self.env, self.reports = runner, root, env, reports
+
+    def compose(self, base: str, files: Mapping[str, bytes | None]) -> str:
+        return base
+
+    def begin(self, candidate: str, snapshot: str) -> None:
+        pass
+
+    def run(self, tree: str, checks: Sequence[ChosenCheck], *, label: str = "", tell: Tell = silent) -> tuple[Ran, ...]:
+        return tuple(self.runner.run(checks, self.root, self.env, self.reports, label, tell))
 
 
 @pytest.fixture
@@ -33,7 +55,9 @@ def checks(root: Path, stop: StopSignal, told: list[Any], policy: str = "strict"
     )
     workspace = root / "ws"
     workspace.mkdir(exist_ok=True)
-    return Checks(config, workspace, {"PATH": "/usr/bin:/bin"}, told.append, stop, "run", root / "baseline.json")
+    env = {"PATH": "/usr/bin:/bin"}
+    here = Here(Runner(ceiling=100, stop=stop), workspace, env, root / "reports")
+    return Checks(config, workspace, env, told.append, stop, "run", root / "baseline.json", place=here)
 
 
 def test_a_failure_that_was_there_before_is_marked_and_still_rejects_when_strict(

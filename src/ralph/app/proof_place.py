@@ -113,8 +113,6 @@ class Place(Protocol):
     """What to tell the user once, at the start. Empty: nothing."""
     limits: tuple[str, ...]
     """What the proof of this candidate does not cover."""
-    root: Path
-    """The folder in which checks run."""
 
     def compose(self, base: str, files: Mapping[str, bytes | None]) -> str: ...
 
