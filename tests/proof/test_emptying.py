@@ -192,6 +192,11 @@ def test_javascript_empties_only_what_changed() -> None:
     assert empty(old.replace("a b", "a  b"), old, "a.js") == old.replace("{\n  return 'a b';\n}", "{}")
 
 
+def test_tests_inside_a_module_stay() -> None:
+    tests = "if (import.meta.vitest) { const { it } = import.meta.vitest; it('adds', () => { f() }) }\n"
+    assert empty("const f = () => 1;\n" + tests, path="a.js") == "const f = () => undefined;\n" + tests
+
+
 def test_typescript_still_has_the_declared_types() -> None:
     source = (
         "export function f(a: number): number;\nexport function f(a: any): any { return a }\n"
@@ -205,6 +210,8 @@ def test_typescript_still_has_the_declared_types() -> None:
         "abstract class A<T> extends B { constructor(private x: T) { super() } set y(v: T) {} }\n"
         "namespace N { export function h(): void { return undefined as any; } }\n"
     )
+    fails = "function fail(a: string): never { throw new Error(a) }\n"
+    assert empty(fails, path="a.ts") == "function fail(a: string): never { return undefined as never; }\n"
     component = "export const C = ({ a }: P) => <b>{a}</b>;\n"
     assert empty(component, path="a.tsx") == "export const C = ({ a }: P) => undefined as any;\n"
     assert empty("const f = <T>(x: T) => <any>x;\n", path="a.ts") == "const f = <T>(x: T) => undefined as any;\n"
@@ -286,6 +293,7 @@ trait T { fn name(&self) -> String { String::from("a") } fn other(&self); }
 impl T for S { fn other(&self) { println!("called") } }
 fn all() -> impl Iterator<Item = i32> { vec![1].into_iter() }
 fn show() -> impl std::fmt::Display { 1 }
+fn maybe() -> Option<impl Iterator<Item = i32>> { Some(vec![1].into_iter()) }
 fn text<'a>() -> &'a str { "a" }
 fn pair() -> Result<(), String> { Err("a".into()) }
 """
@@ -310,6 +318,7 @@ def test_rust_keeps_its_tests_and_what_cannot_be_emptied() -> None:
     assert result.endswith(RUST_MAIN.partition("#[cfg")[2])
     assert "const fn new(x: i32) -> S { unimplemented!() }" in result
     assert "fn get(&self) -> Option<i32> { Default::default() }" in result
+    assert "fn maybe() -> Option<impl Iterator<Item = i32>> { Some(" in result
     assert "fn show() -> impl std::fmt::Display { 1 }" in result
     assert "fn pair() -> Result<(), String> { unimplemented!() }" in result
 

@@ -79,7 +79,7 @@ def _functions(language: _Language, root: Node) -> Iterator[tuple[bytes, Node]]:
         if node.type in language.functions and not _is_called_at_once(node):
             yield scope + b"." + _short(node.child_by_field_name("name")), node
             continue
-        stack.extend((child, scope) for child in reversed(node.named_children) if not _is_rust_test(child))
+        stack.extend((child, scope) for child in reversed(node.named_children) if not _is_test(child))
 
 
 def _short(node: Node | None) -> bytes:
@@ -114,6 +114,20 @@ def _is_empty(body: Node) -> bool:
     return is_block and all(child.type in _COMMENTS for child in body.named_children)
 
 
+def _is_test(node: Node) -> bool:
+    """Tests that are in the file with the code: Rust's attributes, and `if (import.meta.vitest)`."""
+    if node.type == "if_statement":
+        return b"import.meta.vitest" in _short(node.child_by_field_name("condition"))
+    if node.type not in ("function_item", "mod_item", "impl_item"):
+        return False
+    before = node.prev_named_sibling
+    while before is not None and before.type in ("attribute_item", *_COMMENTS):
+        if before.type == "attribute_item" and re.search(rb"\btest\b|^#\[rstest", before.text or b""):
+            return True
+        before = before.prev_named_sibling
+    return False
+
+
 # JavaScript and TypeScript
 
 
@@ -136,7 +150,9 @@ def _javascript(function: Node, body: Node, nothing: bytes = b"undefined", block
 
 
 def _typescript(function: Node, body: Node) -> bytes | None:
-    return _javascript(function, body, b"undefined as any", b"{ return undefined as any; }")
+    is_never = _short(function.child_by_field_name("return_type")).split() == [b":", b"never"]
+    nothing = b"undefined as never" if is_never else b"undefined as any"
+    return _javascript(function, body, nothing, b"{ return %b; }" % nothing)
 
 
 def _constructor(function: Node, body: Node) -> bytes | None:
@@ -228,7 +244,7 @@ def _rust(function: Node, body: Node) -> bytes | None:
     if result is None:
         return b"{}"
     text = result.text or b""
-    if text.startswith(b"impl"):
+    if re.search(rb"\bimpl\b", text):
         return b"{ std::iter::empty() }" if text.startswith(b"impl Iterator") else None
     is_const = any(
         child.type == "function_modifiers" and b"const" in (child.text or b"") for child in function.children
@@ -236,18 +252,6 @@ def _rust(function: Node, body: Node) -> bytes | None:
     if _HAS_DEFAULT.fullmatch(text) and not is_const:
         return b"{ Default::default() }"
     return b"{ unimplemented!() }"
-
-
-def _is_rust_test(node: Node) -> bool:
-    """`#[test]` functions and `#[cfg(test)]` modules: tests that are in the file with the code."""
-    if node.type not in ("function_item", "mod_item", "impl_item"):
-        return False
-    before = node.prev_named_sibling
-    while before is not None and before.type in ("attribute_item", *_COMMENTS):
-        if before.type == "attribute_item" and re.search(rb"\btest\b|^#\[rstest", before.text or b""):
-            return True
-        before = before.prev_named_sibling
-    return False
 
 
 _JAVASCRIPT_FUNCTIONS = frozenset(
