@@ -209,8 +209,11 @@ _SUFFIXES = {
 _LANGUAGES = {suffix: language for language, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
 
 _NAMED_AS_TEST = {
-    "python": re.compile(r"test_.*\.pyi?|.*_tests?\.py|tests?\.py"),
-    "javascript": one_of(r".*[._-](?:tests?|specs?|cy|e2e|test-d|spec-d)\.[cm]?[jt]sx? tests?\.[cm]?[jt]sx?"),
+    "python": re.compile(r"test_.*\.pyi?|.*_tests?\.py|tests\.py"),
+    "javascript": one_of(r"""
+        .*[._-](?:tests?|specs?|cy|e2e|test-d|spec-d)\.[cm]?[jt]sx?
+        tests?-(?!utils?|helpers?|support|setup|lib|kit).*\.[cm]?[jt]sx?
+    """),
     "go": re.compile(r".*_test\.go"),
     "rust": re.compile(r"tests?\.rs|.*_tests?\.rs|test_.*\.rs"),
     "ruby": re.compile(r"test_.*\.rb|.*_(?:spec|test)\.rb"),
@@ -228,11 +231,11 @@ _NAMED_AS_TEST = {
 _TEST_FOLDER = one_of(
     r"""
     (?:^|/)(?:tests?|__tests?__|e2e|e2e-tests|cypress|unit[_-]?tests?|integration[_-]?tests?|unittests|
-    testsuite|test-suite|src/(?:test|it|androidTest|commonTest|\w+Test))/
+    testsuite|test-suite|[\w-]+[_-]tests|src/(?:test|it|androidTest|commonTest|\w+Test))/
     (?:^|/)[\w.-]*\.(?:Unit|Integration)?Tests?/
     (?:^|/)Tests/
-    ^spec/
-    ^features/
+    ^(?:spec|testing|t)/
+    ^features/(?:steps|step_definitions|support|environment\.py$)
     """
 )
 _HELPER = one_of(
@@ -246,7 +249,7 @@ _HELPER = one_of(
 _SUPPORT_NAME = one_of(
     r"""
     (?:global|jest|vitest|test|tests|mocha|spec)?[._-]?(?:setup|teardown|helpers?|utils?|fixtures?|globals?|
-    common|support|bootstrap|base|mocks?|stubs?|fakes?|harness|index|__init__|mod|init|main|
+    common|support|bootstrap|base|mocks?|stubs?|fakes?|harness|__init__|mod|init|main|
     runner)(?:[._-]\w+)*\.\w+
     """,
     re.IGNORECASE,
@@ -278,6 +281,8 @@ def name_of(path: str) -> str:
 
 
 def is_named_as_test(path: str) -> bool:
+    if re.fullmatch(r"tests?\.\w+", path) and language_of(path):
+        return True  # further down `test.py` is often a product's support for tests
     pattern = _NAMED_AS_TEST.get(language_of(path))
     return pattern is not None and pattern.fullmatch(name_of(path)) is not None
 

@@ -92,8 +92,8 @@ def _names_of_module(stem: str, importer: str) -> set[str]:
     return names
 
 
-def importers(target: str, files: Mapping[str, bytes]) -> list[str]:
-    return [path for path, content in files.items() if does_import(path, text_of(content), target)]
+def importers(target: str, files: Mapping[str, str]) -> list[str]:
+    return [path for path, text in files.items() if does_import(path, text, target)]
 
 
 _LISTS_FOLDER = re.compile(
@@ -101,15 +101,18 @@ _LISTS_FOLDER = re.compile(
 )
 
 
-def does_mention(text: str, path: str) -> bool:
-    """Whether the text has the name of a data file, or reads its whole folder."""
+def does_mention(text: str, path: str, folders: Sequence[str]) -> bool:
+    """Whether the text has the name of a data file, or reads one of the folders around it as a whole."""
     name, folder = name_of(path), name_of(posixpath.dirname(path))
-    if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text):
+    if name in text and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text):
         return True
-    if not folder or not re.search(rf"[\"'`/]{re.escape(folder)}[\"'`/]", text):
-        return False
-    stem = name.split(".")[0]
-    return bool(_LISTS_FOLDER.search(text)) or re.search(rf"[\"'`/]{re.escape(stem)}[\"'`.]", text) is not None
+    if any(part in text and _is_quoted(part, text) for part in folders) and _LISTS_FOLDER.search(text):
+        return True
+    return bool(folder) and folder in text and _is_quoted(folder, text) and _is_quoted(name.split(".")[0], text)
+
+
+def _is_quoted(part: str, text: str) -> bool:
+    return re.search(rf"[\"'`/]{re.escape(part)}[\"'`/.]", text) is not None
 
 
 _PLUGIN_LIST = re.compile(

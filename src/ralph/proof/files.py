@@ -24,24 +24,28 @@ __all__ = ["Role", "deciding", "is_collected", "role_of", "unrelated_tests"]
 
 _DECIDING = frozenset({Role.TEST, Role.FIXTURE, Role.HELPER, Role.RUNNER, Role.BUILD, Role.SCRIPT, Role.CI, Role.RULES})
 _HELPER_NAME = re.compile(
-    r"(?:^|[._/-])(?:helpers?|support|testing|testutils?|testlib|fixtures?|mocks?|fakes?|stubs?|doubles|factories"
-    r"|expected|expectations?|goldens?|snapshots?|cases|samples|asserts?|assertions|matchers"
-    r"|harness|dummy|plugins?)(?:[._/-]|$)",
+    r"(?:^|[._-])(?:helpers?|support|testutils?|testlib|fixtures?|mocks?|fakes?|stubs?|doubles|factories|harness|dummy"
+    r"|expect\w*|goldens?|snapshots?|cases|samples|assert\w*|matchers|check\w*|verif\w*)(?:[._-]|$)",
     re.IGNORECASE,
-)  # fmt: skip
-_TESTS_SOMETHING = re.compile(
-    r"^[ \t]*(?:import|from)[ \t]+(?:pytest|unittest|nose|hypothesis|doctest|pytester|hamcrest|assertpy)\b"
-    r"|\bAssertionError\b|[\"'](?:node:)?(?:assert|test)(?:/strict)?[\"']"
-    r"|[\"'](?:chai|vitest|@jest/globals|expect|should|tape|sinon)[\"']"
-    r"|\bdef[ \t]+(?:assert|check|expect|verify|should)_?\w*|\bfunction[ \t]+(?:assert|expect|check|verify|should)\w*"
-    r"|\b(?:const|let|var)[ \t]+(?:assert|expect|check|verify|should)\w*[ \t]*="
-    r"|^[ \t]*assert[ \t(]|\bexpect\(|\bassert[.(]",
+)
+_ASSERTS = re.compile(
+    r"\bAssertionError\b|\bdef[ \t]+assert\w*|\bdef[ \t]+(?:check|expect|verify|should)\w*(?s:.*)^[ \t]+assert[ \t(]"
+    r"|^[ \t]*(?:import|from)[ \t]+(?:pytest|hypothesis|hamcrest|assertpy)\b|\bTestCase\b"
+    r"|[\"'](?:node:)?(?:assert|test)(?:/strict)?[\"']|[\"'](?:chai|vitest|@jest/globals|expect|should|tape|sinon)[\"']"
+    r"|\b(?:function|const|let|var)[ \t]+(?:assert|expect)\w*",
     re.MULTILINE,
-)  # fmt: skip
+)
 _CHECK_NAME = re.compile(
     r"(?i)(?:^|[_./-])(?:run)?[_-]?(?:tests?|checks?|lint|verify|ci|validate|smoke|coverage|selftest)(?:[_./-]|$)"
 )
 _SCRIPT_FOLDER = re.compile(r"(?:^|/)(?:scripts?|tools?|ci|\.ci|hack|dev)/")
+_RUNS_COMMANDS = re.compile(
+    r"package\.json|composer\.json|(?:GNUm|M|m)akefile|.+\.mk|\.?[Jj]ustfile|[Tt]askfile.*\.ya?ml|Rakefile|Pipfile"
+    r"|tox\.(?:ini|toml)|setup\.cfg|\.?pytest\.(?:ini|toml)|pyproject\.toml|hatch\.toml"
+)
+_SURE = re.compile(r"(?:^|/)(?:tests|__tests__|spec)/|^(?:test|t)/|(?:^|/)conftest\.py$")
+_DOCTESTS = re.compile(r"doctest[-_]glob|\bdoctestplus\b|\btestfile\(|\bDocFileSuite\b")
+_PATH = re.compile(r"[\w./-]+")
 _MOST_ROUNDS = 3
 
 
@@ -66,26 +70,29 @@ class _Known:
         tests: Mapping[str, bytes],
         sources: Mapping[str, bytes],
     ) -> None:
-        changed = {change.path: change for change in changes}
-        self.at_start = {
-            path: old
-            for path in {**sources, **tests}
-            if (old := changed[path].old if path in changed else {**sources, **tests}[path]) is not None
-        }
-        self.at_start.update({change.path: change.old for change in changes if change.old is not None})
-        self.now = {**sources, **tests, **{change.path: change.new for change in changes if change.new is not None}}
-        self.test_texts = [text_of(content) for content in tests.values()]
-        self.test_texts += [
-            text_of(content)
-            for change in changes
-            if role_of(change.path) in (Role.TEST, Role.HELPER)
-            for content in (change.old, change.new)
-        ]
+        self.at_start = {path: text_of(content) for path, content in {**sources, **tests}.items()}
+        self.now = dict(self.at_start)
+        self.test_texts = [self.now[path] for path in tests]
+        for change in changes:
+            for files, content in ((self.at_start, change.old), (self.now, change.new)):
+                files.pop(change.path, None)
+                if content is not None:
+                    files[change.path] = text_of(content)
+                    if role_of(change.path) in (Role.TEST, Role.HELPER):
+                        self.test_texts.append(files[change.path])
         self.commands = list(commands)
         for files in (self.at_start, self.now):
-            for path, content in files.items():
-                if role_of(path) in (Role.BUILD, Role.RUNNER) and language_of(path) != "python":
-                    self.commands += command_lines(path, text_of(content))
+            for path, text in files.items():
+                if _RUNS_COMMANDS.fullmatch(name_of(path)):
+                    self.commands += command_lines(path, text)
+        self.has_doctests = any(map(_DOCTESTS.search, (*self.commands, *self.test_texts)))
+        self.code_folders = {
+            "/".join(parts[:at])
+            for path in self.at_start
+            if language_of(path) and role_of(path) is Role.SOURCE
+            for parts in (path.split("/"),)
+            for at in range(1, len(parts))
+        }
         self.plugins = plugin_modules(self.test_texts, self.commands)
         self.named: set[str] = set()
         self.scripts: set[str] = set()
@@ -96,7 +103,7 @@ class _Known:
         """Scripts named by commands, and by those scripts."""
         lines = self.commands
         for _ in range(_MOST_ROUNDS):
-            named = {named for line in lines for named in named_paths(line)}
+            named = {named for line in set(lines) if self._names_a_file(line) for named in named_paths(line)}
             self.named |= {path for path, is_run in named if not is_run}
             scripts = {path for path, is_run in named if is_run and self._is_script(path)} - self.scripts
             self.scripts |= scripts
@@ -105,20 +112,26 @@ class _Known:
                 for path in scripts
                 for files in (self.at_start, self.now)
                 if language_of(path) in ("shell", "") and path in files
-                for line in command_lines(path, text_of(files[path]))
+                for line in command_lines(path, files[path])
             ]
 
+    def _names_a_file(self, line: str) -> bool:
+        words = (word.removeprefix("./") for word in _PATH.findall(line))
+        return any(word in self.now or word in self.at_start or word in ("-m", "inv", "invoke") for word in words)
+
     def _is_script(self, path: str) -> bool:
-        content = self.at_start.get(path, self.now.get(path))
-        if content is None:
+        text = self._files_for(path).get(path)
+        if text is None:
             return False
         if language_of(path) in ("shell", "") or _CHECK_NAME.search(path) or _SCRIPT_FOLDER.search(path):
             return True
-        return _TESTS_SOMETHING.search(text_of(content)) is not None and not self._is_product(path)
+        return _ASSERTS.search(text) is not None and not self._is_product(path)
 
     def decides(self, change: FileChange) -> bool:
         path = change.path
         role = role_of(path)
+        if role in (Role.TEST, Role.HELPER) and not _SURE.search(path) and self._is_product(path):
+            return False  # `django/test/client.py`, `jinja2/tests.py`
         if role in _DECIDING:
             return as_before(change) != change.new  # it may differ in the dependencies it lists only
         if role is Role.DEPENDENCIES:
@@ -127,11 +140,13 @@ class _Known:
             return True
         if has_inline_tests(path):
             return as_before(change) != change.new
-        if path in self.named and role is not Role.DOCS:
+        if role is Role.DOCS:
+            return self.has_doctests
+        if path in self.named:
             return not language_of(path) or not self._is_product(path)
         return self._is_helper(path) if language_of(path) else self._is_test_data(path)
 
-    def _files_for(self, path: str) -> Mapping[str, bytes]:
+    def _files_for(self, path: str) -> Mapping[str, str]:
         """The tree in which to look for users of a file: where the story began, unless the file is new."""
         return self.at_start if path in self.at_start else self.now
 
@@ -152,33 +167,44 @@ class _Known:
         files = self._files_for(path)
         if is_module(path, self.plugins):
             return not self._is_product(path)
-        if path not in files or not (
-            _HELPER_NAME.search(name_of(path)) or _TESTS_SOMETHING.search(text_of(files[path]))
-        ):
+        if path not in files:
+            return False
+        signs = (_HELPER_NAME.search(name_of(path)) is not None, _ASSERTS.search(files[path]) is not None)
+        if not (all(signs) if self._has_product_beside(path) else any(signs)):
             return False
         users = importers(path, files)
         return bool(users) and all(self._is_test_side(user) for user in users)
 
+    def _has_product_beside(self, path: str) -> bool:
+        folder = re.match(r"(?:src/)?[^/]+/", path)
+        return folder is not None and any(
+            other.startswith(folder[0]) and other != path and language_of(other) and role_of(other) is Role.SOURCE
+            for other in self.at_start
+        )
+
     def _is_test_data(self, path: str) -> bool:
-        if not any(does_mention(text, path) for text in self.test_texts):
+        parts = path.split("/")[:-1]
+        folders = [part for at, part in enumerate(parts, 1) if "/".join(parts[:at]) not in self.code_folders]
+        if not any(does_mention(text, path, folders) for text in self.test_texts):
             return False
         name = name_of(path)
         return not any(
-            name in text_of(content)
-            for other, content in self._files_for(path).items()
+            name in text
+            for other, text in self._files_for(path).items()
             if other != path and language_of(other) and not self._is_test_side(other)
         )
 
 
 def unrelated_tests(tests: Mapping[str, bytes], touched: Sequence[str]) -> frozenset[str]:
     """Collected test files that can be left out of a targeted run: not touched, and not imported by what is."""
+    texts = {path: text_of(content) for path, content in tests.items()}
     kept = set(touched)
     rest = {path for path in tests if is_collected(path)} - kept
     support = {path for path in tests if path not in rest}
     todo = [path for path in support | kept if path in tests]
     while todo:
         path = todo.pop()
-        needed = {other for other in rest if does_import(path, text_of(tests[path]), other)}
+        needed = {other for other in rest if does_import(path, texts[path], other)}
         rest -= needed
         todo += needed
     return frozenset(rest)
