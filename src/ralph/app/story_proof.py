@@ -12,7 +12,6 @@ from ralph.app.checking import Checks
 from ralph.app.reviewing import Reviewing
 from ralph.app.worktree import GitWorkTree
 from ralph.config.schema import Config, minimum_grade
-from ralph.core.evidence import CheckResult
 from ralph.core.plan import Plan, Story
 from ralph.core.proof import Proof
 from ralph.engine.ground import Attempt, Inspection
@@ -76,21 +75,23 @@ class StoryProver:
     def known(self, story: str) -> Proof | None:
         return self._reviewing.proof(story)
 
-    def prove(self, attempt: Attempt, candidate: str, checks: tuple[CheckResult, ...]) -> Proof | None:
+    def prove(self, attempt: Attempt, candidate: str, *, is_claimed: bool) -> Proof | None:
         story = attempt.story
         if story is None:
             return None
         before = self._before(attempt.checkpoint)
         changed = story_change(self._repo, before, candidate, self._reviewing.spans(story.id))
         mine = file_changes(self._repo, [change for change in changed if not self._is_ours(change.path)])
-        given = self._given(attempt.reading.plan, story, candidate, mine)
+        given = self._given(attempt.reading.plan, story, candidate, mine, is_claimed=is_claimed)
         proof = prove(given, self._checks)
         limits = (*self._checks.limits, *proof.limits)
         return msgspec.structs.replace(proof, where=self._checks.where, limits=limits)
 
-    def _given(self, plan: Plan, story: Story, candidate: str, changed: tuple[FileChange, ...]) -> Candidate:
+    def _given(
+        self, plan: Plan, story: Story, candidate: str, changed: tuple[FileChange, ...], *, is_claimed: bool
+    ) -> Candidate:
         chosen = [check for check in choose(self._config, plan, story, "story") if check.required]
-        wants_witness = minimum_grade(self._config) != "unproven"
+        wants_witness = is_claimed and minimum_grade(self._config) != "unproven"
         general = [check for check in chosen if check.story != story.id] if wants_witness else []
         tests, sources = self._files(candidate)
         # What other stories did meanwhile stays: only this story's change is undone.

@@ -192,7 +192,7 @@ def _prove(
 ) -> tuple[tuple[CheckResult, ...], Proof | None, bool]:
     """Run the checks, then find out what they are worth: checks, proof, and whether the run is stopping.
 
-    `before`: checks that have run as steps. Only work that would be accepted is worth a proof.
+    `before`: checks that have run as steps. Work that is not claimed is kept as well, so its tests are compared, too.
     """
     if ground.stop.requested:
         return (), None, True
@@ -204,8 +204,8 @@ def _prove(
         return checks, ground.prover.known(attempt.work.story), ground.stop.requested
     passed = all(check.passed for check in (*before, *checks) if check.required)
     proof = None
-    if changed and passed and is_claimed and not ground.stop.requested:
-        proof = ground.prover.prove(attempt, candidate, checks)
+    if changed and passed and not ground.stop.requested:
+        proof = ground.prover.prove(attempt, candidate, is_claimed=is_claimed)
     return checks, proof, ground.stop.requested
 
 

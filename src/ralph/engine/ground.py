@@ -213,8 +213,8 @@ class Prover(Protocol):
         """The tree that would be committed."""
         ...
 
-    def prove(self, attempt: Attempt, candidate: str, checks: tuple[CheckResult, ...]) -> Proof | None:
-        """What the passing checks are worth. None: there is nothing to examine."""
+    def prove(self, attempt: Attempt, candidate: str, *, is_claimed: bool) -> Proof | None:
+        """What the passing checks are worth. None: there is nothing to examine. Only a claim needs a witness."""
         ...
 
     def final(self) -> str:

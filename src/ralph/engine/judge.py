@@ -17,7 +17,7 @@ from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.findings import NO_LEDGER, answer, rejects_all
 from ralph.core.fingerprint import fingerprint
 from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State, Story
-from ralph.core.proof import Grade
+from ralph.core.proof import Grade, Proof
 from ralph.core.suspicion import Tamper
 from ralph.core.text import one_line
 from ralph.core.transitions import illegal_edits
@@ -112,9 +112,9 @@ def _by_proof(evidence: Evidence, changes: list[Change], notices: list[str]) -> 
         return _unless_tampered(evidence, _accept(evidence, changes, notices), notices)
     doubts: list[str] = []
     if proof is not None and evidence.is_tampered:
-        doubts = [f"the checks pass only with changed tests: {each}" for each in proof.changed_expectations]
+        doubts = _doubts(proof)
         if evidence.tamper is Tamper.REJECT or not evidence.may_review:
-            return _refused(Kind.REJECTED, [*doubts[:_MOST_DOUBTS], _WAY_OUT], evidence, notices)
+            return _refused(Kind.REJECTED, [*doubts, _WAY_OUT], evidence, notices)
     elif proof is not None and proof.changed_expectations and proof.excuse:
         notices = [*notices, f"the checks pass only with changed tests, which is allowed: {proof.excuse}"]
     is_short = not evidence.grade.reaches(evidence.minimum) and not story.is_review_step
@@ -125,8 +125,12 @@ def _by_proof(evidence: Evidence, changes: list[Change], notices: list[str]) -> 
     if is_short and not evidence.may_review:
         return _unproven(evidence, changes, notices, missing)
     to_review = evidence.may_review and bool(doubts or is_short or evidence.mode is Mode.FIX)
-    shown = [f"for the reviewer to check: {doubt}" for doubt in doubts[:_MOST_DOUBTS]]
+    shown = [f"for the reviewer to check: {doubt}" for doubt in doubts]
     return _accept(evidence, changes, [*notices, *shown], to_review=to_review)
+
+
+def _doubts(proof: Proof) -> list[str]:
+    return [f"the checks pass only with changed tests: {each}" for each in proof.changed_expectations[:_MOST_DOUBTS]]
 
 
 def _unproven(evidence: Evidence, changes: list[Change], notices: list[str], missing: list[str]) -> Verdict:
@@ -234,6 +238,11 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
         return _refused(Kind.CRASHED, [f"the agent {_ending(ended)}{_last_words(ended)}", *missing], evidence, notices)
     is_sound = evidence.changed and evidence.checks and not _failing(evidence) and not evidence.repository_trouble
     if is_sound and not _claimed(evidence) and evidence.mode is not Mode.REVIEW:
+        if evidence.proof is not None and (evidence.is_tampered or evidence.proof.objections):
+            doubts = [
+                f"the checks pass only with changed tests: {each}" for each in evidence.proof.changed_expectations
+            ]
+            return _refused(Kind.REJECTED, [*missing, *doubts[:_MOST_DOUBTS]], evidence, notices)
         reasons = (*spent, "the checks pass, but the agent did not claim the story as done")
         return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices))
     if _is_kept_unchecked(evidence):
