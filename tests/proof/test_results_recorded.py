@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -235,3 +236,13 @@ def test_no_output_raises(lines: list[bytes]) -> None:
     tests = read_tests("x", b"\n".join(lines), NOWHERE)
     assert min(tests.passed, tests.failed, tests.skipped) >= 0
     assert set(Counter(tests.names.values())) <= {"passed", "failed", "skipped"}
+
+
+@pytest.mark.parametrize(
+    "unit", ["::", "/a", "a::b ", " 1s", "1 passed, ", "ok 1 - a # ", '{"Action":"fail","Package":"p"}\n', "✔ /a/a\n"]
+)
+def test_hostile_output_is_read_in_bounded_time(unit: str) -> None:
+    lines = unit if unit.endswith("\n") else unit * (900 // len(unit)) + "\n"
+    start = time.process_time()
+    read_tests("x", (lines * ((200 << 10) // len(lines))).encode(), NOWHERE)
+    assert time.process_time() - start < 3

@@ -39,7 +39,7 @@ _UNITTEST = re.compile(r" *(\w+) \(([\w.<>]+)\)")
 _UNITTEST_END = re.compile(
     r"(?:.* \.\.\. )?(ok|FAIL|ERROR|skipped|expected|unexpected)(?: failure| success| ['\"].*)?$"
 )
-_PYTEST = re.compile(r"(\S+?::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)(?: \(.*)?(?: +\[ *\d+%\])?$")
+_PYTEST = re.compile(r" (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)(?: \(.*)?(?: +\[ *\d+%\])?$")
 _XDIST = re.compile(r"\[gw\d+\] \[ *\d+%\] (?P<word>[A-Z]+) (?P<name>\S+::.*)$")
 _CTEST = re.compile(r" *\d+/\d+ Test +#\d+: (?P<name>\S+) \.* *(?P<word>Passed|\*\*\*\w+)")
 _NEXTEST = re.compile(r" +(?P<word>PASS|FAIL|SKIP) \[.{1,20}\] (?:\( *\d+/\d+\) )?(?P<name>\S+ \S.*)")
@@ -81,6 +81,7 @@ class Names:
         self._last_indent = 0
         self._go: list[tuple[str, str]] = []
         self._go_packages: list[str] = []
+        self._go_failed: set[str] = set()
 
     def read(self, line: str) -> None:
         if not line.strip() or sum(map(len, self._entries.values())) > _MAX_NAMES:
@@ -155,11 +156,10 @@ class Names:
             self._is_go = True
             if event.Test and event.Action in _WORDS:
                 self._add("go", f"{event.Package}.{event.Test}", _WORDS[event.Action])
-            elif event.Action == "fail" and not any(
-                entry.outcome == "failed" and entry.name.startswith(f"{event.Package}.")
-                for entry in self._entries["go"]
-            ):
+            elif event.Action == "fail" and event.Package not in self._go_failed:
                 self._add("go", event.Package, "failed")
+            if event.Action == "fail":
+                self._go_failed.add(event.Package)
         else:
             return False
         return True
@@ -204,8 +204,8 @@ class Names:
         return True
 
     def _read_python(self, line: str) -> bool:
-        if match := _PYTEST.match(line):
-            self._add("pytest", match[1], _WORDS[match[2]])
+        if "::" in line.partition(" ")[0] and (match := _PYTEST.search(line)):
+            self._add("pytest", line[: match.start()], _WORDS[match[1]])
             return True
         if match := _UNITTEST.match(line):
             self._unittest = match[2] if match[2].endswith(f".{match[1]}") else f"{match[2]}.{match[1]}"

@@ -10,7 +10,7 @@ from ralph.core.proof import Tests
 from ralph.proof.results_names import Names
 from ralph.proof.results_table import HINT, OUTCOMES, ROWS, SUITES
 
-_MAX_BYTES = 16 << 20
+_MAX_BYTES = 8 << 20
 _MAX_LINE = 1000
 _MAX_NUMBER = 9
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[\r\b]")
