@@ -33,6 +33,7 @@ def test_a_story_names_a_file(text: str, path: str) -> None:
         ("Put the item into the cart", "tests/test_cart.py"),
         ("Edit mytests/test_cart.py.orig", "test_cart.py"),
         ("A data file", "tests/data.py"),
+        ("Fix rounding in src/money.rs", "src/money.rs"),
     ],
 )
 def test_a_story_does_not_name_a_file(text: str, path: str) -> None:

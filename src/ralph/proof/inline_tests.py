@@ -38,6 +38,13 @@ def inline_tests(text: str) -> tuple[str, ...]:
     return tuple(text[start:end] for start, end in _spans(text))
 
 
+def with_tests_of_file(path: str, code: bytes, tests: bytes) -> bytes:
+    """`code` with the tests that `tests`, another version of the same file, has inside it."""
+    if not has_inline_tests(path):
+        return code
+    return with_tests_of(code.decode("utf-8", "replace"), tests.decode("utf-8", "replace")).encode()
+
+
 def with_tests_of(code: str, tests: str) -> str:
     """`code` with the test modules of `tests` instead of its own."""
     modules = list(inline_tests(tests))

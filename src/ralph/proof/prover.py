@@ -104,7 +104,7 @@ def _lost(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...]:
         before, after = given.before.get(check.command), given.passed.get(check.command)
         if before is None or after is None or not before.runner:
             continue
-        if names := missing_tests(before, after, decisive):
+        if names := missing_tests(before, after, given.changes):
             some = ", ".join(one_line(name, 100) for name in names[:FEW])
             told.append(f"{plural(len(names), 'test')} no longer {'runs' if len(names) == 1 else 'run'}: {some}")
     return tuple(told)
@@ -117,7 +117,7 @@ def _excuse(given: Candidate, decisive: Sequence[FileChange], failed: Sequence[s
         return f"the story names {', '.join(change.path for change in edited[:FEW])}"
     if red and failed and all(names_test(given.words, name) for name in failed):
         return "the story names the tests that change"
-    return "the tests only moved" if only_moved(decisive) else ""
+    return "the tests only moved" if only_moved(given.changes, decisive) else ""
 
 
 def _counted(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...]:

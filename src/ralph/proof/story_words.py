@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ralph.proof.file_table import word_set
+from ralph.proof.file_table import Role, role_of, word_set
+from ralph.proof.inline_tests import has_inline_tests
 
 _GENERIC = word_set(
     "test tests testing spec specs util utils index config conftest main setup init common helper helpers base core "
@@ -18,7 +19,9 @@ _FEWEST_WORDS = 2
 
 
 def names_file(story_text: str, path: str) -> bool:
-    """By its path, its name, or its stem if that is specific."""
+    """By its path, name, or specific stem. For a source file with tests inside that is not enough."""
+    if has_inline_tests(path) and role_of(path) is Role.SOURCE:
+        return False
     path = path.removeprefix("./")
     name = path.rsplit("/", 1)[-1]
     if _has_word(story_text, path) or ("." in name.strip(".") and _has_word(story_text, name)):

@@ -10,6 +10,8 @@ from ralph.proof.canary import is_caught, planted
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.emptying import emptied, why_not
 from ralph.proof.files import Role, is_collected, role_of
+from ralph.proof.inline_tests import has_inline_tests, with_tests_of_file
+from ralph.proof.restoring import as_after, as_before
 from ralph.proof.values import FEW, Bench, Candidate, FileChange, Ran, named
 
 
@@ -18,12 +20,14 @@ class WitnessSearch:
         self._given = given
         self._bench = bench
         self._decisive = decisive
-        paths = {change.path for change in decisive}
+        paths = {change.path for change in decisive if not has_inline_tests(change.path)}
         self._code = [
             change for change in given.changes if change.path not in paths and role_of(change.path) is not Role.DOCS
         ]
         self._touched = {
-            change.path: change.new for change in decisive if change.new is not None and is_collected(change.path)
+            change.path: change.new
+            for change in decisive
+            if change.new is not None and (is_collected(change.path) or has_inline_tests(change.path))
         }
         self.missing = ""
         self.limits: tuple[str, ...] = ()
@@ -55,7 +59,7 @@ class WitnessSearch:
         general = [check for check in given.checks if check not in given.own] if self._touched else []
         if not given.own and not general:
             return [], []
-        old = {change.path: change.new for change in self._decisive}
+        old = {change.path: as_after(change) for change in self._decisive}
         tree = bench.compose(given.start, old | self._unrelated())
         ran = bench.run(tree, [*given.own, *general])
         if bench.is_stopped:
@@ -123,7 +127,7 @@ class WitnessSearch:
         doubtful = [check for check, one in zip(own, ran, strict=False) if not one.is_red]
         own = [check for check in own if check not in doubtful]
         if doubtful:  # it may be about something else than these functions, or only about the story's own tests
-            without = dict.fromkeys(self._touched) | unrelated
+            without = {path: as_before(FileChange(path, None, new)) for path, new in self._touched.items()} | unrelated
             again = bench.run(bench.compose(given.tree, without), doubtful)
             own += [check for check, one in zip(doubtful, again, strict=False) if not one.is_red]
         if not own and not names:
@@ -138,7 +142,7 @@ class WitnessSearch:
             if change.new is None:
                 continue
             if (body := emptied(change.path, change.old, change.new)) is not None:
-                found[change.path] = body
+                found[change.path] = with_tests_of_file(change.path, body, change.new)
             elif role_of(change.path) is Role.SOURCE and (why := why_not(change.path)):
                 self.limits = (*self.limits, f"{one_line(change.path, 80)}: {why}")
         return found
