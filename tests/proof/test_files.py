@@ -19,6 +19,7 @@ ROLES = {
     "jest.config.js "
     "vitest.config.mts vitest.workspace.ts .mocharc.yml tsconfig.json tsconfig.build.json babel.config.json .babelrc "
     "sitecustomize.py src/usercustomize.py evil.pth .coveragerc noxfile.py .cargo/config.toml .config/nextest.toml "
+    "node_modules/jest/index.js pkg/__pycache__/a.cpython-311.pyc "
     "phpunit.xml .rspec karma.conf.js playwright.config.ts cypress.config.ts mypy.ini ruff.toml eslint.config.mjs",
     Role.BUILD: "Makefile GNUmakefile makefile justfile Taskfile.yml CMakeLists.txt meson.build pom.xml "
     "build.gradle.kts build.rs Cargo.toml Rakefile setup.py rules.mk gradle.properties Dockerfile",
@@ -67,6 +68,9 @@ def test_tests_and_configuration_decide_and_source_and_dependencies_do_not() -> 
     assert decided("tests/test_a.py")
     assert decided("pytest.toml", None)
     assert decided("GNUmakefile", None)
+    assert decided("pytest.py", None)
+    assert decided("unittest/__init__.py", None)
+    assert not decided("shop/contrib/pytest.py", None)
     assert decided("package.json", '{"scripts": {"test": "node --test"}}', '{"scripts": {"test": "true"}}')
     assert not decided("package.json", '{"version": "1"}', '{"version": "2"}')
     assert not decided("src/cart.py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 
 
 class Role(StrEnum):
@@ -57,7 +58,7 @@ _NAMES: tuple[tuple[Role, str], ...] = (
     """),
     # Python
     (Role.RUNNER, r"""
-        (?:site|user)customize\.py [\w.-]+\.pth \.?pytest\.(?:ini|toml) tox\.(?:ini|toml) setup\.cfg
+        [\w.-]+\.py[co] (?:site|user)customize\.py [\w.-]+\.pth \.?pytest\.(?:ini|toml) tox\.(?:ini|toml) setup\.cfg
         pyproject\.toml Pipfile hatch\.toml noxfile\.py \.coveragerc[\w.-]* unittest\.cfg nose2?\.cfg \.noserc
         behave\.ini \.?behaverc \.testr\.conf \.stestr\.conf testing\.cfg
         \.?mypy\.ini \.?ruff\.toml \.?flake8 \.?pylintrc(?:\.toml)? \.isort\.cfg \.bandit(?:\.ya?ml)?
@@ -157,7 +158,7 @@ _PLACES: tuple[tuple[Role, str], ...] = (
     """),
     (Role.RUNNER, r"""
         (?:^|/)\.config/(?:nextest\.toml|mise\.toml|jest|vitest|pytest) (?:^|/)\.cargo/config(?:\.toml)?$
-        (?:^|/)\.storybook/ (?:^|/)cypress/(?:support|plugins)/
+        (?:^|/)(?:node_modules|site-packages|\.?venv)/ (?:^|/)\.storybook/ (?:^|/)cypress/(?:support|plugins)/
     """),
     (Role.BUILD, r"""
         (?:^|/)(?:\.mvn|gradle/wrapper|buildSrc|build-logic)/ (?:^|/)cmake/
@@ -291,6 +292,7 @@ def in_test_folder(path: str) -> bool:
     return "src/main/" not in path and _TEST_FOLDER.search(path) is not None
 
 
+@lru_cache(maxsize=50_000)
 def role_of(path: str) -> Role:
     """What a file is for, by its path alone."""
     name, language = name_of(path), language_of(path)

@@ -46,6 +46,8 @@ _RUNS_COMMANDS = re.compile(
 _SURE = re.compile(r"(?:^|/)(?:tests|__tests__|spec)/|^(?:test|t)/|(?:^|/)conftest\.py$")
 _DOCTESTS = re.compile(r"doctest[-_]glob|\bdoctestplus\b|\btestfile\(|\bDocFileSuite\b")
 _PATH = re.compile(r"[\w./-]+")
+# `python -m pytest` imports from the working folder first.
+_SHADOWS_RUNNER = re.compile(r"(?:src/)?(?:_?pytest|unittest|doctest|pluggy|coverage|tox|nox|mypy|ruff)(?:\.py$|/)")
 _MOST_ROUNDS = 3
 
 
@@ -136,6 +138,8 @@ class _Known:
             return as_before(change) != change.new  # it may differ in the dependencies it lists only
         if role is Role.DEPENDENCIES:
             return False
+        if change.old is None and _SHADOWS_RUNNER.match(path):
+            return True
         if path in self.scripts:
             return True
         if has_inline_tests(path):
