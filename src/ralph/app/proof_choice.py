@@ -230,6 +230,8 @@ class _Choice:
             run=self._request.run,
             import_roots=roots,
         )
+        if way != SET_UP:
+            env = {"UV_NO_SYNC": "1"} | env  # `uv run` would build the project again, for which it needs the network
         return CheckoutPlace(
             self._checkout,
             self._request.runner,

@@ -21,7 +21,7 @@ _TIMEOUT = 600.0
 _LARGEST_TEXT = 1024 * 1024
 _PROGRAMS = (b"bin", b".bin", b"Scripts")
 _TEXTS = re.compile(rb"pyvenv\.cfg|direct_url\.json|__editable__.*\.py|.*\.(?:pth|egg-link)|\.modules\.yaml")
-_CACHES = (b"__pycache__", b".cache")
+_CACHES = (b"__pycache__", b".cache", b".vite", b".vite-temp", b".vitest")
 
 
 def copy_tree(source: Path, target: Path) -> None:
