@@ -59,7 +59,7 @@ def test_scripts_get_one_document(healthy: tuple[Path, dict[str, str]]) -> None:
     assert found["workspace"] == str(root)
     topics = {finding["topic"] for finding in found["findings"]}
     assert {"python", "git", "repository", "agent", "clients", "sandbox", "disk", "locks", "terminal"} <= topics
-    assert {"config", "workspace", "trust", "beads", "identity"} <= topics
+    assert {"config", "workspace", "trust", "beads", "identity", "proof"} <= topics
 
 
 def test_it_works_outside_of_any_workspace(tmp_path: Path) -> None:

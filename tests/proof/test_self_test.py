@@ -10,12 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ralph.app.proof_choice import Request, choose_place, expected_place
+from ralph.app.proof_choice import choose_place
 from ralph.app.proof_place import CheckoutPlace, InPlace, Place, Runner
+from ralph.app.proof_request import Request, expected_place
 from ralph.host.fence import is_available
 from ralph.host.snapshot import snapshot_tree
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.self_test import damaged, import_roots, imported_by, is_source, python_of, to_damage
+from support.cli import ralph_here as ralph
 from support.repositories import Project, listing
 
 PACKAGES = sysconfig.get_path("purelib")
@@ -116,14 +118,14 @@ def test_what_only_the_workspace_has_is_named(project: Project) -> None:
     project.write("generated.py", "")
     tree = _commit(project)
     check = ChosenCheck("run", f"{sys.executable} main.py")
-    assert expected_place(_request(project), [check]).startswith("proof runs in a clean checkout")
+    assert expected_place(_request(project)).startswith("proof runs in a clean checkout")
     chosen = choose_place(_request(project), tree, [check])
     assert isinstance(chosen.place, InPlace)
     assert chosen.place.note == (
         f"proof runs in the workspace: `{check.command}` passes there but fails in a clean checkout: "
         "ModuleNotFoundError: No module named 'generated' (set proof.setup or proof.files)"
     )
-    assert expected_place(_request(project), [check]) == chosen.place.note
+    assert expected_place(_request(project)) == chosen.place.note
     by_file = choose_place(_request(project, files=("generated.py",)), tree, [check]).place
     assert by_file.where == "checkout"
     by_command = _request(project, setup="touch generated.py")
@@ -357,3 +359,19 @@ def test_a_check_of_a_story_may_need_more_than_those_of_the_start(project: Proje
     place.begin(tree, "")
     assert _passes(place, tree, ChosenCheck("own", "cat data"))
     assert place.limits == ("`cat data` passes only if it can read files outside the checkout",)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ("{}", "proof runs in a clean checkout, as it is; the first run tests that"),
+        ("proof: {setup: make deps}", "proof runs in a clean checkout, after `make deps`"),
+        ("proof: {where: in-place}", "proof runs in the workspace (proof.where: in-place)"),
+    ],
+)
+def test_where_proof_will_run_is_told(project: Project, settings: str, sentence: str) -> None:
+    project.write("ralph/tasks.json", '{"tasks": [{"id": "1", "title": "x", "description": "y"}]}')
+    project.write(".ralph/config.yaml", f"{settings}\n")
+    _commit(project)
+    for command in ("preflight", "doctor"):
+        assert sentence in ralph(command, cwd=project.root).out

@@ -20,6 +20,7 @@ from ralph.app.launching import Launched, find_repo, probe
 from ralph.app.linting import lint_plan
 from ralph.app.named_variants import unknown_names
 from ralph.app.notifying import channels
+from ralph.app.proof_request import expected_place, request_for
 from ralph.app.reviewing import lens
 from ralph.app.running import ours, refuse_unless_ready
 from ralph.app.steps import plan_steps
@@ -27,6 +28,7 @@ from ralph.app.tills import prices_of
 from ralph.app.trusting import gather, read_record
 from ralph.app.who_works import known_agents
 from ralph.app.wiring import RunSpec
+from ralph.app.workspace_probes import proof_finding
 from ralph.config.schema import Config
 from ralph.config.trust import Status, check_trust
 from ralph.core.check_trouble import why_not_runnable
@@ -59,6 +61,7 @@ def preflight(prepared: Launched, env: Mapping[str, str], *, checks: bool = Fals
         "repository": _repository,
         "disk": _disk,
         "checks": _checks if checks else _named_checks,
+        "proof": _proof,
     }
     return [
         Line(topic, found.level, one_line(found.text, 400), one_line(found.fix, 300))
@@ -219,6 +222,11 @@ def _repository(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]
 
 def _disk(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     yield from probes.disk(Patient(prepared.ref.root, prepared.ref.root, env))
+
+
+def _proof(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
+    repo = find_repo(prepared.ref, prepared.settings, env)
+    yield proof_finding(expected_place(request_for(prepared.ref, repo, prepared.settings.config, env)))
 
 
 def _named_checks(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:

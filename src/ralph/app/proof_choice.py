@@ -9,23 +9,31 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from ralph.app.proof_place import CheckoutPlace, InPlace, Place, Ran, Runner, telling_line
-from ralph.core.environment import child_environment, run_marks
+from ralph.app.proof_place import CheckoutPlace, Place, Ran, telling_line
+from ralph.app.proof_request import (
+    IN_PLACE,
+    Known,
+    Request,
+    counterpart,
+    elsewhere,
+    last_choice,
+    make_checkout,
+    remember,
+    setup_of,
+    workspace_place,
+)
+from ralph.core.environment import child_environment
 from ralph.core.errors import RalphError
 from ralph.core.text import one_line
-from ralph.host.checkout import Checkout
 from ralph.host.fence import Fence
-from ralph.host.files import make_folder, write_bytes
-from ralph.host.places import CHECKOUT_ID, checkout_folder
-from ralph.host.repo import Repo
 from ralph.proof.choosing import ChosenCheck, set_id
-from ralph.proof.dependencies import Copies, dependency_folders, listed_files, setup_command
+from ralph.proof.dependencies import Copies, dependency_folders, listed_files
 from ralph.proof.environment import (
     checkout_environment,
     hidden_folders,
@@ -42,33 +50,10 @@ from ralph.proof.self_test import (
     where_python_reads,
 )
 
-_KNOWN = "proof-place.json"
-"""In the plan's own folder: the way that was chosen last, and for which checks and dependencies."""
 _MOST_TESTS = 300
 _BESIDE = (".venv", "venv", "node_modules")
 HOME, WORKSPACE = "home", "workspace"
-COPIED, IMPORT_ROOTS, SET_UP, IN_PLACE = "copied", "import-roots", "set-up", "in-place"
-
-
-class Request(Struct, frozen=True, kw_only=True):
-    """What the choice depends on."""
-
-    repo: Repo
-    workspace: Path
-    """Where checks run without a checkout; mostly the root of the repository."""
-    state: Path
-    """Of the workspace."""
-    plan_state: Path
-    index_file: Path
-    run: str
-    env: Mapping[str, str]
-    """Of the caller."""
-    runner: Runner
-    where: str = "checkout"
-    setup: str = "auto"
-    files: tuple[str, ...] = ()
-    agent_env: tuple[str, ...] = ()
-    pass_all_env: bool = True
+COPIED, IMPORT_ROOTS, SET_UP = "copied", "import-roots", "set-up"
 
 
 class Chosen(Struct, frozen=True):
@@ -77,83 +62,9 @@ class Chosen(Struct, frozen=True):
     """The checks on the first tree, if they ran."""
 
 
-class _Known(Struct, frozen=True):
-    key: str
-    way: str
-    note: str = ""
-    hidden: str = ""
-
-
 def choose_place(request: Request, tree: str, checks: Sequence[ChosenCheck]) -> Chosen:
     """`checks` are those that pass in the workspace; `tree` is what is committed there."""
     return _Choice(request, tree, tuple(checks)).choose()
-
-
-def workspace_place(request: Request, note: str = "") -> InPlace:
-    """The workspace itself, with the caller's environment."""
-    base = child_environment(request.env, request.agent_env, everything=request.pass_all_env)
-    return InPlace(
-        make_checkout(request),
-        request.repo,
-        request.index_file,
-        request.runner,
-        base | dict([run_marks(request.run)[0]]),
-        root=request.workspace,
-        reports=request.plan_state / "reports",
-        note=note,
-    )
-
-
-def expected_place(request: Request, checks: Sequence[ChosenCheck]) -> str:
-    """One sentence for `ralph preflight`: where proof will run, and why. Nothing is run or written."""
-    if request.where == IN_PLACE:
-        return "proof runs in the workspace (proof.where: in-place)"
-    if _counterpart(request, Path("/")) is None:
-        return _elsewhere(request)
-    try:
-        known = msgspec.json.decode((request.plan_state / _KNOWN).read_bytes(), type=_Known)
-    except (OSError, msgspec.DecodeError):
-        known = None
-    if known is not None and known.way == IN_PLACE:
-        return known.note
-    setup = _setup_of(request, dependency_folders(request.repo))
-    if request.setup not in ("auto", "none"):
-        return f"proof runs in a clean checkout, after `{request.setup}`"
-    folders = ", ".join(dependency_folders(request.repo)[:5])
-    means = f"with a copy of {folders}" if folders else f"set up by `{setup}` if needed" if setup else "as it is"
-    return f"proof runs in a clean checkout, {means}" + ("" if known else "; the first run tests that")
-
-
-def make_checkout(request: Request) -> Checkout:
-    seed = request.state / CHECKOUT_ID
-    if not seed.exists():
-        make_folder(request.state, private=True)
-        write_bytes(seed, os.urandom(16).hex().encode(), mode=0o600)
-    return Checkout(request.repo, checkout_folder(request.state, request.env))
-
-
-def _counterpart(request: Request, checkout: Path) -> Path | None:
-    """The folder of the checkout, in `checkout`, that corresponds to the workspace. None: there is none."""
-    root, workspace = request.repo.root, request.workspace
-    if workspace.is_relative_to(root):
-        return checkout / root.name / workspace.relative_to(root)
-    return checkout if root.parent == workspace else None
-
-
-def _elsewhere(request: Request) -> str:
-    return f"proof runs in the workspace: the repository {request.repo.root} is not directly in it"
-
-
-def _setup_of(request: Request, folders: Sequence[str]) -> str:
-    if request.setup == "none":
-        return ""
-    if request.setup != "auto":
-        return request.setup
-    try:
-        present = [entry.name for entry in os.scandir(request.repo.root)]
-    except OSError:
-        return ""
-    return setup_command(present, folders)
 
 
 class _Choice:
@@ -164,7 +75,7 @@ class _Choice:
         self._checkout = make_checkout(request)
         self._base = child_environment(request.env, request.agent_env, everything=request.pass_all_env)
         self._home = self._checkout.folder / ".home"
-        self._root = _counterpart(request, self._checkout.folder)
+        self._root = counterpart(request, self._checkout.folder)
         self._copies = Copies(self._checkout.folder / "copies.json", self._redirections())
         self._paths = self._checkout.files(tree) if request.where != IN_PLACE else {}
 
@@ -172,7 +83,7 @@ class _Choice:
         if self._request.where == IN_PLACE:
             return Chosen(workspace_place(self._request, "proof runs in the workspace (proof.where: in-place)"))
         if self._root is None:
-            return Chosen(workspace_place(self._request, _elsewhere(self._request)))
+            return Chosen(workspace_place(self._request, elsewhere(self._request)))
         try:
             return self._choose()
         except (RalphError, OSError) as error:
@@ -187,7 +98,7 @@ class _Choice:
         ways = self._ways()
         first = self._open(ways[0])
         key = self._key(first)
-        known = self._known()
+        known = last_choice(self._request)
         if known is not None and known.key == key:
             if known.way == IN_PLACE:
                 return Chosen(workspace_place(self._request, known.note))
@@ -201,12 +112,12 @@ class _Choice:
             place = first if way == ways[0] else self._open(way)
             reason, ran = self._try(place)
             if not reason:
-                self._remember(_Known(key, way, place.note, self._hide(place)))
+                remember(self._request, Known(key, way, place.note, self._hide(place)))
                 return Chosen(place, ran)
             reasons.append(reason)
         note = f"proof runs in the workspace: {reasons[0]}"
         if not self._is_stopped():
-            self._remember(_Known(key, IN_PLACE, note))
+            remember(self._request, Known(key, IN_PLACE, note))
         return Chosen(workspace_place(self._request, note))
 
     def _ways(self) -> list[str]:
@@ -215,7 +126,7 @@ class _Choice:
         ways = [COPIED]
         if any(path.endswith(".py") for path in self._paths):
             ways.append(IMPORT_ROOTS)
-        return [*ways, SET_UP] if _setup_of(self._request, dependency_folders(self._request.repo)) else ways
+        return [*ways, SET_UP] if setup_of(self._request, dependency_folders(self._request.repo)) else ways
 
     def _open(self, way: str) -> CheckoutPlace:
         assert self._root is not None
@@ -238,7 +149,7 @@ class _Choice:
             env,
             root=self._root,
             copies=self._copies,
-            setup=_setup_of(self._request, folders),
+            setup=setup_of(self._request, folders),
             is_set_up=way == SET_UP,
             recopy=lambda: self._copy(way),
         )
@@ -381,16 +292,6 @@ class _Choice:
             place.dependencies(self._tree),
         ]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
-
-    def _known(self) -> _Known | None:
-        try:
-            return msgspec.json.decode((self._request.plan_state / _KNOWN).read_bytes(), type=_Known)
-        except (OSError, msgspec.DecodeError):
-            return None
-
-    def _remember(self, known: _Known) -> None:
-        path = make_folder(self._request.plan_state, private=True) / _KNOWN
-        write_bytes(path, msgspec.json.encode(known), mode=0o600, durable=False)
 
     def _is_stopped(self) -> bool:
         stop = self._request.runner.stop

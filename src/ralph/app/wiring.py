@@ -26,9 +26,9 @@ from ralph.app.limits import limits_of
 from ralph.app.memory import Touched, memory_of
 from ralph.app.memory import take_in as take_in_learnings
 from ralph.app.memory_watch import MemoryWatch
-from ralph.app.proof_choice import Request as ProofRequest
-from ralph.app.proof_choice import choose_place, workspace_place
+from ralph.app.proof_choice import choose_place
 from ralph.app.proof_place import Runner
+from ralph.app.proof_request import request_for, workspace_place
 from ralph.app.protecting import protection
 from ralph.app.read_only import ReadOnlyPages
 from ralph.app.retry import settings_key
@@ -152,21 +152,8 @@ def make_ground(
     hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run}, everything=config.env == "caller")
 
     index = plan_state(ref, env) / "index"
-    request = ProofRequest(
-        repo=spec.repo,
-        workspace=ref.root,
-        state=workspace_state(ref.root, env),
-        plan_state=plan_state(ref, env),
-        index_file=index,
-        run=spec.run,
-        env=env,
-        runner=Runner(ceiling=config.time_ceiling, stop=stop, outputs=folder / "checks"),
-        where=config.proof.where,
-        setup=config.proof.setup,
-        files=config.proof.files,
-        agent_env=config.agent.env,
-        pass_all_env=config.env == "caller",
-    )
+    check_runner = Runner(ceiling=config.time_ceiling, stop=stop, outputs=folder / "checks")
+    request = request_for(ref, spec.repo, config, env, spec.run, check_runner)
 
     work_tree = GitWorkTree(spec.repo, index, hook_env, stop)
 

@@ -11,6 +11,7 @@ from ralph.app.active_runs import describe, held_locks
 from ralph.app.agent_state import login
 from ralph.app.doctor import Finding, Patient, Probe, fail, ok, warn
 from ralph.app.linting import lint_plan
+from ralph.app.proof_request import expected_place, request_for
 from ralph.app.trusting import gather, read_record
 from ralph.app.workspace import Choice, find_plans, store_for
 from ralph.config.layers import Settings, load
@@ -85,6 +86,23 @@ def sandboxed(patient: Patient) -> Iterator[Finding]:
     yield sandbox.finding(_settings(patient, "").config.permissions, patient.env)
 
 
+def proof(patient: Patient) -> Iterator[Finding]:
+    """Where the checks of each plan will run."""
+    try:
+        repo = identify(find_repository(patient.folder, home=home(patient.env)))
+    except NotARepository:
+        return  # reported by `repository`
+    requests = (request_for(r, repo, _settings(patient, r.layout).config, patient.env) for r in _refs(patient))
+    for sentence in dict.fromkeys(map(expected_place, requests)):
+        yield proof_finding(sentence)
+
+
+def proof_finding(sentence: str) -> Finding:
+    if "in the workspace: " not in sentence:
+        return ok(sentence)
+    return warn(sentence, "set proof.setup or proof.files, see docs/proof-checkout.md")
+
+
 def trust(patient: Patient) -> Iterator[Finding]:
     if patient.root is None:
         return
@@ -144,6 +162,7 @@ PROBES: dict[str, Probe] = {
     "repository": repository,
     "workspace": workspace,
     "config": config,
+    "proof": proof,
     "trust": trust,
     "agent": agent,
     "clients": probes.clients,
