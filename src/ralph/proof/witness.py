@@ -9,7 +9,7 @@ from ralph.core.text import one_line
 from ralph.proof.canary import is_caught, planted
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.emptying import emptied, why_not
-from ralph.proof.files import Role, is_collected, role_of
+from ralph.proof.files import Role, is_collected, role_of, unrelated_tests
 from ralph.proof.inline_tests import has_inline_tests, with_tests_of_file
 from ralph.proof.restoring import as_after, as_before
 from ralph.proof.values import FEW, Bench, Candidate, FileChange, Ran, named
@@ -98,16 +98,9 @@ class WitnessSearch:
         """Test files that the story did not touch are left out: a witness is one of its own."""
         if not self._touched:
             return {}
-        mine = b"\n".join(data for data in self._touched.values() if data)
         wanted = " ".join(check.command for check in self._given.own)
-        return {
-            path: None
-            for path in self._given.tests
-            if path not in self._touched
-            and is_collected(path)
-            and _stem(path).rpartition("/")[2].encode() not in mine
-            and path not in wanted
-        }
+        unrelated = unrelated_tests({**self._given.tests, **self._touched}, list(self._touched))
+        return {path: None for path in unrelated if path not in wanted}
 
     def _exercised(self, own: list[ChosenCheck], names: list[str]) -> tuple[list[ChosenCheck], list[str]]:
         """The witnesses that also fail when the bodies of the changed functions are empty."""
