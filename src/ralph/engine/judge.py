@@ -239,10 +239,7 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
     is_sound = evidence.changed and evidence.checks and not _failing(evidence) and not evidence.repository_trouble
     if is_sound and not _claimed(evidence) and evidence.mode is not Mode.REVIEW:
         if evidence.proof is not None and (evidence.is_tampered or evidence.proof.objections):
-            doubts = [
-                f"the checks pass only with changed tests: {each}" for each in evidence.proof.changed_expectations
-            ]
-            return _refused(Kind.REJECTED, [*missing, *doubts[:_MOST_DOUBTS]], evidence, notices)
+            return _refused(Kind.REJECTED, [*missing, *_doubts(evidence.proof)], evidence, notices)
         reasons = (*spent, "the checks pass, but the agent did not claim the story as done")
         return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices))
     if _is_kept_unchecked(evidence):
