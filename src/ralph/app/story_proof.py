@@ -28,6 +28,7 @@ _MOST_READ = 30_000_000
 _LARGEST_CHANGED = 20_000_000
 _MOST_CHANGED = 200_000_000
 _TEST_SIDE = frozenset({Role.TEST, Role.HELPER})
+_NOT_READ = frozenset({Role.DOCS, Role.FIXTURE, Role.RULES, Role.CI})
 
 
 class StoryProver:
@@ -115,7 +116,7 @@ class StoryProver:
     def _files(self, tree: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
         """The test files of a tree, and the source files, which say who imports what."""
         roles = {path: role_of(path) for raw in entries(self._repo, tree) if (path := raw.decode("utf-8", "replace"))}
-        wanted = {path: role for path, role in roles.items() if role in _TEST_SIDE or role is Role.SOURCE}
+        wanted = {path: role for path, role in roles.items() if role not in _NOT_READ}
         ids = {raw.decode("utf-8", "replace"): entry.id for raw, entry in entries(self._repo, tree).items()}
         # Tests first: if there is too much to read, they matter more.
         order = sorted(wanted, key=lambda path: (wanted[path] not in _TEST_SIDE, path))
