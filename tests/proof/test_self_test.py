@@ -325,7 +325,9 @@ def test_code_outside_the_commit_cannot_be_read(project: Project, tmp_path: Path
     hiding = Path(os.environ["HOME"]) if is_home else project.root
     (hiding / "generated.py").write_text("VALUE = 1\n")
     cheat = f"import sys\nsys.path.insert(0, {str(hiding)!r})\nfrom generated import VALUE\n"
-    assert not _passes(place, place.compose(tree, {"main.py": cheat.encode()}), check)
+    cheated = place.compose(tree, {"main.py": cheat.encode()})
+    assert not _passes(place, cheated, check)
+    assert not _passes(place, cheated, msgspec.structs.replace(check, name="US-1: tests", story="US-1"))
     assert _passes(place, tree, check)
 
 

@@ -227,7 +227,7 @@ class _Choice:
 
     def _enclose(self, place: CheckoutPlace, hidden: str) -> None:
         place.fence = self._fence(place, hidden)
-        place.tried = frozenset(self._checks)
+        place.tried = frozenset((check.command, check.cwd) for check in self._checks)
         weaker = self._fence(place, WORKSPACE) if hidden == HOME else place.fence
 
         def weaker_for(check: ChosenCheck) -> tuple[Fence | None, ...]:

@@ -155,8 +155,8 @@ class CheckoutPlace:
         self._recopy = recopy
         self.fence: Fence | None = None
         """Hides the workspace, and more, from the checks."""
-        self.tried: frozenset[ChosenCheck] = frozenset()
-        """Checks that are known to pass behind it."""
+        self.tried: frozenset[tuple[str, str]] = frozenset()
+        """Command and folder of checks that are known to pass behind it."""
         self.weaker: Callable[[ChosenCheck], Sequence[Fence | None]] = lambda check: ()
         self._digest = ""
         """Of the dependencies that are installed here."""
@@ -186,7 +186,10 @@ class CheckoutPlace:
         """A check that was not tried when the run started may need a folder that is hidden from the others."""
         if not self._runner.is_stopped:
             tell(check, None)
-        fences = [self.fence, *(self.weaker(check) if self.fence and check not in self.tried else ())]
+        fences = [
+            self.fence,
+            *(self.weaker(check) if self.fence and (check.command, check.cwd) not in self.tried else ()),
+        ]
         for fence in fences:
             results = list(self._runner.run([check], self.root, self.env, self._reports, label, fence=fence))
             if not any(_DENIED.search(ran.output) for ran in results if not ran.result.passed):
