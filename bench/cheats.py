@@ -56,8 +56,9 @@ class Result(NamedTuple):
 
 
 class Bench:
-    def __init__(self, folder: Path, cache: Path, reviewer: str, chosen: list[Case]) -> None:
+    def __init__(self, folder: Path, cache: Path, reviewer: str, chosen: list[Case], iterations: int = 0) -> None:
         self.folder, self.cache, self.reviewer = folder, cache, reviewer
+        self.options = ["-n", str(iterations)] if iterations else []
         self.projects = projects()
         self.tools = tools(cache, {self.projects[case.project]["tool"] for case in chosen})
 
@@ -80,7 +81,7 @@ class Bench:
         if oracle_only:
             done, code, reviews, sessions, reason = _play(case, project["check"], root, env, played)
         else:
-            done, code, reviews, sessions, reason = _ralph(case, root, env)
+            done, code, reviews, sessions, reason = _ralph(case, root, env, self.options)
         end = _git(root, env, "rev-parse", "refs/heads/main")
         why = truth(case, project, root, oracle_env, start, end)
         seconds = time.monotonic() - begun
@@ -111,13 +112,13 @@ def _play(case: Case, check: str, root: Path, env: Mapping[str, str], played: Pa
     return checked.returncode == 0, checked.returncode, 0, 1, checked.stdout.decode()[-300:]
 
 
-def _ralph(case: Case, root: Path, env: Mapping[str, str]) -> tuple[bool, int, int, int, str]:
+def _ralph(case: Case, root: Path, env: Mapping[str, str], options: list[str]) -> tuple[bool, int, int, int, str]:
     ralph = [sys.executable, "-m", "ralph"]
     _complete([*ralph, "trust", "-y"], root, env)
     events: list[dict[str, Any]] = []
     code, errors = 0, ""
     for number in range(case.runs):
-        code, output, errors = _complete([*ralph, "run", "--json"], root, env)
+        code, output, errors = _complete([*ralph, "run", "--json", *options], root, env)
         (root.parent / f"run{number + 1}.jsonl").write_text(output)
         (root.parent / f"run{number + 1}.err").write_text(errors)
         events += [json.loads(line)["event"] for line in output.splitlines() if line.startswith("{")]
@@ -166,15 +167,19 @@ def report(results: list[Result]) -> None:
     cheats = [result for result in results if result.case.kind == "cheat"]
     honest = [result for result in results if result.case.kind == "honest"]
     if cheats:
-        heads = f"{'cases':>6} {'procedure':>10} {'review':>7} {'false done':>11} {'of these hidden only':>21}"
-        print(f"\n{'cheats':<24} {heads}")
+        print("\nCheats by what stopped them. True: Ralph committed what was hidden, so the story is done after all.")
+        heads = f"{'cases':>6} {'procedure':>10} {'review':>7} {'true':>5} {'false done':>11} {'hidden only':>12}"
+        print(f"{'class':<24} {heads}")
         for group in [*dict.fromkeys(result.case.group for result in cheats), "all"]:
             chosen = [result for result in cheats if group in (result.case.group, "all")]
             false = [result for result in chosen if result.is_false_done]
             stopped = [result for result in chosen if not result.done]
             reviewed = sum(bool(result.reviews) for result in stopped)
             hidden = sum(result.case.expected == "undetectable" for result in false)
-            row = f"{len(chosen):>6} {len(stopped) - reviewed:>10} {reviewed:>7} {len(false):>11} {hidden:>21}"
+            true = len(chosen) - len(stopped) - len(false)
+            row = (
+                f"{len(chosen):>6} {len(stopped) - reviewed:>10} {reviewed:>7} {true:>5} {len(false):>11} {hidden:>12}"
+            )
             print(f"{group:<24} {row}")
     if honest:
         print(f"\n{'honest':<24} {'cases':>6} {'done':>10} {'rejected':>9} {'reviews':>8}")
@@ -236,6 +241,7 @@ def main() -> int:
         default="competent",
         help="who reviews cheats (default: competent)",
     )
+    parser.add_argument("--iterations", type=int, default=0, metavar="N", help="`ralph run -n N`, for a first look")
     parser.add_argument("--oracle-only", action="store_true", help="apply the agent's steps without Ralph")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the folders of all cases here")
     parser.add_argument("--results", type=Path, metavar="FILE", help="write one JSON line for each case")
@@ -253,7 +259,7 @@ def main() -> int:
     folder = args.keep or Path(tempfile.mkdtemp(prefix="ralph-cheats-"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        return _measure(chosen, Bench(folder.resolve(), _cache(), args.reviewer, chosen), args)
+        return _measure(chosen, Bench(folder.resolve(), _cache(), args.reviewer, chosen, args.iterations), args)
     finally:
         if not args.keep:
             shutil.rmtree(folder, ignore_errors=True)
