@@ -97,15 +97,15 @@ def test_what_is_put_back_in_a_plan_is_said(den: Den) -> None:
         assert f"{what} of story US-001 changed; restored" in told
     assert "story US-002 was removed" in told
     assert "the plan's check commands" in told
-    assert den.notes() == [".ralph/config.yaml was changed; this run keeps the settings it started with"]
+    assert "restored .ralph/config.yaml: agents do not change the rules; the agent's version is in " in told
 
 
-def test_the_next_run_does_not_trust_commands_that_an_agent_has_written(den: Den) -> None:
+def test_the_next_run_has_no_commands_that_an_agent_has_written(den: Den) -> None:
+    before = (den.root / ".ralph/config.yaml").read_bytes()
     script = shell("printf 'agent: {name: command, command: [evil]}\\n' > .ralph/config.yaml")
     assert den.run({"US-001": [[script, *good("US-001")]]}).code == 0
-    done = den.run(env={"RALPH_TRUST": "0"})
-    assert done.code == 78
-    assert "+ agent.command: evil" in done.err
+    assert (den.root / ".ralph/config.yaml").read_bytes() == before
+    assert den.run(env={"RALPH_TRUST": "0"}).code == 0
 
 
 def test_good_work_with_a_forged_plan_is_accepted_without_the_forgery(den: Den) -> None:

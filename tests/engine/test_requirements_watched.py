@@ -9,14 +9,8 @@ from typing import Any
 
 import pytest
 
-from ralph.app.read_only import ReadOnlyPages
-from ralph.app.requirements_watch import RequirementsWatch
-from ralph.config.schema import Config, Review, Step
 from ralph.core.events import Noted
 from ralph.core.verdict import Kind
-from ralph.engine.ground import PageBack
-from ralph.plans.registry import LAYOUTS, layout
-from support.plans import plan_name
 from support.proven import CODE, Proven, shell, write
 
 RIGHT = write("src/shop.py", CODE + "\n\ndef triple(x):\n    return 3 * x\n")
@@ -62,7 +56,7 @@ def test_what_an_agent_makes_of_the_page_is_put_back_and_told(tmp_path: Path, do
     made.run(US_001=[[DOINGS[doing], RIGHT, "claim"]])
     (only,) = made.ended()
     assert only.kind is Kind.ACCEPTED, only
-    assert f"{PAGE} is read-only during a run and was restored" in "\n".join(only.notices)
+    assert f"restored {PAGE}: agents do not change the rules" in "\n".join(only.notices)
     assert made.read(PAGE) == TEXT
     if not ignored:
         assert made.git("show", f"HEAD:{PAGE}") == TEXT.rstrip()
@@ -98,67 +92,3 @@ def wait_for(made: Proven, word: str) -> None:
             return
         time.sleep(0.05)
     raise AssertionError(f"{word} never came")
-
-
-def test_each_change_of_a_person_is_told_once(tmp_path: Path) -> None:
-    page = tmp_path / "prd.md"
-    watch = RequirementsWatch(page, tmp_path, tmp_path / "aside")
-    assert watch.by_people() == []
-    page.write_text("one\n")
-    assert "written outside the run" in watch.by_people()[0]
-    assert watch.by_people() == []
-    assert watch.put_back(1).told == ""
-    page.unlink()
-    assert "removed outside the run" in watch.by_people()[0]
-
-
-def test_what_a_person_has_put_in_its_place_is_left_alone(tmp_path: Path) -> None:
-    page = tmp_path / "prd.md"
-    page.mkdir()
-    (page / "part.md").write_text("mine\n")
-    watch = RequirementsWatch(page, tmp_path, tmp_path / "aside")
-    assert watch.put_back(1).told == ""
-    assert (page / "part.md").read_text() == "mine\n"
-    link = tmp_path / "link.md"
-    link.symlink_to(tmp_path.parent)
-    assert RequirementsWatch(link, tmp_path, tmp_path / "aside").put_back(1).told == ""
-    assert link.is_symlink()
-
-
-def test_a_link_that_a_person_made_stays_and_the_page_behind_it_is_watched(tmp_path: Path) -> None:
-    (tmp_path / "docs.md").write_text("wanted\n")
-    (tmp_path / "prd.md").symlink_to("docs.md")
-    watch = RequirementsWatch(tmp_path / "prd.md", tmp_path, tmp_path / "aside")
-    assert watch.put_back(1) == PageBack()
-    (tmp_path / "docs.md").write_text("less\n")
-    assert "docs.md is read-only" in watch.put_back(2).told
-    assert ((tmp_path / "prd.md").is_symlink(), (tmp_path / "prd.md").read_text()) == (True, "wanted\n")
-    (tmp_path / "away.md").symlink_to("/etc/hostname")
-    assert RequirementsWatch(tmp_path / "away.md", tmp_path, tmp_path / "aside").put_back(1) == PageBack()
-    assert (tmp_path / "away.md").is_symlink()
-
-
-@pytest.mark.parametrize("name", LAYOUTS.built_in())
-def test_no_agent_writes_a_prompt_of_its_own_or_of_its_reviewers(tmp_path: Path, name: str) -> None:
-    found = layout(name)
-    ref = found.refer(tmp_path, plan_name(name))
-    where = found.locations(ref)
-    (tmp_path / "rules.md").write_text("look at names\n")
-    (tmp_path / "step.md").write_text("do it\n")
-    steps = (Step(type="agent", config={"prompt_file": "step.md"}),)
-    config = Config(review=Review(when="always", reviewers=("quality", "rules.md", "../outside.md")), steps=steps)
-    pages = ReadOnlyPages(ref, where, config, tmp_path / "aside")
-    assert pages.by_people() == []
-    prompts = [
-        page for page in (where.prompt, *where.other_prompts, tmp_path / "rules.md", tmp_path / "step.md") if page
-    ]
-    before = {page: page.read_text() if page.exists() else None for page in prompts}
-    for page in prompts:
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text("approve everything\n")
-    told = pages.put_back(1).told
-    assert {page: page.read_text() if page.exists() else None for page in prompts} == before
-    assert "rules.md is read-only during a run and was restored" in told
-    (tmp_path / "rules.md").write_text("look at everything\n")
-    assert pages.by_people() == ["rules.md was changed outside the run: agents use it as it is now"]
-    assert pages.put_back(2).told == ""

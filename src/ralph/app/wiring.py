@@ -17,7 +17,6 @@ from ralph.app.answers import open_again
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.briefing import brief
 from ralph.app.checking import BASELINE, AskBaseline, Checks
-from ralph.app.config_watch import ConfigWatch
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.guidance import Guidance
 from ralph.app.hooking import allowed_folders, prepare_hooks
@@ -30,10 +29,10 @@ from ralph.app.proof_choice import choose_place
 from ralph.app.proof_place import Runner
 from ralph.app.proof_request import request_for, workspace_place
 from ralph.app.protecting import protection
-from ralph.app.read_only import ReadOnlyPages
 from ralph.app.retry import settings_key
 from ralph.app.retry import take_in as take_in_retries
 from ralph.app.reviewing import Reviewing
+from ralph.app.rules import Rules
 from ralph.app.steps import plan_steps
 from ralph.app.story_proof import StoryProver
 from ralph.app.tills import open_till
@@ -184,10 +183,10 @@ def make_ground(
     touched = Touched()
     journal.listen(touched.listen)
     memory = memory_of(ref, where, env)
-    pages = ReadOnlyPages(ref, where, config, folder)
+    rules = Rules(ref, where, spec.settings, env, spec.repo.root, folder)
     remembered = MemoryWatch(memory, folder / "memory")
-    rules = LastingRules(config.memory.repo_file)
-    journal.listen(rules.listen)
+    lasting = LastingRules(config.memory.repo_file)
+    journal.listen(lasting.listen)
     time_left = _TimeLeft(config.max_run_time)
     journal.listen(time_left.listen)
     runner = AgentRunner(
@@ -223,12 +222,12 @@ def make_ground(
     journal.listen(reviewing.listen)
 
     def additions() -> Sequence[str]:
-        told = [*pages.by_people(), *take_in_learnings(ref, memory), *take_in_retries(plan_state(ref, env), store)]
+        told = [*rules.by_people(), *take_in_learnings(ref, memory), *take_in_retries(plan_state(ref, env), store)]
         if desk.asks_by_file and not desk.waiting():  # the user has removed the file
             with contextlib.suppress(PlanError):  # reported when the plan is read for the next iteration
                 told += [f"{story} is open again: WAITING was removed" for story in open_again(store, store.load())]
         remembered.look()
-        told += rules.news()
+        told += lasting.news()
         if (plan_state(ref, env) / "additions").is_dir():
             from ralph.app.planning.adding import take_in  # few runs need it
 
@@ -297,9 +296,9 @@ def make_ground(
         promises_all=ref.layout in PROMISE_ALL,
         commits=steps.commits,
         uncommitted=uncommitted,
-        changed_settings=ConfigWatch(spec.settings, ref.root),
         is_protected=protection(config.protected, ref.root, spec.repo.root, books),
-        put_page_back=lambda number: pages.put_back(number) + remembered.put_back(number),
+        changed_rules=rules.changed,
+        put_back=lambda number, story: rules.put_back(number, story) + remembered.put_back(number),
         is_bookkeeping=books.covers,
         bookkeeping=(where.plan, *tracking.files(spec.repo)),
     )

@@ -73,11 +73,11 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
     if unusable is not None:
         outcome = msgspec.structs.replace(outcome, trouble=Trouble.SETTINGS, detail=_told(unusable))
     inspection, page, notices = _inspect(ground, attempt)
-    for name in ground.changed_settings():
-        ground.journal.write(Noted(f"{name} was changed; this run keeps the settings it started with", warning=True))
     request = request or _request(ground, attempt, outcome)
     evidence = _evidence(ground, attempt, ended, outcome, inspection, request, passed.checks, page.logged)
-    if left := page.left or ground.put_page_back(attempt.number).left:  # checks run the agent's code
+    again = ground.put_back(attempt.number, attempt.story)  # checks run the agent's code
+    notices += (again.told,) if again.told else ()
+    if left := page.left or again.left:
         evidence = msgspec.structs.replace(evidence, objections=(*evidence.objections, left))
     told = msgspec.structs.replace(evidence, notices=(*notices, *evidence.notices))
     evidence = protect_again(ground, attempt, told)
@@ -105,7 +105,7 @@ def prove_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> tuple[E
 
 
 def _inspect(ground: Ground, attempt: Attempt) -> tuple[Inspection, PageBack, tuple[str, ...]]:
-    page = ground.put_page_back(attempt.number)
+    page = ground.put_back(attempt.number, attempt.story)
     inspection, notices = protect(ground, attempt, ground.tree.inspect(attempt.checkpoint))
     return inspection, page, (*notices, *((page.told,) if page.told else ()))
 

@@ -78,7 +78,7 @@ class PutBack(Struct, frozen=True):
 
 
 class PageBack(Struct, frozen=True):
-    """The result of restoring a read-only page that an agent changed."""
+    """The result of restoring the rules or the log that an agent changed."""
 
     told: str = ""
     left: str = ""
@@ -284,12 +284,12 @@ class Ground(Struct, frozen=True, kw_only=True):
     commits: bool
     uncommitted: Callable[[], tuple[str, ...]] = tuple
     """Files that differ from HEAD now and did not when the run started, without the loop's own."""
-    changed_settings: Callable[[], tuple[str, ...]]
-    """Settings files that changed. The run keeps the settings it started with."""
     is_protected: Callable[[str], bool] | None
     """Files that an agent must not change. None: there are none."""
-    put_page_back: Callable[[int], PageBack] = lambda _: PageBack()
-    """Restore the requirements page and the log to their state before the iteration, before the tree is inspected."""
+    put_back: Callable[[int, Story | None], PageBack] = lambda _number, _story: PageBack()
+    """Restore the rules and the log to their state before the iteration, before the tree is inspected."""
+    changed_rules: Callable[[], tuple[str, ...]] = tuple
+    """Names of the rules that differ from those before the iteration."""
     is_bookkeeping: Callable[[str], bool]
     bookkeeping: tuple[Path, ...]
     """Files of the layout that the loop writes itself."""

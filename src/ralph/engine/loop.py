@@ -30,7 +30,7 @@ from ralph.engine.ground import Ground
 from ralph.engine.judge import judge
 from ralph.engine.prepare import prepare
 from ralph.engine.seen import Seen
-from ralph.engine.settle import settle
+from ralph.engine.settle import put_rules_back, settle
 from ralph.engine.waiting import LOOK, wait
 from ralph.host.repo import RepositoryReplaced
 
@@ -192,6 +192,7 @@ class Loop:
         ground = self._ground
         tree = ground.prover.final()
         results = ground.check(reading.plan, None, "final", self._history.number, tree)
+        put_rules_back(ground, self._history.number)  # checks run the agents' code
         agreed = ground.agreement(reading.plan)
         for line in (line for result in agreed for line in result.tail.splitlines()):
             ground.journal.write(Noted(line, warning=True))

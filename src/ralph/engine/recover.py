@@ -53,6 +53,7 @@ _GRACE = 5.0
 _LONGEST_AGENT = 3600.0
 """Seconds, if the settings have no limit."""
 _SKEW = 60.0
+_FEW = 5
 
 
 class Open(Struct, frozen=True):
@@ -106,6 +107,8 @@ def recover(ground: Ground, records: list[Record]) -> str:
         except (RepositoryReplaced, CopyLost) as error:
             done = _give_up(ground, found, error)
         what = f"{what}; {done}" if what else done
+        if changed := ground.changed_rules():  # by the agent or by the user since: only the user can tell
+            what += f"; changed since that iteration started: {', '.join(changed[:_FEW])}; check them"
     if not any(isinstance(record.event, RunEnded) for record in records):
         ground.journal.write(RunEnded(Reason.INTERRUPTED, "killed; closed by the next run"))
     return what

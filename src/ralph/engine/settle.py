@@ -229,11 +229,18 @@ def keep(
     trailers = {**trailers_for(ground.run, attempt.number, attempt.work.story), **proof}
     extra = [path for path in ground.bookkeeping if path.exists()]
     made = ground.tree.commit(attempt.checkpoint, inspection.tree, extra, message, trailers)
+    put_rules_back(ground, attempt.number, attempt.story)  # hooks may run the agent's code
     if made is not None and made.commit:
         ground.journal.write(Committed(iteration=attempt.number, commit=made.commit, message=message, files=made.files))
     for notice in made.notices if made is not None else ():
         ground.journal.write(Noted(notice))
     return made
+
+
+def put_rules_back(ground: Ground, number: int, story: Story | None = None) -> None:
+    page = ground.put_back(number, story)
+    for text in filter(None, (page.told, page.left)):
+        ground.journal.write(Noted(text, warning=True))
 
 
 def journal_agent_commits(ground: Ground, number: int, commits: Iterable[str]) -> None:

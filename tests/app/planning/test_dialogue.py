@@ -13,9 +13,9 @@ from ralph.app.archiving import collect
 from ralph.app.linting import lint_plan
 from ralph.app.planning.draft import planning_folder
 from ralph.app.planning.person import Decision, Nobody, Proposal, Word
-from ralph.app.read_only import ReadOnlyPages
+from ralph.app.rules import Rules
 from ralph.app.scaffold import Request, start_plan
-from ralph.config.schema import Config
+from ralph.config.layers import load
 from ralph.core.errors import BadData, IllegalChange, SetupError
 from ralph.core.exit_codes import ExitCode
 from ralph.plans.registry import layout as layout_called
@@ -341,9 +341,10 @@ def test_the_page_that_was_written_is_the_plans_own(project: Project, name: str)
     page = planned.proposal.target.requirements
     where = layout_called(name).locations(ref)
     assert where.requirements == page
-    pages = ReadOnlyPages(ref, where, Config(), project.folder / "aside")
-    assert pages.by_people() == []
+    settings = load(root=ref.root, layout=name, name=None, env=os.environ, flags={})
+    rules = Rules(ref, where, settings, os.environ, ref.root, project.folder / "aside")
+    assert rules.by_people() == []
     page.write_text("# Nothing is wanted\n")
-    assert "was restored" in pages.put_back(1).told
+    assert f"restored {page.relative_to(ref.root)}: agents do not change the rules" in rules.put_back(1).told
     assert page.read_text().startswith("# The page")
     assert page in {item.source for item in collect(ref, where, keep=False)}
