@@ -49,6 +49,14 @@ NEW_FUNCTION = "\n\ndef half(x):\n    return value(x) / 2\n"
 NEW_TEST = "from pkg0.m0 import half\n\n\ndef test_half():\n    assert half(3) == 0\n"
 OWN_CHECK = "PYTHONPATH=src python -c 'from pkg0.m1 import half; assert half(1) == 1'"
 
+SHIM = """#!/bin/sh
+start=$(date +%s.%N)
+{python} "$@"
+code=$?
+echo "$start $(date +%s.%N)" >>{log}
+exit $code
+"""
+
 
 class Cost(NamedTuple):
     change: str
@@ -61,8 +69,8 @@ class Cost(NamedTuple):
     """Seconds from the start of the run to the first iteration."""
     end: float
     """Seconds from the verdict to the end of the run."""
-    checks: tuple[tuple[str, float], ...]
-    """Each check of the proof, with its seconds."""
+    passes: tuple[float, ...]
+    """The seconds of each process that the proof started to test: passes, witness, emptied functions, planted test."""
 
     @property
     def ratio(self) -> float:
@@ -94,7 +102,7 @@ def show(cost: Cost) -> None:
         f"{cost.change}: {cost.verdict}; plain checks {cost.plain:.2f} s, proof {cost.proof:.2f} s ({cost.ratio:.2f} x)"
     )
     print(f"  once a run: {cost.start:.2f} s before the first story, {cost.end:.2f} s after the verdict")
-    print(f"  the proof ran: {', '.join(f'{name} {seconds:.2f} s' for name, seconds in cost.checks)}")
+    print(f"  {len(cost.passes)} test processes in the proof: {', '.join(f'{one:.2f} s' for one in cost.passes)}")
 
 
 def measure(change: str, files: int, seconds: float) -> Cost:
@@ -107,7 +115,7 @@ def measure(change: str, files: int, seconds: float) -> Cost:
         before = by_hand(root, env, [CHECK])
         records = ralph(root, env)
         after = by_hand(root, env, commands)
-    return read(change, records, statistics.mean([before, after]))
+        return read(change, records, statistics.mean([before, after]), logged(folder))
 
 
 def project(folder: Path, change: str, files: int, seconds: float) -> Path:
@@ -163,8 +171,11 @@ def environment(folder: Path) -> dict[str, str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "RALPH_", "PYTEST_"))}
     who = {f"GIT_{a}_{b}": "b@example.com" for a in ("AUTHOR", "COMMITTER") for b in ("NAME", "EMAIL")}
     (folder / "home").mkdir(exist_ok=True)
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "bin/python").write_text(SHIM.format(python=sys.executable, log=folder / "processes.log"))
+    (folder / "bin/python").chmod(0o755)
     own = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', os.defpath)}",
+        "PATH": f"{folder / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}",
         "HOME": str(folder / "home"),
         "RALPH_STATE_HOME": str(folder / "state"),
         "RALPH_TRUST": "1",
@@ -190,8 +201,14 @@ def ralph(root: Path, env: dict[str, str]) -> list[dict[str, Any]]:
     return records
 
 
-def read(change: str, records: list[dict[str, Any]], plain: float) -> Cost:
-    """The times of the first iteration. The last verdict counts: what needed a review is not judged before it."""
+def logged(folder: Path) -> list[tuple[float, float]]:
+    """Start and end of each `python`: the journal has only the checks of the first pass."""
+    lines = (folder / "processes.log").read_text().splitlines()
+    return [(float(start), float(end)) for start, end in (line.split() for line in lines)]
+
+
+def read(change: str, records: list[dict[str, Any]], plain: float, processes: list[tuple[float, float]]) -> Cost:
+    """The times of the first iteration. A review that follows is a session of its own."""
     kinds = [record["event"]["type"] for record in records]
     ended, judged = kinds.index("AgentEnded"), kinds.index("Judged")
     times = [record["t"] for record in records]
@@ -202,11 +219,7 @@ def read(change: str, records: list[dict[str, Any]], plain: float) -> Cost:
         proof=times[judged] - times[ended],
         start=times[kinds.index("IterationStarted")] - times[0],
         end=times[-1] - times[judged],
-        checks=tuple(
-            (record["event"]["result"]["name"], record["event"]["result"].get("seconds", 0.0))
-            for record in records[ended:judged]
-            if record["event"]["type"] == "CheckEnded"
-        ),
+        passes=tuple(end - start for start, end in processes if times[ended] <= start <= times[judged]),
     )
 
 
