@@ -105,6 +105,8 @@ def test_a_helper_that_only_tests_import_decides() -> None:
     assert not decided("checking.py", HELPER, "", tests=tests, sources={"app.py": "import checking"})
     assert not decided("cart.py", "def total(): return 1", "", tests={"tests/test_a.py": "from cart import total"})
     assert not decided("checking.py", HELPER, "")
+    tests = {"tests/test_a.py": "from support.comparing import same"}
+    assert decided("support/comparing.py", HELPER, "", tests=tests, sources={"support/__init__.py": ""})
 
 
 def test_an_import_added_to_the_product_does_not_make_a_helper_product() -> None:

@@ -183,7 +183,8 @@ class _Known:
         folder = re.match(r"(?:src/)?[^/]+/", path)
         return folder is not None and any(
             other.startswith(folder[0]) and other != path and language_of(other) and role_of(other) is Role.SOURCE
-            for other in self.at_start
+            for other, text in self.at_start.items()
+            if text.strip()  # an empty `__init__.py` is no product
         )
 
     def _is_test_data(self, path: str) -> bool:
