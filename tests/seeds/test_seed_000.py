@@ -86,10 +86,21 @@ STORY = {
     "reviewStatus": None,
     "reviewCount": 0,
     "reviewFeedback": "",
+    "verify": "test -s src/US-001.txt",
 }
 CLAIM = """echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"\n"""
-ONE = "# Shop\n\n- [ ] US-001: Log in\n"
 WORK = 'mkdir -p src && echo "$1" > "src/$1.txt"\n'
+
+
+def shop(**stories: str) -> str:
+    """A plan whose stories have a check each, which `WORK` satisfies."""
+    titles = {name.replace("_", "-"): title for name, title in stories.items()}
+    boxes = "".join(f"- [ ] {name}: {title}\n" for name, title in titles.items())
+    blocks = (f"\n### {name}: {title}\n\nVerify: `test -s src/{name}.txt`\n" for name, title in titles.items())
+    return f"# Shop\n\n## Stories\n\n{boxes}{''.join(blocks)}"
+
+
+ONE = shop(US_001="Log in")
 
 
 def test_the_run_log_holds_all_that_the_agent_printed(tmp_path: Path) -> None:
@@ -130,7 +141,7 @@ def test_markers_and_logs_never_get_into_a_commit(tmp_path: Path, ignore: str) -
     """Also not into the one that an agent makes with `git add -A` while they are there."""
     agent = WORK + "test -f .ralph/.checkpoint && test -f .ralph/current-story || exit 9\n"
     agent += 'echo x >> .ralph/session.log\ngit add -A && git commit -qm "by the agent: $1"\n'
-    files = {".ralph/PRD-1/plan.md": ONE + "- [ ] US-002: Log out\n"} | ({".gitignore": ignore} if ignore else {})
+    files = {".ralph/PRD-1/plan.md": shop(US_001="Log in", US_002="Log out")} | ({".gitignore": ignore} if ignore else {})
     project = SeedProject(tmp_path, files, agent)
     done = project.run()
     assert done.code == 0, done

@@ -15,7 +15,7 @@ import pytest
 from support.hook_calls import call
 from support.seed_projects import SeedProject
 
-# "Tasks Template" of the seed, with a title, a criterion and a check of the plan's own.
+# "Tasks Template" of the seed, with a title, a criterion, and checks of the plan's and of each story's own.
 STORY: dict[str, Any] = {
     "id": "US-001",
     "title": "Say one",
@@ -32,7 +32,11 @@ STORY: dict[str, Any] = {
 
 
 def tasks(count: int = 1) -> str:
-    stories = [STORY | {"id": f"US-{number:03}", "priority": number} for number in range(1, count + 1)]
+    stories = [
+        STORY | {"id": name, "priority": number, "verify": f"test -s src/{name}.txt"}
+        for number in range(1, count + 1)
+        if (name := f"US-{number:03}")
+    ]
     plan = {"project": "shop", "branchName": "main", "description": "", "verifyCommands": ["! grep -rqs BROKEN src"]}
     return json.dumps(plan | {"userStories": stories}, indent=2) + "\n"
 
@@ -64,6 +68,7 @@ CLAIMS = {
     "a new story with few fields": (
         'story["passes"] = True\n'
         'few = {"id": "US-900", "title": "More", "acceptanceCriteria": ["src/US-900.txt is there"]}\n'
+        'few["verify"] = "test -s src/US-900.txt"\n'
         'plan["userStories"] += [few] if len(plan["userStories"]) == 1 else []'
     ),
     "a new story that makes no sense": 'story["passes"] = True\nplan["userStories"].append({"id": "US-901"})',

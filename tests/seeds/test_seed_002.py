@@ -52,6 +52,7 @@ setup: []
 stories:
   '*':
     - implement: [{append: {path: app.py, text: "x = 1\\n"}}, claim]
+      review: [{verdict: approved}]
 """
 AGENT = "agent: {name: scripted, script: .ralph/script.yaml}\n"
 

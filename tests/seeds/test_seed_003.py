@@ -47,7 +47,12 @@ branch:
 
 agent: {name: scripted, script: script.yaml}
 """
-SCRIPT = "stories: {'*': [[{write: {path: src/auth.txt, text: yes}}, claim]]}\n"
+SCRIPT = """\
+stories:
+  '*':
+    - implement: [{write: {path: src/auth.txt, text: yes}}, claim]
+      review: [{verdict: approved}]
+"""
 LIMIT = "stories: {'*': [[{limit: {seconds: 3600}}]]}\n"
 
 

@@ -14,12 +14,14 @@ import pytest
 from ralph.core.exit_codes import ExitCode
 from support.seed_projects import SeedProject
 
-# The seed's own example of a spec.
+# The seed's own example of a spec, with a check of each step's own.
 SPEC = """\
 # Spec
 
 - [ ] **1.1** Create database schema [TASK-abc]
+  - Verify: `test -s src/1.1.txt`
 - [ ] **1.2** Add validation logic [TASK-def]
+  - Verify: `test -s src/1.2.txt`
 - [ ] **1.R** Review: tests pass, no bugs [TASK-ghi]
 """
 CHECKS = {"checks": [{"name": "sound", "command": "! grep -rqs BROKEN src"}]}
@@ -119,7 +121,9 @@ def test_a_run_is_not_complete_while_a_bead_disagrees(tmp_path: Path) -> None:
     """A step was ticked by hand, and nobody closed its bead."""
     project = with_beads(tmp_path, AGENT)
     project.write(".ralph/spec.md", SPEC.replace("[ ] **1.1**", "[x] **1.1**"))
-    project.git("commit", "-qam", "tick 1.1 by hand")
+    project.write("src/1.1.txt", "1.1\n")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "do and tick 1.1 by hand")
     done = project.run(env=path_of(project))
     assert done.code == 1, done
     assert "1.1: done in the spec, but the bead TASK-abc is open" in done.out

@@ -111,7 +111,7 @@ def open_till(
         run_agent,
         prices,
         clock,
-        review=config.review.enabled,
+        review=config.review.when == "always",
         only=only,
     )
 
