@@ -57,6 +57,7 @@ def demo(folder: Path, *, plain: bool) -> int:
         ["git", "status", "--short"],
         ["ralph", "rescue", "list"],
         ["ralph", "stats"],
+        ["ralph", "proof", "US-001"],
     ):
         show(" ".join(command))
         real = [sys.executable, "-m", *command] if command[0] == "ralph" else command

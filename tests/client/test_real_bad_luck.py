@@ -25,7 +25,9 @@ def test_three_different_failures_and_then_success(tmp_path: Path) -> None:
     ran = project.run([*turns, write(project, "s1.txt"), write(project, "note.txt"), claim(project), say()])
     assert ran.verdicts() == [*[("S-1", "rejected")] * 3, ("S-1", "accepted")], ran.out
     assert (ran.code, ran.done()) == (0, [True])
-    assert ran.of("RunStarted")[0]["max_iterations"] == 5, "one story, five attempts"
+    assert ran.of("RunStarted")[0]["max_iterations"] == 10, "one story: five attempts, and a review of each"
+    assert "1 story × about 2 iterations = about 2" in ran.out, "a story with a check of its own needs no review"
+    assert ran.of("IterationEnded")[-1]["grade"] == "proven"
 
 
 def test_without_checks_the_sessions_own_failing_tests_speak_and_its_work_is_kept(tmp_path: Path) -> None:
@@ -39,8 +41,11 @@ def test_without_checks_the_sessions_own_failing_tests_speak_and_its_work_is_kep
     tests = use("Bash", command="python3 -m unittest -q")
     first = [write(project, "test_it.py", TEST), write(project, "s1.py", "x = 7\n"), tests, claim(project), say()]
     second = [use("Read", file_path=path), write(project, "s1.py", "x = 8  # was 7\n"), tests, claim(project), say()]
-    ran = project.run([*first, *second])
-    assert ran.verdicts() == [("S-1", "partial"), ("S-1", "accepted")], ran.out
+    approved = use("StructuredOutput", review={"verdict": "approved"})
+    ran = project.run([*first, *second, approved])
+    assert ran.verdicts() == [("S-1", "partial"), ("S-1", "accepted"), ("S-1", "accepted")], ran.out
+    last = ran.of("IterationEnded")[-1]
+    assert (ran.code, last["mode"], last["grade"]) == (0, "review", "reviewed"), "no check proves it"
     assert ran.of("IterationEnded")[0]["headline"] == "the last test run of the session failed: python3 -m unittest -q"
     subjects = subprocess.run(
         ["git", "log", "--format=%s"], cwd=project.root, env=project.environment(), capture_output=True, check=True

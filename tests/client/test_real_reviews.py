@@ -83,7 +83,8 @@ def test_a_verdict_by_schema_ends_a_review_at_once_where_the_plan_has_review_fie
         "--criterion",
         "x.txt exists",
     ]
-    subprocess.run(start, cwd=project.root, env=project.environment(), check=True, capture_output=True)
+    made = subprocess.run(start, cwd=project.root, env=project.environment(), capture_output=True, check=False)
+    assert made.returncode == 0, made.stderr.decode()
     (project.root / ".ralph/config.yaml").write_text(json.dumps({"agent": {"command": [str(CLIENT)]}}))
     project.commit()
     approved = use("StructuredOutput", review={"verdict": "approved"})
