@@ -30,4 +30,5 @@ def test_its_first_story_is_implemented_reviewed_fixed_and_approved(tmp_path: Pa
     ]
     assert ended[1]["headline"].startswith("changes requested: one criterion is not met")
     assert ended[3]["completes"]
+    assert ended[3]["grade"] == "witnessed", "its new test fails without the change"
     assert "1 closed" in ralph("stats", cwd=project).out
