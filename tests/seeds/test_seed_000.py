@@ -141,7 +141,8 @@ def test_markers_and_logs_never_get_into_a_commit(tmp_path: Path, ignore: str) -
     """Also not into the one that an agent makes with `git add -A` while they are there."""
     agent = WORK + "test -f .ralph/.checkpoint && test -f .ralph/current-story || exit 9\n"
     agent += 'echo x >> .ralph/session.log\ngit add -A && git commit -qm "by the agent: $1"\n'
-    files = {".ralph/PRD-1/plan.md": shop(US_001="Log in", US_002="Log out")} | ({".gitignore": ignore} if ignore else {})
+    plan = shop(US_001="Log in", US_002="Log out")
+    files = {".ralph/PRD-1/plan.md": plan} | ({".gitignore": ignore} if ignore else {})
     project = SeedProject(tmp_path, files, agent)
     done = project.run()
     assert done.code == 0, done
