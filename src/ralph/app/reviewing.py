@@ -60,6 +60,11 @@ class Reviewing:
         """Of the work that was kept last for a story that is not done yet."""
         return self._trail(story).proof
 
+    def unfinished(self, besides: str) -> list[tuple[str, str]]:
+        """The commits that this run kept for other stories which are not done."""
+        trails = [trail for story, trail in self._trails.stories.items() if story != besides]
+        return [(span.base, span.commit) for trail in trails for span in self._there(trail.spans)]
+
     def matter(self, story: Story | None, reviewer: str) -> Matter:
         if story is None:
             return Matter()

@@ -83,10 +83,25 @@ class StoryProver:
         before = self._before(attempt.checkpoint)
         changed = story_change(self._repo, before, candidate, self._reviewing.spans(story.id))
         mine = file_changes(self._repo, [change for change in changed if not self._is_ours(change.path)])
+        foreign = self._foreign(story.id, candidate)
         given = self._given(attempt.reading.plan, story, candidate, mine, is_claimed=is_claimed)
+        given = msgspec.structs.replace(given, foreign=foreign)
         proof = prove(given, self._checks)
         limits = (*self._checks.limits, *proof.limits)
         return msgspec.structs.replace(proof, where=self._checks.where, limits=limits)
+
+    def _foreign(self, story: str, candidate: str) -> tuple[FileChange, ...]:
+        """What stories that are not done have changed, as it is in the candidate."""
+        now = entries(self._repo, candidate)
+        nothing = TreeEntry("000000", self._repo.no_object)
+        found: dict[bytes, Changed] = {}
+        for old, new in self._reviewing.unfinished(story):
+            for change in changes(self._repo, old, new):
+                first = found.get(change.raw, change)
+                entry = now.get(change.raw, nothing)
+                found[change.raw] = msgspec.structs.replace(first, new_mode=entry.mode, new_id=entry.id)
+        listed = [change for change in found.values() if not change.is_submodule and not self._is_ours(change.path)]
+        return file_changes(self._repo, [change for change in listed if change.old_id != change.new_id])
 
     def _given(
         self, plan: Plan, story: Story, candidate: str, changed: tuple[FileChange, ...], *, is_claimed: bool

@@ -74,6 +74,12 @@ def _unproven(proof: Proof | None) -> Iterator[str]:
             "proof. Check each criterion against the code yourself, and run it. If a test could show the difference, "
             "request one.\n\n" + "\n".join(f"- {each}" for each in proof.missing)
         )
+    if proof.loosened:
+        yield (
+            "## Changed tests\n\nThese existing files decide what the checks accept. The checks pass without these "
+            "changes, too. Whatever the story does not ask for, or makes a test weaker, is a finding.\n\n"
+            + "\n".join(f"- {each}" for each in proof.loosened)
+        )
     if proof.needs_approval:
         listed = "\n".join(f"- {each}" for each in proof.changed_expectations)
         output = f"\n\nWith these files as they were:\n\n```\n{proof.old_output}\n```" if proof.old_output else ""

@@ -119,10 +119,17 @@ def _edit(node: Function | ast.Lambda, places: _Places) -> tuple[int, int, bytes
         is_empty = isinstance(node.body, ast.Constant) and node.body.value is None
         return None if is_empty else (places.start(node.body), places.end(node.body), b"None")
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-    if all(isinstance(one, ast.Pass) or _is_ellipsis(one) for one in body):
+    if all(isinstance(one, ast.Pass) or _is_ellipsis(one) or _is_refusal(one) for one in body):
         return None
     start, end, empty = places.start(body[0]), places.end(body[-1]), _empty_body(node)
     return None if places.source[start:end] == empty else (start, end, empty)
+
+
+def _is_refusal(node: ast.stmt) -> bool:
+    """`raise NotImplementedError`: a function that does nothing yet."""
+    raised = node.exc if isinstance(node, ast.Raise) else None
+    name = raised.func if isinstance(raised, ast.Call) else raised
+    return isinstance(name, ast.Name) and name.id == "NotImplementedError"
 
 
 def _is_ellipsis(node: ast.stmt) -> bool:

@@ -104,6 +104,10 @@ def _tokens(node: Node) -> bytes:
 
 
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
+_REFUSAL = re.compile(
+    rb"(?:throw|panic)\W.{0,200}?(?:not implemented|unimplemented|todo)|todo!|unimplemented!", re.IGNORECASE | re.DOTALL
+)
+"""A statement with which a function says that it does nothing yet."""
 _LITERALS = frozenset(
     {"string", "interpreted_string_literal", "raw_string_literal", "string_literal", "regex", "char_literal"}
 )
@@ -111,7 +115,8 @@ _LITERALS = frozenset(
 
 def _is_empty(body: Node) -> bool:
     is_block = body.type in ("statement_block", "block")
-    return is_block and all(child.type in _COMMENTS for child in body.named_children)
+    rest = [child for child in body.named_children if child.type not in _COMMENTS]
+    return is_block and (not rest or (len(rest) == 1 and _REFUSAL.match(rest[0].text or b"") is not None))
 
 
 def _is_test(node: Node) -> bool:

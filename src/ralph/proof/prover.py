@@ -13,10 +13,10 @@ from msgspec import Struct
 from ralph.core.proof import Proof
 from ralph.core.text import one_line, plural
 from ralph.proof.choosing import ChosenCheck
-from ralph.proof.files import deciding
+from ralph.proof.files import Role, deciding, role_of
 from ralph.proof.moved import missing_tests, only_moved
 from ralph.proof.restoring import as_before
-from ralph.proof.story_words import names_file, names_test
+from ralph.proof.story_words import is_about, names_file, names_test
 from ralph.proof.values import FEW, Bench, Candidate, FileChange, Ran, named
 from ralph.proof.witness import WitnessSearch
 
@@ -27,14 +27,20 @@ NO_WITNESS = "no check fails without this change: add a test that does"
 
 def prove(given: Candidate, bench: Bench) -> Proof:
     """What the passing checks are worth. Runs nothing more once the run is stopping."""
-    decisive = deciding(given.changes, [check.command for check in given.checks], given.tests, given.sources)
-    second = _second_pass(given, decisive, bench) if decisive and given.restores else _SecondPass()
+    commands = [check.command for check in given.checks]
+    decisive = deciding(given.changes, commands, given.tests, given.sources)
+    mine = {change.path for change in given.changes}
+    foreign = [change for change in given.foreign if change.path not in mine]
+    unsure = deciding(foreign, commands, given.tests, given.sources) if foreign else ()
+    restored = (*decisive, *unsure)
+    second = _second_pass(given, restored, bench) if restored and given.restores else _SecondPass()
     proof = Proof(
         tree=given.tree,
-        restored=tuple(change.path for change in decisive) if given.restores else (),
+        restored=tuple(change.path for change in restored) if given.restores else (),
         changed_expectations=second.failing,
         excuse=second.excuse,
         old_output=second.output,
+        loosened=() if second.failing or not given.restores else _loosened(given, decisive),
         objections=(*_counted(given, decisive), *second.objections),
     )
     if bench.is_stopped or proof.objections or not given.wants_witness:
@@ -120,6 +126,14 @@ def _excuse(given: Candidate, decisive: Sequence[FileChange], failed: Sequence[s
     return "the tests only moved" if only_moved(given.changes, decisive) else ""
 
 
+def _loosened(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...]:
+    """A change to existing tests that nothing needs. It proves nothing now, and may hide a failure later."""
+    edited = [change for change in decisive if change.old is not None and not names_file(given.words, change.path)]
+    if not edited or only_moved(given.changes, decisive):
+        return ()
+    return tuple(f"{one_line(change.path, 80)}:{_first_line(change)}" for change in edited[:FEW])
+
+
 def _counted(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...]:
     """A pass with fewer tests than before, or none, is not a pass."""
     told = []
@@ -138,7 +152,21 @@ def _with_witness(given: Candidate, decisive: Sequence[FileChange], bench: Bench
     search = WitnessSearch(given, decisive, bench)
     witnesses = search.witnesses()
     objections = () if bench.is_stopped else search.silent_runner()
+    if witnesses and not any(witness.is_own for witness in witnesses) and not is_about(given.words, _added(given)):
+        witnesses = ()
+        search.missing = "nothing in the change mentions what the story names"
     missing = () if witnesses else (search.missing or NO_WITNESS,)
     return msgspec.structs.replace(
         proof, objections=objections, witnesses=witnesses[:_MOST_WITNESSES], missing=missing, limits=search.limits
     )
+
+
+def _added(given: Candidate) -> str:
+    """The lines that the change adds, and the names of its files."""
+    parts = []
+    for change in given.changes:
+        if change.new is not None and role_of(change.path) is not Role.DOCS:
+            old = frozenset((change.old or b"").splitlines())
+            new = b"\n".join(line for line in change.new.splitlines() if line not in old)
+            parts += [change.path, new.decode("utf-8", "replace")]
+    return "\n".join(parts)

@@ -1,4 +1,4 @@
-"""Whether a story's text names a file or a test. Numbers name nothing."""
+"""Whether a story's text names a file or a test, and whether a change is about what it names. Numbers name nothing."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ _GENERIC = word_set(
     "cases values value story project files file settings makefile readme script scripts"
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_CODE = re.compile(r"`([^`\n]+)`|\b([A-Za-z_]\w*)(?=\()|\b([A-Za-z]+_\w+|[a-z]+[A-Z]\w*)\b|(--[a-z][\w-]+)")
+_NAME = re.compile(r"[A-Za-z_][\w-]{2,}")
 _SHORTEST_STEM = 5
 _FEWEST_WORDS = 2
 
@@ -83,3 +85,19 @@ def names_test(story_text: str, test: str) -> bool:
 
 def _words(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name)]
+
+
+def subjects(story_text: str) -> frozenset[str]:
+    """The code that a story names: in backquotes, with parentheses, in snake_case or camelCase, or as an option."""
+    code = " ".join(part for found in _CODE.finditer(story_text) for part in found.groups() if part)
+    return frozenset(name for name in _NAME.findall(code) if name.lower() not in _GENERIC)
+
+
+def is_about(story_text: str, added: str) -> bool:
+    """Whether added lines mention anything of what the story names; without code in the story, its longer words."""
+    names = subjects(story_text)
+    if names:
+        return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", added, re.IGNORECASE) for name in names)
+    words = {word.lower() for word in re.findall(r"[A-Za-z]{5,}", story_text)} - _GENERIC
+    text = added.lower()
+    return not words or any(word.rstrip("s")[:8] in text for word in words)

@@ -55,6 +55,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     tree: str
     """The tree that would be committed."""
     changes: tuple[FileChange, ...]
+    foreign: tuple[FileChange, ...] = ()
+    """What other stories changed that are not done. Their changes to tests are not trusted yet."""
     words: str
     """What the story asks for."""
     own: tuple[ChosenCheck, ...]

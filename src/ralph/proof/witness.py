@@ -140,17 +140,26 @@ class WitnessSearch:
                 self.limits = (*self.limits, f"{one_line(change.path, 80)}: {why}")
         return found
 
+    def _nearest(self) -> dict[str, bytes]:
+        """A few test files, first those that mention a changed file."""
+        stems = [_stem(change.path).rpartition("/")[2].encode() for change in self._code]
+        tests = sorted(self._given.tests.items())
+        tests = [(path, data) for path, data in tests if is_collected(path)]
+        tests.sort(key=lambda test: not any(stem in test[1] for stem in stems))
+        return dict(tests[:1])
+
     def silent_runner(self) -> tuple[str, ...]:
         """A planted test that fails must make every test check fail."""
         given, bench = self._given, self._bench
         checks = [check for check in given.checks if given.passed.get(check.command, Tests()).runner]
         if not checks or not self._code:
             return ()
-        near = self._touched or dict(sorted(given.tests.items())[:FEW])
+        near = self._touched or self._nearest()
         traps = planted({path: data for path, data in near.items() if data is not None}, given.seed)
         if not traps:
             return ()
-        tree = bench.compose(given.tree, {**self._unrelated(), **traps})
+        others: dict[str, bytes | None] = dict.fromkeys(unrelated_tests({**given.tests, **self._touched}, list(near)))
+        tree = bench.compose(given.tree, others | traps)
         ran = bench.run(tree, checks)
         if bench.is_stopped:
             return ()
@@ -160,9 +169,8 @@ class WitnessSearch:
         ]
         if any(caught) or not caught:
             return ()
-        old = bench.run(
-            bench.compose(given.start, traps), checks
-        )  # a check that never sees the planted file says nothing
+        # A check that never runs the planted test says nothing.
+        old = bench.run(bench.compose(given.start, traps), checks)
         if not any(
             is_caught(given.before.get(check.command, Tests()), one.tests, not one.is_red)
             for check, one in zip(checks, old, strict=False)

@@ -1,0 +1,29 @@
+"""Whether a change is about what the story names."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralph.proof.story_words import is_about, subjects
+
+NAMED = "Add a discount\n`discount(cents, percent)` takes a percentage off an amount."
+
+
+@pytest.mark.parametrize(
+    ("story", "added", "wanted"),
+    [
+        (NAMED, "def discount(cents, percent):\n    return 1\n", True),
+        (NAMED, "def rebate(amount):\n    return 1\n", False),
+        ("Support --dry-run in the importer", "parser.add_argument('--dry-run')", True),
+        ("Support --dry-run in the importer", "parser.add_argument('--verbose')", False),
+        ("Bulk orders get a rebate", "def rebates(order):", True),
+        ("Bulk orders get a rebate", "def colour(tone):", False),
+        ("Fix it", "def colour(tone):", True),
+    ],
+)
+def test_a_change_is_about_what_the_story_names(story: str, added: str, wanted: bool) -> None:
+    assert is_about(story, added) is wanted
+
+
+def test_only_code_is_a_subject() -> None:
+    assert subjects("`a_b(x)` and camelCase and plain words, see the README") == {"a_b", "camelCase"}
