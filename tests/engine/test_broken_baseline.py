@@ -158,6 +158,10 @@ def test_what_checks_leave_is_only_excused_while_it_is_untracked(tmp_path: Path)
     assert "uncommitted changes" in done.err
 
 
-def test_a_run_says_how_many_stories_only_the_general_checks_can_judge(tmp_path: Path) -> None:
+@pytest.mark.defaults
+def test_a_run_says_what_stories_without_a_check_of_their_own_need(tmp_path: Path) -> None:
     made = Proven(tmp_path, checks=["true"], stories=[{}, {"verify": ["true"]}])
-    assert "1 of 2 open stories has no check of its own and no review" in run(made, "-n", "1").out
+    assert (
+        "1 of 2 open stories has no check of its own: it needs a test that fails without the change"
+        in run(made, "-n", "1").out
+    )

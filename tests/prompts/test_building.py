@@ -213,7 +213,7 @@ def test_there_is_one_way_to_claim_and_one_way_to_ask(layout: str, mode: Mode) -
     own, foreign = ASK if layout != "spec.md" else reversed(ASK)
     assert told.count(own) == 1
     assert foreign not in told
-    assert "a test and the story contradict each other. Asking is free." in told
+    assert "a test and the story contradict each other. Asking loses nothing." in told
 
 
 @pytest.mark.parametrize("layout", sorted(LIBRARY))

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from ralph.config.schema import Check, Config, Review
+from ralph.config.sections import Proof
 from ralph.core.plan import Plan, State, Story
-from ralph.proof.choosing import choose, set_id, weak_proof
+from ralph.proof.choosing import choose, proof_needed, set_id
 
 DONE = Story(id="A", title="", state=State.DONE, verify=("test -f a",))
 OPEN = Story(id="B", title="", verify=("test -f b", "pytest"))
@@ -45,14 +50,27 @@ def test_the_identity_of_a_set_changes_with_what_is_run_and_not_with_its_names()
     assert set_id(one) != set_id(choose(CONFIG, PLAN, LATER, "story"))
 
 
-def test_stories_that_only_the_general_checks_judge_are_counted() -> None:
+@pytest.mark.parametrize(
+    ("when", "minimum", "needs"),
+    [
+        ("when-unproven", "reviewed", "it needs a test that fails without the change, or one review session"),
+        ("never", "reviewed", "it needs a test that fails without the change, or it stays unproven (reviews are off)"),
+        ("always", "witnessed", "it needs a test that fails without the change"),
+        ("always", "proven", "proof.minimum is proven, so it needs one (`verify`)"),
+    ],
+)
+def test_what_a_story_without_its_own_check_needs(when: Any, minimum: Any, needs: str) -> None:
     bare = Story(id="D", title="")
-    alone = Config(review=Review(when="never"))
-    assert weak_proof(alone, PLAN) == ""
-    assert weak_proof(alone, Plan(name="p", stories=(DONE, OPEN, bare))) == (
-        "1 of 2 open stories has no check of its own and no review: only the general checks judge it"
+    config = Config(review=Review(when=when), proof=Proof(minimum=minimum))
+    assert proof_needed(config, PLAN) == ""
+    told = proof_needed(config, Plan(name="p", stories=(DONE, OPEN, bare)))
+    assert told == f"1 of 2 open stories has no check of its own: {needs}"
+    assert "2 of 2 open stories have no check of their own" in proof_needed(
+        config, Plan(name="p", stories=(bare, bare))
     )
-    assert weak_proof(alone, Plan(name="p", stories=(bare, bare))).startswith(
-        "2 of 2 open stories have no check of their"
-    )
-    assert weak_proof(Config(review=Review(when="always")), Plan(name="p", stories=(bare,))) == ""
+
+
+@pytest.mark.parametrize(("when", "minimum"), [("always", "reviewed"), ("never", "unproven")])
+def test_nothing_is_said_where_every_story_is_reviewed_or_no_proof_is_asked_for(when: Any, minimum: Any) -> None:
+    config = Config(review=Review(when=when), proof=Proof(minimum=minimum))
+    assert proof_needed(config, Plan(name="p", stories=(Story(id="D", title=""),))) == ""

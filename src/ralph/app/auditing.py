@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from enum import StrEnum
 
+import msgspec
 from msgspec import Struct
 
 from ralph.app.bookkeeping import bookkeeping
@@ -14,6 +15,7 @@ from ralph.app.proving import Proof, Proofs, gather
 from ralph.app.verifying import current_tree, differs, read_pass
 from ralph.app.workspace import OpenPlan
 from ralph.core.plan import Story
+from ralph.core.proof import KEPT_UNPROVEN, Grade
 from ralph.host.git import ask, line
 from ralph.host.places import workspace_state
 from ralph.host.repo import Repo
@@ -26,7 +28,7 @@ class Standing(StrEnum):
     LAPSED = "lapsed"
     """Proven and committed, but the tree or the checks changed since the last full pass."""
     UNPROVEN = "unproven"
-    """Accepted by a run without any check."""
+    """Accepted by a run without any check, or committed and waiting for a review."""
     BY_HAND = "by hand"
     """Marked done by the user: no run accepted it."""
     LOST = "lost"
@@ -41,6 +43,7 @@ class Audited(Struct, frozen=True):
     commit: str = ""
     is_from_commit: bool = False
     """Its proof is known only from the commit message."""
+    grade: str = ""
 
 
 class Audit(Struct, frozen=True):
@@ -62,7 +65,7 @@ def audit(opened: OpenPlan, repo: Repo, env: Mapping[str, str]) -> Audit:
     stories = tuple(
         _stand(story, found.stories.get(story.id) or told.get(story.id), repo, why)
         for story in opened.plan.stories
-        if story.is_done
+        if story.is_done or story.grade == Grade.UNPROVEN
     )
     return Audit(stories, found.last_pass.at if found.last_pass else None, changed, found.damaged)
 
@@ -89,6 +92,14 @@ def _why_lapsed(opened: OpenPlan, repo: Repo, found: Proofs, env: Mapping[str, s
 
 
 def _stand(story: Story, proof: Proof | None, repo: Repo, why: str) -> Audited:
+    grade = (proof.grade if proof else "") or story.grade
+    return msgspec.structs.replace(_stand_of(story, proof, repo, why), grade=grade)
+
+
+def _stand_of(story: Story, proof: Proof | None, repo: Repo, why: str) -> Audited:
+    if not story.is_done:
+        run, commit = (proof.run, proof.commit) if proof else ("", "")
+        return Audited(story.id, Standing.UNPROVEN, KEPT_UNPROVEN, run, commit)
     if proof is None:
         return Audited(story.id, Standing.BY_HAND, "no run accepted it")
     if not proof.is_proven:

@@ -10,7 +10,7 @@ from typing import Any
 from ralph.app.answers import answers_path, read_answers
 from ralph.app.memory import memory_of, recent_learnings
 from ralph.app.workspace import plan_state
-from ralph.config.schema import Config
+from ralph.config.schema import Config, minimum_grade
 from ralph.core.errors import BadData, UsageError
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Layout, Locations, PlanRef
@@ -67,7 +67,7 @@ def brief(
         name=ref.name.removeprefix("PRD-"),
         attachments=_attachments(ref, where),
         checks=tuple(check.command for check in choose(config, plan, story, when)),
-        rules=tuple(_rules(config)) if mode in (Mode.IMPLEMENT, Mode.FIX) else (),
+        rules=tuple(_rules(config, story)) if mode in (Mode.IMPLEMENT, Mode.FIX) else (),
         learnings=recent_learnings(memory) if _may_hear(config, mode) else (),
         learnings_place=memory.name,
         learnings_tokens=config.memory.prompt_tokens,
@@ -83,15 +83,18 @@ def brief(
     )
 
 
-def _rules(config: Config) -> Iterator[str]:
+def _rules(config: Config, story: Story | None) -> Iterator[str]:
     """Rules that an agent would otherwise learn from a rejected attempt."""
     if patterns := ", ".join(f"`{pattern}`" for pattern in config.protected[:_MOST_PATTERNS]):
         yield f"These files are protected; edits to them are reverted: {patterns}"
-    if config.tests == "must-fail-first":
-        yield (
-            "Every new test has to fail on the code as it was before this story. Code without such a test is "
-            "rejected, unless the story asks for no test"
-        )
+    minimum = minimum_grade(config)
+    needs_witness = story is not None and not story.verify and not story.is_review_step and minimum != "unproven"
+    if needs_witness and minimum == "reviewed":
+        yield "Where a test can show the change, add or change one that fails without it and passes with it"
+    elif needs_witness:
+        yield "Add or change a test that fails without your change and passes with it, or the work is rejected"
+    if config.tamper != "off":
+        yield "Do not change what existing tests expect, unless the story asks for it"
 
 
 def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: Mapping[str, Any]) -> tuple[str, str]:

@@ -42,6 +42,9 @@ def from_commits(repo: Repo, plan: str, known_runs: Sequence[str] = ()) -> dict[
             unlisted=names.unlisted(trailers),
             is_from_commit=True,
             agent_commits=tuple(trailers.get(names.AGENT_COMMIT, ())),
+            grade=_one(trailers, names.GRADE),
+            where=_one(trailers, names.WHERE),
+            witnesses=tuple(trailers.get(names.WITNESS, ())),
         )
         found.setdefault(story, proof)
     return found

@@ -135,6 +135,8 @@ def reopen(plan: Plan, story_id: str, *, editor: Editor = PERSON) -> SetFields:
     fields: dict[str, Any] = {"state": State.TODO, "attempts": 0}
     if story.review != NO_REVIEW:
         fields["review"] = Review(None, story.review.count)
+    if story.grade:
+        fields["grade"] = ""
     return SetFields(story_id, fields)
 
 

@@ -13,6 +13,7 @@ from ralph.core.evidence import CheckResult
 from ralph.core.history import History, fold
 from ralph.core.limits import Limits
 from ralph.core.plan import State
+from ralph.core.proof import KEPT_UNPROVEN
 from ralph.core.verdict import Kind
 from ralph.engine.decide import cap
 from ralph.journal.run_state import RunState
@@ -31,6 +32,8 @@ class Past(Struct, frozen=True):
     story: str
     verdict: Kind
     headline: str
+    reasons: tuple[str, ...] = ()
+    """Besides the headline."""
 
 
 class Counter(Struct, frozen=True):
@@ -122,7 +125,7 @@ def _failing(record: Record, before: tuple[CheckResult, ...]) -> tuple[CheckResu
 
 
 def _past(event: IterationEnded) -> Past:
-    return Past(event.iteration, event.mode.value, event.story, event.kind, event.headline)
+    return Past(event.iteration, event.mode.value, event.story, event.kind, event.headline, event.reasons)
 
 
 def _counters(history: History, limits: Limits) -> Iterator[Counter]:
@@ -137,6 +140,7 @@ def _stuck(state: RunState, history: History) -> dict[str, str]:
     known = history.asked | history.aside
     last = {event.story: event.headline for event in state.iterations}
     stuck = (story for story in state.stories.values() if story.state in (State.FAILED, State.BLOCKED))
+    known |= dict.fromkeys(state.waiting_for_proof, KEPT_UNPROVEN)
     return known | {story.id: known.get(story.id) or last.get(story.id) or story.state.value for story in stuck}
 
 

@@ -24,7 +24,7 @@ from ralph.plans.lint import lint
 from ralph.plans.places import Places
 from ralph.plans.registry import LAYOUTS
 from ralph.plans.spec_md import BudgetLine, token_budget
-from ralph.proof.choosing import weak_proof
+from ralph.proof.choosing import proof_needed
 
 Flags = Mapping[str, object]
 _MOST_BOXES = 20
@@ -143,7 +143,7 @@ def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | 
         message = f"feature is {one_line(loaded.in_file.name, 60)!r}, but its folder is {one_line(ref.name, 60)!r}"
         place = Places(loaded.in_file, loaded.source, str(ref.path)).whole("feature")
         found.append(Problem("feature-name", message, place, "give both the same name", Severity.WARNING))
-    remark = weak_proof(config, loaded.plan) if settings and (has_checks(config) or loaded.plan.verify) else ""
+    remark = proof_needed(config, loaded.plan) if settings and (has_checks(config) or loaded.plan.verify) else ""
     if ref.layout != "spec.md":
         return Checked(ref, tuple(found), remark=remark)
     where = store.layout.locations(ref)

@@ -67,6 +67,7 @@ class News:
     def _ended(self, reason: Reason, detail: str, at: float) -> Message:
         news = ADVICE[reason]
         done = {Reason.COMPLETE: "every story is done", Reason.NAMED_STORIES: "the stories you named are done"}
+        done |= {Reason.UNPROVEN: "stopped: stories are unproven"}
         title = done.get(reason) or f"stopped: {reason.value.replace('-', ' ')}"
         text = f"{detail or news.why}\nNext: {next_step(self._state)}"
         return self._message(news.news, title, text, at, reason=reason.value, code=reason.exit_code)

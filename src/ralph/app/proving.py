@@ -8,10 +8,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.errors import BadData
-from ralph.core.events import CheckEnded, Committed, IterationEnded, Proved, Record, RunStarted
+from ralph.core.events import CheckEnded, Committed, IterationEnded, Judged, Proved, Record, RunStarted
 from ralph.core.evidence import CheckResult
+from ralph.core.proof import Grade
+from ralph.core.proof import Proof as Examined
+from ralph.core.verdict import Kind
 from ralph.journal.reading import read
 from ralph.journal.runs import journal_path, list_runs
+
+NOT_EXAMINED = Examined(where="")
 
 
 class Proof(Struct, frozen=True, kw_only=True):
@@ -31,10 +36,28 @@ class Proof(Struct, frozen=True, kw_only=True):
     """Commits by the agent, oldest first. The checks ran after the last one."""
     is_from_commit: bool = False
     """Taken from the commit: the journal of its run is not available."""
+    grade: str = ""
+    """As `core.proof.Grade`; empty: not judged, as in older runs."""
+    is_done: bool = True
+    """False: the work is kept, but waits for a review because nothing proves it."""
+    where: str = ""
+    """`checkout` or `in-place`; empty: unknown."""
+    witnesses: tuple[str, ...] = ()
+    """Own checks and tests that fail without the change and pass with it."""
+    restored: tuple[str, ...] = ()
+    """Files that were as at the story's start in the second pass."""
+    changed_expectations: tuple[str, ...] = ()
+    """What failed in that pass."""
+    excuse: str = ""
+    """Why that is legitimate without an approval."""
+    missing: tuple[str, ...] = ()
+    """What would be a witness."""
+    limits: tuple[str, ...] = ()
+    """What was not examined, and why."""
 
     @property
     def is_proven(self) -> bool:
-        return any(check.required and check.passed for check in self.checks)
+        return self.is_done and any(check.required and check.passed for check in self.checks)
 
 
 class Pass(Struct, frozen=True, kw_only=True):
@@ -82,17 +105,26 @@ def gather(workspace_state: Path, plan: Path, by_hand: Pass | None = None) -> Pr
     return Proofs(stories, last, tuple(damaged), tuple(runs))
 
 
+def _is_kept_unproven(ended: IterationEnded) -> bool:
+    return ended.kind is Kind.ACCEPTED and ended.grade == Grade.UNPROVEN
+
+
 def from_records(run: str, records: Iterable[Record]) -> Iterator[Proof | Pass]:
     """A check belongs to the next iteration that ends, or to the final pass of the run."""
     checks: list[CheckEnded] = []
     commits: dict[int, list[str]] = {}
+    judged: Judged | None = None
     for record in records:
         match record.event:
             case CheckEnded() as check:
                 checks.append(check)
             case Committed(by_agent=True) as committed:
                 commits.setdefault(committed.iteration, []).append(committed.commit)
-            case IterationEnded(completes=True) as ended:
+            case Judged():
+                judged = record.event
+            case IterationEnded() as ended if ended.completes or _is_kept_unproven(ended):
+                evidence = judged.evidence if judged and judged.iteration == ended.iteration else None
+                examined = (evidence.proof if evidence else None) or NOT_EXAMINED
                 own = [check for check in checks if check.iteration == ended.iteration]
                 yield Proof(
                     story=ended.story,
@@ -104,6 +136,15 @@ def from_records(run: str, records: Iterable[Record]) -> Iterator[Proof | Pass]:
                     commit=ended.commit,
                     agent_commits=tuple(dict.fromkeys(commits.get(ended.iteration, ()))),
                     checks=tuple(check.result for check in own),
+                    grade=ended.grade,
+                    is_done=ended.completes,
+                    where=examined.where,
+                    witnesses=tuple(witness.name for witness in examined.witnesses),
+                    restored=examined.restored,
+                    changed_expectations=examined.changed_expectations,
+                    excuse=examined.excuse,
+                    missing=examined.missing,
+                    limits=examined.limits,
                 )
                 checks = []
             case IterationEnded():

@@ -14,6 +14,8 @@ from msgspec import Struct
 from ralph.app.answers import answers_path, read_answers
 from ralph.app.commit_proofs import NamedCommit, commits_by_story
 from ralph.app.explaining import Explanation, explain
+from ralph.app.proving import NOT_EXAMINED
+from ralph.app.report_values import Question, Rejected, Report, StoryCommit, StoryReport
 from ralph.app.workspace import plan_state
 from ralph.config.layers import load
 from ralph.core.errors import RalphError
@@ -27,9 +29,9 @@ from ralph.core.events import (
     RunStarted,
     SeenStory,
 )
-from ralph.core.evidence import CheckResult
 from ralph.core.plan import State
 from ralph.core.ports import PlanRef
+from ralph.core.proof import KEPT_UNPROVEN, Proof
 from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
@@ -45,99 +47,6 @@ _LARGE = 400
 _MANY = 3
 
 
-class StoryCommit(Struct, frozen=True):
-    id: str
-    subject: str = ""
-    by_agent: bool = False
-    files: int = 0
-    added: int = 0
-    removed: int = 0
-    is_missing: bool = False
-    """The commit is no longer in the repository."""
-    earlier_run: str = ""
-    """The earlier run that made it; it is not in the diffstat. Empty: this run."""
-
-    @property
-    def remark(self) -> str:
-        parts = [
-            *(["by the agent"] if self.by_agent else []),
-            *([f"run {self.earlier_run}"] if self.earlier_run else []),
-            *(["no longer in the repository"] if self.is_missing else []),
-        ]
-        return f" ({', '.join(parts)})" if parts else ""
-
-
-class Rejected(Struct, frozen=True):
-    """An attempt that was rolled back and saved under a rescue ref."""
-
-    story: str
-    iteration: int
-    kind: str
-    reason: str
-    name: str
-    """What `ralph rescue show` takes."""
-    is_missing: bool = False
-
-
-class StoryReport(Struct, frozen=True, kw_only=True):
-    id: str
-    title: str
-    state: str
-    """done, approved with open findings, unproven, failed, blocked, in progress or open."""
-    why: str = ""
-    iterations: int = 0
-    seconds: float = 0
-    tokens: int = 0
-    cost_usd: float | None = None
-    commits: tuple[StoryCommit, ...] = ()
-    files: tuple[str, ...] = ()
-    """Without the plan and Ralph's own files."""
-    added: int = 0
-    removed: int = 0
-    doubts: tuple[str, ...] = ()
-
-
-class Question(Struct, frozen=True):
-    story: str
-    text: str
-
-
-class Report(Struct, frozen=True, kw_only=True):
-    run: str
-    plan: str
-    branch: str
-    state: str
-    """ended, running, paused or killed."""
-    reason: str
-    detail: str
-    why: str
-    next: str
-    exit_code: int | None
-    started: float
-    last: float
-    """The time of the last record."""
-    seconds: float
-    agent_seconds: float
-    iterations: int
-    verdicts: dict[str, int]
-    tokens: int
-    cost_usd: float | None
-    unknown_costs: int
-    done: int
-    total: int
-    commits: int
-    stories: tuple[StoryReport, ...]
-    questions: tuple[Question, ...]
-    look_first: tuple[str, ...]
-    rejected: tuple[Rejected, ...]
-    failing: tuple[CheckResult, ...]
-    has_git: bool
-
-
-STATES = ("done", OPEN_FINDINGS, "unproven", "failed", "blocked", "in progress", "open")
-"""In display order."""
-
-
 class _Work(Struct):
     """What a run did for one story."""
 
@@ -147,6 +56,7 @@ class _Work(Struct):
     cost_usd: float | None = None
     commits: dict[str, Committed] = {}
     doubts: tuple[str, ...] = ()
+    proof: Proof | None = None
     asked: str = ""
 
 
@@ -192,6 +102,8 @@ def make_report(records: Iterable[Record], *, is_alive: bool, env: Mapping[str, 
         rejected=rescues,
         failing=found.failing,
         has_git=repo is not None,
+        grades=state.grades,
+        where=state.where,
     )
 
 
@@ -211,6 +123,7 @@ def _work(records: Iterable[Record]) -> dict[str, _Work]:
             case Judged(evidence=evidence, verdict=verdict) if verdict.kind is Kind.ACCEPTED:
                 grave = (str(doubt) for doubt in evidence.suspicions if doubt.is_grave)
                 mine.doubts = tuple(dict.fromkeys((*mine.doubts, *grave)))
+                mine.proof = evidence.proof or mine.proof
             case IterationEnded() as ended:
                 mine.iterations += 1
                 mine.seconds += ended.seconds
@@ -290,6 +203,10 @@ def _stories(
             for path, (more, less) in files.items():
                 before = lines.get(path, (0, 0))
                 lines[path] = (before[0] + more, before[1] + less)
+        proof = mine.proof or NOT_EXAMINED
+        why_allowed = proof.excuse or "approved by a review"
+        changed = tuple(f"{what} (allowed: {why_allowed})" for what in proof.changed_expectations)
+        is_graded = story.state is State.DONE or story.id in state.waiting_for_proof
         yield StoryReport(
             id=story.id,
             title=story.title,
@@ -303,7 +220,12 @@ def _stories(
             files=tuple(lines),
             added=sum(count[0] for count in lines.values()),
             removed=sum(count[1] for count in lines.values()),
-            doubts=mine.doubts if story.state is State.DONE else (),
+            doubts=(*mine.doubts, *changed) if story.state is State.DONE else (),
+            grade=story.grade if is_graded else "",
+            witnesses=tuple(witness.name for witness in proof.witnesses) if is_graded else (),
+            where=proof.where if is_graded else "",
+            limits=proof.limits if is_graded else (),
+            missing=proof.missing if is_graded and not proof.witnesses else (),
         )
 
 
@@ -325,7 +247,7 @@ def _depends(state: RunState, story: SeenStory) -> str:
 def _state(state: RunState, story: str, now: State) -> str:
     if (seen := state.stories.get(story)) and seen.approved_at and now is State.DONE:
         return OPEN_FINDINGS
-    if now is State.DONE and story in state.unproven:
+    if (now is State.DONE and story in state.unproven) or story in state.waiting_for_proof:
         return "unproven"
     if state.current is not None and state.current.story == story:
         return "in progress"
@@ -357,7 +279,8 @@ def _rejected(records: Iterable[Record], known: set[str] | None) -> tuple[Reject
         if isinstance(event, IterationEnded) and event.rescue:
             name = event.rescue.removeprefix(PREFIX)
             is_missing = known is not None and name not in known
-            found.append(Rejected(event.story, event.iteration, event.kind.value, event.headline, name, is_missing))
+            first = (event.story, event.iteration, event.kind.value, event.headline, name)
+            found.append(Rejected(*first, is_missing, event.reasons))
     return tuple(found)
 
 
@@ -379,7 +302,8 @@ def _look_first(
         if story.state == OPEN_FINDINGS:
             yield f"{story.id} was {OPEN_FINDINGS}: `ralph task show {story.id}`"
         if story.state == "unproven":
-            yield f"{story.id} is done, but no check ran for it"
+            is_kept = story.id in state.waiting_for_proof
+            yield f"{story.id} is {KEPT_UNPROVEN if is_kept else 'done, but no check ran for it'}"
         if missing := sum(commit.is_missing for commit in story.commits):
             yield f"{story.id}: {missing} of its commits {'is' if missing == 1 else 'are'} no longer in the repository"
     if state.proved is None and found.reason == "complete":

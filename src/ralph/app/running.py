@@ -47,7 +47,7 @@ from ralph.journal.reading import cut_torn_tail, read
 from ralph.journal.runs import journal_path
 from ralph.journal.sinks.sink import Sinks
 from ralph.journal.writing import Journal, Listener
-from ralph.proof.choosing import choose, weak_proof
+from ralph.proof.choosing import choose, proof_needed
 
 _LAST = "last-run"
 _GRACE = 5.0
@@ -102,7 +102,7 @@ def execute(
                 journal.write(recovered)
             if heavy := warning(spec.ref, spec.settings, plan, env):
                 journal.write(Noted(heavy, warning=True))
-            if choose(spec.config, plan, None, "story") and (remark := weak_proof(spec.config, plan)):
+            if choose(spec.config, plan, None, "story") and (remark := proof_needed(spec.config, plan)):
                 journal.write(Noted(remark))
             with Control(state, spec.run, stop, journal.write) as wish:
                 ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask, ask_baseline), history).run()

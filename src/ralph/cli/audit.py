@@ -1,5 +1,5 @@
 """Re-verify every finished story from its proof and its commit, and list which of
-them still hold for the current tree.
+them still hold for the current tree, and how well each is proven.
 
 Exit code 0 if all of them hold, 1 otherwise. `ralph verify --final` runs the
 checks again."""
@@ -44,12 +44,13 @@ def run(args: Namespace) -> int:
     if args.json:
         emit_json(found)
         return ExitCode.COMPLETE if found.is_clean else ExitCode.UNFINISHED
+    width = max((len(one.grade) for one in found.stories), default=0)
     for one in found.stories:
         mark, style = _STYLES[one.standing]
+        grade = one.grade if one.grade != one.standing.value else ""
         detail = f"  {one_line(one.detail, 100)}" if one.detail else ""
-        say_raw(
-            f"{paint(mark, style)} {one_line(one.story):<8} {paint(f'{one.standing.value:<9}', style)}{detail}".rstrip()
-        )
+        standing = paint(f"{one.standing.value:<9}", style)
+        say_raw(f"{paint(mark, style)} {one_line(one.story):<8} {standing} {grade:<{width}}{detail}".rstrip())
     if not found.stories:
         say("No finished stories.")
     say(f"last full pass: {moment(found.last_pass) if found.last_pass else 'never'}", "dim")

@@ -15,6 +15,7 @@ from ralph.app.run_choice import chosen_run
 from ralph.app.transition_table import PEOPLE, table
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, paint, say, say_raw
+from ralph.cli.plain_view import more_reasons
 from ralph.cli.words import STYLES, duration
 from ralph.core.events import RunStarted
 from ralph.core.exit_codes import ExitCode
@@ -72,7 +73,9 @@ def _print_evidence(found: Explanation) -> None:
         mark, style = STYLES[past.verdict]
         story = f" {one_line(past.story, 40)}" if past.story else ""
         verdict = paint(f"{mark} {past.verdict.value}", style)
-        say_raw(f"  {past.iteration:>3} {past.mode}{story}  {verdict}: {one_line(past.headline, 160)}")
+        say_raw(f"  {past.iteration:>3} {past.mode}{story}  {verdict}: {one_line(past.headline, 300)}")
+        for reason in more_reasons(past.reasons):
+            say(f"      {reason}", style)
     for check in found.failing:
         say()
         say(f"Last failing check: {one_line(check.command, 120)}", "red")

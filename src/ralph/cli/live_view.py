@@ -189,12 +189,15 @@ class LiveView:
         stories = list(self._state.stories.values())
         at = next((n for n, s in enumerate(stories) if s.state is not State.DONE), len(stories))
         start = max(0, min(at - 2, len(stories) - most))
-        lines = []
+        lines, waiting = [], self._state.waiting_for_proof
         for story in stories[start : start + most]:
             mark, style = MARKS[story.state]
             if self._state.current and story.id == self._state.current.story:
                 mark, style = MARKS[State.IN_PROGRESS]
-            lines.append(row(room, (f"  {mark} {one_line(story.id):<8} {one_line(story.title)}", style)))
+            is_graded = story.state is State.DONE or story.id in waiting
+            grade = (f"  {story.grade}", "dim" if story.state is State.DONE else "yellow")
+            name = (f"  {mark} {one_line(story.id):<8} {one_line(story.title)}", style)
+            lines.append(row(room, name, *([grade] if is_graded and story.grade else [])))
         return lines
 
     def _left(self, now: float) -> Iterator[str]:

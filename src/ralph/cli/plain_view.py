@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from ralph.cli.budget_line import budget_line, is_short
 from ralph.cli.forecast_words import foreseen, ground_for
@@ -220,13 +221,25 @@ def _said(said: object, verbose: bool) -> str:
             return ""
 
 
+_LONGEST = 300
+_MOST_REASONS = 5
+
+
+def more_reasons(reasons: Sequence[str]) -> list[str]:
+    """The reasons besides the headline. A failing check has its own line."""
+    shown = [one_line(reason, _LONGEST) for reason in reasons if not reason.startswith("check ")]
+    left = len(shown) - _MOST_REASONS
+    return [*shown[:_MOST_REASONS], *([f"and {left} more"] if left > 0 else [])]
+
+
 _CHANGES = "changes requested: "
 """The prefix of the headline that `engine.judge_review` gives a review with findings."""
 
 
 def _ended(event: IterationEnded, state: RunState) -> str:
     mark, style = STYLES[event.kind]
-    facts = [duration(event.seconds)]
+    shown = event.grade if event.completes and event.grade not in event.headline else ""
+    facts = [*([shown] if shown else []), duration(event.seconds)]
     if event.tokens.total:
         facts.append(tokens(event.tokens))
     if event.cost_usd is not None:
@@ -240,7 +253,9 @@ def _ended(event: IterationEnded, state: RunState) -> str:
         mark, style, word, headline = "◐", "yellow", "review asks for changes on", headline.removeprefix(_CHANGES)
     head = paint(f"{mark} {word}", style)
     story = f"{one_line(event.story)}: " if event.story else ""
-    line = f"{head} {story}{one_line(headline, 160)} ({', '.join(facts)})"
+    line = f"{head} {story}{one_line(headline, _LONGEST)} ({', '.join(facts)})"
+    for reason in more_reasons(event.reasons):
+        line += f"\n    {paint(reason, style)}"
     if event.story_state is State.FAILED:
         line += paint(f"\n    {one_line(event.story)} failed after {plural(event.attempts, 'attempt')}", "red")
     if event.completes:

@@ -1,7 +1,8 @@
 """Show what a run did. Without RUN: the current run, or the last one.
 
-Shows which stories are done, failed or blocked and why, questions for you, cost and time, the commits and diffstat of
-each story, what to look at first, and rejected attempts. Computed from the journal and git."""
+Shows which stories are done, how well each is proven, which failed or are blocked and why, questions for you, cost and
+time, the commits and diffstat of each story, what to look at first, and rejected attempts. Computed from the journal
+and git."""
 
 from __future__ import annotations
 
@@ -12,17 +13,19 @@ from pathlib import Path
 
 from ralph.app.active_runs import is_alive
 from ralph.app.at_work import find_watched
-from ralph.app.report import STATES, Report, StoryReport, make_report
+from ralph.app.report import make_report
+from ralph.app.report_values import STATES, Report, StoryReport
 from ralph.app.run_choice import choice_of
 from ralph.app.workspace import root_of
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import emit_bytes, emit_json, note, paint, say_raw, warn
-from ralph.cli.report_pages import as_html, as_markdown, facts, headline, story_facts, why
+from ralph.cli.report_pages import as_html, as_markdown, facts, headline, proof_lines, story_facts, why
 from ralph.cli.show import MARKS, fit, line_width, mark, progress_bar
 from ralph.core.errors import BadData, UsageError
 from ralph.core.events import Record, RunStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import State
+from ralph.core.proof import Grade
 from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.host.files import write_bytes
@@ -39,7 +42,7 @@ _MOST_REJECTED = 10
 _MARKS = {
     "done": State.DONE,
     OPEN_FINDINGS: State.DONE,
-    "unproven": State.DONE,
+    "unproven": State.BLOCKED,
     "failed": State.FAILED,
     "blocked": State.BLOCKED,
 }
@@ -123,6 +126,8 @@ def screen(report: Report, room: int | None) -> Iterator[str]:
         yield paint("Rejected attempts", "bold")
         for one in report.rejected[-_MOST_REJECTED:]:
             yield _line(f"{one.story} iteration {one.iteration}, {one.kind}: {one.reason}", 2, room)
+            for reason in one.reasons:
+                yield _line(reason, 6, room)
             gone = "dropped" if one.is_missing else f"ralph rescue show {one_line(one.name, 80)}"
             yield paint(f"      {gone}", "dim")
         if len(report.rejected) > _MOST_REJECTED:
@@ -143,6 +148,8 @@ def _story(story: StoryReport, room: int | None) -> Iterator[str]:
         yield paint(_line(told, 6, room), "dim")
     if shown := why(story):
         yield paint(_line(shown, 6, room), MARKS[_MARKS.get(story.state, State.TODO)][1])
+    for line in (*proof_lines(story), *(f"changed tests or checks: {doubt}" for doubt in story.doubts)):
+        yield paint(_line(line, 6, room), "yellow" if story.grade == Grade.UNPROVEN else "dim")
     for commit in story.commits[-_MOST_COMMITS:]:
         yield _line(f"{commit.id[:9]} {commit.subject}{commit.remark}", 6, room)
     if len(story.commits) > _MOST_COMMITS:

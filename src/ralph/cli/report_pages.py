@@ -6,12 +6,16 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from ralph.app.report import STATES, Report, StoryReport
+from ralph.app.report_values import STATES, Report, StoryReport
+from ralph.cli.show import grades_line
 from ralph.cli.words import duration, moment, money, plural
+from ralph.core.proof import Grade
 from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 
 _MOST_FILES = 200
+_MOST_WITNESSES = 5
+WHERE = {"checkout": "in a clean checkout", "in-place": "in the workspace (in-place), not in a clean checkout"}
 _STYLE = """
 :root{color-scheme:light dark;--text:#1f2328;--dim:#59636e;--line:#d1d9e0;--page:#fff;--box:#f6f8fa;
 --good:#1a7f37;--bad:#d1242f;--warn:#9a6700}
@@ -56,6 +60,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "branch", f"{report.branch}, {plural(report.commits, 'commit')}{f' ({own} by the agent)' if own else ''}"
     if not report.has_git:
         yield "git", "repository not found; commits have no subject and no diffstat"
+    if proof := "; ".join(filter(None, (grades_line(report.grades), WHERE.get(report.where, "")))):
+        yield "proof", proof
     yield "next", report.next
 
 
@@ -68,6 +74,17 @@ def story_facts(story: StoryReport) -> str:
     if story.files:
         parts.append(f"+{story.added} −{story.removed} in {plural(len(story.files), 'file')}")
     return ", ".join(parts)
+
+
+def proof_lines(story: StoryReport) -> Iterator[str]:
+    """The grade of a story, what proves it, and what was not examined."""
+    if story.grade:
+        names = ", ".join(one_line(name, 100) for name in story.witnesses[:_MOST_WITNESSES])
+        more = f" and {len(story.witnesses) - _MOST_WITNESSES} more" if len(story.witnesses) > _MOST_WITNESSES else ""
+        place = ", in place" if story.where == "in-place" else ""
+        yield f"{story.grade}{f' by {names}{more}' if names else ''}{place}"
+    yield from (f"missing: {what}" for what in story.missing)
+    yield from (f"not examined: {what}" for what in story.limits)
 
 
 def why(story: StoryReport) -> str:
@@ -156,6 +173,8 @@ def _story_html(story: StoryReport) -> Iterator[_Html]:
         yield _tag("p", reason, cls=_CLASSES.get(story.state, "dim"))
     for doubt in story.doubts:
         yield _tag("p", f"Changed tests or checks: {doubt}", cls="warn")
+    for line in proof_lines(story):
+        yield _tag("div", line, cls="warn" if story.grade == Grade.UNPROVEN else "dim")
     rows = []
     for commit in story.commits:
         by = _Html(f" {_tag('span', commit.remark.strip(), cls='dim')}") if commit.remark else _Html()
@@ -175,7 +194,7 @@ def _rejected_html(report: Report) -> Iterator[_Html]:
     for one in report.rejected:
         what = "dropped" if one.is_missing else f"ralph rescue show {one.name}"
         told = _tag("p", f"{one.story} iteration {one.iteration}, {one.kind}: {one.reason}")
-        yield _tag("div", told, _tag("code", what), cls="box")
+        yield _tag("div", told, *(_tag("p", reason) for reason in one.reasons), _tag("code", what), cls="box")
 
 
 def as_markdown(report: Report) -> str:
@@ -200,6 +219,8 @@ def _markdown(report: Report) -> Iterator[str]:
             yield f"- **{_md(story.id)}** {_md(story.title)}" + (f" ({story_facts(story)})" if story.iterations else "")
             if shown := why(story):
                 yield f"  - {_md(shown)}"
+            for line in (*proof_lines(story), *(f"changed tests or checks: {doubt}" for doubt in story.doubts)):
+                yield f"  - {_md(line)}"
             for commit in story.commits:
                 yield f"  - `{commit.id[:9]}` {_md(commit.subject)}{commit.remark}"
     if report.rejected:
@@ -207,6 +228,7 @@ def _markdown(report: Report) -> Iterator[str]:
         for one in report.rejected:
             kept = "dropped" if one.is_missing else f"`ralph rescue show {one.name}`"
             yield f"- {_md(f'{one.story} iteration {one.iteration}, {one.kind}: {one.reason}')} ({kept})"
+            yield from (f"  - {_md(reason)}" for reason in one.reasons)
     yield "\n## The run\n"
     # What to do next is Ralph's own text, with commands between backticks.
     yield from (f"- {name}: {value if name == 'next' else _md(value)}" for name, value in facts(report))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ralph.cli.arguments import width
 from ralph.cli.output import can_say, paint
 from ralph.core.plan import Mode, Order, Plan, State, Story
+from ralph.core.proof import MEANING, Grade
 from ralph.core.reviews import OPEN_FINDINGS, approved_at
 from ralph.core.text import clean, one_line
 
@@ -109,6 +110,8 @@ def _tail(story: Story) -> str:
         parts.append(f"{story.review.count} review{'s' if story.review.count > 1 else ''}")
     if approved_at(story.review):
         parts.append(OPEN_FINDINGS)
+    if shown_grade(story):
+        parts.append(story.grade)
     if story.attempts and not story.is_done:
         parts.append(f"{story.attempts} attempt{'s' if story.attempts > 1 else ''}")
     if story.depends_on and not story.is_done:
@@ -132,6 +135,7 @@ def story_card(story: Story, plan: Plan, why: str = "", mode: Mode | None = None
         "after": ", ".join(story.depends_on),
         "review": _review(story),
         "reviews": str(story.review.count or ""),
+        "grade": grade_in_words(shown_grade(story)),
         "attempts": str(story.attempts or ""),
         "tracker": story.ref,
     }
@@ -143,6 +147,22 @@ def story_card(story: Story, plan: Plan, why: str = "", mode: Mode | None = None
     yield from _section("verify", [f"- {one_line(item)}" for item in story.verify])
     yield from _section("notes", clean(story.notes).strip().splitlines())
     yield from _section("feedback", clean(story.review.feedback).strip().splitlines())
+
+
+def shown_grade(story: Story) -> str:
+    """How well it is proven, if it is done or its work waits as unproven."""
+    return story.grade if story.is_done or story.grade == Grade.UNPROVEN else ""
+
+
+def grade_in_words(grade: str) -> str:
+    """`witnessed: a test fails without the change`"""
+    meaning = MEANING[Grade(grade)] if grade in list(Grade) else ""
+    return f"{grade}: {meaning}" if meaning else grade
+
+
+def grades_line(counts: Mapping[str, int]) -> str:
+    """`2 proven, 1 witnessed`"""
+    return ", ".join(f"{count} {grade}" for grade, count in counts.items())
 
 
 def _review(story: Story) -> str:

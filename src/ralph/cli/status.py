@@ -18,12 +18,14 @@ from ralph.app.workspace import Choice, OpenPlan, open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.cli.plain_view import checks_line, position
-from ralph.cli.show import as_json, cells, fit, id_width, line_width, progress_bar, story_lines
+from ralph.cli.show import as_json, cells, fit, grades_line, id_width, line_width, progress_bar, story_lines
 from ralph.cli.words import TERMINAL_CLOSED, duration, money, plural, tokens, until_when
+from ralph.config.schema import minimum_grade
 from ralph.core.agent import Tokens
 from ralph.core.errors import BadData
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.proof import KEPT_UNPROVEN, Grade, count_grades
 from ralph.core.reviews import OPEN_FINDINGS, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.text import one_line
@@ -38,6 +40,7 @@ ralph status -f user-login   one of several plans
 ralph status --json          for scripts
 """
 _MOST = 40
+_MOST_UNPROVEN = 5
 _DONE_BEFORE = 3
 """Number of done stories shown before the first open one when the list is cut."""
 
@@ -71,7 +74,9 @@ def run(args: Namespace) -> int:
 
 
 def _next(opened: OpenPlan) -> tuple[Story, Mode] | None:
-    return next_work(opened.plan, review=opened.settings.config.review.enabled)
+    config = opened.settings.config
+    waiting = () if config.review.enabled or minimum_grade(config) == "unproven" else _unproven(opened.plan)
+    return next_work(opened.plan, review=config.review.enabled, skip=waiting)
 
 
 def _why(opened: OpenPlan, story: Story) -> str:
@@ -122,6 +127,8 @@ def _document(opened: OpenPlan, last: LastRun | None, now: RunState | None) -> d
         "branch": plan.branch,
         "total": len(plan.stories),
         "counts": {state.value: plan.count(state) for state in State},
+        "grades": _grades(plan),
+        "unproven": _unproven(plan),
         "finished": plan.is_finished,
         "next": following[0].id if following else None,
         "next_mode": following[1] if following else None,
@@ -181,6 +188,12 @@ def _print(opened: OpenPlan, last: LastRun | None, now: RunState | None, everyth
     say()
     if not plan.is_finished:
         say(_counts(plan))
+    if grades := _grades(plan):
+        say(f"Proof: {grades_line(grades)}")
+    if unproven := _unproven(plan):
+        some = ", ".join(one_line(story, 40) for story in unproven[:_MOST_UNPROVEN])
+        more = f" and {len(unproven) - _MOST_UNPROVEN} more" if len(unproven) > _MOST_UNPROVEN else ""
+        say(f"Unproven: {some}{more}: {KEPT_UNPROVEN}", "yellow")
     if now is None or now.current is None:
         _print_next(plan, following)
     if last is not None:
@@ -238,6 +251,15 @@ def _counts(plan: Plan) -> str:
     return ", ".join(f"{count} {word}" for count, word in counts if count)
 
 
+def _grades(plan: Plan) -> dict[str, int]:
+    return count_grades(story.grade for story in plan.stories if story.is_done)
+
+
+def _unproven(plan: Plan) -> list[str]:
+    """Stories whose work is kept but waits for a review."""
+    return [story.id for story in plan.stories if story.is_open and story.grade == Grade.UNPROVEN]
+
+
 def _print_next(plan: Plan, following: tuple[Story, Mode] | None) -> None:
     if plan.is_finished:
         say("Every story is done.", "green")
@@ -247,7 +269,8 @@ def _print_next(plan: Plan, following: tuple[Story, Mode] | None) -> None:
         story, mode = following
         say(f"Next: {one_line(story.id)}" + ("" if mode is Mode.IMPLEMENT else f" ({mode.value})"))
     else:
-        say(f"Nothing is ready: {why_nothing_is_ready(plan)}", "yellow")
+        reason = why_nothing_is_ready(plan) or "unproven stories wait for a review, and reviews are off"
+        say(f"Nothing is ready: {reason}", "yellow")
         if failed := next((story.id for story in plan.stories if story.state is State.FAILED), None):
             say(f"`ralph retry {one_line(failed)}` gives a failed story another chance", "dim")
 

@@ -8,10 +8,12 @@ from ralph.app.advice import next_step
 from ralph.cli.figures import review_lines
 from ralph.cli.output import paint, say_raw
 from ralph.cli.plain_view import refused
-from ralph.cli.show import progress_bar
+from ralph.cli.report_pages import WHERE
+from ralph.cli.show import grades_line, progress_bar
 from ralph.cli.words import duration, exceptions, money, plural, tokens
 from ralph.core.moves import Reason
 from ralph.core.plan import State
+from ralph.core.proof import KEPT_UNPROVEN
 from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
@@ -36,6 +38,11 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
             yield f"  {title:<10} {one_line(name, 20)}: {one_line(state.reasons[name], 160)}"
         if rest := [name for name in names if name not in stuck]:
             yield f"  {title:<10} {', '.join(one_line(n, 20) for n in rest[:12])}{' …' if len(rest) > 12 else ''}"
+    if waiting := state.waiting_for_proof:
+        some = f"{', '.join(one_line(n, 20) for n in waiting[:12])}{' …' if len(waiting) > 12 else ''}"
+        yield f"  {'unproven':<10} {paint(f'{some}: {KEPT_UNPROVEN}', 'yellow')}"
+    if proof := proof_line(state):
+        yield f"  {'proof':<10} {proof}"
     verdicts = ", ".join(f"{count} {kind.value}" for kind, count in sorted(state.kinds.items()))
     yield f"  {'iterations':<10} {state.count}{f' ({verdicts})' if verdicts else ''}"
     in_agent = f", {duration(state.agent_seconds)} of it in the agent" if state.count else ""
@@ -61,6 +68,11 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
         yield f"  {'next':<10} {next_step(state)}"
 
 
+def proof_line(state: RunState) -> str:
+    """The grades of the finished stories, and whether they were proven in place."""
+    return "; ".join(filter(None, (grades_line(state.grades), WHERE[state.where] if state.where == "in-place" else "")))
+
+
 def _headline(state: RunState) -> str:
     if state.ended is None:
         return "still running"
@@ -84,4 +96,5 @@ def _groups(state: RunState) -> Iterator[tuple[str, list[str]]]:
     yield "unproven", [s.id for s in stories if s.id in state.unproven and not s.approved_at]
     yield "failed", [s.id for s in stories if s.state is State.FAILED]
     yield "blocked", [s.id for s in stories if s.state is State.BLOCKED]
-    yield "open", [s.id for s in stories if s.state in (State.TODO, State.IN_PROGRESS)]
+    waiting = state.waiting_for_proof
+    yield "open", [s.id for s in stories if s.state in (State.TODO, State.IN_PROGRESS) and s.id not in waiting]

@@ -1,7 +1,9 @@
 """Run the checks now, as the loop would: for the next story, for one story, or
 all of them.
 
-A full pass (--final) is recorded; `ralph audit` compares it with the tree."""
+They run in the workspace, not in a clean checkout, and prove no story: only a run
+looks for a test that fails without the change. A full pass (--final) is recorded;
+`ralph audit` compares it with the tree."""
 
 from __future__ import annotations
 

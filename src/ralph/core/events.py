@@ -61,6 +61,7 @@ class SeenStory(Struct, frozen=True):
     attempts: int = 0
     reviews: int = 0
     approved_at: str = ""  # see `reviews.approved_at`
+    grade: str = ""
 
 
 class PlanSeen(Event, frozen=True, kw_only=True):
@@ -255,6 +256,7 @@ class IterationEnded(Event, frozen=True, kw_only=True):
     mode: Mode
     kind: Kind
     headline: str = ""
+    reasons: tuple[str, ...] = ()  # besides the headline
     notices: tuple[str, ...] = ()
     fingerprint: str = ""
     story_state: State | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from msgspec import Struct
@@ -21,6 +22,24 @@ class Grade(StrEnum):
     def reaches(self, minimum: Grade) -> bool:
         order = list(Grade)
         return order.index(self) <= order.index(minimum)
+
+
+MEANING = {
+    Grade.PROVEN: "its own check or an acceptance test fails without the change",
+    Grade.WITNESSED: "a test fails without the change",
+    Grade.REVIEWED: "no check is about it; a review approved it",
+    Grade.UNPROVEN: "no check is about it, and no review approved it",
+}
+
+
+KEPT_UNPROVEN = "committed, but no check is about it and no review approved it"
+"""Of a story that is not done and waits for a review."""
+
+
+def count_grades(grades: Iterable[str]) -> dict[str, int]:
+    """How often each grade occurs, best first; stories that were never judged do not count."""
+    known = list(grades)
+    return {grade.value: known.count(grade) for grade in Grade if grade in known}
 
 
 class Tests(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""A reason to doubt the proof of a change: a weakened test, an edited check. A value."""
+"""What happens to changed expectations, and the suspicions in the journals of older versions. Values."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from msgspec import Struct
 
 
 class Tamper(StrEnum):
-    """The consequence of a suspicion."""
+    """What happens when the checks pass only with changed tests."""
 
     REVIEW = "review"
-    """A review must look at it. Without a review, or if the checks fail without it, the work is rejected."""
+    """A review has to approve it. Without one, the work is rejected."""
     REJECT = "reject"
     OFF = "off"
 
 
 class Suspicion(Struct, frozen=True):
+    """A weakened test or an edited check, as older versions recorded it."""
+
     code: str
     path: str
     message: str

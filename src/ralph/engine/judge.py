@@ -178,10 +178,7 @@ def _done(evidence: Evidence) -> str:
 
 
 def _unless_tampered(evidence: Evidence, accepted: Verdict, notices: list[str]) -> Verdict:
-    """Passing checks prove nothing when the tests were weakened. Only a review can tell; without one, reject.
-
-    Also reject where the checks fail with the original tests: an approval would be the only proof.
-    """
+    """How older versions judged weakened tests; only their journals have suspicions. Kept for `ralph replay`."""
     grave = [str(doubt) for doubt in evidence.suspicions if doubt.is_grave]
     if not grave or evidence.tamper is Tamper.OFF:
         return accepted

@@ -38,4 +38,5 @@ def seen(story: Story) -> SeenStory:
         story.attempts,
         story.review.count,
         approved_at(story.review),
+        story.grade,
     )

@@ -284,6 +284,7 @@ def finish(
         mode=attempt.mode,
         kind=verdict.kind,
         headline=verdict.headline,
+        reasons=verdict.reasons[1:],
         notices=(*verdict.notices, *inspection.notices),
         fingerprint=verdict.fingerprint,
         story_state=story.state if story else None,

@@ -39,6 +39,7 @@ from ralph.core.events import (
     WaitStarted,
 )
 from ralph.core.plan import State
+from ralph.core.proof import Grade, count_grades
 from ralph.core.spending import Basis, micros
 from ralph.core.verdict import Kind
 
@@ -53,6 +54,9 @@ class RunState:
         self.stories: dict[str, SeenStory] = {}
         self.proven: set[str] = set()
         self.unproven: set[str] = set()
+        """Stories that are done although no check ran for them."""
+        self.where = ""
+        """Where the last story was proven: `checkout` or `in-place`."""
         self.reasons: dict[str, str] = {}
         """Story → why it failed, or its open question."""
         self.current: IterationStarted | None = None
@@ -97,6 +101,20 @@ class RunState:
         return sum(story.state is State.DONE for story in self.stories.values())
 
     @property
+    def grades(self) -> dict[str, int]:
+        """How many finished stories have each grade, best first."""
+        return count_grades(story.grade for story in self.stories.values() if story.state is State.DONE)
+
+    @property
+    def waiting_for_proof(self) -> list[str]:
+        """Stories whose work is committed although nothing proves it."""
+        return [
+            story.id
+            for story in self.stories.values()
+            if story.state is not State.DONE and story.grade == Grade.UNPROVEN
+        ]
+
+    @property
     def free(self) -> int:
         """Finished iterations that do not count towards the cap, such as a usage limit or a broken connection."""
         return sum(self.kinds.get(kind, 0) for kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED))
@@ -135,6 +153,8 @@ class RunState:
                 self.first_forecast, self.forecast = self.first_forecast or event, event
             case CheckEnded():
                 self.checks.append(event)
+            case Judged(evidence=evidence) if evidence.proof is not None:
+                self.where = evidence.proof.where
             case Committed(commit=commit):
                 if commit not in self.commits:  # a commit recorded before a kill is recorded again
                     self.commits.append(commit)
@@ -196,6 +216,9 @@ class RunState:
             (self.proven if event.proven else self.unproven).add(event.story)
         self.reasons[event.story] = event.question or event.headline
         self._set_state(event.story, event.story_state)
+        known = self.stories.get(event.story)
+        if known is not None and event.grade and (event.completes or event.grade == Grade.UNPROVEN):
+            self.stories[event.story] = msgspec.structs.replace(known, grade=event.grade)
 
     def _set_state(self, story: str, state: State | None) -> None:
         known = self.stories.get(story)

@@ -248,7 +248,7 @@ def _report(briefing: Briefing, story: Story) -> str:
                 '`{"claim": "done"}` when every criterion is met',
                 '`{"claim": "already-satisfied"}` when the code met them before you changed anything',
             ]
-    reasons = "when a decision is the user's, or when a test and the story contradict each other. Asking is free."
+    reasons = "when a decision is the user's, or when a test and the story contradict each other. Asking loses nothing."
     asks = f'`{{"ask": "your question"}}` {reasons}'
     if waits := briefing.layout in WAITING_LAYOUTS:
         asks = f"To ask, write to `.ralph/WAITING` and stop: when no command can verify a criterion, {reasons}"

@@ -29,6 +29,7 @@ class Matter(Struct, frozen=True):
     """False if git no longer has part of the change."""
     checks: tuple[CheckResult, ...] = ()
     doubts: tuple[str, ...] = ()
+    """Only of iterations that an older version judged."""
     proof: Proof | None = None
     lens: str = ""
     """The focus of this reviewer, when there are several."""
@@ -53,7 +54,7 @@ def for_review(matter: Matter, ledger: Ledger) -> Iterator[str]:
     yield from _unproven(matter.proof)
     if matter.doubts:
         yield (
-            "## Possible tampering\n\nThe loop noticed this in the change. Whatever the story does not ask for is a "
+            "## Changed tests\n\nThe loop noticed this in the change. Whatever the story does not ask for is a "
             "finding.\n\n" + "\n".join(f"- {doubt}" for doubt in matter.doubts)
         )
     if ledger.entries:

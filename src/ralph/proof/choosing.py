@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from ralph.config.schema import Config, all_checks
+from ralph.config.schema import Config, all_checks, minimum_grade
 from ralph.core.plan import Plan, Story
 
 When = Literal["story", "review", "final"]
@@ -56,25 +56,26 @@ def _of_story(check: ChosenCheck, story: Story | None) -> ChosenCheck:
     return msgspec.structs.replace(check, story=story.id)
 
 
-def without_own_proof(config: Config, plan: Plan) -> tuple[str, ...]:
-    """Open stories that only the general checks can judge: no check of their own, and no review."""
-    if config.review.enabled:
-        return ()
-    return tuple(story.id for story in plan.stories if not story.is_done and not story.verify)
+_TEST = "a test that fails without the change"
 
 
-def weak_proof(config: Config, plan: Plan) -> str:
-    """One line about those stories; empty: every open one has a check of its own or a review."""
-    ids = without_own_proof(config, plan)
-    if not ids:
+def proof_needed(config: Config, plan: Plan) -> str:
+    """What open stories without a check of their own need; empty: there are none, or each story is reviewed anyway."""
+    still = [story for story in plan.stories if not story.is_done]
+    count = sum(not story.verify for story in still)
+    minimum = minimum_grade(config)
+    if not count or minimum == "unproven" or (minimum == "reviewed" and config.review.when == "always"):
         return ""
-    still = sum(not story.is_done for story in plan.stories)
-    verb, own, them = ("has", "its", "it") if len(ids) == 1 else ("have", "their", "them")
-    stories = "story" if still == 1 else "stories"
-    return (
-        f"{len(ids)} of {still} open {stories} {verb} no check of {own} own and no review: "
-        f"only the general checks judge {them}"
-    )
+    each, verb, own = ("it", "has", "its") if count == 1 else ("each", "have", "their")
+    needs = f"{each} needs {_TEST}, or one review session"
+    if minimum == "proven":
+        needs = f"proof.minimum is proven, so {each} needs one (`verify`)"
+    elif minimum == "witnessed":
+        needs = f"{each} needs {_TEST}"
+    elif not config.review.enabled:
+        needs = f"{each} needs {_TEST}, or it stays unproven (reviews are off)"
+    stories = "story" if len(still) == 1 else "stories"
+    return f"{count} of {len(still)} open {stories} {verb} no check of {own} own: {needs}"
 
 
 def _command_steps(config: Config) -> list[ChosenCheck]:
