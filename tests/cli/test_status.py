@@ -89,6 +89,8 @@ def test_status_for_programs(ref: PlanRef) -> None:
     assert found.pop("name") in ("reports", "login", "Plan: reports", "Spec: reports")
     assert found == {
         "workspace": str(ref.root),
+        "grades": {},
+        "unproven": [],
         "layout": ref.layout,
         "plan": str(ref.path),
         "branch": found["branch"],
