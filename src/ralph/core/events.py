@@ -49,9 +49,7 @@ class RunStarted(Event, frozen=True, kw_only=True):
     heard: tuple[Limit, ...] = ()  # the last reported state of usage windows that have not reset since
 
 
-class SeenStory(Struct, frozen=True):
-    """The inputs of `decide`."""
-
+class SeenStory(Struct, frozen=True):  # what `decide` and the views need
     id: str
     title: str
     state: State
