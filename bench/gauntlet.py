@@ -48,6 +48,8 @@ class Outcome(NamedTuple):
     """Of these, reviews."""
     false: tuple[int, ...] = ()
     """The stories that are called done and are not."""
+    proven: tuple[int, ...] = ()
+    """The stories that are called done and have a witness, so that no reviewer alone decided."""
 
 
 def floor_calls(seed: int, stories: int, character: str = "liar") -> int:
@@ -210,7 +212,9 @@ def ralph(
     calls = sum(event["type"] == "AgentStarted" for event in events)
     plan = json.loads((root / plan_file).read_text())
     claimed = [int(story["id"][2:]) for story in plan["userStories"] if story["passes"]]
-    return outcome(root, claimed, calls, begun.count("review"))
+    done_at = {event["story"]: event["grade"] for event in events if event["type"] == "IterationEnded"}
+    proven = tuple(n for n in claimed if done_at.get(f"S-{n}") in ("proven", "witnessed"))
+    return outcome(root, claimed, calls, begun.count("review"))._replace(proven=proven)
 
 
 ONLY_PROJECT = {"only_project": True, "reviewer": "honest", "is_bounded": True}
@@ -218,7 +222,8 @@ LOOPS: dict[str, tuple[str, Callable[..., Outcome], dict[str, Any]]] = {
     "naive": ("a loop that believes the agent", naive, {}),
     "naive-check": ("the same, with a check", naive, {"checks": True}),
     "ralph": ("Ralph, review off", ralph, {}),
-    "ralph-review": ("Ralph, review on, blind reviewer", ralph, {"reviewer": "blind"}),
+    "ralph-review": ("Ralph, review on, honest reviewer", ralph, {"reviewer": "honest"}),
+    "ralph-blind": ("Ralph, review on, blind reviewer", ralph, {"reviewer": "blind"}),
     "ralph-hostile": ("Ralph, review on, hostile one", ralph, {"reviewer": "hostile"}),
     "ralph-default": ("Ralph, default bounds, tasks.json", ralph, {"is_bounded": True, "layout": "tasks.json"}),
     "ralph-feature": ("Ralph, default bounds, feature", ralph, {"is_bounded": True}),

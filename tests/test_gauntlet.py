@@ -13,6 +13,8 @@ import pytest
 BENCH = Path(__file__).parent.parent / "bench"
 SEED = 2907
 """Its first three stories have a lie, a swallowed failure, an edited check and a broken earlier story."""
+EDITED = 168
+"""Its first session writes wrong code and lets the tests expect what comes out."""
 UNLUCKY = 144
 """Its third story is done in the fifth session, after four failures of different kinds."""
 
@@ -104,11 +106,21 @@ def passes(root: Path, env: dict[str, str], check: str = "sh check.sh 3") -> boo
 
 @pytest.mark.slow
 def test_what_ralph_calls_done_is_done_at_the_cost_of_an_ideal_loop_and_a_review(gauntlet: ModuleType) -> None:
-    stories = 3
+    stories, edited = 3, 2
     found = gauntlet.run("ralph-review", SEED, stories)
     assert (found.true, found.false) == (stories, ())
     assert found.calls - found.reviews == gauntlet.floor_calls(SEED, stories)
-    assert found.reviews == stories
+    assert found.reviews == stories + edited, "the reviewer refuses the weakened test and the edited check"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "stories"), [(SEED, 3), (EDITED, 1)])
+def test_edited_tests_that_a_blind_reviewer_approves_prove_nothing(
+    gauntlet: ModuleType, seed: int, stories: int
+) -> None:
+    found = gauntlet.run("ralph-blind", seed, stories)
+    assert found.false, "only the reviewer stands between edited tests and done"
+    assert set(found.proven).isdisjoint(found.false)
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from ralph.proof.witness import WitnessSearch
 _MOST_WITNESSES = 5
 _MOST_OUTPUT = 3000
 NO_WITNESS = "no check fails without this change: add a test that does"
+_CHANGED_WITNESS = "only tests with changed expectations fail without this change: add a new test that does"
 
 
 def prove(given: Candidate, bench: Bench) -> Proof:
@@ -45,7 +46,7 @@ def prove(given: Candidate, bench: Bench) -> Proof:
     )
     if bench.is_stopped or proof.objections or not given.wants_witness:
         return proof
-    return _with_witness(given, decisive, bench, proof)
+    return _with_witness(given, decisive, bench, proof, second.doubtful)
 
 
 class _SecondPass(Struct, frozen=True):
@@ -53,6 +54,8 @@ class _SecondPass(Struct, frozen=True):
     excuse: str = ""
     objections: tuple[str, ...] = ()
     output: str = ""
+    doubtful: frozenset[str] = frozenset()
+    """Checks and tests that pass only with changed expectations: no witnesses unless the change is excused."""
 
 
 def _second_pass(given: Candidate, decisive: Sequence[FileChange], bench: Bench) -> _SecondPass:
@@ -78,7 +81,9 @@ def _second_pass(given: Candidate, decisive: Sequence[FileChange], bench: Bench)
     failed = sorted({name for _, one in red for name, state in one.tests.names.items() if state == "failed"})
     told = tuple(_describe(check, one, decisive) for check, one in red) + lost
     output = "\n".join(one.result.tail[-_MOST_OUTPUT:] for _, one in red[:1])
-    return _SecondPass(told, _excuse(given, decisive, failed, bool(red)), tuple(silent), output)
+    excuse = _excuse(given, decisive, failed, bool(red))
+    doubtful = frozenset() if excuse else frozenset(failed).union(*((c.name, c.command) for c, _ in red))
+    return _SecondPass(told, excuse, tuple(silent), output, doubtful)
 
 
 def _needs_new_file(check: ChosenCheck, decisive: Sequence[FileChange]) -> bool:
@@ -148,10 +153,15 @@ def _counted(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...
     return tuple(told)
 
 
-def _with_witness(given: Candidate, decisive: Sequence[FileChange], bench: Bench, proof: Proof) -> Proof:
+def _with_witness(
+    given: Candidate, decisive: Sequence[FileChange], bench: Bench, proof: Proof, doubtful: frozenset[str]
+) -> Proof:
     search = WitnessSearch(given, decisive, bench)
-    witnesses = search.witnesses()
+    found = search.witnesses()
+    witnesses = tuple(witness for witness in found if witness.name not in doubtful)
     objections = () if bench.is_stopped else search.silent_runner()
+    if found and not witnesses:
+        search.missing = _CHANGED_WITNESS
     if witnesses and not any(witness.is_own for witness in witnesses) and not is_about(given.words, _added(given)):
         witnesses = ()
         search.missing = "nothing in the change mentions what the story names"
