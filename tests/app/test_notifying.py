@@ -48,6 +48,13 @@ def test_every_end_of_a_run_is_told_once_with_what_to_do(reason: Reason, tmp_pat
     assert (message.event is Moment.DONE) <= (reason.exit_code == 0)
 
 
+def test_unproven_stories_are_told_with_what_proves_them(tmp_path: Path) -> None:
+    (message,) = news_of(tmp_path, RunEnded(Reason.UNPROVEN, "US-002: committed, but unproven"))
+    assert message.title.endswith("stopped: stories are unproven")
+    assert "US-002: committed, but unproven" in message.text
+    assert "without --skip-review reviews them" in message.text
+
+
 def test_a_question_is_told_when_the_run_goes_on_and_else_with_its_end(tmp_path: Path) -> None:
     (message,) = news_of(tmp_path, asks("US-001", "which?"), RunEnded(Reason.WAITING, "US-001: which?"))
     assert (message.event, message.reason) == (Moment.BLOCKED, "waiting")

@@ -97,3 +97,19 @@ def test_a_rejection_names_file_line_and_finding_everywhere(tmp_path: Path) -> N
     for shown in [*views, made.ask("prompt", "--story", "US-002").out]:
         assert finding in shown.replace("\\_", "_")
         assert way_out in shown
+
+
+@pytest.mark.parametrize(
+    ("settings", "story", "needs"),
+    [
+        ({}, "US-001", ""),
+        ({}, "US-002", "Where a test can show the change, add or change one that fails without it and passes with it"),
+        ({"tests": "must-fail-first"}, "US-002", "passes with it, or the work is rejected"),
+        ({"proof": {"minimum": "unproven"}}, "US-002", ""),
+    ],
+)
+def test_a_prompt_says_what_proof_needs(tmp_path: Path, settings: dict[str, object], story: str, needs: str) -> None:
+    prompt = shop(tmp_path, **settings).ask("prompt", "--story", story).out
+    assert (needs or "Do not change what existing tests expect, unless the story asks for it") in prompt
+    assert ("passes with it" in prompt) == bool(needs)
+    assert "when a test and the story contradict each other. Asking loses nothing." in prompt

@@ -141,6 +141,38 @@ def test_no_view_lets_through_what_would_steer_a_terminal() -> None:
     assert not [line for line in lines if {"\x1b", "\x07", "\r"} & set(line)]
 
 
+def test_the_end_of_an_iteration_has_its_grade_and_every_reason() -> None:
+    (approved,) = told(ended(Kind.ACCEPTED, headline="approved", completes=True, grade="reviewed"))
+    assert "approved (reviewed, " in approved
+    reasons = ("check 'lint' failed with exit code 1", "tests/test_a.py:12: changed", *["more"] * 5)
+    (rejected,) = told(ended(Kind.REJECTED, headline="check 'tests' failed with exit code 1", reasons=reasons))
+    assert rejected.count("failed") == 1, "a failing check has its own line"
+    assert "\n    tests/test_a.py:12: changed\n" in rejected
+    assert rejected.endswith("\n    and 1 more")
+
+
+def test_the_panel_and_the_summary_show_grades() -> None:
+    kept = ended(Kind.ACCEPTED, grade="unproven", story_state=State.TODO)
+    stories = (SeenStory("US-001", "Say hello", State.DONE, grade="proven"), SeenStory("US-002", "Bye", State.TODO))
+    events = (STARTED, PlanSeen(whole=True, stories=stories), kept)
+    shown = panel(80, *events)
+    assert [line.split()[-1] for line in shown if "US-00" in line] == ["proven", "unproven"]
+    state = RunState()
+    for number, event in enumerate(events, 1):
+        state.add(Record(number, 1.0, event))
+    lines = list(summary(state))
+    assert "  proof      1 proven" in lines
+    assert "  unproven   US-002: committed, but no check is about it and no review approved it" in lines
+    assert not [line for line in lines if line.startswith("  open")]
+
+
+def test_a_reviewed_story_without_checks_is_done_and_not_unproven() -> None:
+    state = RunState()
+    state.add(Record(1, 0.0, PlanSeen(whole=True, stories=(SeenStory("US-002", "Bye", State.TODO),))))
+    state.add(Record(2, 1.0, ended(Kind.ACCEPTED, completes=True, grade="reviewed", story_state=State.DONE)))
+    assert "  done       US-002" in list(summary(state))
+
+
 def test_the_summary_says_what_was_done_what_was_not_and_what_to_do() -> None:
     state = RunState()
     state.add(Record(1, 0.0, STARTED))

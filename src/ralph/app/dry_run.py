@@ -55,7 +55,7 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     yield f"agent      {may_line(rights_of(config))}"
     yield f"command    {_command(session, config.agent.name, env)}"
     checks = choose(config, prepared.plan, story, "review" if move.mode is Mode.REVIEW else "story")
-    yield f"checks     {'; '.join(check.command for check in checks) or 'none: done would be unproven'}"
+    yield f"checks     {'; '.join(check.command for check in checks) or 'none: unproven unless a review approves it'}"
     if session.system:
         yield f"\n--- appended to the system prompt (about {estimate_tokens(session.system)} tokens)\n{session.system}"
     yield f"\n--- prompt by stdin (about {estimate_tokens(session.prompt)} tokens)\n{session.prompt}"

@@ -233,7 +233,7 @@ def _named_checks(prepared: Launched, env: Mapping[str, str]) -> Iterator[Findin
     chosen = choose(prepared.settings.config, prepared.plan, None, "final")
     if not chosen:
         yield warn(
-            ("no checks configured: finished stories would be unproven"),
+            "no checks configured: a story is unproven unless a review approves it",
             "add the project's test command under `checks:`",
         )
         return

@@ -57,7 +57,8 @@ class Proof(Struct, frozen=True, kw_only=True):
 
     @property
     def is_proven(self) -> bool:
-        return self.is_done and any(check.required and check.passed for check in self.checks)
+        is_checked = any(check.required and check.passed for check in self.checks)
+        return self.is_done and (is_checked or self.grade not in ("", Grade.UNPROVEN))
 
 
 class Pass(Struct, frozen=True, kw_only=True):

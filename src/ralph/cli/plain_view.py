@@ -77,7 +77,7 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
     event = record.event
     match event:
         case RunStarted(run=run, agent=agent, checks=checks):
-            proof = plural(len(checks), "check") if checks else "no checks, so nothing is proven"
+            proof = plural(len(checks), "check") if checks else "no checks, so only a review can prove a story"
             head = f"run {run}: {event.done} of {plural(event.total, 'story')} done, agent {agent}, {proof}"
             return head + (paint(f"\n  the agent {one_line(event.may, 400)}", "dim") if event.may else "")
         case Recovered(run=run, what=what):

@@ -54,7 +54,7 @@ class RunState:
         self.stories: dict[str, SeenStory] = {}
         self.proven: set[str] = set()
         self.unproven: set[str] = set()
-        """Stories that are done although no check ran for them."""
+        """Stories that are done although no check ran for them and no review approved them."""
         self.where = ""
         """Where the last story was proven: `checkout` or `in-place`."""
         self.reasons: dict[str, str] = {}
@@ -213,7 +213,8 @@ class RunState:
         if event.rescue:
             self.rescues.append(event.rescue)
         if event.completes:
-            (self.proven if event.proven else self.unproven).add(event.story)
+            is_proven = event.proven or event.grade not in ("", Grade.UNPROVEN)
+            (self.proven if is_proven else self.unproven).add(event.story)
         self.reasons[event.story] = event.question or event.headline
         self._set_state(event.story, event.story_state)
         known = self.stories.get(event.story)

@@ -71,7 +71,7 @@ def _about_checks(plan: Plan, places: Places, has_checks: bool) -> Iterator[Prob
     if len(unproven) == len(plan.stories):
         yield _warning(
             "no-checks",
-            "no checks are configured, so `done` cannot be proven for any story",
+            "no checks are configured, so only a review can prove a story",
             places.whole(),
             "add the project's test command under `checks:` in .ralph/config.yaml",
         )
