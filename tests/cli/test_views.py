@@ -154,7 +154,7 @@ def test_the_end_of_an_iteration_has_its_grade_and_every_reason() -> None:
 def test_the_panel_and_the_summary_show_grades() -> None:
     kept = ended(Kind.ACCEPTED, grade="unproven", story_state=State.TODO)
     stories = (SeenStory("US-001", "Say hello", State.DONE, grade="proven"), SeenStory("US-002", "Bye", State.TODO))
-    events = (STARTED, PlanSeen(whole=True, stories=stories), kept)
+    events: tuple[AnyEvent, ...] = (STARTED, PlanSeen(whole=True, stories=stories), kept)
     shown = panel(80, *events)
     assert [line.split()[-1] for line in shown if "US-00" in line] == ["proven", "unproven"]
     state = RunState()
