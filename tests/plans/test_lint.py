@@ -90,10 +90,10 @@ def test_odd_ids_and_texts_are_fit_for_a_terminal() -> None:
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 
-def test_without_checks_nothing_can_be_proven() -> None:
+def test_without_checks_only_a_review_can_prove_a_story() -> None:
     [problem] = found(has_checks=False)
     assert (problem.code, problem.severity) == ("no-checks", Severity.WARNING)
-    assert "for any story" in problem.message
+    assert "only a review can prove a story" in problem.message
 
 
 def test_a_story_with_a_check_of_its_own_is_proven() -> None:
