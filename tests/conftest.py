@@ -19,6 +19,7 @@ from support import isolation, tools
 
 ROOT = Path(__file__).resolve().parent.parent
 AT_DEFAULTS = ("client/", "proof/", "seeds/", "config/", "test_readme.py", "test_demo.py", "test_gauntlet.py")
+MECHANICS = {"RALPH_PROOF_MINIMUM": "unproven", "RALPH_PROOF_WHERE": "in-place"}
 
 _REAL = isolation.real_places(os.environ)
 _numbers = count(1)
@@ -76,6 +77,18 @@ def _session_home(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _settings(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Stories in tests of the loop's mechanics mean nothing, so nothing proves them. Tests of the product as people
+    use it run at default settings: those of `AT_DEFAULTS`, and those marked `defaults`."""
+    path = request.path.as_posix().removeprefix(f"{ROOT.as_posix()}/tests/")
+    is_default = path.startswith(AT_DEFAULTS) or request.node.get_closest_marker("defaults")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ({} if is_default else MECHANICS).items():
+            patch.setenv(name, value)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _isolation(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config, request: pytest.FixtureRequest
@@ -87,8 +100,9 @@ def _isolation(
     home = tmp_path_factory.getbasetemp() / "homes" / str(next(_numbers))
     with pytest.MonkeyPatch.context() as patch:
         _move_in(home, patch)
-        for name, value in _settings_for(request.node).items():
-            patch.setenv(name, value)
+        if request.node.get_closest_marker("defaults"):
+            for name in MECHANICS:
+                patch.delenv(name, raising=False)
         watch.is_on = True
         yield
         watch.is_on = False
@@ -120,15 +134,6 @@ def _move_in(home: Path, patch: pytest.MonkeyPatch) -> None:
     home.mkdir(parents=True)
     for name, value in isolation.own_variables(home).items():
         patch.setenv(name, value)
-
-
-def _settings_for(item: pytest.Item) -> dict[str, str]:
-    """Stories in tests of the loop's mechanics mean nothing, so nothing proves them. Tests of the product as people
-    use it run at default settings: see `AT_DEFAULTS`."""
-    path = item.path.as_posix().removeprefix(f"{ROOT.as_posix()}/tests/")
-    if path.startswith(AT_DEFAULTS) or item.get_closest_marker("defaults"):
-        return {}
-    return {"RALPH_PROOF_MINIMUM": "unproven", "RALPH_PROOF_WHERE": "in-place"}
 
 
 def _gone_from(folder: Path) -> bool:
