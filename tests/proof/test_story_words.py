@@ -44,7 +44,6 @@ def test_a_story_does_not_name_a_file(text: str, path: str) -> None:
     ("text", "test"),
     [
         ("`test_total_is_rounded` expects two digits", "tests/test_cart.py::TestCart::test_total_is_rounded[1-2]"),
-        ("The total is rounded to cents", "tests.test_cart.test_total_is_rounded"),
         ("TestRoundsTotals fails", "shop/TestRoundsTotals"),
         ("the cart rejects negative amounts", "cart > rejects negative amounts"),
     ],

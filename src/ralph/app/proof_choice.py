@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,6 +46,7 @@ from ralph.proof.file_table import is_collected
 from ralph.proof.self_test import (
     damaged,
     import_roots,
+    python_of,
     to_damage,
     where_node_reads,
     where_python_reads,
@@ -106,6 +108,7 @@ class _Choice:
             if not place.prepare(self._tree):
                 place.note = known.note
                 self._enclose(place, known.hidden)
+                place.watched = self._packages(place)
                 return Chosen(place)
         reasons = []
         for way in ways:
@@ -113,6 +116,7 @@ class _Choice:
             reason, ran = self._try(place)
             if not reason:
                 remember(self._request, Known(key, way, place.note, self._hide(place)))
+                place.watched = self._packages(place)
                 return Chosen(place, ran)
             reasons.append(reason)
         note = f"proof runs in the workspace: {reasons[0]}"
@@ -266,6 +270,17 @@ class _Choice:
                 if found and found.is_relative_to(self._request.repo.root):
                     return f"`{check.command}` reads {found} even in a clean checkout (set proof.setup)"
         return ""
+
+    def _packages(self, place: CheckoutPlace) -> tuple[Path, ...]:
+        """The folders outside the checkout from which Python imports packages, if this user may write there."""
+        if not any(path.endswith(".py") for path in self._paths):
+            return ()
+        python = next((found for check in self._checks if (found := python_of(check.command))), "python3")
+        code = shlex.quote("import sys; print(chr(10).join(sys.path))")
+        listed = place.shell(f"{python} -c {code}").out.decode("utf-8", "replace").split("\n")
+        folders = [Path(entry) for entry in listed if entry.startswith("/") and entry.endswith("-packages")]
+        own = self._checkout.folder
+        return tuple(each for each in folders if not each.is_relative_to(own) and os.access(each, os.W_OK))
 
     def _package_of(self, path: str) -> str:
         """The name of the Node package that a source file belongs to."""

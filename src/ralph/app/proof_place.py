@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +26,7 @@ from ralph.host.removal import remove_tree
 from ralph.host.repo import Repo
 from ralph.host.shadow import shadow_of
 from ralph.host.signals import StopSignal
+from ralph.host.stirring import changed_since
 from ralph.host.trees import DIFF, Changed, TreeEntry, entries, parse_changes
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.dependencies import Copies, dependencies_digest, dependency_folders, is_dependency_list
@@ -161,6 +163,9 @@ class CheckoutPlace:
         self._digest = ""
         """Of the dependencies that are installed here."""
         self._reports = checkout.folder / ".reports"
+        self.watched: tuple[Path, ...] = ()
+        """Packages outside the repository that the checks use: an agent may have changed them."""
+        self._since = time.time()
 
     def compose(self, base: str, files: Mapping[str, bytes | None]) -> str:
         return self.checkout.compose(base, files)
@@ -173,6 +178,8 @@ class CheckoutPlace:
         if not self._is_set_up and (lost := self._copies.repair()):
             listed = ", ".join(os.path.relpath(name, self.checkout.path) for name in lost)
             self.limits += (f"checks changed {listed} in the checkout, and it could not be restored",)
+        if changed := changed_since(self.watched, self._since):
+            self.limits += (f"{changed}, outside the repository, changed during the run",)
         if (digest := self.dependencies(candidate)) != self._digest:
             self._renew(digest)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 import secrets
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,6 +17,7 @@ from ralph.app.worktree import GitWorkTree
 from ralph.config.schema import Config, minimum_grade
 from ralph.core.plan import Plan, Story
 from ralph.core.proof import Proof
+from ralph.core.text import one_line
 from ralph.engine.ground import Attempt, Inspection
 from ralph.host.blobs import empty_tree, read_blobs
 from ralph.host.repo import Repo
@@ -27,6 +31,9 @@ _LARGEST = 1_000_000
 _MOST_READ = 30_000_000
 _LARGEST_CHANGED = 20_000_000
 _MOST_CHANGED = 200_000_000
+_MOST_OUTSIDE = 3
+_LONGEST_LINE = 10_000
+_ABSOLUTE = re.compile(rb"(?<![\w.:/])/(?:[\w.@+-]+/)*[\w.@+-]+")
 _TEST_SIDE = frozenset({Role.TEST, Role.HELPER})
 _NOT_READ = frozenset({Role.DOCS, Role.FIXTURE, Role.RULES, Role.CI})
 
@@ -44,13 +51,16 @@ class StoryProver:
         is_ours: Callable[[str], bool],
         *,
         commits: bool,
+        private: Sequence[Path],
     ) -> None:
+        """`private`: folders of this machine that a clone does not have."""
         self._config = config
         self._repo = repo
         self._checks = checks
         self._reviewing = reviewing
         self._work_tree = work_tree
         self._commits = commits
+        self._private = tuple(private)
         self._is_ours = is_ours
 
     def candidate(self, attempt: Attempt, inspection: Inspection) -> str:
@@ -87,8 +97,13 @@ class StoryProver:
         given = self._given(attempt.reading.plan, story, candidate, mine, is_claimed=is_claimed)
         given = msgspec.structs.replace(given, foreign=foreign)
         proof = prove(given, self._checks)
-        limits = (*self._checks.limits, *proof.limits)
-        return msgspec.structs.replace(proof, where=self._checks.where, limits=limits)
+        outside = reaches_outside(changed, mine, self._private)
+        proof = msgspec.structs.replace(
+            proof, where=self._checks.where, objections=(*outside, *proof.objections), limits=proof.limits
+        )
+        if unsure := self._checks.limits:  # the checks may have read more than the candidate: only a review can tell
+            proof = msgspec.structs.replace(proof, witnesses=(), missing=unsure, limits=(*unsure, *proof.limits))
+        return proof
 
     def _foreign(self, story: str, candidate: str) -> tuple[FileChange, ...]:
         """What stories that are not done have changed, as it is in the candidate."""
@@ -139,6 +154,36 @@ class StoryProver:
         read = {path: blobs[ids[path]] for path in order if ids[path] in blobs}
         tests = {path: data for path, data in read.items() if wanted[path] in _TEST_SIDE}
         return tests, {path: data for path, data in read.items() if path not in tests}
+
+
+def reaches_outside(
+    changed: Sequence[Changed], files: Sequence[FileChange], private: Sequence[Path]
+) -> tuple[str, ...]:
+    """Links that lead out of the repository, and absolute paths into folders of this machine. A clone has neither."""
+    links = {change.path for change in changed if change.new_mode == "120000"}
+    told = []
+    for file in files:
+        if file.new is None or role_of(file.path) is Role.DOCS:
+            continue
+        if file.path in links:
+            target = file.new.decode("utf-8", "replace")
+            inside = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), target))
+            if target.startswith("/") or inside.startswith(".."):
+                told.append(f"{one_line(file.path, 80)} is a link to {one_line(target, 80)}, outside the repository")
+            continue
+        old = frozenset((file.old or b"").splitlines())
+        for number, line in enumerate(file.new.splitlines(), 1):
+            if line not in old and (path := _private_path(line, private)):
+                told.append(f"{one_line(file.path, 80)}:{number} refers to {path}, which no clone has")
+    return tuple(told[:_MOST_OUTSIDE])
+
+
+def _private_path(line: bytes, private: Sequence[Path]) -> str:
+    for found in _ABSOLUTE.finditer(line[:_LONGEST_LINE]):
+        path = Path(found[0].decode("utf-8", "replace"))
+        if any(path.is_relative_to(folder) and path != folder for folder in private) and path.exists():
+            return one_line(str(path), 80)
+    return ""
 
 
 def story_change(repo: Repo, before: str, after: str, spans: Sequence[tuple[str, str]]) -> list[Changed]:

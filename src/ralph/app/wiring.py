@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -252,7 +253,10 @@ def make_ground(
         now = {entry.path for entry in situation(spec.repo).dirty}
         return tuple(sorted(path for path in now - dirty if not books.covers(path)))
 
-    prover = StoryProver(config, spec.repo, checks, reviewing, work_tree, books.covers, commits=steps.commits)
+    private = [Path(os.path.realpath(place)) for place in (env.get("HOME") or "~", tempfile.gettempdir(), ref.root)]
+    prover = StoryProver(
+        config, spec.repo, checks, reviewing, work_tree, books.covers, commits=steps.commits, private=private
+    )
 
     return Ground(
         run=spec.run,

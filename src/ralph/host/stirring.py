@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
 
 _MOST = 20_000
@@ -28,3 +29,27 @@ def stamp(folder: Path, most: int = _MOST) -> tuple[int, int]:
                     continue
                 count += 1
     return newest, count
+
+
+def changed_since(folders: Iterable[Path], since: float, most: int = _MOST) -> str:
+    """A file below that was written, created or renamed after that time; empty: none. Compiled files do not count."""
+    count = 0
+    todo = deque(os.fspath(folder) for folder in folders)
+    while todo and count < most:
+        try:
+            entries = os.scandir(todo.popleft())
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                if entry.name == "__pycache__" or entry.name.endswith(".pyc"):
+                    continue
+                count += 1
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(entry.path)
+                    elif entry.stat(follow_symlinks=False).st_ctime > since:
+                        return entry.path
+                except OSError:
+                    continue
+    return ""

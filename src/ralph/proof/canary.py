@@ -28,6 +28,12 @@ _START = re.compile(r"^\w+\.run\(", re.M)
 _RUST_TEST = re.compile(r"^\s*#\[(?:\w+::)*(?:test|rstest)\b", re.M)
 _GO_TEST = re.compile(r"^func Test\w*\(\w+ \*testing\.T\)", re.M)
 
+_ASSERT_MODULE = re.compile(
+    r"""\bimport\s+(?:\*\s+as\s+)?(\w+)\s+from\s*['"](?:node:)?assert(?:/strict)?['"]"""
+    r"""|\b(?:const|let|var)\s+(\w+)\s*=\s*require\(\s*['"](?:node:)?assert(?:/strict)?['"]"""
+)
+"""The name under which a file has Node's assertions."""
+
 
 def planted(test_files: Mapping[str, bytes], rng: str) -> dict[str, bytes]:
     """Test files with a failing test added, at most one per folder and language. Empty: none is of a known kind."""
@@ -84,7 +90,7 @@ def _python(text: str, word: str) -> str:
     else:
         added = (
             f"import unittest as {word}\n\n\nclass Test{word.title()}({word}.TestCase):\n"
-            f"    def test_{word}(self):\n        self.assertFalse({word!r})\n"
+            f"    def test_{word}(self):\n        self.assertEqual({word!r}, '')\n"
         )
     lines = text.splitlines(keepends=True)
     at = next((node.lineno - 1 for node in body if _is_main(node)), len(lines))
@@ -99,6 +105,10 @@ def _is_main(node: ast.stmt) -> bool:
 
 def _script(name: str, text: str, word: str) -> str:
     failure = f"throw new Error('{word}');"
+    if asserting := _ASSERT_MODULE.search(text):  # code under test may have changed the assertions
+        failure = f"{asserting[1] or asserting[2]}.strictEqual('{word}', '');"
+    elif re.search(r"\bexpect\s*\(", text):
+        failure = f"expect('{word}').to.equal('');" if "chai" in text else f"expect('{word}').toBe('');"
     if call := next(filter(None, (pattern.search(text) for pattern in _CALLS)), None):
         failure = f"{call[1]}('{word}', () => {{\n  {failure}\n}});"
     elif not re.search(r"test|spec", name):

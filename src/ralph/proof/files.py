@@ -29,7 +29,7 @@ _HELPER_NAME = re.compile(
     re.IGNORECASE,
 )
 _ASSERTS = re.compile(
-    r"\bAssertionError\b|\bdef[ \t]+assert\w*|\bdef[ \t]+(?:check|expect|verify|should)\w*(?s:.*)^[ \t]+assert[ \t(]"
+    r"\bAssertionError\b|\bdef[ \t]+assert\w*|^[ \t]+assert[ \t(]"
     r"|^[ \t]*(?:import|from)[ \t]+(?:pytest|hypothesis|hamcrest|assertpy)\b|\bTestCase\b"
     r"|[\"'](?:node:)?(?:assert|test)(?:/strict)?[\"']|[\"'](?:chai|vitest|@jest/globals|expect|should|tape|sinon)[\"']"
     r"|\b(?:function|const|let|var)[ \t]+(?:assert|expect)\w*",

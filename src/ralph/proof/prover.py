@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from ralph.core.proof import Proof
+from ralph.core.proof import Proof, Tests
 from ralph.core.text import one_line, plural
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.files import Role, deciding, role_of
@@ -140,17 +140,27 @@ def _loosened(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ..
 
 
 def _counted(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...]:
-    """A pass with fewer tests than before, or none, is not a pass."""
+    """A pass with fewer tests than before, or none, or with failures, is not a pass."""
     told = []
     for check in given.checks:
-        before, after = given.before.get(check.command), given.passed.get(check.command)
-        if before is None or after is None or not before.runner or not before.total:
+        before, after = given.before.get(check.command, Tests()), given.passed.get(check.command, Tests())
+        if after.failed:
+            told.append(f"{named(check)} passed although {plural(after.failed, 'test')} failed")
+        if not before.total or check.command not in given.passed:
             continue
+        skipped = [name for name, state in after.names.items() if state == "skipped" and _ran(before, name)]
         if not after.total:
             told.append(f"{named(check)} passed without running a test; before, it ran {before.total}")
         elif after.total < before.total and not decisive:
             told.append(f"{named(check)} ran {plural(after.total, 'test')}; before, it ran {before.total}")
+        elif skipped and not decisive:
+            some = ", ".join(one_line(name, 100) for name in skipped[:FEW])
+            told.append(f"{named(check)} now skips {plural(len(skipped), 'test')} that it ran before: {some}")
     return tuple(told)
+
+
+def _ran(tests: Tests, name: str) -> bool:
+    return tests.names.get(name) in ("passed", "failed")
 
 
 def _with_witness(

@@ -73,14 +73,12 @@ def _mentions_tests_of(text: str, subject: str) -> bool:
 
 
 def names_test(story_text: str, test: str) -> bool:
-    """By its function name, or its words in order next to each other."""
+    """By the test's own name. The name of what it tests is not enough: every story names that."""
     function = re.split(r"::|(?<=\w)\.(?=\w)| > |/(?=[A-Z])", re.sub(r"\[.*\]$", "", test.strip()))[-1].strip()
-    if re.search(rf"(?<!\w){re.escape(function)}(?!\w)", story_text) and _is_specific(function.replace(" ", "_")):
-        return True
-    words = [word for word in _words(function) if word not in ("test", "tests", "should", "it")]
-    if len([word for word in words if not word.isdigit()]) < _FEWEST_WORDS:
+    is_sentence = len(function.split()) >= _FEWEST_WORDS
+    if not is_sentence and not re.search(r"(?i)test|spec", function):
         return False
-    return re.search(r"\b" + r"[\W_]+".join(map(re.escape, words)) + r"\b", story_text, re.IGNORECASE) is not None
+    return re.search(rf"(?<!\w){re.escape(function)}(?!\w)", story_text, re.IGNORECASE) is not None
 
 
 def _words(name: str) -> list[str]:
@@ -89,7 +87,9 @@ def _words(name: str) -> list[str]:
 
 def subjects(story_text: str) -> frozenset[str]:
     """The code that a story names: in backquotes, with parentheses, in snake_case or camelCase, or as an option."""
-    code = " ".join(part for found in _CODE.finditer(story_text) for part in found.groups() if part)
+    spans = [part for found in _CODE.finditer(story_text) for part in found.groups() if part]
+    # Of `name(arguments)`, the name: its arguments are words that other functions use, too.
+    code = " ".join(part.partition("(")[0].rpartition(" ")[2] if "(" in part else part for part in spans)
     return frozenset(name for name in _NAME.findall(code) if name.lower() not in _GENERIC)
 
 
