@@ -21,7 +21,8 @@ A project with five stories, real tests, and an agent that plays a script instea
   US-004  hits the usage limit of the account for a few seconds
   US-005  is finished, and then the agent hangs
 
-Ralph relies on none of these claims. It runs the tests itself and has each story reviewed in a fresh session.
+Ralph relies on none of these claims. It runs the tests itself, in a clean checkout, with and without the change, and
+has each story reviewed in a fresh session.
 """
 
 
