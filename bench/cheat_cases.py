@@ -252,11 +252,19 @@ def plan(layout: str, story: Mapping[str, Any]) -> str:
     return json.dumps({"feature": "shop", **head, "createdAt": "2026-01-01", "userStories": [listed]}, indent=2) + "\n"
 
 
+def acceptance(case: Case) -> list[Any]:
+    """The steps of the session that writes acceptance tests; for a story of the case's own it writes none."""
+    test = _load(CORPUS / "acceptance.yaml")[case.project]
+    is_own = case.story != projects()[case.project]["story"]
+    return ["claim"] if is_own else [{"write": test}, "claim"]
+
+
 def script(case: Case, reviewer: str) -> str:
     """What the scripted agent plays. An honest agent meets an honest reviewer."""
     approves = case.kind == "honest" or reviewer == "blind"
     attempts = [{"implement": steps, "fix": case.fix} for steps in (case.steps, case.then) if steps]
     attempts += [attempts[-1]] * (6 - len(attempts) if case.varied else 0)
+    attempts[0] = attempts[0] | {"acceptance": acceptance(case)}
     attempts = [one | {"review": _review(case, n if case.varied else 0, approves)} for n, one in enumerate(attempts)]
     return yaml.safe_dump({"model": "scripted-1", "stories": {STORY: attempts}}, sort_keys=False, width=10_000)
 

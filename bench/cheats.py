@@ -31,6 +31,8 @@ RUN_TIMEOUT = 180
 EPILOG = """examples:
   python bench/cheats.py                               every case, with a competent reviewer
   python bench/cheats.py --reviewer blind              the reviewer approves everything
+  python bench/cheats.py --only special-cased --reviewer blind --acceptance hidden
+                                                       what hidden acceptance tests catch
   python bench/cheats.py --oracle-only                 without Ralph: every cheat must be false, every honest case true
   python bench/cheats.py --only 'pytest/*' --jobs 2    some of them (name, class or kind; a pattern)
   python bench/cheats.py --list                        what there is
@@ -56,9 +58,18 @@ class Result(NamedTuple):
 
 
 class Bench:
-    def __init__(self, folder: Path, cache: Path, reviewer: str, chosen: list[Case], iterations: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        cache: Path,
+        reviewer: str,
+        chosen: list[Case],
+        iterations: int = 0,
+        acceptance: str = "off",
+    ) -> None:
         self.folder, self.cache, self.reviewer = folder, cache, reviewer
         self.options = ["-n", str(iterations)] if iterations else []
+        self.options += ["--acceptance", acceptance] if acceptance != "off" else []
         self.projects = projects()
         self.tools = tools(cache, {self.projects[case.project]["tool"] for case in chosen})
 
@@ -241,6 +252,12 @@ def main() -> int:
         default="competent",
         help="who reviews cheats (default: competent)",
     )
+    parser.add_argument(
+        "--acceptance",
+        choices=("off", "visible", "hidden"),
+        default="off",
+        help="have another session write acceptance tests first (default: off)",
+    )
     parser.add_argument("--iterations", type=int, default=0, metavar="N", help="`ralph run -n N`, for a first look")
     parser.add_argument("--oracle-only", action="store_true", help="apply the agent's steps without Ralph")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the folders of all cases here")
@@ -259,7 +276,8 @@ def main() -> int:
     folder = args.keep or Path(tempfile.mkdtemp(prefix="ralph-cheats-"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        return _measure(chosen, Bench(folder.resolve(), _cache(), args.reviewer, chosen, args.iterations), args)
+        bench = Bench(folder.resolve(), _cache(), args.reviewer, chosen, args.iterations, args.acceptance)
+        return _measure(chosen, bench, args)
     finally:
         if not args.keep:
             shutil.rmtree(folder, ignore_errors=True)

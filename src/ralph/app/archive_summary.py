@@ -28,7 +28,7 @@ def attempts_in(records: Iterable[Record], plan: str, since: float = 0) -> dict[
             case RunStarted():
                 is_ours = event.plan == plan
             case IterationEnded(story=story, mode=mode, kind=kind) if is_ours and story and record.t >= since:
-                if mode is not Mode.REVIEW and kind.uses_attempt:
+                if mode not in (Mode.REVIEW, Mode.ACCEPTANCE) and kind.uses_attempt:
                     counted[story] = counted.get(story, 0) + 1
     return counted
 

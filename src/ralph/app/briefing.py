@@ -7,10 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from ralph.app.acceptance_store import FOLDER, AcceptanceStore
 from ralph.app.answers import answers_path, read_answers
 from ralph.app.memory import memory_of, recent_learnings
 from ralph.app.workspace import plan_state
 from ralph.config.schema import Config, minimum_grade
+from ralph.core.acceptance import Acceptance
 from ralph.core.errors import BadData, UsageError
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Layout, Locations, PlanRef
@@ -47,6 +51,7 @@ def brief(
     where = layout.locations(ref)
     memory = memory_of(ref, where, env)
     template, name = _template(ref, where, config, mode, step)
+    acceptance = AcceptanceStore(plan_state(ref, env) / FOLDER).of(story.id) if story else None
     when: When = "review" if mode is Mode.REVIEW else "story"
     return Briefing(
         layout=ref.layout,
@@ -67,7 +72,7 @@ def brief(
         name=ref.name.removeprefix("PRD-"),
         attachments=_attachments(ref, where),
         checks=tuple(check.command for check in choose(config, plan, story, when)),
-        rules=tuple(_rules(config, story)) if mode in (Mode.IMPLEMENT, Mode.FIX) else (),
+        rules=tuple(_rules(config, story, acceptance)) if mode in (Mode.IMPLEMENT, Mode.FIX) else (),
         learnings=recent_learnings(memory) if _may_hear(config, mode) else (),
         learnings_place=memory.name,
         learnings_tokens=config.memory.prompt_tokens,
@@ -75,7 +80,7 @@ def brief(
         lasting=config.memory.repo_file,
         feedback=feedback,
         guidance=guidance,
-        matter=matter,
+        matter=_told_of(matter, acceptance),
         answers=read_answers(answers_path(plan_state(ref, env))).of(story.id if story else ""),
         review=config.review.when == "always",
         review_cap=config.review.cap,
@@ -83,10 +88,24 @@ def brief(
     )
 
 
-def _rules(config: Config, story: Story | None) -> Iterator[str]:
+def _told_of(matter: Matter | None, acceptance: Acceptance | None) -> Matter | None:
+    if matter is None or acceptance is None or not acceptance.files:
+        return matter
+    return msgspec.structs.replace(matter, acceptance=acceptance.tests, is_hidden=acceptance.is_hidden)
+
+
+def _rules(config: Config, story: Story | None, acceptance: Acceptance | None) -> Iterator[str]:
     """Rules that an agent would otherwise learn from a rejected attempt."""
     if patterns := ", ".join(f"`{pattern}`" for pattern in config.protected[:_MOST_PATTERNS]):
         yield f"These files are protected; edits to them are reverted: {patterns}"
+    if acceptance is not None and acceptance.is_visible:
+        files = ", ".join(f"`{path}`" for path in list(acceptance.files)[:_MOST_PATTERNS])
+        yield f"Another session wrote acceptance tests: {files}. They have to pass; edits to them are reverted"
+    elif acceptance is not None and acceptance.files:
+        yield (
+            "Another session wrote acceptance tests from this story's text. You cannot see them; they have to pass. "
+            "Implement what the text says for every input, not only for its examples"
+        )
     minimum = minimum_grade(config)
     needs_witness = story is not None and not story.verify and not story.is_review_step and minimum != "unproven"
     if needs_witness and minimum == "reviewed":
@@ -99,7 +118,7 @@ def _rules(config: Config, story: Story | None) -> Iterator[str]:
 
 def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: Mapping[str, Any]) -> tuple[str, str]:
     """The step's own prompt file, else that of `-p`, else the workspace's. Empty: the built-in prompt."""
-    if mode in (Mode.REVIEW, Mode.FIX) and ref.layout != "tasks.json":
+    if mode is Mode.ACCEPTANCE or (mode in (Mode.REVIEW, Mode.FIX) and ref.layout != "tasks.json"):
         return "", ""  # the user's own prompt is about implementing
     wanted = step.get("prompt_file") or (config.prompt if mode is not Mode.SETUP else "")
     if wanted:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ralph.app.baseline import why_not_start
 from ralph.app.proof_choice import Chosen
-from ralph.app.proof_place import Place
+from ralph.app.proof_place import Place, Tell
 from ralph.app.proof_place import Ran as Outcome
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
@@ -28,12 +28,13 @@ from ralph.core.events import (
 )
 from ralph.core.evidence import CheckResult
 from ralph.core.moves import Reason, Stop
-from ralph.core.plan import Plan, Story
+from ralph.core.plan import Mode, Plan, Story
 from ralph.core.proof import Tests
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.host.files import write_bytes
 from ralph.host.signals import StopSignal
+from ralph.proof.acceptance import concealed
 from ralph.proof.choosing import ChosenCheck, When, choose, set_id
 from ralph.proof.running import run_check
 from ralph.proof.values import Ran
@@ -41,8 +42,8 @@ from ralph.proof.values import Ran
 BASELINE = "baseline.json"
 """In the plan's own folder: which checks passed on the last checkpoint."""
 
-FindPlace = Callable[[Sequence[ChosenCheck]], Chosen]
-"""Finds where proof runs, given the checks that pass in the workspace."""
+FindPlace = Callable[[Sequence[ChosenCheck], Sequence[str]], Chosen]
+"""Finds where proof runs, given the checks that pass in the workspace, without some files."""
 
 AskBaseline = Callable[[str], str]
 """Asks the user at the terminal what to do about a failing check: "continue", "no-worse" or "stop"."""
@@ -91,8 +92,15 @@ class Checks:
         worktree: Path | None = None,
         place: Place,
         find_place: FindPlace | None = None,
+        pending: Callable[[Plan], Sequence[str]] = lambda _: (),
     ) -> None:
-        """`place`: where the checks run until `find_place` has found a better one."""
+        """`place`: where the checks run until `find_place` has found a better one.
+
+        `pending`: test files of stories that are still to be implemented. They fail by nature.
+        """
+        self._pending = pending
+        self._candidate = ""
+        self._hidden: Mapping[str, bytes] = {}
         self._place = place
         self._find_place = find_place
         self._tests: dict[str, dict[str, Tests]] = {}
@@ -111,6 +119,8 @@ class Checks:
         self._baseline: tuple[ChosenCheck, ...] = ()
         self._raw: dict[tuple[str, str], CheckResult] = {}
         self._tree = ""
+        """The tree they ran on last, without acceptance tests that are not in it."""
+        self._proven = ""
         """The tree they ran on last."""
         self.check_set = ""
         self._cache = cache
@@ -129,7 +139,8 @@ class Checks:
     ) -> tuple[CheckResult, ...]:
         chosen = choose(self._config, plan, story, cast(When, when))
         self.check_set = identity = set_id(chosen)
-        self._tree, self._raw = tree, {}
+        self._tree, self._raw = self._candidate or tree, {}
+        self._proven = tree
         results: list[CheckResult] = []
 
         def tell(check: ChosenCheck, ran: Outcome | None) -> None:
@@ -146,9 +157,26 @@ class Checks:
             self._tell(CheckEnded(iteration=iteration, tree=tree, check_set=identity, result=result))
             results.append(result)
 
-        self._place.run(tree, chosen, label=f"{iteration:04}", tell=tell)
+        if self._hidden and tree != self._candidate:
+            self._run_concealed(tree, chosen, f"{iteration:04}", tell)
+        else:
+            self._place.run(tree, chosen, label=f"{iteration:04}", tell=tell)
         self._last = {(check.command, check.cwd): r.passed for check, r in zip(chosen, results, strict=False)}
         return tuple(results)
+
+    def _run_concealed(self, tree: str, chosen: Sequence[ChosenCheck], label: str, tell: Tell) -> None:
+        """Run checks with hidden tests in the tree. One that fails without them too is reported as it fails then."""
+        for check in chosen:
+            if self._is_stopped():
+                return
+            tell(check, None)
+            for ran in self._place.run(tree, [check]):
+                if not ran.result.passed and not self._is_stopped():
+                    (plain,) = self._place.run(self._candidate, [check], label=label) or (ran,)
+                    hidden = msgspec.structs.replace(ran, result=concealed(ran.result, ran.tests, self._hidden))
+                    tell(check, plain if plain is not ran and not plain.result.passed else hidden)
+                else:
+                    tell(check, ran)
 
     def _compared(self, check: ChosenCheck, result: CheckResult) -> CheckResult:
         """Mark failures that existed before; with `no-worse` they do not reject a story."""
@@ -167,7 +195,7 @@ class Checks:
         if known is not None:
             self._recall_tests()
         if known is None or not all(result.passed for result in known):
-            known = self._run_baseline(chosen, known or ())
+            known = self._run_baseline(plan, tree, chosen, known or ())
             if self._is_stopped():
                 return None
             self._remember(tree, identity, known)
@@ -175,33 +203,44 @@ class Checks:
         self._tell(Baseline(tree=tree, check_set=identity, results=known))
         stop = self._may_start(known, story)
         if stop is None and self._find_place is not None and not self._is_stopped():
-            self._settle_in([check for check, result in zip(chosen, known, strict=False) if result.passed])
+            passing = [check for check, result in zip(chosen, known, strict=False) if result.passed]
+            self._settle_in(passing, self._pending(plan))
         return stop
 
-    def _settle_in(self, passing: Sequence[ChosenCheck]) -> None:
+    def _settle_in(self, passing: Sequence[ChosenCheck], without: Sequence[str]) -> None:
         """Find the place where the work of this run is proven."""
         assert self._find_place is not None
-        found = self._find_place(passing)
+        found = self._find_place(passing, without)
         self._place = found.place
         self._accepted |= {c.command: ran.tests for c, ran in zip(passing, found.ran, strict=False)}
         if found.place.note:
             self._tell(Noted(found.place.note, warning=found.place.where != "checkout"))
 
-    def begin(self, candidate: str, snapshot: str) -> None:
-        """The trees of the next candidate: what would be committed, and what is in the workspace."""
+    def begin(self, candidate: str, snapshot: str, hidden: Mapping[str, bytes] | None = None) -> None:
+        """The trees of the next candidate: what would be committed, and what is in the workspace.
+
+        `hidden`: acceptance tests that are not part of either. Their code is not reported.
+        """
+        self._candidate, self._hidden = candidate, hidden or {}
         self._place.begin(candidate, snapshot)
 
-    def _run_baseline(self, chosen: Sequence[ChosenCheck], known: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+    def _run_baseline(
+        self, plan: Plan, tree: str, chosen: Sequence[ChosenCheck], known: Sequence[CheckResult]
+    ) -> tuple[CheckResult, ...]:
         """A check that failed last time runs again: what it needs may have been installed since."""
         passed = {(result.name, result.command): result for result in known if result.passed}
         results = []
         before = self._untracked()
+        start = ""
+        if pending := self._pending(plan):
+            self._place.begin(tree, tree)
+            start = self._place.compose(tree, dict.fromkeys(pending))
         for check in chosen:
             if self._is_stopped():
                 break
             if (result := passed.get((check.name, check.command))) is None:
                 self._tell(CheckStarted(name=check.name, when="baseline"))
-                for ran in self._place.run("", [check], label="baseline"):
+                for ran in self._place.run(start, [check], label="baseline"):
                     self._accepted[check.command] = ran.tests
                     result = ran.result
             if result is not None:
@@ -289,11 +328,13 @@ class Checks:
     def listen(self, record: Record) -> None:
         """Later failures are compared with what was accepted, in this run and in the next one."""
         event = record.event
+        if isinstance(event, IterationEnded) and event.mode is Mode.ACCEPTANCE:
+            return
         if isinstance(event, IterationStarted):
             self._at_start.setdefault(event.story, dict(self._accepted))
         if isinstance(event, IterationEnded) and event.kind is Kind.ACCEPTED:
             self._before |= self._last
-            self._accepted |= self._tests.get(self._tree, {})
+            self._accepted |= self._tests.get(self._proven, {})
             self._tests = {}
         if isinstance(event, Proved) or (isinstance(event, IterationEnded) and event.kind is Kind.ACCEPTED):
             known = [self._raw.get((check.command, check.cwd)) for check in self._baseline]

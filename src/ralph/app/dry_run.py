@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ralph.agents.registry import agent as find_agent
+from ralph.app.acceptance_store import FOLDER, AcceptanceStore, has_check, is_needed
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.guidance import notes_for
@@ -40,7 +41,7 @@ from ralph.proof.choosing import choose
 def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     config = prepared.settings.config
     steps = plan_steps(prepared.settings, prepared.ref.root)
-    move = next_move(prepared, purse_of(prepared.ref, config, env))
+    move = next_move(prepared, env, purse_of(prepared.ref, config, env))
     if not isinstance(move, Work):
         yield f"Nothing to work on: {_explain(move)}"
         return
@@ -61,17 +62,20 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     yield f"\n--- prompt by stdin (about {estimate_tokens(session.prompt)} tokens)\n{session.prompt}"
 
 
-def next_move(prepared: Launched, purse: Purse | None = None) -> Move:
+def next_move(prepared: Launched, env: Mapping[str, str], purse: Purse | None = None) -> Move:
     """The first thing a run would do."""
+    config, plan = prepared.settings.config, prepared.plan
+    tests = AcceptanceStore(plan_state(prepared.ref, env) / FOLDER)
     steps = plan_steps(prepared.settings, prepared.ref.root)
     return decide(
-        prepared.plan,
+        plan,
         History(purse=purse or Purse()),
         prepared.limits,
         GUARDS,
         time.time(),
         needs_setup=bool(steps.markers) and not all(marker.exists() for marker in steps.markers),
-        review=prepared.settings.config.review.enabled,
+        review=config.review.enabled,
+        needs_acceptance=lambda story: has_check(config, plan) and is_needed(config, tests.of(story.id), story),
     )
 
 

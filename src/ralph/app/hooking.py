@@ -17,6 +17,7 @@ from ralph.app.desk import WorkspaceDesk
 from ralph.config.schema import Config
 from ralph.core.globs import spellings
 from ralph.core.permissions import Rights
+from ralph.core.plan import Mode
 from ralph.core.ports import HookFiles, Locations, PlanRef
 from ralph.engine.ground import Attempt
 from ralph.host.files import make_folder, write_bytes
@@ -80,7 +81,7 @@ def prepare_hooks(
         "plan": str(ref.path),
         "review": config.review.when == "always",
         "review_cap": config.review.cap,
-        "require_commit": config.require_commit,
+        "require_commit": config.require_commit and attempt.mode is not Mode.ACCEPTANCE,
         "request": str(request),
         "unreviewed": [s.id for s in attempt.reading.plan.stories if s.is_done and s.review.status is None],
     }

@@ -6,6 +6,7 @@ from ralph.app.tills import budget_of
 from ralph.config.layers import Kind, Settings
 from ralph.config.schema import minimum_grade
 from ralph.core.limits import Limits, OnLimit, OnStuck
+from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS
 
 _JITTER = 30.0
 """Seconds by which a wait for a reset may run over."""
@@ -14,6 +15,7 @@ _JITTER = 30.0
 def limits_of(settings: Settings, *, once: bool = False, stories: tuple[str, ...] = ()) -> Limits:
     config = settings.config
     attempts, reviews = config.max_loops_per_task, config.review.cap * max(len(config.review.reviewers), 1)
+    attempts += MOST_ACCEPTANCE_SESSIONS if attempts and config.acceptance != "off" else 0
     allowed = config.max_allowed_iterations
     if not config.max_iterations and settings.origin("max_allowed_iterations").kind in (Kind.DEFAULT, Kind.PROFILE):
         allowed = 0  # the layout's default bounds a number the user set, not what the plan needs

@@ -64,8 +64,10 @@ class Chosen(Struct, frozen=True):
     """The checks on the first tree, if they ran."""
 
 
-def choose_place(request: Request, tree: str, checks: Sequence[ChosenCheck]) -> Chosen:
-    """`checks` are those that pass in the workspace; `tree` is what is committed there."""
+def choose_place(request: Request, tree: str, checks: Sequence[ChosenCheck], without: Sequence[str] = ()) -> Chosen:
+    """`checks` are those that pass in the workspace without some files; `tree` is what is committed there."""
+    if without:
+        tree = make_checkout(request).compose(tree, dict.fromkeys(without))
     return _Choice(request, tree, tuple(checks)).choose()
 
 

@@ -296,7 +296,9 @@ class InPlace:
         make_folder(self._reports, private=True)
         todo = self._back_to_snapshot(tree) if tree != self._candidate else []
         shadow = shadow_of(self._repo, self._index_file)
-        composed = msgspec.structs.replace(shadow, objects=self._checkout.git_dir / "objects")
+        # An index of its own: the private one would list blobs that only the checkout has.
+        index = self._index_file.with_name(f"{self._index_file.name}.swapped")
+        composed = msgspec.structs.replace(shadow, objects=self._checkout.git_dir / "objects", index=index)
         with swapped(composed, todo, self._keep) if todo else contextlib.nullcontext():
             return tuple(self._runner.run(checks, self.root, self._env, self._reports, label, tell))
 

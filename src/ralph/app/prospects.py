@@ -48,7 +48,8 @@ def prospect(opened: OpenPlan, repo: Repo | None, env: Mapping[str, str]) -> Pro
     still = sum(story.is_open for story in opened.plan.stories)
     if not still:
         return Prospect(None, kept(book.held))
-    seen = forecast(book.samples, still, review=config.review.when == "always")
+    acceptance = config.acceptance != "off"
+    seen = forecast(book.samples, still, review=config.review.when == "always", acceptance=acceptance)
     found = list(rooms(budget_of(config), NOTHING, elsewhere_in(book, "", time.time())))
     money = min((room.left for room in found if room.is_money), default=None)
     tokens = min((room.left for room in found if not room.is_money), default=None)

@@ -47,7 +47,16 @@ def replay(records: Iterable[Record]) -> Replayed:
         if isinstance(event, Decided):
             decisions += 1
             plan = plan_of(state.stories, order)
-            now = decide(plan, history, limits, GUARDS, event.at, needs_setup=event.needs_setup, review=event.review)
+            now = decide(
+                plan,
+                history,
+                limits,
+                GUARDS,
+                event.at,
+                needs_setup=event.needs_setup,
+                review=event.review,
+                needs_acceptance=lambda _, due=event.needs_acceptance: due,  # type: ignore[misc]
+            )
             if now != event.move:
                 differences.append(Difference(record.seq, "the decision", repr(event.move), repr(now)))
         if isinstance(event, Judged):

@@ -74,6 +74,7 @@ class Till:
         clock: Callable[[], float],
         *,
         review: bool,
+        acceptance: bool = False,
         only: Container[str] = (),
     ) -> None:
         """`only`: the stories named with --story; empty: all."""
@@ -86,6 +87,7 @@ class Till:
         self._prices = prices
         self._clock = clock
         self._review = review
+        self._acceptance = acceptance
         self._only = only
         self._purse = Purse()
         self._iterations = 0
@@ -142,7 +144,7 @@ class Till:
     def _foresee(self, book: Book, stories: int, is_first: bool, now: float) -> Iterator[AnyEvent]:
         if not stories:
             return
-        seen = forecast(book.samples, stories, review=self._review)
+        seen = forecast(book.samples, stories, review=self._review, acceptance=self._acceptance)
         money, count = self._left(rooms(self._budget, self._purse.run, self._purse.elsewhere))
         yield Foreseen(
             stories=stories,

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ralph.app.acceptance import StoryAcceptance
 from ralph.app.checking import Checks
 from ralph.app.reviewing import Reviewing
 from ralph.app.worktree import GitWorkTree
@@ -49,11 +50,15 @@ class StoryProver:
         reviewing: Reviewing,
         work_tree: GitWorkTree,
         is_ours: Callable[[str], bool],
+        acceptance: StoryAcceptance,
         *,
         commits: bool,
         private: Sequence[Path],
     ) -> None:
         """`private`: folders of this machine that a clone does not have."""
+        self._acceptance = acceptance
+        self._plain = ""
+        """The candidate without acceptance tests that are not in it."""
         self._config = config
         self._repo = repo
         self._checks = checks
@@ -67,8 +72,15 @@ class StoryProver:
         candidate = inspection.tree
         if self._commits and inspection.sound:
             candidate = self._work_tree.candidate(attempt.checkpoint, inspection.tree)
-        self._checks.begin(candidate, inspection.tree)
-        return candidate
+        story = attempt.work.story
+        self._checks.begin(candidate, inspection.tree, self._acceptance.hidden_files(story))
+        self._plain = candidate
+        return self._laid_over(attempt.reading.plan, story, candidate)
+
+    def _laid_over(self, plan: Plan, story: str, tree: str) -> str:
+        """A tree with the story's acceptance tests, and without those of other unfinished stories."""
+        files = self._acceptance.overlay(plan, story)
+        return self._checks.compose(tree, files) if files else tree
 
     def _before(self, checkpoint: dict[str, Any]) -> str:
         """What the candidate is compared with. Commits have passed git's filters; snapshots hold the bytes on disk."""
@@ -77,11 +89,11 @@ class StoryProver:
         head = checkpoint.get("head")
         return str(head) if head else empty_tree(self._repo)
 
-    def final(self) -> str:
+    def final(self, plan: Plan) -> str:
         snapshot = self._work_tree.tree()
         tree = self._work_tree.committed() if self._commits else snapshot
         self._checks.begin(tree, snapshot)
-        return tree
+        return self._laid_over(plan, "", tree)
 
     def known(self, story: str) -> Proof | None:
         return self._reviewing.proof(story)
@@ -91,9 +103,12 @@ class StoryProver:
         if story is None:
             return None
         before = self._before(attempt.checkpoint)
-        changed = story_change(self._repo, before, candidate, self._reviewing.spans(story.id))
-        mine = file_changes(self._repo, [change for change in changed if not self._is_ours(change.path)])
-        foreign = self._foreign(story.id, candidate)
+        changed = story_change(self._repo, before, self._plain, self._reviewing.spans(story.id))
+        overlay = self._acceptance.overlay(attempt.reading.plan, story.id)
+        wanted = [change for change in changed if not self._is_ours(change.path) and change.path not in overlay]
+        mine = file_changes(self._repo, wanted)
+        mine += tuple(FileChange(path, None, data) for path, data in overlay.items() if data is not None)
+        foreign = self._foreign(story.id, self._plain)
         given = self._given(attempt.reading.plan, story, candidate, mine, is_claimed=is_claimed)
         given = msgspec.structs.replace(given, foreign=foreign)
         proof = prove(given, self._checks)
@@ -124,7 +139,11 @@ class StoryProver:
         chosen = [check for check in choose(self._config, plan, story, "story") if check.required]
         wants_witness = is_claimed and minimum_grade(self._config) != "unproven"
         general = [check for check in chosen if check.story != story.id] if wants_witness else []
-        tests, sources = self._files(candidate)
+        tests, sources = self._files(self._plain)
+        overlay = self._acceptance.overlay(plan, story.id)
+        tests = {path: data for path, data in tests.items() if path not in overlay}
+        own = self._acceptance.of(story.id)
+        tests |= own.files if own else {}
         # What other stories did meanwhile stays: only this story's change is undone.
         start = self._checks.compose(candidate, {change.path: change.old for change in changed})
         return Candidate(
@@ -141,6 +160,8 @@ class StoryProver:
             seed=secrets.token_hex(4),
             wants_witness=wants_witness,
             restores=self._config.tamper != "off",
+            acceptance=tuple(own.files) if own else (),
+            acceptance_tests=own.tests if own else (),
         )
 
     def _files(self, tree: str) -> tuple[dict[str, bytes], dict[str, bytes]]:

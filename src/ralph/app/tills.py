@@ -112,6 +112,7 @@ def open_till(
         prices,
         clock,
         review=config.review.when == "always",
+        acceptance=config.acceptance != "off",
         only=only,
     )
 

@@ -14,6 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
+from ralph.app.acceptance import StoryAcceptance
+from ralph.app.acceptance_store import FOLDER, AcceptanceStore
 from ralph.app.answers import open_again
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.briefing import brief
@@ -162,6 +164,7 @@ def make_ground(
 
         return differs(spec.repo, old, new, books.covers) == ()
 
+    accepted_tests = AcceptanceStore(plan_state(ref, env) / FOLDER)
     checks = Checks(
         config,
         ref.root,
@@ -176,9 +179,14 @@ def make_ground(
         ask=ask_baseline,
         worktree=ref.root if spec.repo.git_dir != spec.repo.common_dir else None,
         place=workspace_place(request),
-        find_place=lambda passing: choose_place(request, work_tree.committed(), passing),
+        find_place=lambda passing, without: choose_place(request, work_tree.committed(), passing, without),
+        pending=accepted_tests.pending,
     )
     journal.listen(checks.listen)
+    acceptance = StoryAcceptance(
+        config, spec.repo, accepted_tests, checks, work_tree, books.covers, journal.write, commits=steps.commits
+    )
+    journal.listen(acceptance.listen)
     guidance = Guidance(plan_state(ref, env), journal.write)
     journal.listen(guidance.listen)
     touched = Touched()
@@ -255,7 +263,15 @@ def make_ground(
 
     private = [Path(os.path.realpath(place)) for place in (env.get("HOME") or "~", tempfile.gettempdir(), ref.root)]
     prover = StoryProver(
-        config, spec.repo, checks, reviewing, work_tree, books.covers, commits=steps.commits, private=private
+        config,
+        spec.repo,
+        checks,
+        reviewing,
+        work_tree,
+        books.covers,
+        acceptance,
+        commits=steps.commits,
+        private=private,
     )
 
     return Ground(
@@ -288,6 +304,7 @@ def make_ground(
         track=tracking.settle,
         agreement=tracking.agreement,
         prover=prover,
+        acceptance=acceptance,
         minimum=Grade(minimum_grade(config)),
         tamper=Tamper(config.tamper),
         review=config.review.when == "always",
@@ -300,7 +317,7 @@ def make_ground(
         promises_all=ref.layout in PROMISE_ALL,
         commits=steps.commits,
         uncommitted=uncommitted,
-        is_protected=protection(config.protected, ref.root, spec.repo.root, books),
+        is_protected=acceptance.protection(protection(config.protected, ref.root, spec.repo.root, books)),
         changed_rules=rules.changed,
         put_back=lambda number, story: rules.put_back(number, story) + remembered.put_back(number),
         is_bookkeeping=books.covers,

@@ -71,7 +71,7 @@ def _work(prepared: Launched, wanted: str | None, mode: Mode | None) -> Work:
     if mode is Mode.SETUP:
         return Work("", mode)
     plan, review = prepared.plan, prepared.settings.config.review.enabled
-    if wanted is None and mode is None and isinstance(move := next_move(prepared), Work):
+    if wanted is None and mode is None and isinstance(move := next_move(prepared, os.environ), Work):
         return move
     if wanted is not None:
         story = find_story(plan, wanted)

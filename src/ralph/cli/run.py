@@ -38,6 +38,7 @@ EXAMPLES = """
 ralph run                          until every story is done
 ralph run -n 5 --model sonnet      at most five iterations, with this model
 ralph run --once --verbose         one iteration, and show what the agent does
+ralph run --acceptance hidden       another session writes tests first, unseen by the one that implements
 ralph run --max-cost 10            stop before it costs more than $10
 ralph run --dry-run                show story, prompt, command and checks only
 """
@@ -81,6 +82,7 @@ _SETTINGS = {
     ),
     "checks and git": (
         "proof.minimum",
+        "acceptance",
         "baseline",
         "tamper",
         "tests",

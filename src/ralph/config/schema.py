@@ -166,6 +166,14 @@ class Config(Section, frozen=True):
             metavar="POLICY",
         ),
     ] = "any"
+    acceptance: Annotated[
+        Literal["off", "visible", "hidden"],
+        key(
+            "Have another session write tests for each story first; hidden: unseen by the session that implements it.",
+            "--acceptance",
+            metavar="POLICY",
+        ),
+    ] = "off"
     require_commit: Annotated[bool, key("The agent may only stop after committing its work.")] = False
     protected: Annotated[Words, key("More files and folders that the agent may not edit.")] = ()
     checks: Annotated[

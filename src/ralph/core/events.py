@@ -72,13 +72,12 @@ class PlanSeen(Event, frozen=True, kw_only=True):
     order: Order = Order.PRIORITY
 
 
-class Decided(Event, frozen=True):
-    """A decision, with its inputs besides the plan, the history and the limits."""
-
+class Decided(Event, frozen=True):  # with the inputs besides the plan, the history and the limits
     move: Move
     at: float
     needs_setup: bool = False
     review: bool = False
+    needs_acceptance: bool = False  # the story had no acceptance tests yet
 
 
 class IterationStarted(Event, frozen=True, kw_only=True):

@@ -98,6 +98,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """Files changed, and there is no check that could have run on them."""
     proof: Proof | None = None
     """What the passing checks are worth. None: not examined."""
+    acceptance: tuple[str, ...] = ()
+    """The acceptance tests that a session wrote and that fail now: their names, or their files."""
     minimum: Grade = Grade.UNPROVEN
     """The least proof with which a story is done."""
     may_review: bool = False

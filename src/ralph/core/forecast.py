@@ -55,17 +55,18 @@ class Kept(Struct, frozen=True):
     within_most: int
 
 
-def prior(review: bool) -> tuple[Sample, ...]:
+def prior(review: bool, acceptance: bool = False) -> tuple[Sample, ...]:
     """Guessed iterations for a workspace without history: most stories take one or two attempts, some take five.
 
     Only accepted work is reviewed, so reviews do not double them.
     """
-    each = [count + review for count in _PRIOR]
+    each = [count + review + acceptance for count in _PRIOR]
     return tuple(Sample(n, n * _PRIOR_SECONDS, None, 0) for n in each)
 
 
-def forecast(samples: Sequence[Sample], stories: int, *, review: bool = False) -> Forecast:
-    found, knows = _trials(samples, stories, review)
+def forecast(samples: Sequence[Sample], stories: int, *, review: bool = False, acceptance: bool = False) -> Forecast:
+    """`acceptance`: a session before each story writes its acceptance tests."""
+    found, knows = _trials(samples, stories, review, acceptance)
     if not found:
         return Forecast(0, len(samples))
     usd: Range | None = None
@@ -100,10 +101,12 @@ class _Known(Struct, frozen=True):
     tokens: bool
 
 
-def _trials(samples: Sequence[Sample], stories: int, review: bool) -> tuple[list[Totals], _Known]:
+def _trials(
+    samples: Sequence[Sample], stories: int, review: bool, acceptance: bool = False
+) -> tuple[list[Totals], _Known]:
     if stories <= 0:
         return [], _Known(False, False)
-    pool = [*samples, *(prior(review) if len(samples) < ENOUGH else ())]
+    pool = [*samples, *(prior(review, acceptance) if len(samples) < ENOUGH else ())]
     priced = [sample for sample in pool if sample.micros is not None]
     own_priced = sum(sample.micros is not None for sample in samples)
     has_history = len(samples) >= ENOUGH

@@ -324,6 +324,8 @@ def _progress(history: History, event: IterationEnded) -> dict[str, Any]:
     """Progress is a change in what is proven: something was accepted, or an attempt at a story made more checks pass
     than any before it, among those that do not pass without it. Writing text is not progress.
     """
+    if event.mode is Mode.ACCEPTANCE:  # it has attempts of its own
+        return {}
     kept = event.kind.keeps_work
     passing = (history.passing - history.failed) | history.passed if kept else history.passing
     stories, gained = dict(history.stories), dict(history.gained)

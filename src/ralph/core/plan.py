@@ -29,6 +29,8 @@ class ReviewStatus(StrEnum):
 
 class Mode(StrEnum):
     SETUP = "setup"
+    ACCEPTANCE = "acceptance"
+    """Write tests for a story before it is implemented."""
     IMPLEMENT = "implement"
     REVIEW = "review"
     FIX = "fix"

@@ -59,6 +59,9 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
         )
 
     steps = ground.setup_steps if attempt.mode is Mode.SETUP and ground.setup_steps else ground.work_steps
+    if attempt.mode is Mode.ACCEPTANCE:
+        ended, outcome = run_agent(steps.agent_config, None)
+        return _acceptance_evidence(ground, attempt, ended, outcome)
     try:
         passed, unusable = steps.run(context, attempt.number), None
     except (BadData, UsageError) as error:  # the iteration is closed like any other, so that the user can fix it
@@ -83,6 +86,31 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
     evidence = protect_again(ground, attempt, told)
     # Protected files that an agent committed itself are also restored by a commit.
     return evidence, inspection, passed.commit or bool(notices and inspection.commits)
+
+
+def _acceptance_evidence(
+    ground: Ground, attempt: Attempt, ended: Ended, outcome: Outcome
+) -> tuple[Evidence, Inspection, bool]:
+    request = ground.desk.take()
+    page = ground.put_back(attempt.number, attempt.story)
+    written = ground.acceptance.take(attempt, f"{ground.run}/{attempt.number}-acceptance")
+    inspection = written.inspection
+    evidence = Evidence(
+        mode=attempt.mode,
+        story=attempt.story,
+        ended=ended,
+        outcome=outcome,
+        changed=tuple(path for path in inspection.changed if not ground.is_bookkeeping(path)),
+        repository_trouble="; ".join(() if inspection.sound else inspection.notices),
+        notices=(*written.notices, *((page.told,) if page.told else ())),
+        objections=(*written.objections, *((page.left,) if page.left else ())),
+        acceptance=written.tests,
+        question=request.ask or request.waiting,
+        waiting=request.waiting,
+        learned=() if ground.acceptance.is_hidden else request.learned,
+        interrupted=ground.stop.requested,
+    )
+    return evidence, inspection, False
 
 
 def prove_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> tuple[Evidence, Inspection]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ralph.core.guard import Guard
 from ralph.core.history import History
@@ -26,7 +26,9 @@ def decide(
     *,
     needs_setup: bool = False,
     review: bool = False,
+    needs_acceptance: Callable[[Story], bool] = lambda _: False,
 ) -> Move:
+    """`needs_acceptance`: whether tests for a story have to be written before it is implemented."""
     if history.misconfigured:
         return Stop(Reason.MISCONFIGURED, history.misconfigured)
     if plan.is_finished:
@@ -47,7 +49,9 @@ def decide(
     others = {story.id for story in plan.stories if story.id not in limits.stories} if limits.stories else set()
     unproven = _unproven(plan, limits)
     if work := next_work(plan, review=review, skip={*history.asked, *history.aside, *too_dear, *others, *unproven}):
-        story = work[0].id
+        story, mode = work[0].id, work[1]
+        if mode is Mode.IMPLEMENT and not work[0].attempts and needs_acceptance(work[0]):
+            mode = Mode.ACCEPTANCE
         if why := _why_stuck(story, history, limits):
             return SetAside(story, why)
         if is_at_cap(history, limits):
@@ -55,7 +59,7 @@ def decide(
                 said = history.stories[story].said if story in history.stories else ""
                 return SetAside(story, f"no iterations left{f'; last failure: {said}' if said else ''}")
             return Stop(Reason.ITERATION_CAP, _at_cap(history, limits))
-        return Work(story, work[1], choose(history.bench, limits, story, now))
+        return Work(story, mode, choose(history.bench, limits, story, now))
     if again := _given_up(plan, history, limits, too_dear):
         return Retry(again)
     if waiting := unproven - others:

@@ -217,13 +217,53 @@ class Prover(Protocol):
         """What the passing checks are worth. None: there is nothing to examine. Only a claim needs a witness."""
         ...
 
-    def final(self) -> str:
+    def final(self, plan: Plan) -> str:
         """The tree for the last pass of a run: what is committed, or what is there if nothing is."""
         ...
 
     def known(self, story: str) -> Proof | None:
         """The proof of the work that waits for a review."""
         ...
+
+
+class Written(Struct, frozen=True, kw_only=True):
+    """What a session that was to write acceptance tests has left."""
+
+    inspection: Inspection
+    tests: tuple[str, ...] = ()
+    """Those that fail now: names, or files where the runner reports no names."""
+    objections: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+class AcceptanceTests(Protocol):
+    """Tests for a story, written by another session before the story is implemented."""
+
+    is_hidden: bool
+
+    def needed(self, plan: Plan) -> Callable[[Story], bool]:
+        """Says of a story whether its tests are still to be written."""
+        ...
+
+    def sessions(self, story: Story) -> int:
+        """How many sessions have failed to write them."""
+        ...
+
+    def take(self, attempt: Attempt, name: str) -> Written:
+        """Collect and examine the new test files of a session. Everything else it changed is undone."""
+        ...
+
+    def join(self, story: str) -> bool:
+        """Write the hidden tests of a finished story into the workspace. False: there are none."""
+        ...
+
+    def withdraw(self) -> None:
+        """Remove hidden tests from the workspace: what is rolled back is saved where agents can read it."""
+        ...
+
+
+MOST_ACCEPTANCE_SESSIONS = 2
+"""Sessions that may try to write acceptance tests for a story; then it continues without them."""
 
 
 class Ground(Struct, frozen=True, kw_only=True):
@@ -266,6 +306,7 @@ class Ground(Struct, frozen=True, kw_only=True):
     agreement: Callable[[Plan], tuple[CheckResult, ...]] = lambda _: ()
     """Whether the tracker agrees with the finished plan, as checks of the final pass."""
     prover: Prover
+    acceptance: AcceptanceTests
     minimum: Grade
     """The least proof with which a story is done."""
     tamper: Tamper

@@ -19,7 +19,7 @@ from ralph.core.fingerprint import fingerprint
 from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State, Story
 from ralph.core.proof import Grade, Proof
 from ralph.core.suspicion import Tamper
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.core.transitions import illegal_edits
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge_review import (
@@ -33,6 +33,7 @@ from ralph.engine.judge_review import (
 )
 
 _MOST_DOUBTS = 10
+_FEW = 3
 _WAY_OUT = "do not change them; if the story cannot be done without that change, ask the user"
 _FREE_TO_EDIT = ("notes", "priority")
 _FIXES = {
@@ -49,6 +50,8 @@ def judge(evidence: Evidence) -> Verdict:
         return Verdict(Kind.INTERRUPTED, ("stopped before it finished",))
     if evidence.mode is Mode.REVIEW:
         return judge_review(evidence)
+    if evidence.mode is Mode.ACCEPTANCE:
+        return _judge_acceptance(evidence)
     changes, notices = _sort_plan_edits(evidence)
     notices += evidence.notices
     missing = list(_what_is_missing(evidence))
@@ -315,6 +318,19 @@ def _illegal_edits(edited: Edited, evidence: Evidence, *, is_told: bool) -> Iter
 def _mark(story: Story) -> str:
     """A story's mark: its review status if it has one, else its state."""
     return story.review.status.value if story.review.status and not story.is_done else story.state.value
+
+
+def _judge_acceptance(evidence: Evidence) -> Verdict:
+    """Acceptance tests are good if they run and fail. The session's claim does not matter."""
+    missing = [evidence.repository_trouble] if evidence.repository_trouble else []
+    missing += evidence.objections
+    if missing or not evidence.acceptance:
+        return _by_cause(evidence, missing or ["no acceptance test was written"], [], list(evidence.notices))
+    count = plural(len(evidence.acceptance), "acceptance test")
+    some = ", ".join(one_line(name, 80) for name in evidence.acceptance[:_FEW])
+    more = " …" if len(evidence.acceptance) > _FEW else ""
+    reason = f"wrote {count} that {'fails' if len(evidence.acceptance) == 1 else 'fail'} now: {some}{more}"
+    return Verdict(Kind.ACCEPTED, (reason,), notices=evidence.notices)
 
 
 def judge_review(evidence: Evidence) -> Verdict:

@@ -109,10 +109,12 @@ class Loop:
             now,
             needs_setup=needs_setup,
             review=ground.may_review,
+            needs_acceptance=ground.acceptance.needed(reading.plan),
         )
         if not isinstance(move, Stop) and ground.wish().stop:
             return Stop(Reason.ON_REQUEST, "`ralph stop`")
-        ground.journal.write(Decided(move, now, needs_setup, ground.may_review))
+        writes_tests = isinstance(move, Work) and move.mode is Mode.ACCEPTANCE
+        ground.journal.write(Decided(move, now, needs_setup, ground.may_review, writes_tests))
         return move
 
     def _iterate(self, work: Work, reading: Reading) -> None:
@@ -190,7 +192,7 @@ class Loop:
     def _prove(self, reading: Reading) -> None:
         """Run every check once more on the final tree."""
         ground = self._ground
-        tree = ground.prover.final()
+        tree = ground.prover.final(reading.plan)
         results = ground.check(reading.plan, None, "final", self._history.number, tree)
         put_rules_back(ground, self._history.number)  # checks run the agents' code
         agreed = ground.agreement(reading.plan)

@@ -57,6 +57,7 @@ class Pipeline:
         self._tell = tell
         self._pause = pause
         self._is_stopped = is_stopped
+        self.agent_config = next((step.config for step in steps if step.kind == "agent"), {})
         self._circuits = {number: step.circuit for number, step in enumerate(steps) if step.circuit}
 
     def run(self, make_context: Callable[[float | None], StepContext], iteration: int) -> Passed:

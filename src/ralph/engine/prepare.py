@@ -31,7 +31,7 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
         number=number,
         work=work,
         story=story,
-        attempt=attempt_number(story, work.mode, ground.reviewers),
+        attempt=_attempt_number(ground, story, work.mode),
         free=free,
         reading=reading,
         shown=shown,
@@ -54,6 +54,12 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
         )
     )
     return attempt
+
+
+def _attempt_number(ground: Ground, story: Story | None, mode: Mode) -> int:
+    if story is not None and mode is Mode.ACCEPTANCE:
+        return ground.acceptance.sessions(story) + 1
+    return attempt_number(story, mode, ground.reviewers)
 
 
 def next_reviewer(reviewers: Sequence[str], story: Story | None) -> str:

@@ -22,13 +22,15 @@ from ralph.core.ports import Reading
 from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.act import prove_again
-from ralph.engine.ground import Attempt, Commit, Ground, Inspection, RolledBack
+from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Commit, Ground, Inspection, RolledBack
 from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER
 from ralph.host.commit_message import subject
 from ralph.host.files import make_folder, write_bytes
 
 _FEW = 5
+_NO_ATTEMPT = (Mode.REVIEW, Mode.ACCEPTANCE)
+"""Modes whose failures are no attempts at the story."""
 
 
 def settle(
@@ -43,6 +45,8 @@ def settle(
 ) -> IterationEnded:
     """`is_again`: the result of a hook, judged like an agent's work."""
     target = _target(ground, attempt, verdict)
+    if verdict.completes and ground.acceptance.join(attempt.work.story):
+        inspection = ground.tree.inspect(attempt.checkpoint)
     if not verdict.kind.keeps_work:
         _announce(ground, attempt, target, keep=False)
         undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
@@ -119,7 +123,7 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
     story = attempt.story
     if story is not None:
         fields: dict[str, Any] = {}
-        if verdict.kind.uses_attempt and attempt.mode is not Mode.REVIEW:
+        if verdict.kind.uses_attempt and attempt.mode not in _NO_ATTEMPT:
             fields["attempts"] = attempt.attempt
         if verdict.kind is Kind.BLOCKED:
             fields["state"] = State.BLOCKED
@@ -160,7 +164,7 @@ def _as_reviewed(verdict: Verdict, story: Story, note: str) -> dict[str, Any]:
 def _gives_up(ground: Ground, attempt: Attempt, verdict: Verdict) -> bool:
     """A bad review is not an attempt at the story; the circuit breaker counts it."""
     most = ground.limits.max_attempts
-    uses = verdict.kind.uses_attempt and verdict.kind is not Kind.ACCEPTED and attempt.mode is not Mode.REVIEW
+    uses = verdict.kind.uses_attempt and verdict.kind is not Kind.ACCEPTED and attempt.mode not in _NO_ATTEMPT
     return bool(most) and uses and attempt.attempt >= most
 
 
@@ -251,6 +255,7 @@ def journal_agent_commits(ground: Ground, number: int, commits: Iterable[str]) -
 
 def undo(ground: Ground, checkpoint: dict[str, Any], number: int, verdict: Verdict, target: Reading) -> RolledBack:
     """Save the agent's work under a rescue ref, return to the checkpoint, and correct the plan."""
+    ground.acceptance.withdraw()
     message = f"ralph: iteration {number}, {verdict.kind.value}: {verdict.headline}"
     done = ground.tree.roll_back(checkpoint, f"{ground.run}/{number}", message)
     ground.book.write(target)
@@ -294,7 +299,7 @@ def finish(
         proven=verdict.kind is Kind.ACCEPTED and any(check.required and check.passed for check in evidence.checks),
         completes=verdict.completes,
         grade=verdict.grade,
-        feedback=feedback_for(evidence, verdict, rescue),
+        feedback=feedback_for(evidence, verdict, rescue) if _has_feedback(attempt, verdict) else "",
         seconds=round(max(ground.clock() - attempt.begun, 0), 3),
         tokens=outcome.tokens,
         cost_usd=outcome.cost_usd,
@@ -306,6 +311,12 @@ def finish(
     )
     ground.journal.write(ended)
     return ended
+
+
+def _has_feedback(attempt: Attempt, verdict: Verdict) -> bool:
+    """What is said about acceptance tests is for the session that writes them, not for the one that follows."""
+    is_last = verdict.kind is Kind.ACCEPTED or attempt.attempt >= MOST_ACCEPTANCE_SESSIONS
+    return attempt.mode is not Mode.ACCEPTANCE or not is_last
 
 
 def feedback_for(evidence: Evidence, verdict: Verdict, rescue: str) -> str:

@@ -11,7 +11,10 @@ _WIDTH = 72
 
 
 def subject(story_id: str, title: str, mode: Mode, outcome: str = "") -> str:
-    """`feat(US-001): title`, `review(US-001): approved`, `fix(US-001): …`, `chore(US-001): …`, at most 72 wide."""
+    """`feat(US-001): title`, `test(US-001): title`, `review(US-001): approved`, `fix(US-001): …`, `chore(US-001): …`.
+
+    At most 72 wide.
+    """
     story = one_line(story_id, 30)
     match mode:
         case Mode.REVIEW:
@@ -20,6 +23,8 @@ def subject(story_id: str, title: str, mode: Mode, outcome: str = "") -> str:
             return one_line(f"fix({story}): {outcome or 'address review feedback'}", _WIDTH)
         case Mode.SETUP:
             return one_line(f"chore({story}): {title}" if story else f"chore: {title}", _WIDTH)
+        case Mode.ACCEPTANCE:
+            return one_line(f"test({story}): {title}", _WIDTH)
         case Mode.IMPLEMENT:
             return one_line(f"feat({story}): {title}", _WIDTH)
 

@@ -152,7 +152,7 @@ class Tally:
         self._meet(story)
         if event.mode is Mode.REVIEW:
             self._review(story, event)
-        elif event.kind.uses_attempt:
+        elif event.kind.uses_attempt and event.mode is not Mode.ACCEPTANCE:
             story.attempts += 1
         fields = _fields(self._judged, event)
         if "ledger" in fields:

@@ -34,8 +34,13 @@ _MOST_LEARNINGS = 1200
 _MOST_TASK = _MOST_SYSTEM - _MOST_LEARNINGS - 200
 WAITING_LAYOUTS = ("spec.md",)
 """Layouts whose seed defines the file WAITING: there it is the only way to ask."""
-_HEADING = {Mode.REVIEW: "Review ", Mode.FIX: "Fix the review findings of "}
+_HEADING = {
+    Mode.ACCEPTANCE: "Write acceptance tests for ",
+    Mode.REVIEW: "Review ",
+    Mode.FIX: "Fix the review findings of ",
+}
 _SESSION = {
+    Mode.ACCEPTANCE: "This session only writes tests. Another session, which you never meet, implements the story.",
     Mode.REVIEW: "This session is a review: judge the change and edit nothing. A later session fixes what you find.",
     Mode.FIX: "This session answers a review: fix every finding, or reject it with a reason.",
 }
@@ -145,6 +150,8 @@ def built_in(layout: str, mode: Mode) -> str:
     """The name of the built-in template. The one for `tasks.json` covers all modes."""
     if mode is Mode.SETUP:
         return SETUP
+    if mode is Mode.ACCEPTANCE:
+        return mode.value
     if layout != "tasks.json" and mode in (Mode.REVIEW, Mode.FIX):
         return mode.value
     return LIBRARY.get(layout, LIBRARY["tasks.json"])
@@ -203,7 +210,10 @@ def _last_sections(briefing: Briefing) -> Iterator[str]:
     """Rules that hold for every template: the checks, the protected files, the one way to report."""
     if briefing.checks:
         checks = _bullets([f"`{check}`" for check in briefing.checks])
-        yield f"## Checks\n\nThe loop runs these itself after you stop, and only they decide:\n\n{checks}"
+        what = "and only they decide"
+        if briefing.mode is Mode.ACCEPTANCE:
+            what = "with your tests and without the implementation. Your tests have to run and fail"
+        yield f"## Checks\n\nThe loop runs these itself after you stop, {what}:\n\n{checks}"
     if briefing.rules:
         yield _bullets(briefing.rules)
     if briefing.story is not None:
@@ -243,6 +253,8 @@ def _report(briefing: Briefing, story: Story) -> str:
             forms = how_to_review(story.ledger)
         case Mode.FIX:
             forms = how_to_fix(story.ledger)
+        case Mode.ACCEPTANCE:
+            forms = ['`{"claim": "done"}` when every criterion has a test']
         case _:
             forms = [
                 '`{"claim": "done"}` when every criterion is met',

@@ -11,6 +11,7 @@ from ralph.core.findings import Entry, Fate, Ledger
 from ralph.core.proof import Proof
 
 _MOST_TAIL = 600
+_MOST_TESTS = 30
 _FATES = {
     Fate.OPEN: "open",
     Fate.FIXED: "reported fixed: verify it",
@@ -31,6 +32,10 @@ class Matter(Struct, frozen=True):
     doubts: tuple[str, ...] = ()
     """Only of iterations that an older version judged."""
     proof: Proof | None = None
+    acceptance: tuple[str, ...] = ()
+    """Tests that another session wrote from the criteria, before the implementation."""
+    is_hidden: bool = False
+    """The implementing session could not see them."""
     lens: str = ""
     """The focus of this reviewer, when there are several."""
 
@@ -51,6 +56,7 @@ def for_review(matter: Matter, ledger: Ledger) -> Iterator[str]:
         )
     if matter.checks:
         yield "## Check results\n\n" + "\n".join(_result(check) for check in matter.checks)
+    yield from _acceptance(matter)
     yield from _unproven(matter.proof)
     if matter.doubts:
         yield (
@@ -62,6 +68,16 @@ def for_review(matter: Matter, ledger: Ledger) -> Iterator[str]:
             "## Findings of earlier reviews\n\nTo raise one again, give its `id`. A rejected one also needs new "
             '`"evidence"`: an input, an output, a failing command.\n\n'
             + "\n".join(_status(entry) for entry in ledger.entries)
+        )
+
+
+def _acceptance(matter: Matter) -> Iterator[str]:
+    if matter.acceptance:
+        seen = "could not see" if matter.is_hidden else "could see, but not change"
+        yield (
+            "## Acceptance tests\n\nBefore the implementation, another session wrote these tests from the criteria. "
+            f"They failed then and pass now. The implementing session {seen} them. Look for what they do not cover.\n\n"
+            + "\n".join(f"- {test}" for test in matter.acceptance[:_MOST_TESTS])
         )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from minijinja import TemplateError
 
 NAMES = (
+    "acceptance",
     "feature-prompt",
     "feature-prompt-tdd",
     "fix",

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from ralph.core.proof import Proof, Tests
 from ralph.core.text import one_line, plural
+from ralph.proof.acceptance import not_run
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.files import Role, deciding, role_of
 from ralph.proof.moved import missing_tests, only_moved
@@ -29,11 +30,12 @@ _CHANGED_WITNESS = "only tests with changed expectations fail without this chang
 def prove(given: Candidate, bench: Bench) -> Proof:
     """What the passing checks are worth. Runs nothing more once the run is stopping."""
     commands = [check.command for check in given.checks]
-    decisive = deciding(given.changes, commands, given.tests, given.sources)
+    edited = _edited(given)
+    decisive = (*edited, *(change for change in given.changes if change.path in given.acceptance))
     mine = {change.path for change in given.changes}
     foreign = [change for change in given.foreign if change.path not in mine]
     unsure = deciding(foreign, commands, given.tests, given.sources) if foreign else ()
-    restored = (*decisive, *unsure)
+    restored = (*edited, *unsure)
     second = _second_pass(given, restored, bench) if restored and given.restores else _SecondPass()
     proof = Proof(
         tree=given.tree,
@@ -41,12 +43,24 @@ def prove(given: Candidate, bench: Bench) -> Proof:
         changed_expectations=second.failing,
         excuse=second.excuse,
         old_output=second.output,
-        loosened=() if second.failing or not given.restores else _loosened(given, decisive),
-        objections=(*_counted(given, decisive), *second.objections),
+        loosened=() if second.failing or not given.restores else _loosened(given, edited),
+        objections=(
+            *_counted(given, decisive),
+            *second.objections,
+            *not_run(given.acceptance_tests, given.acceptance, given.passed),
+        ),
     )
     if bench.is_stopped or proof.objections or not given.wants_witness:
         return proof
     return _with_witness(given, decisive, bench, proof, second.doubtful)
+
+
+def _edited(given: Candidate) -> tuple[FileChange, ...]:
+    """The changes that decide what passes, besides acceptance tests: those are not the work of this session, and a
+    file that only they read is product."""
+    changes = [change for change in given.changes if change.path not in given.acceptance]
+    tests = {path: data for path, data in given.tests.items() if path not in given.acceptance}
+    return deciding(changes, [check.command for check in given.checks], tests, given.sources)
 
 
 class _SecondPass(Struct, frozen=True):
@@ -60,19 +74,20 @@ class _SecondPass(Struct, frozen=True):
 
 def _second_pass(given: Candidate, decisive: Sequence[FileChange], bench: Bench) -> _SecondPass:
     """The checks with what decides their result as it was at the story's start."""
-    tree = bench.compose(given.tree, {change.path: as_before(change) for change in decisive})
+    before = {change.path: as_before(change) for change in decisive}
+    tree = bench.compose(given.tree, before | dict.fromkeys(given.acceptance))
     general = [check for check in given.checks if not _needs_new_file(check, decisive)]
     ran = bench.run(tree, general)
     if bench.is_stopped:
         return _SecondPass()
     silent = [
         f"{named(check)} ran {plural(one.tests.total, 'test')} with the tests as they were; at the story's start it "
-        f"ran {before.total}"
+        f"ran {start.total}"
         for check, one in zip(general, ran, strict=False)
-        if (before := given.before.get(check.command)) is not None
+        if (start := given.before.get(check.command)) is not None
         and not one.is_red
-        and before.runner
-        and one.tests.total < before.total
+        and start.runner
+        and one.tests.total < start.total
     ]
     red = [(check, one) for check, one in zip(general, ran, strict=False) if one.is_red]
     lost = _lost(given, decisive)

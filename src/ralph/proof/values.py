@@ -76,6 +76,10 @@ class Candidate(Struct, frozen=True, kw_only=True):
     wants_witness: bool = True
     restores: bool = True
     """Run the checks with the tests as they were."""
+    acceptance: tuple[str, ...] = ()
+    """Files of acceptance tests: among the changes, but not by the session that implemented the story."""
+    acceptance_tests: tuple[str, ...] = ()
+    """Their tests that failed at the story's start, as far as the runner named them."""
 
 
 def named(check: ChosenCheck) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ralph.core.proof import Tests, Witness
 from ralph.core.text import one_line
@@ -40,7 +40,14 @@ class WitnessSearch:
         if self._touched:
             own, general = self._exercised(own, general)
         found = [Witness(check.command, is_own=True) for check in own]
-        return (*found, *(Witness(name) for name in general), *healed)
+        found += [Witness(name, is_own=self._is_acceptance(name)) for name in general]
+        return (*sorted(found, key=lambda witness: not witness.is_own), *healed)
+
+    def _is_acceptance(self, test: str) -> bool:
+        """Whether it is an acceptance test, or, without names, a check that such a test made fail."""
+        given = self._given
+        is_check = any(test == check.name for check in given.checks)
+        return bool(given.acceptance) and (is_check or test in given.acceptance_tests or _is_in(test, given.acceptance))
 
     def _healed(self) -> tuple[Witness, ...]:
         """Tests that the story did not write, and that failed or were skipped when it began."""
@@ -98,8 +105,7 @@ class WitnessSearch:
 
     def _is_touched(self, test: str) -> bool:
         """Whether a test's name names a file of the story, as in `tests/test_a.py::test_b` or `tests.test_a.test_b`."""
-        flat = test.replace(".", "/")
-        return any(path in test or _stem(path) in flat for path in self._touched)
+        return _is_in(test, self._touched)
 
     def _unrelated(self) -> dict[str, bytes | None]:
         """Test files that the story did not touch are left out: a witness is one of its own."""
@@ -191,6 +197,11 @@ class WitnessSearch:
             self.limits = (*self.limits, f"{named(checks[0])} does not run a test file that is added")
             return ()
         return (f"{named(checks[0])} does not report a test that fails: its result proves nothing",)
+
+
+def _is_in(test: str, paths: Iterable[str]) -> bool:
+    flat = test.replace(".", "/")
+    return any(path in test or _stem(path) in flat for path in paths)
 
 
 def _stem(path: str) -> str:

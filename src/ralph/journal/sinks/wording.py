@@ -11,7 +11,7 @@ from ralph.core.plan import Mode
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 
-MODES = {Mode.SETUP: "setup", Mode.IMPLEMENT: "implement", Mode.REVIEW: "review", Mode.FIX: "review-fix"}
+MODES = {mode: "review-fix" if mode is Mode.FIX else mode.value for mode in Mode}
 """As seed 001 names them."""
 
 RESULTS = {
