@@ -29,6 +29,7 @@ from ralph.host.trees import entries
 from ralph.proof.acceptance import Trial, examine
 from ralph.proof.choosing import choose
 from ralph.proof.files import Role, is_collected, role_of
+from ralph.proof.values import Ran
 
 _TEST_SIDE = frozenset({Role.TEST, Role.FIXTURE, Role.HELPER})
 _LARGEST = 1_000_000
@@ -205,7 +206,11 @@ class StoryAcceptance:
         if any(one.result.failed_before for one in ran):  # a test file that cannot be loaded may keep all from running
             rest = {os.fsdecode(path): None for path in entries(self._repo, tree)}
             others |= {path: None for path in rest if is_collected(path)}
+            start = self._checks.compose(tree, others | dict.fromkeys(files))
+            bare = self._checks.run(start, chosen)
             ran = self._checks.run(self._checks.compose(tree, others | dict(files)), chosen)
+            before = {check.command: one.tests for check, one in zip(chosen, bare, strict=False)}
+            ran = tuple(_compared(new, old) for new, old in zip(ran, bare, strict=False))
         return [
             Trial(check, before.get(check.command, type(one.tests)()), one)
             for check, one in zip(chosen, ran, strict=False)
@@ -234,3 +239,7 @@ class StoryAcceptance:
         self._store.write(Acceptance(story=story.id, key=story.content_key, sessions=sessions))
         if sessions >= MOST_ACCEPTANCE_SESSIONS:
             self._notes.append(f"{story.id} continues without acceptance tests: {one_line(event.headline, 200)}")
+
+
+def _compared(new: Ran, old: Ran) -> Ran:
+    return msgspec.structs.replace(new, result=msgspec.structs.replace(new.result, failed_before=old.is_red))

@@ -61,8 +61,10 @@ def examine(files: Mapping[str, bytes], trials: Sequence[Trial]) -> Examined:
             wrong.append(f"already {_pass(passing)} although the story is not implemented: {_some(passing)}")
         if skipped:
             wrong.append(f"skipped instead of failing: {_some(skipped)}")
-        if not trial.ran.tests.names and _turned_red(trial):
-            failing += [path for path in collected if path not in failing]
+        if not trial.ran.tests.names:
+            failing += [path for path in collected if path not in failing] if _turned_red(trial) else []
+            if trial.before.runner and (count := trial.ran.tests.passed - trial.before.passed) > 0:
+                wrong.append(f"{plural(count, 'test')} already {'passes' if count == 1 else 'pass'}")
     if not failing and not wrong:
         commands = ", ".join(named(trial.check) for trial in trials[:FEW])
         wrong.append(f"{commands} does not fail with {_some(collected)}: write tests that it runs and that fail now")
@@ -84,7 +86,8 @@ def _new(trial: Trial) -> dict[str, str]:
 
 
 def _turned_red(trial: Trial) -> bool:
-    return trial.ran.is_red and not trial.ran.result.failed_before
+    fails_more = trial.ran.tests.failed > trial.before.failed
+    return trial.ran.is_red and (fails_more or not trial.ran.result.failed_before)
 
 
 def _broken(files: Mapping[str, bytes], trials: Iterable[Trial]) -> Iterable[str]:
