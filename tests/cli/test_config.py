@@ -33,7 +33,7 @@ def test_show_lists_every_setting_with_its_origin(work: Path) -> None:
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in done.out.splitlines()}
     assert done.code == 0
     assert lines["review.cap"] == "2 # .ralph/config.yaml:3"
-    assert lines["review.enabled"] == "true # profile tasks.json"
+    assert lines["review.when"] == "always # profile tasks.json"
     assert lines["push"] == "after-story # RALPH_PUSH"
     assert lines["timeout"] == "15m # default"
     assert lines["checks"] == "[] # default"
@@ -171,12 +171,20 @@ def test_unset_removes_one_key(work: Path) -> None:
 
 
 def test_an_agent_in_the_loop_cannot_change_settings(work: Path) -> None:
-    for action in (["set", "review.enabled", "false"], ["unset", "review.enabled"], ["set", "--user", "name", "x"]):
+    for action in (["set", "review.when", "never"], ["unset", "review.when"], ["set", "--user", "name", "x"]):
         done = ralph_here("config", *action, cwd=work, env={"RALPH_LOOP": "1"})
         assert done.code == 78
         assert "only the user can do this" in done.err
     assert not project(work).exists()
-    assert ralph_here("config", "get", "review.enabled", cwd=work, env={"RALPH_LOOP": "1"}).out == "true\n"
+    assert ralph_here("config", "get", "review.when", cwd=work, env={"RALPH_LOOP": "1"}).out == "always\n"
+
+
+def test_the_old_name_of_a_setting_is_still_known(work: Path) -> None:
+    """Scripts and notes of users say `review.enabled`; the setting is `review.when` now."""
+    project(work).write_text("review:\n  enabled: false\n")
+    assert ralph_here("config", "get", "review.when", cwd=work).out == "never\n"
+    assert ralph_here("config", "set", "review.enabled", "true", cwd=work).code == 0
+    assert ralph_here("config", "get", "review.enabled", cwd=work).out == "always\n"
 
 
 def test_a_new_command_reminds_of_trust(work: Path) -> None:

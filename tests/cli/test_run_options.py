@@ -27,7 +27,7 @@ GOOD = "stories:\n  '*':\n    - implement: [{append: {path: src/x.txt, text: x}}
         ("--no-archive --reset-circuit --dry-run", {"archive.on_complete": False}),
         ("--dangerously-skip-permissions", {"permissions": "skip"}),
         ("--ralph-dir ralph -d . -m opus --no-sandbox", {"ralph_dir": "ralph", "agent.model": "opus"}),
-        ("--skip-review --review-cap 2", {"review.enabled": False, "review.cap": 2}),
+        ("--skip-review --review-cap 2", {"review.when": "never", "review.cap": 2}),
         ("--config fast --model sonnet --once", {"agent.model": "sonnet"}),
     ],
 )

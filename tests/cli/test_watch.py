@@ -84,7 +84,8 @@ SLOW = "touch ../checking\nwhile [ ! -e ../gate ]; do sleep 0.05; done\nrm ../ga
 def test_running_checks_are_on_the_screen_and_in_the_status(tmp_path: Path) -> None:
     """The baseline, the story's checks, and the final checks."""
     script = SCRIPT.replace("        - run: while [ ! -e ../go ]; do sleep 0.05; done\n", "")
-    scenario = Scenario("feature", {"US-001": "Say one"}, script, [], check=SLOW, config=CONFIG)
+    config = CONFIG + "proof: {where: in-place}\n"  # the check waits for a file beside the workspace
+    scenario = Scenario("feature", {"US-001": "Say one"}, script, [], check=SLOW, config=config)
     made = LoopProject.make(tmp_path / "made", scenario)
     own = Terminal(made, "run", columns=80, rows=24)
     try:

@@ -116,12 +116,12 @@ def test_profiles_are_those_of_the_layouts_origins() -> None:
     assert settings_of(None, {}, layout="plan.md").config.max_allowed_iterations == 100
     assert settings_of(None, {}, layout="steps").config.agent.model == "sonnet"
     assert settings_of(None, {}, layout="feature").config.archive.on_complete is True
-    assert [settings_of(None, {}, layout=name).config.review.enabled for name in PROFILES] == [
-        False,
-        True,
-        False,
-        False,
-        False,
+    assert [settings_of(None, {}, layout=name).config.review.when for name in PROFILES] == [
+        "when-unproven",
+        "always",
+        "when-unproven",
+        "when-unproven",
+        "when-unproven",
     ]
     assert {settings_of(None, {}, layout=name).config.push for name in PROFILES} == {"never"}
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
-import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -157,7 +157,7 @@ class StoryProver:
             before=self._checks.tests_before(story.id, start, general),
             tests=tests,
             sources=sources,
-            seed=secrets.token_hex(4),
+            seed=os.urandom(4).hex(),
             wants_witness=wants_witness,
             restores=self._config.tamper != "off",
             acceptance=tuple(own.files) if own else (),

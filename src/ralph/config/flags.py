@@ -34,9 +34,10 @@ def add_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup, keys:
         elif declared.flags:
             metavar = declared.metavar or None
             parser.add_argument(*declared.flags, type=_type(declared), metavar=metavar, help=help_text, **common)
-            for flag, value in declared.constants:
+            for value in dict.fromkeys(value for _, value in declared.constants):
+                flags = [flag for flag, constant in declared.constants if constant == value]
                 same = f"same as {declared.flags[-1]} {value}"
-                parser.add_argument(flag, action="store_const", const=value, help=same, **common)
+                parser.add_argument(*flags, action="store_const", const=value, help=same, **common)
 
 
 def flags_of(args: argparse.Namespace) -> dict[str, Any]:
