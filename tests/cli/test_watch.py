@@ -84,17 +84,16 @@ SLOW = "touch ../checking\nwhile [ ! -e ../gate ]; do sleep 0.05; done\nrm ../ga
 def test_running_checks_are_on_the_screen_and_in_the_status(tmp_path: Path) -> None:
     """The baseline, the story's checks, and the final checks."""
     script = SCRIPT.replace("        - run: while [ ! -e ../go ]; do sleep 0.05; done\n", "")
-    config = CONFIG + "proof: {where: in-place}\n"  # the check waits for a file beside the workspace
-    scenario = Scenario("feature", {"US-001": "Say one"}, script, [], check=SLOW, config=config)
+    scenario = Scenario("feature", {"US-001": "Say one"}, script, [], check=SLOW, config=CONFIG)
     made = LoopProject.make(tmp_path / "made", scenario)
     own = Terminal(made, "run", columns=80, rows=24)
     try:
         for number, words in enumerate(
             ("Running checks before the first story: ", "Running checks: ", "Running the final checks: ")
         ):
+            own.until(f"⚙ {words.lower()}words (")  # also lets a run continue that waits for its screen to be read
             wait_for((made.folder / "checking").exists)
             (made.folder / "checking").unlink()
-            own.until(f"⚙ {words.lower()}words (")
             watched = Terminal(made, "watch", columns=80, rows=24)
             watched.until(f"⚙ {words.lower()}words (")
             watched.press(b"\x03")
