@@ -77,7 +77,7 @@ def is_running(pid: int) -> bool:
     return bool(done.stdout.strip()) and not done.stdout.strip().startswith("Z")
 
 
-def wait_for(what: Callable[[], object], seconds: float = 10) -> None:
+def wait_for(what: Callable[[], object], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "it did not happen"
