@@ -176,3 +176,43 @@ def test_an_edited_story_gets_new_tests_and_a_retried_one_keeps_them(tmp_path: P
     made.ask("retry", "--all")
     made.run("--acceptance", "hidden", "--max-iterations", "1", **script)
     assert made.outcomes() == [("acceptance", "accepted")]
+
+
+@pytest.mark.defaults
+def test_a_run_with_hidden_tests_can_be_replayed_verified_and_shown(tmp_path: Path) -> None:
+    made = Accepted(tmp_path, "feature")
+    plan = made.run("--acceptance", "hidden", "--dry-run", acceptance=[WRITES_TESTS], implement=[IMPLEMENTS])
+    assert "mode       acceptance" in plan.out
+    assert "Write acceptance tests for US-001" in plan.out
+    assert made.run("--acceptance", "hidden", acceptance=[WRITES_TESTS], implement=[CHEATS, IMPLEMENTS]).code == 0
+    replayed = made.ask("replay")
+    assert replayed.code == 0
+    assert "3 verdicts, 0 differ" in replayed.out
+    assert made.ask("audit").code == 0
+    shown = made.ask("log").out
+    assert "wrote 3 acceptance tests that fail now" in shown
+    assert "secret_expectation" not in shown
+
+
+def test_without_a_check_no_session_is_spent_and_the_run_says_why(tmp_path: Path) -> None:
+    made = Accepted(tmp_path, "feature", checks=[])
+    made.run("--acceptance", "visible", acceptance=[WRITES_TESTS], implement=[IMPLEMENTS])
+    assert made.outcomes() == [("implement", "accepted")]
+    notes = [event.text for event in made.events() if isinstance(event, Noted)]
+    assert "no acceptance tests are written: no check would run them" in notes
+
+
+def test_a_reviewer_is_told_about_them(tmp_path: Path) -> None:
+    made = Accepted(tmp_path, "tasks.json")
+    saves = [{"run": "cat > ../prompt.txt"}, *APPROVES]
+    script = {"acceptance": [WRITES_TESTS], "implement": [IMPLEMENTS], "review": [saves]}
+    made.run("--acceptance", "hidden", "--max-iterations", "2", **script)
+    assert made.outcomes() == [("acceptance", "accepted"), ("implement", "accepted")]
+    assert not (made.root / ACCEPTANCE).exists(), "a reviewed story is not done yet"
+    prompt = made.ask("prompt", "--mode", "review").out
+    assert "## Acceptance tests" in prompt
+    assert "could not see them" in prompt
+    assert f"{ACCEPTANCE}::test_triple[5]" in prompt
+    made.run("--acceptance", "hidden", **script)
+    assert made.outcomes() == [("review", "accepted")]
+    assert made.git("show", f"HEAD:{ACCEPTANCE}") == TRIPLE_TEST.rstrip()
