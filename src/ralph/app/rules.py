@@ -21,6 +21,8 @@ import msgspec
 from ralph.app.trusting import trust_file
 from ralph.config.layers import Settings
 from ralph.config.schema import Config
+from ralph.core.events import Record as JournalRecord
+from ralph.core.events import RunEnded
 from ralph.core.plan import Story
 from ralph.core.ports import Locations, PlanRef
 from ralph.engine.ground import PageBack
@@ -77,6 +79,11 @@ class Rules:
         make_folder(self._folder, private=True)
         write_bytes(self._folder / _RECORD, msgspec.msgpack.encode(now), mode=0o600, durable=False)
         return told
+
+    def listen(self, record: JournalRecord) -> None:
+        """The record is for a run that is killed. Settings may hold secrets, so it does not outlive its run."""
+        if isinstance(record.event, RunEnded):
+            (self._folder / _RECORD).unlink(missing_ok=True)
 
     def changed(self) -> tuple[str, ...]:
         return tuple(self._name(Path(path)) for path in differences(self._before, self._read()))

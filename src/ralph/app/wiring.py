@@ -193,6 +193,7 @@ def make_ground(
     journal.listen(touched.listen)
     memory = memory_of(ref, where, env)
     rules = Rules(ref, where, spec.settings, env, spec.repo.root, folder)
+    journal.listen(rules.listen)
     remembered = MemoryWatch(memory, folder / "memory")
     lasting = LastingRules(config.memory.repo_file)
     journal.listen(lasting.listen)
