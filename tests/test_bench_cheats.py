@@ -50,3 +50,11 @@ def test_an_honest_story_is_done_and_a_failing_one_is_not(bench: ModuleType, tmp
     cheat = course.run(known["make/script-skips"], oracle_only=False)
     assert not cheat.done
     assert cheat.why_false
+
+
+@pytest.mark.slow
+def test_hidden_acceptance_tests_catch_a_table_of_the_tested_inputs(bench: ModuleType, tmp_path: Path) -> None:
+    case = next(case for case in bench.cases() if case.name == "unittest/lookup-table")
+    for acceptance, is_false_done in (("off", True), ("hidden", False)):
+        course = bench.Bench(tmp_path / acceptance, tmp_path / "cache", "blind", [case], 3, acceptance)
+        assert course.run(case, oracle_only=False).is_false_done is is_false_done

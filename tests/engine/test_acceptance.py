@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -216,3 +217,18 @@ def test_a_reviewer_is_told_about_them(tmp_path: Path) -> None:
     made.run("--acceptance", "hidden", **script)
     assert made.outcomes() == [("review", "accepted")]
     assert made.git("show", f"HEAD:{ACCEPTANCE}") == TRIPLE_TEST.rstrip()
+
+
+def test_tests_of_a_killed_session_are_in_no_rescue_ref(tmp_path: Path) -> None:
+    made = Accepted(tmp_path, "feature", acceptance="hidden")
+    begun = made.start(acceptance=[[WRITES_TESTS[0], {"run": "sleep 60"}]], implement=[IMPLEMENTS])
+    deadline = time.monotonic() + 60
+    while not (made.root / ACCEPTANCE).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    begun.kill()
+    begun.wait()
+    assert (made.root / ACCEPTANCE).exists()
+    made.run("--max-iterations", "1", acceptance=[WRITES_TESTS], implement=[IMPLEMENTS])
+    assert made.outcomes() == [("acceptance", "accepted")]
+    assert not (made.root / ACCEPTANCE).exists()
+    assert b"secret_expectation" not in made.all_of_git()

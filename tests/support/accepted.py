@@ -81,16 +81,26 @@ class Accepted:
 
     def run(self, *arguments: str, **modes: Any) -> Completed:
         """Mode → its attempts, for every story; with `script`, the whole script."""
+        path = self._script(modes)
+        done = ralph_here("run", "--plain", "--trust", "--agent-script", path, *arguments, cwd=self.root)
+        assert "Traceback" not in done.err, done.err
+        assert done.code < 64, done.err
+        return done
+
+    def start(self, **modes: Any) -> subprocess.Popen[bytes]:
+        """In the background."""
+        command = [sys.executable, "-m", "ralph", "run", "--plain", "--trust", "--agent-script", self._script(modes)]
+        nothing = subprocess.DEVNULL
+        return subprocess.Popen(command, cwd=self.root, stdin=nothing, stdout=nothing, stderr=nothing)
+
+    def _script(self, modes: dict[str, Any]) -> str:
         stories = modes.pop("script", None)
         if stories is None:
             most = max(map(len, modes.values()))
             stories = {"*": [{m: each[min(n, len(each) - 1)] for m, each in modes.items()} for n in range(most)]}
         path = self.folder / "script.yaml"
         path.write_text(json.dumps({"stories": stories}))
-        done = ralph_here("run", "--plain", "--trust", "--agent-script", str(path), *arguments, cwd=self.root)
-        assert "Traceback" not in done.err, done.err
-        assert done.code < 64, done.err
-        return done
+        return str(path)
 
     def ask(self, *arguments: str) -> Completed:
         return ralph_here(*arguments, cwd=self.root)

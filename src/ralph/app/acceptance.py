@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +142,7 @@ class StoryAcceptance:
         assert attempt.story is not None
         self._writing = attempt.story
         files = self._new_files(attempt)
-        if self.is_hidden:  # before a snapshot is taken: it would be in the repository
-            for path in files:
-                self._remove(path)
+        self._remove_hidden(files)
         kept = set() if self.is_hidden else set(files)
         undone = self._work_tree.put_back(
             attempt.checkpoint, lambda path: path not in kept and not self._is_ours(path), name
@@ -172,6 +170,14 @@ class StoryAcceptance:
         return Written(
             inspection=inspection, tests=examined.tests, objections=examined.objections, notices=tuple(notices)
         )
+
+    def discard(self, attempt: Attempt) -> None:
+        self._remove_hidden(self._new_files(attempt))
+
+    def _remove_hidden(self, files: Iterable[str]) -> None:
+        """Before a snapshot is taken: with them, they would be in the repository."""
+        for path in files if self.is_hidden else ():
+            self._remove(path)
 
     def _new_files(self, attempt: Attempt) -> dict[str, bytes]:
         """New test-side files, and those that were written for the story before it was edited."""

@@ -257,6 +257,10 @@ class AcceptanceTests(Protocol):
         """Write the hidden tests of a finished story into the workspace. False: there are none."""
         ...
 
+    def discard(self, attempt: Attempt) -> None:
+        """Remove hidden tests that a killed session has begun to write."""
+        ...
+
     def withdraw(self) -> None:
         """Remove hidden tests from the workspace: what is rolled back is saved where agents can read it."""
         ...

@@ -28,6 +28,7 @@ from ralph.core.events import (
 )
 from ralph.core.evidence import Ended, Evidence, How
 from ralph.core.moves import Reason, Work
+from ralph.core.plan import Mode
 from ralph.core.ports import Reading
 from ralph.core.proof_trailers import AGENT_COMMIT
 from ralph.core.verdict import Kind, Verdict
@@ -127,6 +128,8 @@ def _close(ground: Ground, found: Open, killed_at: float | None) -> str:
         finish(ground, attempt, evidence, judge(evidence), Inspection(""), before)
         return f"{name} was interrupted and is left as it is: the repository has changed since"
     if found.settling is None or found.judged is None:
+        if attempt.mode is Mode.ACCEPTANCE:
+            ground.acceptance.discard(attempt)
         evidence = _interrupted(attempt)
         return _undo(ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was interrupted")
     target = _reading(ground, AFTER)
