@@ -75,7 +75,9 @@ def _what_is_missing(evidence: Evidence) -> Iterator[str]:
     for check in _failing(evidence):
         yield _describe(check)
     yield from evidence.objections
-    yield from evidence.proof.objections if evidence.proof else ()
+    if evidence.proof is not None and evidence.proof.objections:
+        yield from evidence.proof.objections
+        yield from _doubts(evidence.proof) if evidence.is_tampered else ()
     if evidence.unchecked and evidence.outcome.tests_failed and evidence.mode is not Mode.SETUP:
         yield f"the last test run of the session failed: {evidence.outcome.tests_failed}"
     if not _claimed(evidence):
@@ -153,7 +155,8 @@ def _accept(evidence: Evidence, changes: list[Change], notices: list[str], *, to
         return Verdict(Kind.ACCEPTED, ("set up",), tuple(changes), tuple(notices))
     mark: dict[str, object]
     review = evidence.review or bool(to_review)
-    grade = evidence.grade.value if evidence.proof is not None else ""
+    is_judged = evidence.proof is not None or evidence.grade is not Grade.UNPROVEN
+    grade = evidence.grade.value if is_judged else ""
     if review:
         mark = {"review": Review(ReviewStatus.NEEDS_REVIEW, story.review.count)}
         if story.ledger != NO_LEDGER:
@@ -241,7 +244,8 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
     is_sound = evidence.changed and evidence.checks and not _failing(evidence) and not evidence.repository_trouble
     if is_sound and not _claimed(evidence) and evidence.mode is not Mode.REVIEW:
         if evidence.proof is not None and (evidence.is_tampered or evidence.proof.objections):
-            return _refused(Kind.REJECTED, [*missing, *_doubts(evidence.proof)], evidence, notices)
+            doubts = [] if evidence.proof.objections else _doubts(evidence.proof)
+            return _refused(Kind.REJECTED, [*missing, *doubts], evidence, notices)
         reasons = (*spent, "the checks pass, but the agent did not claim the story as done")
         return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices))
     if _is_kept_unchecked(evidence):

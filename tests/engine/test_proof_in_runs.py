@@ -1,0 +1,268 @@
+"""What `ralph run` makes of honest work, of lazy work and of cheats, at default settings, with real pytest projects."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ralph.core.events import IterationEnded
+from ralph.core.plan import Mode
+from ralph.core.verdict import Kind
+from support.cli import Completed
+from support.proven import Proven, shell, write
+
+pytestmark = pytest.mark.defaults
+
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:hypothesispytest"
+SETTINGS = '[tool.pytest.ini_options]\npythonpath = ["src"]\n'
+CODE = "def double(x):\n    return x + x\n"
+TRIPLE = f"{CODE}\n\ndef triple(x):\n    return 3 * x\n"
+WRONG = f"{CODE}\n\ndef triple(x):\n    return 9\n"
+TEST = "from shop import double\n\n\ndef test_double():\n    assert double(2) == 4\n"
+TEST_TRIPLE = "from shop import triple\n\n\ndef test_triple():\n    assert triple(2) == 6\n"
+STORY = {"title": "Triple a number", "description": "The shop can triple.", "acceptanceCriteria": ["triple(2) is 6"]}
+REFUSES = {"verdict": {"what": "changes_requested", "feedback": "triple does not exist", "by": "request"}}
+APPROVES = {"verdict": {"what": "approved", "by": "request"}}
+Actions = Sequence[Any]
+
+
+class Shop(Proven):
+    """A project with one test and one story, which no check is about."""
+
+    def __init__(
+        self,
+        folder: Path,
+        files: Mapping[str, str] | None = None,
+        *,
+        check: str = PYTEST,
+        story: Mapping[str, Any] | None = None,
+    ) -> None:
+        checks = [{"name": "tests", "command": check}]
+        super().__init__(folder, stories=[{**STORY, **(story or {})}], checks=checks, review={})
+        self.write("src/shop.py", CODE)
+        self.write("tests/test_shop.py", TEST)
+        self.write("pyproject.toml", SETTINGS)
+        for name, text in (files or {}).items():
+            self.write(name, text)
+        self.git("add", "-A")
+        self.git("commit", "-qm", "the shop")
+        self.first = self.git("rev-parse", "HEAD")
+
+    def play(self, *sessions: Actions, review: Actions = (REFUSES,), arguments: Sequence[str] = ()) -> Completed:
+        """One iteration for each session, and one more for a review."""
+        count = str(len(sessions) + ("--skip-review" not in arguments))
+        attempts = [{"implement": list(actions), "review": list(review)} for actions in sessions]
+        return self.run("-n", count, *arguments, US_001=attempts)
+
+    def modes(self) -> list[tuple[Mode, Kind]]:
+        return [(event.mode, event.kind) for event in self.ended()]
+
+    def last(self) -> IterationEnded:
+        return self.ended()[-1]
+
+    @property
+    def story(self) -> dict[str, Any]:
+        (story,) = self.ask("status", "--json").json["stories"]
+        assert isinstance(story, dict)
+        return story
+
+    @property
+    def is_done(self) -> bool:
+        (told,) = json.loads(self.read(".ralph/shop/prd.json"))["userStories"]
+        assert told["passes"] == (self.story["state"] == "done")
+        return bool(told["passes"])
+
+
+IMPLEMENTED = (Mode.IMPLEMENT, Kind.ACCEPTED)
+REJECTED = (Mode.IMPLEMENT, Kind.REJECTED)
+REVIEWED = (Mode.REVIEW, Kind.ACCEPTED)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def test_a_new_test_that_fails_without_the_change_witnesses_it(shop: Shop) -> None:
+    done = shop.play([write("src/shop.py", TRIPLE), write("tests/test_triple.py", TEST_TRIPLE), "claim"])
+    assert (done.code, shop.is_done, shop.modes()) == (0, True, [IMPLEMENTED])
+    assert "done, witnessed by tests/test_triple.py::test_triple" in done.out
+    body = shop.git("log", "-1", "--grep=Ralph-Story: US-001", "--format=%B")
+    for line in ("Ralph-Grade: witnessed", "Ralph-Witness: tests/test_triple.py::test_triple", "Ralph-Proof: checkout"):
+        assert line in body.splitlines()
+    assert shop.is_clean()
+
+
+README = [write("README.md", "The shop can triple.\n")]
+LAZY: dict[str, tuple[Actions, str]] = {
+    "README": (README, "no check fails without this change"),
+    "vacuous test": (
+        [
+            write("src/shop.py", WRONG),
+            write("tests/test_triple.py", "import shop\n\n\ndef test_triple():\n    assert shop\n"),
+        ],
+        "the tests in tests/test_triple.py pass without the change too",
+    ),
+    "test of a name": (
+        [
+            write("src/shop.py", WRONG),
+            write("tests/test_triple.py", "from shop import triple\n\n\ndef test_triple():\n    assert triple\n"),
+        ],
+        "the tests also pass when the changed functions in src/shop.py do nothing",
+    ),
+}
+"""Work that proves nothing, and what the reviewer is told about it."""
+
+
+@pytest.mark.parametrize("work", LAZY)
+def test_work_without_a_witness_is_reviewed_and_a_refusal_counts(shop: Shop, work: str) -> None:
+    done = shop.play([*LAZY[work][0], "claim"], review=[{"prompt": "../prompt"}, REFUSES])
+    assert (done.code, shop.is_done, shop.modes()) == (1, False, [IMPLEMENTED, REVIEWED])
+    assert shop.last().headline == "changes requested: triple does not exist"
+    assert LAZY[work][1] in (shop.folder / "prompt").read_text()
+
+
+def test_without_reviews_unproven_work_is_kept_and_not_done(shop: Shop) -> None:
+    done = shop.play([*README, "claim"], arguments=["--skip-review"])
+    assert (done.code, shop.is_done, shop.story["grade"]) == (1, False, "unproven")
+    assert "unproven" in done.out
+    assert "no check fails without this change: add a test that does" in done.out
+    assert shop.git("show", "HEAD:README.md") == "The shop can triple."
+
+
+EDITED = [write("src/shop.py", "def double(x):\n    return 5\n"), write("tests/test_shop.py", TEST.replace("4", "5"))]
+PLACE, FAILED = "tests/test_shop.py:5: `", "passes only with this change to the tests: tests/test_shop.py::test_double"
+
+
+def test_an_edited_expectation_is_rejected_where_nobody_reviews_it(shop: Shop) -> None:
+    done = shop.play([*EDITED, "claim"], arguments=["--skip-review"])
+    assert (done.code, shop.is_done, shop.modes()) == (1, False, [REJECTED])
+    for shown in (done.out, shop.ask("log").out, shop.last().feedback):
+        assert PLACE in shown
+        assert FAILED in shown
+    assert shop.read("tests/test_shop.py") == TEST
+
+
+def test_an_edited_expectation_is_reviewed(shop: Shop) -> None:
+    done = shop.play([*EDITED, "claim"], review=[{"prompt": "../prompt"}, REFUSES])
+    assert (done.code, shop.is_done, shop.modes()) == (1, False, [IMPLEMENTED, REVIEWED])
+    prompt = (shop.folder / "prompt").read_text()
+    assert PLACE in prompt
+    assert FAILED in prompt
+    assert "assert 5 == 4" in prompt, "the output with the tests as they were"
+
+
+def test_a_test_that_the_story_names_may_change(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, story={"description": "double is always 5; update tests/test_shop.py."})
+    done = shop.play([*EDITED, "claim"])
+    assert (done.code, shop.is_done, shop.modes()) == (0, True, [IMPLEMENTED])
+    assert "the story names tests/test_shop.py" in done.out
+
+
+def test_a_test_weakened_in_an_earlier_session_is_compared_with_the_start_of_the_story(shop: Shop) -> None:
+    """The first session claims nothing and breaks nothing, so its work is kept."""
+    done = shop.play(
+        [write("tests/test_shop.py", TEST.replace("== 4", "> 0"))],
+        [EDITED[0], "claim"],
+        arguments=["--skip-review"],
+    )
+    assert (done.code, shop.is_done, shop.modes()) == (1, False, [(Mode.IMPLEMENT, Kind.PARTIAL), REJECTED])
+    assert PLACE in done.out
+
+
+HIDES_FAILURES = """import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    report.outcome = "passed"
+    return report
+"""
+BROKEN = write("src/shop.py", "def double(x):\n    return 5\n\n\ndef triple(x):\n    return 6\n")
+TRICKS = {
+    "pytest.ini": (
+        "[pytest]\npythonpath = src\naddopts = --deselect=tests/test_shop.py::test_double\n",
+        "pytest.ini:1",
+    ),
+    "tests/conftest.py": (HIDES_FAILURES, "tests/conftest.py:1"),
+    "src/shop.py": (
+        "import os\nimport sys\n\nif 'pytest' in sys.modules:\n    os._exit(0)\n",
+        "passed without running a test; before, it ran 1",
+    ),
+}
+"""File → its content, and the reason against it."""
+
+
+@pytest.mark.parametrize("path", TRICKS)
+def test_a_runner_that_was_tricked_proves_nothing(shop: Shop, path: str) -> None:
+    text, reason = TRICKS[path]
+    done = shop.play(
+        [BROKEN, write(path, text), write("tests/test_triple.py", TEST_TRIPLE), "claim"],
+        arguments=["--skip-review"],
+    )
+    assert (done.code, shop.is_done, shop.modes()) == (1, False, [REJECTED])
+    assert "  1 check passed (" in done.out, "the trick works"
+    assert reason in done.out
+    assert shop.git("rev-parse", "HEAD:src") == shop.git("rev-parse", f"{shop.first}:src")
+
+
+@pytest.mark.needs("npm")
+def test_a_script_of_package_json_that_runs_nothing_proves_nothing(tmp_path: Path) -> None:
+    package = json.dumps({"name": "shop", "version": "1.0.0", "scripts": {"test": "node --test"}})
+    files = {
+        "package.json": package,
+        "half.js": "exports.half = (x) => x / 2;\n",
+        "half.test.js": "const test = require('node:test');\nconst assert = require('node:assert');\n"
+        "test('half', () => assert.equal(require('./half.js').half(4), 2));\n",
+    }
+    shop = Shop(tmp_path, files, check="npm test --silent")
+    done = shop.play(
+        [
+            write("half.js", "exports.half = () => 9;\n"),
+            write("package.json", package.replace("node --test", "true")),
+            "claim",
+        ],
+        arguments=["--skip-review"],
+    )
+    assert (done.code, shop.is_done, shop.modes()) == (1, False, [REJECTED])
+    assert "ran 1" in done.out
+
+
+def test_code_in_an_ignored_folder_does_not_exist(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, {".gitignore": "__pycache__/\nbuild/\n.ralph/*/progress.txt\n"})
+    path = "import sys\n\nsys.path.insert(0, 'build')\nfrom tripling import triple\n\n\n"
+    done = shop.play(
+        [
+            write("src/shop.py", path + CODE),
+            write("build/tripling.py", "def triple(x):\n    return 3 * x\n"),
+            write("tests/test_triple.py", TEST_TRIPLE),
+            shell(f"{PYTEST} && touch ../passes-here"),
+            "claim",
+        ]
+    )
+    assert (shop.folder / "passes-here").exists()
+    assert (done.code, shop.is_done, shop.ended()[0].kind) == (1, False, Kind.REJECTED)
+    assert "No module named 'tripling'" in shop.ended()[0].feedback
+
+
+@pytest.mark.parametrize(("own", "grade"), [([], "reviewed"), (["grep -q double src/shop.py"], "proven")])
+def test_already_satisfied_needs_a_check_of_its_own_or_a_review(tmp_path: Path, own: list[str], grade: str) -> None:
+    shop = Shop(tmp_path, story={"verify": own} if own else {})
+    done = shop.play([{"claim": "already-satisfied"}], review=[APPROVES])
+    reviewed = [] if own else [REVIEWED]
+    assert (done.code, shop.is_done, shop.modes()) == (0, True, [IMPLEMENTED, *reviewed])
+    assert shop.story["grade"] == grade
+
+
+def test_a_check_of_its_own_that_failed_before_proves_a_story(tmp_path: Path) -> None:
+    own = f'PYTHONPATH=src {sys.executable} -S -c "import shop; assert shop.triple(2) == 6"'
+    shop = Shop(tmp_path, story={"verify": [own]})
+    done = shop.play([write("src/shop.py", TRIPLE), "claim"])
+    assert (done.code, shop.is_done, shop.story["grade"]) == (0, True, "proven")
+    assert "Ralph-Grade: proven" in shop.git("log", "-1", "--format=%B").splitlines()
