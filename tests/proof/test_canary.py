@@ -50,9 +50,9 @@ HEALTHY = {
     "pytest, functions": ({"app.py": APP, "test_app.py": FUNCTION}, PYTEST),
     "pytest, one file": ({"app.py": APP, "test_app.py": FUNCTION}, f"{PYTEST} test_app.py"),
     "pytest, cases": ({"app.py": APP, "test_app.py": CASE}, PYTEST),
-    "pytest, a plugin switched off": (
+    "pytest, with installed plugins": (
         {"app.py": APP, "test_app.py": FUNCTION},
-        f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {PYTEST}",
+        f"env -u PYTEST_DISABLE_PLUGIN_AUTOLOAD {PYTEST}",
     ),
     "pytest, sys.path of its own": (
         {"lib/app.py": APP, "test_app.py": "import sys\nsys.path.insert(0, 'lib')\n" + FUNCTION},
@@ -144,8 +144,12 @@ def toolchain() -> dict[str, str]:
 
 
 def check(project: Path, command: str, reports: Path) -> tuple[Tests, bool]:
-    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "GOCACHE": str(reports / "go"), **toolchain()}
-    env = report_environment(reports, env)
+    cheap = {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "GOCACHE": str(reports.with_name("go")),
+    }
+    env = report_environment(reports, {**os.environ, **cheap, **toolchain()})
     ended = subprocess.run(
         command,
         shell=True,

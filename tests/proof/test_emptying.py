@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 
 from ralph.proof import emptying_trees
 from ralph.proof.emptying import LARGEST, emptied, why_not
+from support.tools import is_everything
 
 SUFFIXES = [".py", *emptying_trees.GRAMMARS]
+EXAMPLES = 60 if is_everything() else 15
 
 
 def empty(source: str, old: str | None = None, path: str = "src/a.py") -> str | None:
@@ -64,7 +66,7 @@ PYTHON = {
 @pytest.mark.parametrize(("source", "expected"), PYTHON.values(), ids=PYTHON)
 def test_python_keeps_all_but_the_body(source: str, expected: str) -> None:
     assert empty(source) == expected
-    assert empty(expected) is None, "nothing is left to empty"
+    assert empty(expected) == expected, "nothing is left to empty"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,6 @@ def test_python_keeps_all_but_the_body(source: str, expected: str) -> None:
         "",
         "X = 1\nprint(X)\n",
         "@dataclass\nclass A:\n    x: int = 1\n    y: list = field(default_factory=lambda: [1])\n",
-        "def f(): ...\ndef g(): pass\ndef h():\n    'Docstring.'\nclass P(Protocol):\n    def i(self): ...\n",
         "def f(:\n",
         "def f():\n\treturn 1\n        return 2\n",
         "\0",
@@ -81,6 +82,14 @@ def test_python_keeps_all_but_the_body(source: str, expected: str) -> None:
 )
 def test_python_without_functions_has_nothing_to_empty(source: str) -> None:
     assert empty(source) is None
+
+
+def test_functions_that_do_nothing_yet_stay() -> None:
+    source = "def f(): ...\ndef g(): pass\ndef h():\n    'Docstring.'\nclass P(Protocol):\n    def i(self): ...\n"
+    refusal = "def j():\n    raise NotImplementedError\ndef k(): raise NotImplementedError('later')\n"
+    assert empty(source + refusal) == source + refusal
+    javascript = "function f() {}\nfunction g() { throw new Error('not implemented') }\n"
+    assert empty(javascript, path="a.js") == javascript
 
 
 OLD = '''class A:
@@ -182,7 +191,7 @@ JAVASCRIPT = {
 @pytest.mark.parametrize(("source", "expected"), JAVASCRIPT.values(), ids=JAVASCRIPT)
 def test_javascript_keeps_all_but_the_body(source: str, expected: str) -> None:
     assert empty(source, path="a.js") == expected
-    assert empty(expected, path="a.mjs") is None
+    assert empty(expected, path="a.mjs") == expected
 
 
 def test_javascript_empties_only_what_changed() -> None:
@@ -374,10 +383,10 @@ def test_deep_nesting_does_not_make_it_fail(suffix: str) -> None:
 
 @cache
 def python_files() -> list[Path]:
-    folders = [Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("purelib"))]
-    found = {file for folder in folders for file in folder.rglob("*.py")}
-    elsewhere = Path(sysconfig.get_path("stdlib"), "site-packages")
-    return sorted(file for file in found if not file.is_relative_to(elsewhere))
+    """The standard library, without its tests."""
+    library = Path(sysconfig.get_path("stdlib"))
+    skipped = (library / "site-packages", library / "test")
+    return sorted(file for file in library.rglob("*.py") if not any(file.is_relative_to(one) for one in skipped))
 
 
 @cache
@@ -406,33 +415,35 @@ def assert_emptied_javascript_parses(file: Path) -> None:
     result = emptied(str(file), None, content)
     if result is not None:
         assert emptied(str(file), content, content) is None, file
-        assert emptied(str(file), None, result) is None, file
+        assert emptied(str(file), None, result) == result, file
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.data())
 def test_emptied_python_of_others_parses(data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(python_files()))
     result = assert_emptied_python_parses(file)
-    assert result is None or emptied(str(file), None, result) is None, file
+    assert result is None or emptied(str(file), None, result) == result, file
     assert emptied(str(file), file.read_bytes(), file.read_bytes()) is None, file
 
 
 @pytest.mark.needs("npm")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.data())
 def test_emptied_javascript_of_others_parses(data: st.DataObject) -> None:
     assert_emptied_javascript_parses(data.draw(st.sampled_from(javascript_files())))
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not is_everything(), reason="takes a minute: scripts/test --everything")
 def test_all_emptied_files_of_others_parse() -> None:
-    assert sum(assert_emptied_python_parses(file) is not None for file in python_files()) > 500
+    assert sum(assert_emptied_python_parses(file) is not None for file in python_files()) > 300
     for file in javascript_files():
         assert_emptied_javascript_parses(file)
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not is_everything(), reason="takes ten seconds: scripts/test --everything")
 @pytest.mark.needs("node")
 def test_all_emptied_javascript_of_npm_is_javascript(tmp_path: Path) -> None:
     """By another parser than the one that found the functions."""
