@@ -435,7 +435,7 @@ def test_emptied_javascript_of_others_parses(data: st.DataObject) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not is_everything(), reason="takes a minute: scripts/test --everything")
+@pytest.mark.skipif(not is_everything(), reason="takes 20 seconds: scripts/test --everything")
 def test_all_emptied_files_of_others_parse() -> None:
     assert sum(assert_emptied_python_parses(file) is not None for file in python_files()) > 300
     for file in javascript_files():
@@ -443,7 +443,7 @@ def test_all_emptied_files_of_others_parse() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not is_everything(), reason="takes ten seconds: scripts/test --everything")
+@pytest.mark.skipif(not is_everything(), reason="takes seconds: scripts/test --everything")
 @pytest.mark.needs("node")
 def test_all_emptied_javascript_of_npm_is_javascript(tmp_path: Path) -> None:
     """By another parser than the one that found the functions."""
