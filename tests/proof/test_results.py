@@ -55,7 +55,7 @@ OUTCOMES = {
     "tests/test_many.py::test_each[a::b]": "passed",
     "tests/test_many.py::TestCase::test_method": "passed",
 }
-PYTEST = f"{sys.executable} -m pytest"
+PYTEST = f"{sys.executable} -m pytest -p no:hypothesispytest"  # Hypothesis loads slowly
 PASSING = {"tests/test_a.py": "def test_a(): pass\n", "pytest.ini": "[pytest]\n"}
 
 
@@ -235,7 +235,7 @@ def test_node(project: Project) -> None:
 def test_go(project: Project, tmp_path: Path) -> None:
     text = 'package a\nimport "testing"\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { t.Skip() }\n'
     project.write({"go.mod": "module example.com/a\n\ngo 1.18\n", "a_test.go": text})
-    tests = project.run("go vet ./... && go test $(go list ./...)", GOCACHE=str(tmp_path / "cache"))
+    tests = project.run("go vet ./... && go test $(go list ./...)", GOCACHE=str(tmp_path.with_name("go-cache")))
     assert tests.names == {"example.com/a.TestA": "passed", "example.com/a.TestB": "skipped"}
 
 
