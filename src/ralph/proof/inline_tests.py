@@ -7,6 +7,7 @@ import re
 _MODULE = re.compile(
     r"^[ \t]*#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod\s+\w+\s*\{", re.MULTILINE
 )
+_ONLY_TESTS = re.compile(r"(?:^|/)(?:tests|benches)/")
 _PIECE = re.compile(
     r'//[^\n]*|/\*.*?\*/|r(?P<hashes>#*)".*?"(?P=hashes)|"(?:\\.|[^"\\])*"|\'(?:\\.[^\']{0,8}|[^\'\\])\'|[{}]',
     re.DOTALL,
@@ -14,8 +15,8 @@ _PIECE = re.compile(
 
 
 def has_inline_tests(path: str) -> bool:
-    """Whether files of this language keep tests beside the code."""
-    return path.endswith(".rs")
+    """Whether the file may keep tests beside the code. What is below `tests` is nothing but tests."""
+    return path.endswith(".rs") and _ONLY_TESTS.search(path) is None
 
 
 def _spans(text: str) -> list[tuple[int, int]]:

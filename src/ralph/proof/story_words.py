@@ -38,8 +38,9 @@ def names_file(story_text: str, path: str) -> bool:
     ):
         return _has_word(story_text, name)
     stem = _stem(name)
-    if _has_word(story_text, stem) and _is_specific(stem):
-        return True
+    is_own_name = role_of(path) is not Role.TEST or re.search(r"(?i)test|spec", stem) is not None
+    if is_own_name and _has_word(story_text, stem) and _is_specific(stem):
+        return True  # `discount` names the product; `test_discount` names the tests
     subject = re.sub(r"^(?:test|spec)[_.-]|[_.-](?:tests?|spec)$|Tests?$", "", stem)
     return subject != stem and _mentions_tests_of(story_text, subject)
 
