@@ -25,6 +25,7 @@ WITNESSED = Proof(witnesses=(Witness("t::a"),))
 NOTHING = Proof(missing=("add a test",))
 CHANGED = Proof(witnesses=(Witness("t::a"),), changed_expectations=("t.py:5: differs",))
 ALLOWED = Proof(witnesses=(Witness("t::a"),), changed_expectations=("t.py:5: differs",), excuse="the story names t.py")
+LOOSENED = Proof(witnesses=(Witness("t::a"),), loosened=("t.py:5",))
 SILENT = Proof(objections=("it ran no test",), changed_expectations=("t.py:5: differs",))
 ALREADY = {"changed": (), "claim": Claim.ALREADY, "proof": None, "passed_before": True}
 
@@ -70,6 +71,8 @@ def outcome(verdict: Verdict) -> str:
         ({"proof": CHANGED, "claim": None}, "rejected"),
         ({"proof": ALLOWED, "may_review": False}, "done witnessed"),
         ({"proof": ALLOWED, "claim": None}, "partial"),
+        ({"proof": LOOSENED}, "review witnessed"),
+        ({"proof": LOOSENED, "may_review": False}, "done witnessed"),
         ({"proof": SILENT}, "rejected"),
         ({"proof": SILENT, "claim": None}, "rejected"),
         ({**ALREADY, "checks": (PASS, OWN)}, "done proven"),

@@ -441,7 +441,7 @@ def test_a_hook_cannot_mark_stories_done(den: Den) -> None:
 
 def test_files_that_are_left_uncommitted_are_in_the_summary(den: Den) -> None:
     config = den.root / ".ralph/config.yaml"
-    config.write_text(config.read_text() + "# dirty before the run, which Ralph's own files may be\n")
+    config.write_text(config.read_text() + "tamper: off  # dirty before the run, which Ralph's own files may be\n")
     late: Action = {"append": {"path": "check.sh", "text": "echo x > src/late.txt\n"}}
     stories = {"US-001": [[work("US-001"), late, "claim"]]}
     done = den.run(stories)
