@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -262,7 +261,8 @@ def make_ground(
         now = {entry.path for entry in situation(spec.repo).dirty}
         return tuple(sorted(path for path in now - dirty if not books.covers(path)))
 
-    private = [Path(os.path.realpath(place)) for place in (env.get("HOME") or "~", tempfile.gettempdir(), ref.root)]
+    places = (env.get("HOME") or "~", env.get("TMPDIR") or "/tmp", ref.root)
+    private = [Path(os.path.realpath(place)) for place in places]
     prover = StoryProver(
         config,
         spec.repo,
