@@ -38,7 +38,8 @@ def test_a_product_module_named_like_a_test_is_product(path: str, importer: str,
 def test_a_product_module_with_asserts_that_only_tests_import_is_product() -> None:
     change = FileChange("shop/views.py", b"def view(x):\n    assert x\n", b"")
     tests = {"tests/test_views.py": b"from shop.views import view"}
-    assert deciding([change], ["pytest"], tests, {"shop/__init__.py": b"", "shop/cart.py": b""}) == ()
+    assert deciding([change], ["pytest"], tests, {"shop/__init__.py": b"", "shop/cart.py": b"TOTAL = 0"}) == ()
+    assert deciding([change], ["pytest"], tests, {"shop/__init__.py": b""}) == (change,), "nothing else is there"
 
 
 def test_a_folder_of_data_that_tests_walk_through_decides_and_a_package_does_not() -> None:
