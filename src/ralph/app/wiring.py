@@ -60,7 +60,7 @@ from ralph.engine.ground import Ask, Attempt, Ground
 from ralph.engine.pipeline import Pipeline
 from ralph.engine.waiting import wait
 from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time, transport, usage
-from ralph.host.places import workspace_state
+from ralph.host.places import home, workspace_state
 from ralph.host.repo import Repo
 from ralph.host.signals import StopSignal
 from ralph.host.situation import situation, untracked
@@ -261,7 +261,7 @@ def make_ground(
         now = {entry.path for entry in situation(spec.repo).dirty}
         return tuple(sorted(path for path in now - dirty if not books.covers(path)))
 
-    places = (env.get("HOME") or "~", env.get("TMPDIR") or "/tmp", ref.root)
+    places = (home(env), env.get("TMPDIR") or "/tmp", ref.root)
     private = [Path(os.path.realpath(place)) for place in places]
     prover = StoryProver(
         config,
