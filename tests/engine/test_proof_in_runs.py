@@ -266,3 +266,19 @@ def test_a_check_of_its_own_that_failed_before_proves_a_story(tmp_path: Path) ->
     done = shop.play([write("src/shop.py", TRIPLE), "claim"])
     assert (done.code, shop.is_done, shop.story["grade"]) == (0, True, "proven")
     assert "Ralph-Grade: proven" in shop.git("log", "-1", "--format=%B").splitlines()
+
+
+def test_an_unproven_story_does_not_stand_in_the_way_of_the_next(tmp_path: Path) -> None:
+    checks = [{"name": "tests", "command": PYTEST}]
+    made = Proven(tmp_path, stories=[{"title": "Test double"}, STORY], checks=checks, review={})
+    made.write("pyproject.toml", SETTINGS)
+    made.git("add", "-A")
+    made.git("commit", "-qm", "settings")
+    more = [write("tests/test_more.py", TEST.replace("double(2) == 4", "double(3) == 6")), {"claim": "done"}]
+    triple = [write("src/shop.py", TRIPLE), write("tests/test_triple.py", TEST_TRIPLE), {"claim": "done"}]
+    done = made.run("--skip-review", US_001=[more], US_002=[triple])
+    assert done.code == 1, "the first story is unproven"
+    assert [(each.story, each.kind, each.grade) for each in made.ended()] == [
+        ("US-001", Kind.ACCEPTED, "unproven"),
+        ("US-002", Kind.ACCEPTED, "witnessed"),
+    ]

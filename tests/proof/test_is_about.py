@@ -16,9 +16,7 @@ NAMED = "Add a discount\n`discount(cents, percent)` takes a percentage off an am
         (NAMED, "def rebate(amount):\n    return 1\n", False),
         ("Support --dry-run in the importer", "parser.add_argument('--dry-run')", True),
         ("Support --dry-run in the importer", "parser.add_argument('--verbose')", False),
-        ("Bulk orders get a rebate", "def rebates(order):", True),
-        ("Bulk orders get a rebate", "def colour(tone):", False),
-        ("Fix it", "def colour(tone):", True),
+        ("Bulk orders get a rebate", "def colour(tone):", True),
     ],
 )
 def test_a_change_is_about_what_the_story_names(story: str, added: str, wanted: bool) -> None:

@@ -14,7 +14,7 @@ from ralph.core.proof import Proof, Tests
 from ralph.core.text import one_line, plural
 from ralph.proof.acceptance import not_run
 from ralph.proof.choosing import ChosenCheck
-from ralph.proof.files import Role, deciding, role_of
+from ralph.proof.files import Role, deciding, is_collected, role_of
 from ralph.proof.moved import missing_tests, only_moved
 from ralph.proof.restoring import as_before
 from ralph.proof.story_words import is_about, names_file, names_test
@@ -34,9 +34,11 @@ def prove(given: Candidate, bench: Bench) -> Proof:
     decisive = (*edited, *(change for change in given.changes if change.path in given.acceptance))
     mine = {change.path for change in given.changes}
     foreign = [change for change in given.foreign if change.path not in mine]
-    unsure = deciding(foreign, commands, given.tests, given.sources) if foreign else ()
+    unsure = _unsure(given, foreign, commands) if foreign else ()
     restored = (*edited, *unsure)
     second = _second_pass(given, restored, bench) if restored and given.restores else _SecondPass()
+    if unsure:  # the tests of the other stories went with their changes, so that the number of tests says nothing
+        second = msgspec.structs.replace(second, objections=())
     proof = Proof(
         tree=given.tree,
         restored=tuple(change.path for change in restored) if given.restores else (),
@@ -61,6 +63,12 @@ def _edited(given: Candidate) -> tuple[FileChange, ...]:
     changes = [change for change in given.changes if change.path not in given.acceptance]
     tests = {path: data for path, data in given.tests.items() if path not in given.acceptance}
     return deciding(changes, [check.command for check in given.checks], tests, given.sources)
+
+
+def _unsure(given: Candidate, foreign: Sequence[FileChange], commands: Sequence[str]) -> tuple[FileChange, ...]:
+    """What unfinished stories changed that decides about others. A test they added can only be stricter."""
+    found = deciding(foreign, commands, given.tests, given.sources)
+    return tuple(change for change in found if change.old is not None or not is_collected(change.path))
 
 
 class _SecondPass(Struct, frozen=True):

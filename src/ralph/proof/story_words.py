@@ -95,10 +95,6 @@ def subjects(story_text: str) -> frozenset[str]:
 
 
 def is_about(story_text: str, added: str) -> bool:
-    """Whether added lines mention anything of what the story names; without code in the story, its longer words."""
+    """Whether added lines mention any of the code that the story names. Plain words alone decide nothing."""
     names = subjects(story_text)
-    if names:
-        return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", added, re.IGNORECASE) for name in names)
-    words = {word.lower() for word in re.findall(r"[A-Za-z]{5,}", story_text)} - _GENERIC
-    text = added.lower()
-    return not words or any(word.rstrip("s")[:8] in text for word in words)
+    return not names or any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", added, re.IGNORECASE) for name in names)
