@@ -27,7 +27,7 @@ from ralph.host.situation import Kind as EntryKind
 from ralph.host.situation import situation
 from ralph.host.trees import entries
 from ralph.proof.acceptance import Trial, examine
-from ralph.proof.choosing import choose
+from ralph.proof.choosing import ChosenCheck, choose
 from ralph.proof.files import Role, is_collected, role_of
 from ralph.proof.values import Ran
 
@@ -101,7 +101,7 @@ class StoryAcceptance:
 
     def protection(self, by_settings: Callable[[str], bool] | None) -> Callable[[str], bool] | None:
         """Which files agents must not change, besides those of the settings. None: there are none."""
-        if self._config.acceptance == "off" and not self._store.all():
+        if self._config.acceptance == "off" and self._config.exam == "off" and not self._store.all():
             return by_settings
         return lambda path: self._protects(path) or (by_settings is not None and by_settings(path))
 
@@ -143,7 +143,24 @@ class StoryAcceptance:
         self._writing = attempt.story
         files = self._new_files(attempt)
         self._remove_hidden(files)
-        kept = set() if self.is_hidden else set(files)
+        left = self.restore_rest(attempt, name, () if self.is_hidden else files)
+        if left.objections or not left.inspection.sound:
+            return left
+        examined = examine(files, self._trials(attempt, attempt.story, left.inspection, files))
+        self._store.draft(
+            Acceptance(
+                story=attempt.story.id,
+                key=attempt.story.content_key,
+                files=files,
+                tests=examined.tests,
+                is_hidden=self.is_hidden,
+            )
+        )
+        return msgspec.structs.replace(left, tests=examined.tests, objections=examined.objections)
+
+    def restore_rest(self, attempt: Attempt, name: str, files: Iterable[str]) -> Written:
+        """Undo whatever a session has changed besides these new files."""
+        kept = set(files)
         undone = self._work_tree.put_back(
             attempt.checkpoint, lambda path: path not in kept and not self._is_ours(path), name
         )
@@ -155,24 +172,10 @@ class StoryAcceptance:
         objections = [f"{one_line(path, 100)} could not be restored" for path in undone.left[:_FEW]]
         if inspection.commits:
             objections.append("the session made a commit: leave the tests uncommitted")
-        if objections or not inspection.sound:
-            return Written(inspection=inspection, objections=tuple(objections), notices=tuple(notices))
-        examined = examine(files, self._trials(attempt, attempt.story, inspection, files))
-        self._store.draft(
-            Acceptance(
-                story=attempt.story.id,
-                key=attempt.story.content_key,
-                files=files,
-                tests=examined.tests,
-                is_hidden=self.is_hidden,
-            )
-        )
-        return Written(
-            inspection=inspection, tests=examined.tests, objections=examined.objections, notices=tuple(notices)
-        )
+        return Written(inspection=inspection, objections=tuple(objections), notices=tuple(notices))
 
     def discard(self, attempt: Attempt) -> None:
-        self._remove_hidden(self._new_files(attempt))
+        self._remove_hidden(self._new_files(attempt) if self.is_hidden else ())
 
     def _remove_hidden(self, files: Iterable[str]) -> None:
         """Before a snapshot is taken: with them, they would be in the repository."""
@@ -183,6 +186,9 @@ class StoryAcceptance:
         """New test-side files, and those that were written for the story before it was edited."""
         earlier = self.of(attempt.story.id) if attempt.story else None
         own = set(earlier.files) if earlier is not None and earlier.is_visible else set()
+        return self.new_files(attempt, own)
+
+    def new_files(self, attempt: Attempt, own: Iterable[str] = ()) -> dict[str, bytes]:
         known = {os.fsdecode(path) for path in entries(self._repo, str(attempt.checkpoint["tree"]))}
         added = [
             entry.path for entry in situation(self._repo).dirty if entry.kind in (EntryKind.UNTRACKED, EntryKind.STAGED)
@@ -200,11 +206,7 @@ class StoryAcceptance:
         self, attempt: Attempt, story: Story, inspection: Inspection, files: Mapping[str, bytes]
     ) -> list[Trial]:
         plan = attempt.reading.plan
-        tree = inspection.tree
-        if self._commits:
-            tree = self._work_tree.candidate(attempt.checkpoint, inspection.tree)
-        self._checks.begin(tree, inspection.tree)
-        chosen = [check for check in choose(self._config, plan, None, "story") if check.required and not check.story]
+        tree, chosen = self.begin_trial(attempt, inspection)
         others: dict[str, Any] = {path: None for path, data in self.overlay(plan, story.id).items() if data is None}
         start = self._checks.compose(tree, others | dict.fromkeys(files))
         before = self._checks.tests_before(story.id, start, chosen)
@@ -221,6 +223,15 @@ class StoryAcceptance:
             Trial(check, before.get(check.command, type(one.tests)()), one)
             for check, one in zip(chosen, ran, strict=False)
         ]
+
+    def begin_trial(self, attempt: Attempt, inspection: Inspection) -> tuple[str, list[ChosenCheck]]:
+        """The tree with the new files as it would be committed, and the checks about the whole project."""
+        tree = inspection.tree
+        if self._commits:
+            tree = self._work_tree.candidate(attempt.checkpoint, inspection.tree)
+        self._checks.begin(tree, inspection.tree)
+        chosen = choose(self._config, attempt.reading.plan, None, "story")
+        return tree, [check for check in chosen if check.required and not check.story]
 
     def listen(self, record: Record) -> None:
         event = record.event

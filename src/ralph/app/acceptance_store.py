@@ -61,6 +61,19 @@ class AcceptanceStore:
             self.write(msgspec.json.decode(self._path(story, ".draft").read_bytes(), type=Acceptance))
         self.drop_draft(story)
 
+    def settle_exam(self, *, is_accepted: bool) -> int:
+        """Accept or drop the drafts of an exam, one per story. Returns how many were accepted."""
+        accepted = 0
+        for path in sorted(self._folder.glob("*.draft")):
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                record = msgspec.json.decode(path.read_bytes(), type=Acceptance)
+                if record.is_exam and is_accepted:
+                    self.write(record)
+                    accepted += 1
+                if record.is_exam:
+                    path.unlink(missing_ok=True)
+        return accepted
+
     def drop_draft(self, story: str) -> None:
         self._path(story, ".draft").unlink(missing_ok=True)
 
@@ -75,6 +88,8 @@ class AcceptanceStore:
 
 def is_needed(config: Config, record: Acceptance | None, story: Story) -> bool:
     if config.acceptance == "off" or story.is_review_step:
+        return False
+    if record is not None and record.is_exam:
         return False
     if record is None or record.key != story.content_key:
         return True

@@ -53,6 +53,11 @@ ADVICE: dict[Reason, Advice] = {
         "`ralph log` shows which check failed; `ralph task reopen ID` reopens its story",
         Moment.FAILED,
     ),
+    Reason.EXAM: Advice(
+        "`ralph exam` ended without a pass: new tests fail, or its session had no result.",
+        "`ralph run` works on the new stories; `ralph exam` repeats the exam once every story is done",
+        Moment.FAILED,
+    ),
     Reason.ITERATION_CAP: Advice(
         "The run reached its maximum number of iterations. Nothing is wrong with the work so far.",
         "`ralph run` continues; without max_iterations (-n) the cap follows from the plan",

@@ -11,6 +11,7 @@ import msgspec
 
 from ralph.app.acceptance_store import FOLDER, AcceptanceStore
 from ralph.app.answers import answers_path, read_answers
+from ralph.app.exam_material import exam_material
 from ralph.app.memory import memory_of, recent_learnings
 from ralph.app.workspace import plan_state
 from ralph.config.schema import Config, minimum_grade
@@ -70,7 +71,7 @@ def brief(
         prd_path=_relative(where.requirements, ref.root),
         request_path=_relative(request, ref.root),
         name=ref.name.removeprefix("PRD-"),
-        attachments=_attachments(ref, where),
+        attachments=_attachments(ref, where) if mode is not Mode.EXAM else (),
         checks=tuple(check.command for check in choose(config, plan, story, when)),
         rules=tuple(_rules(config, story, acceptance)) if mode in (Mode.IMPLEMENT, Mode.FIX) else (),
         learnings=recent_learnings(memory) if _may_hear(config, mode) else (),
@@ -85,6 +86,7 @@ def brief(
         review=config.review.when == "always",
         review_cap=config.review.cap,
         promise=config.completion.promise,
+        exam=exam_material(ref, where, plan, env) if mode is Mode.EXAM else "",
     )
 
 
@@ -118,7 +120,7 @@ def _rules(config: Config, story: Story | None, acceptance: Acceptance | None) -
 
 def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: Mapping[str, Any]) -> tuple[str, str]:
     """The step's own prompt file, else that of `-p`, else the workspace's. Empty: the built-in prompt."""
-    if mode is Mode.ACCEPTANCE or (mode in (Mode.REVIEW, Mode.FIX) and ref.layout != "tasks.json"):
+    if mode in (Mode.ACCEPTANCE, Mode.EXAM) or (mode in (Mode.REVIEW, Mode.FIX) and ref.layout != "tasks.json"):
         return "", ""  # the user's own prompt is about implementing
     wanted = step.get("prompt_file") or (config.prompt if mode is not Mode.SETUP else "")
     if wanted:
@@ -134,8 +136,8 @@ def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: 
 
 
 def _may_hear(config: Config, mode: Mode) -> bool:
-    """A reviewer judges without the notes of the agent that wrote the code."""
-    return config.memory.prompt_tokens > 0 and mode is not Mode.REVIEW
+    """A reviewer judges without the notes of the agent that wrote the code, and so does an examiner."""
+    return config.memory.prompt_tokens > 0 and mode not in (Mode.REVIEW, Mode.EXAM)
 
 
 def _block(ref: PlanRef, source: bytes, story: Story | None) -> str:

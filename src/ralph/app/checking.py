@@ -328,7 +328,7 @@ class Checks:
     def listen(self, record: Record) -> None:
         """Later failures are compared with what was accepted, in this run and in the next one."""
         event = record.event
-        if isinstance(event, IterationEnded) and event.mode is Mode.ACCEPTANCE:
+        if isinstance(event, IterationEnded) and event.mode in (Mode.ACCEPTANCE, Mode.EXAM):
             return
         if isinstance(event, IterationStarted):
             self._at_start.setdefault(event.story, dict(self._accepted))

@@ -12,6 +12,7 @@ from ralph.agents.registry import agent as find_agent
 from ralph.app.acceptance_store import FOLDER, AcceptanceStore, has_check, is_needed
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.desk import WorkspaceDesk
+from ralph.app.exam import ExamRounds, is_due
 from ralph.app.guidance import notes_for
 from ralph.app.hooking import rights_of
 from ralph.app.last_run import feedback
@@ -50,7 +51,7 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     session = session_of(prepared, move, dict(agent_steps[0].config) if agent_steps else {}, env)
     session = msgspec.structs.replace(session, budget_usd=allowance(prepared.ref, config, move.story, env))
     story = prepared.plan.story(move.story) if move.story else None
-    yield f"story      {move.story or '(set up)'} {story.title if story else ''}".rstrip()
+    yield f"story      {move.story or f'({move.mode.value})'} {story.title if story else ''}".rstrip()
     yield f"mode       {move.mode.value}"
     yield f"steps      {', '.join(step.name for step in planned)}"
     yield f"agent      {may_line(rights_of(config))}"
@@ -65,7 +66,9 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
 def next_move(prepared: Launched, env: Mapping[str, str], purse: Purse | None = None) -> Move:
     """The first thing a run would do."""
     config, plan = prepared.settings.config, prepared.plan
-    tests = AcceptanceStore(plan_state(prepared.ref, env) / FOLDER)
+    folder = plan_state(prepared.ref, env)
+    tests = AcceptanceStore(folder / FOLDER)
+    due = prepared.exam or (not prepared.stories and is_due(config, plan, ExamRounds(folder, tests).of(plan)))
     steps = plan_steps(prepared.settings, prepared.ref.root)
     return decide(
         plan,
@@ -76,6 +79,7 @@ def next_move(prepared: Launched, env: Mapping[str, str], purse: Purse | None = 
         needs_setup=bool(steps.markers) and not all(marker.exists() for marker in steps.markers),
         review=config.review.enabled,
         needs_acceptance=lambda story: has_check(config, plan) and is_needed(config, tests.of(story.id), story),
+        needs_exam=due,
     )
 
 

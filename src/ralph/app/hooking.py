@@ -81,7 +81,7 @@ def prepare_hooks(
         "plan": str(ref.path),
         "review": config.review.when == "always",
         "review_cap": config.review.cap,
-        "require_commit": config.require_commit and attempt.mode is not Mode.ACCEPTANCE,
+        "require_commit": config.require_commit and attempt.mode not in (Mode.ACCEPTANCE, Mode.EXAM),
         "request": str(request),
         "unreviewed": [s.id for s in attempt.reading.plan.stories if s.is_done and s.review.status is None],
     }

@@ -63,10 +63,12 @@ class Launched(Struct, frozen=True, kw_only=True):
     reset: bool = False
     allow_broken_checks: bool = False
     stories: tuple[str, ...] = ()
+    exam: bool = False
+    """Only one round of the exam."""
 
     @property
     def limits(self) -> Limits:
-        return limits_of(self.settings, once=self.once, stories=self.stories)
+        return limits_of(self.settings, once=self.once, stories=self.stories, exam_only=self.exam)
 
 
 def prepare_spec(args: Namespace, env: Mapping[str, str], extra_env: Mapping[str, str] | None) -> Launched:
@@ -85,6 +87,7 @@ def prepare_spec(args: Namespace, env: Mapping[str, str], extra_env: Mapping[str
         worktree=args.worktree,
         reset=args.reset_circuit,
         allow_broken_checks=getattr(args, "allow_broken_checks", False),
+        exam=getattr(args, "exam_only", False),
     )
 
 
@@ -160,6 +163,7 @@ def launch(
         reset=prepared.reset,
         allow_broken_checks=prepared.allow_broken_checks,
         stories=prepared.stories,
+        exam=prepared.exam,
     )
 
     def ready(found: Situation, recovered: str) -> str:

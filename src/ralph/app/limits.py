@@ -12,7 +12,9 @@ _JITTER = 30.0
 """Seconds by which a wait for a reset may run over."""
 
 
-def limits_of(settings: Settings, *, once: bool = False, stories: tuple[str, ...] = ()) -> Limits:
+def limits_of(
+    settings: Settings, *, once: bool = False, stories: tuple[str, ...] = (), exam_only: bool = False
+) -> Limits:
     config = settings.config
     attempts, reviews = config.max_loops_per_task, config.review.cap * max(len(config.review.reviewers), 1)
     attempts += MOST_ACCEPTANCE_SESSIONS if attempts and config.acceptance != "off" else 0
@@ -31,6 +33,7 @@ def limits_of(settings: Settings, *, once: bool = False, stories: tuple[str, ...
         per_story=attempts + (reviews if config.review.enabled else 0) if attempts else 0,
         keeps_unproven=not config.review.enabled and minimum_grade(config) != "unproven",
         stories=stories,
+        exam_only=exam_only,
         same_only=True,
         retry_rounds=config.circuit_breaker.retry_rounds,
         max_attempts=config.max_loops_per_task,

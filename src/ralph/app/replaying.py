@@ -56,6 +56,7 @@ def replay(records: Iterable[Record]) -> Replayed:
                 needs_setup=event.needs_setup,
                 review=event.review,
                 needs_acceptance=lambda _, due=event.needs_acceptance: due,  # type: ignore[misc]
+                needs_exam=event.needs_exam,
             )
             if now != event.move:
                 differences.append(Difference(record.seq, "the decision", repr(event.move), repr(now)))

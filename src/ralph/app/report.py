@@ -103,6 +103,7 @@ def make_report(records: Iterable[Record], *, is_alive: bool, env: Mapping[str, 
         failing=found.failing,
         has_git=repo is not None,
         grades=state.grades,
+        exams=tuple(state.exams),
         where=state.where,
     )
 

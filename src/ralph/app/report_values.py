@@ -111,6 +111,8 @@ class Report(Struct, frozen=True, kw_only=True):
     has_git: bool
     grades: dict[str, int] = {}
     """How many finished stories have each grade."""
+    exams: tuple[str, ...] = ()
+    """The result of each round of the exam."""
     where: str = ""
     """Where stories were proven: checkout or in-place; empty: no story was."""
 

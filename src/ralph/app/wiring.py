@@ -20,6 +20,8 @@ from ralph.app.bookkeeping import bookkeeping
 from ralph.app.briefing import brief
 from ralph.app.checking import BASELINE, AskBaseline, Checks
 from ralph.app.desk import WorkspaceDesk
+from ralph.app.exam import Exam, ExamRounds
+from ralph.app.exam_material import READS_HISTORY
 from ralph.app.guidance import Guidance
 from ralph.app.hooking import allowed_folders, prepare_hooks
 from ralph.app.lasting_rules import LastingRules
@@ -38,6 +40,7 @@ from ralph.app.rules import Rules
 from ralph.app.steps import plan_steps
 from ralph.app.story_proof import StoryProver
 from ralph.app.tills import open_till
+from ralph.app.time_left import TimeLeft
 from ralph.app.tracking import Tracking
 from ralph.app.who_works import who_works
 from ralph.app.workspace import plan_state, store_for
@@ -47,7 +50,6 @@ from ralph.config.schema import Config, minimum_grade
 from ralph.core.control import Wish
 from ralph.core.environment import child_environment
 from ralph.core.errors import PlanError
-from ralph.core.events import Record, Resumed
 from ralph.core.guard import Guard
 from ralph.core.limits import Limits
 from ralph.core.plan import Mode
@@ -104,6 +106,8 @@ class RunSpec(Struct, frozen=True, kw_only=True):
     """Start although a check cannot run, or fails before any work."""
     stories: tuple[str, ...] = ()
     """Only these stories; empty: all."""
+    exam: bool = False
+    """Only one round of the exam."""
 
     @property
     def config(self) -> Config:
@@ -111,22 +115,7 @@ class RunSpec(Struct, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> Limits:
-        return limits_of(self.settings, once=self.once, stories=self.stories)
-
-
-class _TimeLeft:
-    """By the monotonic clock: a change of the system time does not end a running agent. Pauses are not counted."""
-
-    def __init__(self, longest: float) -> None:
-        self._longest = longest
-        self._begun = time.monotonic()
-
-    def listen(self, record: Record) -> None:
-        if isinstance(record.event, Resumed):
-            self._begun += record.event.seconds
-
-    def __call__(self) -> float | None:
-        return self._longest - (time.monotonic() - self._begun) if self._longest else None
+        return limits_of(self.settings, once=self.once, stories=self.stories, exam_only=self.exam)
 
 
 def run_folder(ref: PlanRef, run: str, env: Mapping[str, str]) -> Path:
@@ -186,6 +175,10 @@ def make_ground(
         config, spec.repo, accepted_tests, checks, work_tree, books.covers, journal.write, commits=steps.commits
     )
     journal.listen(acceptance.listen)
+    rounds = ExamRounds(plan_state(ref, env), accepted_tests)
+    when = {"by_hand": spec.exam, "is_due_at_end": not spec.stories}
+    exam = Exam(config, spec.repo, rounds, accepted_tests, acceptance, checks, journal.write, **when)
+    journal.listen(exam.listen)
     guidance = Guidance(plan_state(ref, env), journal.write)
     journal.listen(guidance.listen)
     touched = Touched()
@@ -196,7 +189,7 @@ def make_ground(
     remembered = MemoryWatch(memory, folder / "memory")
     lasting = LastingRules(config.memory.repo_file)
     journal.listen(lasting.listen)
-    time_left = _TimeLeft(config.max_run_time)
+    time_left = TimeLeft(config.max_run_time)
     journal.listen(time_left.listen)
     runner = AgentRunner(
         lambda name: find_agent(name or config.agent.name),
@@ -306,6 +299,7 @@ def make_ground(
         agreement=tracking.agreement,
         prover=prover,
         acceptance=acceptance,
+        exam=exam,
         minimum=Grade(minimum_grade(config)),
         tamper=Tamper(config.tamper),
         review=config.review.when == "always",
@@ -362,6 +356,7 @@ def session_for(
     prompt = build(briefing)
     who = who_works(spec.settings, attempt.work, attempt.story, step)
     tools = step.get("allowed_tools") or ",".join(config.agent.allowed_tools)
+    denied = READS_HISTORY if attempt.mode is Mode.EXAM else ()
     return Session(
         prompt=prompt.text,
         system=prompt.system,
@@ -370,7 +365,7 @@ def session_for(
         model=who.model,
         schema=schema_for(attempt.mode),
         allowed_tools=tools if isinstance(tools, str) else ",".join(map(str, tools)),
-        disallowed_tools=",".join(config.agent.disallowed_tools),
+        disallowed_tools=",".join((*config.agent.disallowed_tools, *denied)),
         fallback_model=config.agent.fallback_model,
         budget_usd=config.agent.budget_usd,
         keep=config.agent.keep_sessions,
@@ -380,7 +375,7 @@ def session_for(
         script=ref.root / config.agent.script if config.agent.script else None,
         story=attempt.work.story,
         title=attempt.story.title if attempt.story else "",
-        mode=attempt.mode if attempt.work.story else Mode.SETUP,
+        mode=attempt.mode,
         iteration=attempt.number,
         attempt=attempt.attempt,
         reviewer=attempt.reviewer,

@@ -77,7 +77,11 @@ def _outcome(verb: Verb, target: AtWork, before: RunState, now: RunState) -> str
     run = f"run {target.run}"
     if now.ended is not None:
         return f"{run} has ended: {now.ended.reason.value}"
-    busy = f"iteration {now.current.iteration} ({one_line(now.current.story, 40) or 'setup'})" if now.current else ""
+    busy = (
+        f"iteration {now.current.iteration} ({one_line(now.current.story, 40) or now.current.mode.value})"
+        if now.current
+        else ""
+    )
     match verb:
         case Verb.PAUSE if now.paused_since is not None:
             return f"{run} is {'already ' if before.paused_since else ''}paused; `ralph resume` continues it"

@@ -68,7 +68,7 @@ def run(args: Namespace) -> int:
 
 def _work(prepared: Launched, wanted: str | None, mode: Mode | None) -> Work:
     """The story and mode from the options, or those a run would choose."""
-    if mode is Mode.SETUP:
+    if mode in (Mode.SETUP, Mode.EXAM):
         return Work("", mode)
     plan, review = prepared.plan, prepared.settings.config.review.enabled
     if wanted is None and mode is None and isinstance(move := next_move(prepared, os.environ), Work):

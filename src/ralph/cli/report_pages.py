@@ -62,6 +62,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "git", "repository not found; commits have no subject and no diffstat"
     if proof := "; ".join(filter(None, (grades_line(report.grades), WHERE.get(report.where, "")))):
         yield "proof", proof
+    for headline in report.exams:
+        yield "exam", one_line(headline, 300)
     yield "next", report.next
 
 

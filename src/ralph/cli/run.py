@@ -8,7 +8,7 @@ the final tree, or tells you why it stopped."""
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
@@ -38,7 +38,8 @@ EXAMPLES = """
 ralph run                          until every story is done
 ralph run -n 5 --model sonnet      at most five iterations, with this model
 ralph run --once --verbose         one iteration, and show what the agent does
-ralph run --acceptance hidden       another session writes tests first, unseen by the one that implements
+ralph run --acceptance hidden      another session writes tests first, unseen by the one that implements
+ralph run --exam                   another session writes end-to-end tests at the end
 ralph run --max-cost 10            stop before it costs more than $10
 ralph run --dry-run                show story, prompt, command and checks only
 """
@@ -83,6 +84,7 @@ _SETTINGS = {
     "checks and git": (
         "proof.minimum",
         "acceptance",
+        "exam",
         "baseline",
         "tamper",
         "tests",
@@ -120,7 +122,10 @@ def configure(parser: ArgumentParser) -> None:
     where = before.add_mutually_exclusive_group()
     where.add_argument("--sandbox", action="store_true", help="refuse to run outside a container")
     where.add_argument("--no-sandbox", action="store_true", help="run anywhere (default)")
-    shown = groups["output"]
+    add_output(groups["output"])
+
+
+def add_output(shown: _ArgumentGroup) -> None:
     shown.add_argument("-v", "--verbose", action="store_true", help="also show what the agent does")
     shown.add_argument("-q", "--quiet", action="store_true", help="print only the summary")
     shown.add_argument("--plain", action="store_true", help="print lines instead of the live view, and ask nothing")

@@ -43,6 +43,8 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
         yield f"  {'unproven':<10} {paint(f'{some}: {KEPT_UNPROVEN}', 'yellow')}"
     if proof := proof_line(state):
         yield f"  {'proof':<10} {proof}"
+    for title, result in zip(("exam", *[""] * len(state.exams)), state.exams, strict=False):
+        yield f"  {title:<10} {one_line(result, 200)}"
     verdicts = ", ".join(f"{count} {kind.value}" for kind, count in sorted(state.kinds.items()))
     yield f"  {'iterations':<10} {state.count}{f' ({verdicts})' if verdicts else ''}"
     in_agent = f", {duration(state.agent_seconds)} of it in the agent" if state.count else ""

@@ -48,6 +48,7 @@ GROUPS: dict[str, dict[str, Entry]] = {
     "Verify": {
         "verify": Entry("ralph.cli.verify", "run the checks now"),
         "proof": Entry("ralph.cli.proof", "show why a story counts as done"),
+        "exam": Entry("ralph.cli.exam", "have a session write end-to-end tests for a finished plan"),
         "audit": Entry("ralph.cli.audit", "re-verify every finished story against its proof"),
         "rescue": Entry("ralph.cli.rescue", "list, show, restore or drop rejected work"),
         "replay": Entry("ralph.cli.replay", "replay the decisions of a recorded run"),

@@ -174,6 +174,16 @@ class Config(Section, frozen=True):
             metavar="POLICY",
         ),
     ] = "off"
+    exam: Annotated[
+        Literal["off", "end-of-run"],
+        key(
+            "Have another session write end-to-end tests when every story is done; what fails becomes a new story.",
+            "--exam-when",
+            metavar="WHEN",
+            constants=(("--exam", "end-of-run"), ("--no-exam", "off")),
+        ),
+    ] = "off"
+    exam_rounds: Annotated[int, key("The most rounds of the exam for the same stories.", ge=1)] = 2
     require_commit: Annotated[bool, key("The agent may only stop after committing its work.")] = False
     protected: Annotated[Words, key("More files and folders that the agent may not edit.")] = ()
     checks: Annotated[

@@ -15,6 +15,8 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     is_hidden: bool = False
     sessions: int = 0
     """Sessions that failed to write them."""
+    is_exam: bool = False
+    """Failing tests of an exam, for which the story was added."""
     has_joined: bool = False
     """The story was finished with them, so they are in the repository."""
 

@@ -78,6 +78,7 @@ class Decided(Event, frozen=True):  # with the inputs besides the plan, the hist
     needs_setup: bool = False
     review: bool = False
     needs_acceptance: bool = False  # the story had no acceptance tests yet
+    needs_exam: bool = False  # every story is done, and a round of the exam is due
 
 
 class IterationStarted(Event, frozen=True, kw_only=True):

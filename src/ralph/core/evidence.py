@@ -7,6 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from ralph.core.agent import Outcome
+from ralph.core.changes import AddStory
 from ralph.core.delta import Delta
 from ralph.core.findings import Reply
 from ralph.core.plan import Mode, Story
@@ -99,7 +100,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
     proof: Proof | None = None
     """What the passing checks are worth. None: not examined."""
     acceptance: tuple[str, ...] = ()
-    """The acceptance tests that a session wrote and that fail now: their names, or their files."""
+    """The acceptance or exam tests that a session wrote and that fail now: their names, or their files."""
+    exam: tuple[AddStory, ...] = ()
+    """The new stories for the failing tests of an exam."""
+    exam_passed: int = 0
+    """New tests of an exam that pass."""
     minimum: Grade = Grade.UNPROVEN
     """The least proof with which a story is done."""
     may_review: bool = False

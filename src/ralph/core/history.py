@@ -120,6 +120,10 @@ class History(Struct, frozen=True):
     """Why the last attempt at a story was not accepted; under `EVERYBODY`, what every next session is given."""
     setup_done: bool = False
     setup_failures: int = 0
+    exams: int = 0
+    """Rounds of the exam in this run, including those whose session failed."""
+    exam_failure: str = ""
+    """Why the last of them found out nothing."""
     proved: bool | None = None
     purse: Purse = Purse()
     """Spending, for the budgets."""
@@ -303,8 +307,16 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
         feedback=_feedback(history, event),
         setup_failures=history.setup_failures + (event.mode is Mode.SETUP and event.kind.feeds_breaker),
         setup_done=history.setup_done or (event.mode is Mode.SETUP and event.kind is Kind.ACCEPTED),
+        exams=history.exams + (event.mode is Mode.EXAM and not is_free),
+        exam_failure=_exam_failure(history, event),
         proved=None,
     )
+
+
+def _exam_failure(history: History, event: IterationEnded) -> str:
+    if event.mode is not Mode.EXAM:
+        return history.exam_failure
+    return "" if event.kind is Kind.ACCEPTED else event.headline
 
 
 def _feedback(history: History, event: IterationEnded) -> dict[str, str]:
@@ -324,7 +336,7 @@ def _progress(history: History, event: IterationEnded) -> dict[str, Any]:
     """Progress is a change in what is proven: something was accepted, or an attempt at a story made more checks pass
     than any before it, among those that do not pass without it. Writing text is not progress.
     """
-    if event.mode is Mode.ACCEPTANCE:  # it has attempts of its own
+    if event.mode in (Mode.ACCEPTANCE, Mode.EXAM):  # they have limits of their own
         return {}
     kept = event.kind.keeps_work
     passing = (history.passing - history.failed) | history.passed if kept else history.passing

@@ -54,6 +54,8 @@ class Limits(Struct, frozen=True):
     keeps_unproven: bool = False
     """Without reviews, stories that wait for one are left alone: they are kept, but unproven."""
     once: bool = False
+    exam_only: bool = False
+    """One round of the exam, and no other work."""
     stories: tuple[str, ...] = ()
     """Only these are worked on; empty: all."""
     open_findings_at: tuple[str, ...] = ("cap", "stalemate")

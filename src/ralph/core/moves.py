@@ -21,6 +21,8 @@ class Reason(StrEnum):
     UNPROVEN = "unproven"
     """Work is kept that no check is about and no review has approved."""
     FINAL_CHECKS = "final-checks"
+    EXAM = "exam"
+    """`ralph exam` added stories, or its session failed."""
     ITERATION_CAP = "iteration-cap"
     NO_PROGRESS = "no-progress"
     SAME_ERROR = "same-error"
@@ -78,7 +80,7 @@ BY_SIGNAL = frozenset({Reason.INTERRUPTED, Reason.TERMINATED, Reason.TERMINAL_CL
 
 class Work(Struct, frozen=True, tag="work"):
     story: str
-    """Empty in setup mode."""
+    """Empty in setup mode and in an exam."""
     mode: Mode
     choice: str = ""
     """The agent or model; empty: as configured."""

@@ -34,6 +34,8 @@ class Mode(StrEnum):
     IMPLEMENT = "implement"
     REVIEW = "review"
     FIX = "fix"
+    EXAM = "exam"
+    """Write end-to-end tests when every story is done. It belongs to no story."""
 
 
 class Order(StrEnum):

@@ -59,9 +59,9 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
         )
 
     steps = ground.setup_steps if attempt.mode is Mode.SETUP and ground.setup_steps else ground.work_steps
-    if attempt.mode is Mode.ACCEPTANCE:
+    if attempt.mode in (Mode.ACCEPTANCE, Mode.EXAM):
         ended, outcome = run_agent(steps.agent_config, None)
-        return _acceptance_evidence(ground, attempt, ended, outcome)
+        return _written_evidence(ground, attempt, ended, outcome)
     try:
         passed, unusable = steps.run(context, attempt.number), None
     except (BadData, UsageError) as error:  # the iteration is closed like any other, so that the user can fix it
@@ -88,12 +88,15 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
     return evidence, inspection, passed.commit or bool(notices and inspection.commits)
 
 
-def _acceptance_evidence(
+def _written_evidence(
     ground: Ground, attempt: Attempt, ended: Ended, outcome: Outcome
 ) -> tuple[Evidence, Inspection, bool]:
+    """Of a session that writes tests only. An exam belongs to no story, so its session cannot ask about one."""
     request = ground.desk.take()
     page = ground.put_back(attempt.number, attempt.story)
-    written = ground.acceptance.take(attempt, f"{ground.run}/{attempt.number}-acceptance")
+    is_exam = attempt.mode is Mode.EXAM
+    taker = ground.exam if is_exam else ground.acceptance
+    written = taker.take(attempt, f"{ground.run}/{attempt.number}-{attempt.mode.value}")
     inspection = written.inspection
     evidence = Evidence(
         mode=attempt.mode,
@@ -105,9 +108,11 @@ def _acceptance_evidence(
         notices=(*written.notices, *((page.told,) if page.told else ())),
         objections=(*written.objections, *((page.left,) if page.left else ())),
         acceptance=written.tests,
-        question=request.ask or request.waiting,
-        waiting=request.waiting,
-        learned=() if ground.acceptance.is_hidden else request.learned,
+        exam=written.stories,
+        exam_passed=written.passed,
+        question="" if is_exam else request.ask or request.waiting,
+        waiting="" if is_exam else request.waiting,
+        learned=() if is_exam or ground.acceptance.is_hidden else request.learned,
         interrupted=ground.stop.requested,
     )
     return evidence, inspection, False

@@ -27,10 +27,18 @@ def decide(
     needs_setup: bool = False,
     review: bool = False,
     needs_acceptance: Callable[[Story], bool] = lambda _: False,
+    needs_exam: bool = False,
 ) -> Move:
-    """`needs_acceptance`: whether tests for a story have to be written before it is implemented."""
+    """`needs_acceptance`: whether tests for a story have to be written before it is implemented.
+
+    `needs_exam`: whether a round of the exam is due if every story is done.
+    """
     if history.misconfigured:
         return Stop(Reason.MISCONFIGURED, history.misconfigured)
+    if limits.exam_only and (stop := _after_exam(plan, history)):
+        return stop
+    if plan.is_finished and needs_exam:
+        return _exam(history, limits, guards, now)
     if plan.is_finished:
         return _when_finished(history, Stop(Reason.COMPLETE), plan.stories, limits)
     named = tuple(story for story in plan.stories if story.id in limits.stories)
@@ -68,6 +76,25 @@ def decide(
     return _when_nothing_is_ready(plan, history, too_dear, others)
 
 
+def _exam(history: History, limits: Limits, guards: Sequence[Guard], now: float) -> Move:
+    """A round of the exam. Rounds have a limit of their own, so only a cap that the user set applies, as a guard."""
+    for guard in guards:
+        if move := guard(history, limits, now):
+            return within_time(move, history, limits)
+    return Work("", Mode.EXAM, choose(history.bench, limits, "", now))
+
+
+def _after_exam(plan: Plan, history: History) -> Stop | None:
+    """Where `ralph exam` ends, unless its tests pass: then the final checks follow."""
+    if history.exams and history.exam_failure:
+        return Stop(Reason.EXAM, f"no result: {history.exam_failure}")
+    if history.exams and not plan.is_finished:
+        stories = [story.id for story in plan.stories if not story.is_done]
+        more = " …" if stories[_SHOWN:] else ""
+        return Stop(Reason.EXAM, f"new tests fail; added {', '.join(stories[:_SHOWN])}{more}")
+    return None
+
+
 def _unproven(plan: Plan, limits: Limits) -> set[str]:
     """Stories that wait for a review which this run does not start."""
     if not limits.keeps_unproven:
@@ -77,12 +104,12 @@ def _unproven(plan: Plan, limits: Limits) -> set[str]:
 
 def cap(history: History, limits: Limits) -> int:
     """The run's maximum number of iterations; 0: no limit. A cap that follows from the plan grows with stories added
-    during the run and with set-up iterations."""
+    during the run, with set-up iterations and with rounds of the exam."""
     if limits.max_iterations:
         return limits.max_iterations
     wanted = history.wanted.intersection(limits.stories) if limits.stories else history.wanted
     most = limits.cap(len(wanted))
-    return most + history.setup_failures + history.setup_done if most else 0
+    return most + history.setup_failures + history.setup_done + history.exams if most else 0
 
 
 def is_at_cap(history: History, limits: Limits) -> bool:

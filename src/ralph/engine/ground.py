@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ralph.core.agent import Outcome
+from ralph.core.changes import AddStory
 from ralph.core.control import Wish
 from ralph.core.events import AnyEvent, Noted
 from ralph.core.evidence import CheckResult, Ended
@@ -227,11 +228,15 @@ class Prover(Protocol):
 
 
 class Written(Struct, frozen=True, kw_only=True):
-    """What a session that was to write acceptance tests has left."""
+    """What a session that was to write acceptance tests or an exam has left."""
 
     inspection: Inspection
     tests: tuple[str, ...] = ()
     """Those that fail now: names, or files where the runner reports no names."""
+    stories: tuple[AddStory, ...] = ()
+    """Of an exam: the stories for the tests that fail."""
+    passed: int = 0
+    """Of an exam: tests that pass."""
     objections: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -263,6 +268,20 @@ class AcceptanceTests(Protocol):
 
     def withdraw(self) -> None:
         """Remove hidden tests from the workspace: what is rolled back is saved where agents can read it."""
+        ...
+
+
+class ExamTests(Protocol):
+    """End-to-end tests by another session, when every story is done."""
+
+    def is_due(self, plan: Plan) -> bool: ...
+
+    def rounds(self, plan: Plan) -> int:
+        """How many rounds there have been with these stories."""
+        ...
+
+    def take(self, attempt: Attempt, name: str) -> Written:
+        """Collect the new test files of a session and run them. Everything else it changed is undone."""
         ...
 
 
@@ -311,6 +330,7 @@ class Ground(Struct, frozen=True, kw_only=True):
     """Whether the tracker agrees with the finished plan, as checks of the final pass."""
     prover: Prover
     acceptance: AcceptanceTests
+    exam: ExamTests
     minimum: Grade
     """The least proof with which a story is done."""
     tamper: Tamper

@@ -52,6 +52,8 @@ def judge(evidence: Evidence) -> Verdict:
         return judge_review(evidence)
     if evidence.mode is Mode.ACCEPTANCE:
         return _judge_acceptance(evidence)
+    if evidence.mode is Mode.EXAM:
+        return _judge_exam(evidence)
     changes, notices = _sort_plan_edits(evidence)
     notices += evidence.notices
     missing = list(_what_is_missing(evidence))
@@ -322,6 +324,24 @@ def _illegal_edits(edited: Edited, evidence: Evidence, *, is_told: bool) -> Iter
 def _mark(story: Story) -> str:
     """A story's mark: its review status if it has one, else its state."""
     return story.review.status.value if story.review.status and not story.is_done else story.state.value
+
+
+def _judge_exam(evidence: Evidence) -> Verdict:
+    """An exam is good if its tests run. Those that fail become stories; a round without any is the last."""
+    missing = [evidence.repository_trouble] if evidence.repository_trouble else []
+    missing += evidence.objections
+    if not missing and (not evidence.ended.well or evidence.outcome.trouble):
+        missing.append("the session did not end normally")
+    if missing:
+        return _by_cause(evidence, missing, [], list(evidence.notices))
+    passed = f"{plural(evidence.exam_passed, 'new test')} {'passes' if evidence.exam_passed == 1 else 'pass'}"
+    if not evidence.exam:
+        return Verdict(Kind.ACCEPTED, (f"the exam found no failure: {passed}",), notices=evidence.notices)
+    count = len(evidence.acceptance)
+    ids = ", ".join(change.story.id for change in evidence.exam)
+    reasons = [f"the exam found {plural(count, 'failing test')}, added as {ids}; {passed}"]
+    reasons += [f"{change.story.id}: {one_line(change.story.title, 200)}" for change in evidence.exam]
+    return Verdict(Kind.ACCEPTED, tuple(reasons), evidence.exam, evidence.notices)
 
 
 def _judge_acceptance(evidence: Evidence) -> Verdict:

@@ -100,7 +100,7 @@ class Loop:
             return Stop(Reason.WAITING, waiting)
         for news in ground.news(reading.plan):
             ground.journal.write(news)
-        now, needs_setup = ground.clock(), ground.needs_setup()
+        now, needs_setup, needs_exam = ground.clock(), ground.needs_setup(), ground.exam.is_due(reading.plan)
         move = decide(
             reading.plan,
             self._history,
@@ -110,11 +110,12 @@ class Loop:
             needs_setup=needs_setup,
             review=ground.may_review,
             needs_acceptance=ground.acceptance.needed(reading.plan),
+            needs_exam=needs_exam,
         )
         if not isinstance(move, Stop) and ground.wish().stop:
             return Stop(Reason.ON_REQUEST, "`ralph stop`")
         writes_tests = isinstance(move, Work) and move.mode is Mode.ACCEPTANCE
-        ground.journal.write(Decided(move, now, needs_setup, ground.may_review, writes_tests))
+        ground.journal.write(Decided(move, now, needs_setup, ground.may_review, writes_tests, needs_exam))
         return move
 
     def _iterate(self, work: Work, reading: Reading) -> None:

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from ralph.core.events import IterationStarted, Noted
 from ralph.core.moves import Work
-from ralph.core.plan import Mode, Story
+from ralph.core.plan import Mode, Plan, Story
 from ralph.core.ports import Reading
 from ralph.engine.ground import Attempt, Ground
 from ralph.host.files import write_bytes
 
 BEFORE = "plan.before"
 AFTER = "plan.after"
+TITLES = {Mode.SETUP: "set up the project", Mode.EXAM: "write end-to-end tests"}
+"""Of iterations without a story."""
 
 
 def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int, most: int = 0) -> Attempt:
@@ -31,7 +33,7 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
         number=number,
         work=work,
         story=story,
-        attempt=_attempt_number(ground, story, work.mode),
+        attempt=_attempt_number(ground, reading.plan, story, work.mode),
         free=free,
         reading=reading,
         shown=shown,
@@ -44,7 +46,7 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
         IterationStarted(
             iteration=number,
             story=work.story,
-            title=story.title if story else "set up the project",
+            title=story.title if story else TITLES[work.mode],
             mode=work.mode,
             attempt=attempt.attempt,
             checkpoint=checkpoint,
@@ -56,9 +58,11 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
     return attempt
 
 
-def _attempt_number(ground: Ground, story: Story | None, mode: Mode) -> int:
+def _attempt_number(ground: Ground, plan: Plan, story: Story | None, mode: Mode) -> int:
     if story is not None and mode is Mode.ACCEPTANCE:
         return ground.acceptance.sessions(story) + 1
+    if mode is Mode.EXAM:
+        return ground.exam.rounds(plan) + 1
     return attempt_number(story, mode, ground.reviewers)
 
 

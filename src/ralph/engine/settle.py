@@ -24,7 +24,7 @@ from ralph.core.verdict import Kind, Verdict
 from ralph.engine.act import prove_again
 from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Commit, Ground, Inspection, RolledBack
 from ralph.engine.judge import judge
-from ralph.engine.prepare import AFTER
+from ralph.engine.prepare import AFTER, TITLES
 from ralph.host.commit_message import subject
 from ralph.host.files import make_folder, write_bytes
 
@@ -206,7 +206,7 @@ def trailers_for(run: str, iteration: int, story: str) -> dict[str, str]:
 
 def message_for(attempt: Attempt, verdict: Verdict) -> str:
     if attempt.story is None:
-        return subject("", "set up the project", Mode.SETUP)
+        return subject("", TITLES[attempt.mode], attempt.mode)
     story = attempt.story
     if verdict.kind is Kind.PARTIAL:
         return one_line(f"wip({story.id}): {story.title}", 72)

@@ -23,8 +23,8 @@ def subject(story_id: str, title: str, mode: Mode, outcome: str = "") -> str:
             return one_line(f"fix({story}): {outcome or 'address review feedback'}", _WIDTH)
         case Mode.SETUP:
             return one_line(f"chore({story}): {title}" if story else f"chore: {title}", _WIDTH)
-        case Mode.ACCEPTANCE:
-            return one_line(f"test({story}): {title}", _WIDTH)
+        case Mode.ACCEPTANCE | Mode.EXAM:
+            return one_line(f"test({story}): {title}" if story else f"test: {title}", _WIDTH)
         case Mode.IMPLEMENT:
             return one_line(f"feat({story}): {title}", _WIDTH)
 

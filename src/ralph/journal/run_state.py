@@ -38,7 +38,7 @@ from ralph.core.events import (
     WaitEnded,
     WaitStarted,
 )
-from ralph.core.plan import State
+from ralph.core.plan import Mode, State
 from ralph.core.proof import Grade, count_grades
 from ralph.core.spending import Basis, micros
 from ralph.core.verdict import Kind
@@ -73,6 +73,8 @@ class RunState:
         self.paused_since: float | None = None
         self.iterations: deque[IterationEnded] = deque(maxlen=200)
         self.count = 0
+        self.exams: list[str] = []
+        """The result of each round of the exam."""
         self.kinds: dict[Kind, int] = {}
         self.tokens = Tokens()
         self.cost_usd: float | None = None
@@ -209,6 +211,8 @@ class RunState:
         self.current = self.agent = None
         self.iterations.append(event)
         self.count += 1
+        if event.mode is Mode.EXAM:
+            self.exams.append(event.headline)
         self.kinds[event.kind] = self.kinds.get(event.kind, 0) + 1
         if event.rescue:
             self.rescues.append(event.rescue)

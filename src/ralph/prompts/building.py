@@ -89,6 +89,8 @@ class Briefing(Struct, frozen=True, kw_only=True):
     guidance: tuple[str, ...] = ()
     """A note from the user to the agent, for one session."""
     answers: tuple[str, ...] = ()
+    exam: str = ""
+    """For an exam: the requirements and the public interface."""
     matter: Matter | None = None
     """For a review: the change, and what is known about it."""
     review: bool = False
@@ -150,7 +152,7 @@ def built_in(layout: str, mode: Mode) -> str:
     """The name of the built-in template. The one for `tasks.json` covers all modes."""
     if mode is Mode.SETUP:
         return SETUP
-    if mode is Mode.ACCEPTANCE:
+    if mode in (Mode.ACCEPTANCE, Mode.EXAM):
         return mode.value
     if layout != "tasks.json" and mode in (Mode.REVIEW, Mode.FIX):
         return mode.value
@@ -182,6 +184,8 @@ def _material(briefing: Briefing) -> Iterator[str]:
         yield f"{heading}\n\n{session}{_story_text(briefing, story)}".rstrip()
     elif story is not None and briefing.mode in _SESSION:
         yield f"# {_HEADING[briefing.mode]}{story.id}\n\n{_SESSION[briefing.mode]}"
+    if briefing.exam:
+        yield briefing.exam
     if briefing.feedback:
         yield _last_session(briefing)
     if briefing.answers:
@@ -213,6 +217,8 @@ def _last_sections(briefing: Briefing) -> Iterator[str]:
         what = "and only they decide"
         if briefing.mode is Mode.ACCEPTANCE:
             what = "with your tests and without the implementation. Your tests have to run and fail"
+        if briefing.mode is Mode.EXAM:
+            what = "with your tests. Those that fail become stories, the others stay as regression tests"
         yield f"## Checks\n\nThe loop runs these itself after you stop, {what}:\n\n{checks}"
     if briefing.rules:
         yield _bullets(briefing.rules)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     "acceptance",
+    "exam",
     "feature-prompt",
     "feature-prompt-tdd",
     "fix",
@@ -38,7 +39,7 @@ VARIABLES: Mapping[str, str] = {
     "STORY": "the story with its criteria and everything known about it; appended to a template that does not use it",
     "STORY_ID": "the story of this session, e.g. US-001",
     "STORY_TITLE": "its title",
-    "MODE": "what the session is for: setup, implement, review or fix",
+    "MODE": "what the session is for: setup, acceptance, implement, review, fix or exam",
     "PLAN_PATH": "the plan file",
     "PROGRESS_PATH": "the progress log",
     "PRD_PATH": "the requirements",

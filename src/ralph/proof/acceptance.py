@@ -50,32 +50,32 @@ def examine(files: Mapping[str, bytes], trials: Sequence[Trial]) -> Examined:
     collected = [path for path in files if is_collected(path)]
     if not collected:
         return Examined(objections=("no new test file was written: add one that the checks run",))
-    wrong = [*_broken(files, trials)]
+    wrong = [*broken(files, trials)]
     failing: list[str] = []
     for trial in trials:
-        new = _new(trial)
+        new = new_tests(trial)
         passing = [name for name, state in new.items() if state == "passed"]
         skipped = [name for name, state in new.items() if state == "skipped"]
         failing += [name for name, state in new.items() if state == "failed"]
         if passing:
-            wrong.append(f"already {_pass(passing)} although the story is not implemented: {_some(passing)}")
+            wrong.append(f"already {_pass(passing)} although the story is not implemented: {some(passing)}")
         if skipped:
-            wrong.append(f"skipped instead of failing: {_some(skipped)}")
+            wrong.append(f"skipped instead of failing: {some(skipped)}")
         if not trial.ran.tests.names:
-            failing += [path for path in collected if path not in failing] if _turned_red(trial) else []
+            failing += [path for path in collected if path not in failing] if turned_red(trial) else []
             if trial.before.runner and (count := trial.ran.tests.passed - trial.before.passed) > 0:
                 wrong.append(f"{plural(count, 'test')} already {'passes' if count == 1 else 'pass'}")
     if not failing and not wrong:
         commands = ", ".join(named(trial.check) for trial in trials[:FEW])
-        wrong.append(f"{commands} does not fail with {_some(collected)}: write tests that it runs and that fail now")
+        wrong.append(f"{commands} does not fail with {some(collected)}: write tests that it runs and that fail now")
     by_file = [name for name in failing if "::" in name or name in files]
     if failing and len(by_file) == len(failing):
         unseen = [path for path in collected if not any(path in name for name in failing)]
-        wrong += [f"no check runs {_some(unseen)}"] if unseen else []
+        wrong += [f"no check runs {some(unseen)}"] if unseen else []
     return Examined(tuple(dict.fromkeys(failing)), tuple(dict.fromkeys(wrong)))
 
 
-def _new(trial: Trial) -> dict[str, str]:
+def new_tests(trial: Trial) -> dict[str, str]:
     """The tests that were not there before, or that turned red."""
     before = trial.before.names
     return {
@@ -85,12 +85,12 @@ def _new(trial: Trial) -> dict[str, str]:
     }
 
 
-def _turned_red(trial: Trial) -> bool:
+def turned_red(trial: Trial) -> bool:
     fails_more = trial.ran.tests.failed > trial.before.failed
     return trial.ran.is_red and (fails_more or not trial.ran.result.failed_before)
 
 
-def _broken(files: Mapping[str, bytes], trials: Iterable[Trial]) -> Iterable[str]:
+def broken(files: Mapping[str, bytes], trials: Iterable[Trial]) -> Iterable[str]:
     """Errors of the tests themselves: they fail whatever the story does."""
     for path, data in files.items():
         if path.endswith(".py"):
@@ -99,7 +99,7 @@ def _broken(files: Mapping[str, bytes], trials: Iterable[Trial]) -> Iterable[str
             except (SyntaxError, ValueError) as error:
                 yield f"{one_line(path, 80)} has an error of its own: {one_line(str(error), 200)}"
     for trial in trials:
-        if _turned_red(trial) and (found := _BROKEN.search(trial.ran.result.tail)):
+        if turned_red(trial) and (found := _BROKEN.search(trial.ran.result.tail)):
             line = next(text for text in trial.ran.result.tail.splitlines() if found[0] in text)
             yield f"the tests have an error of their own: {one_line(line.strip(), 200)}"
 
@@ -108,7 +108,7 @@ def _pass(names: Sequence[str]) -> str:
     return "passes" if len(names) == 1 else "pass"
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
     return ", ".join(one_line(name, 100) for name in names[:FEW]) + more
 
@@ -147,4 +147,4 @@ def not_run(tests: Sequence[str], files: Iterable[str], passed: Mapping[str, Tes
         states = [state for name, state in names.items() if name == test or name.startswith(f"{test}::")]
         if not states or "skipped" in states:
             wrong.append(test)
-    return (f"acceptance tests did not run: {_some(wrong)}",) if wrong else ()
+    return (f"acceptance tests did not run: {some(wrong)}",) if wrong else ()

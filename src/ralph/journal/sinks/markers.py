@@ -71,7 +71,7 @@ def ralph_active(account: Account) -> bytes | None:
         "mode": "direct",
         "skipReview": not account.review,
         "reviewCap": run.review_cap,
-        "iterationMode": "implement" if started.mode in (Mode.SETUP, Mode.ACCEPTANCE) else MODES[started.mode],
+        "iterationMode": MODES[started.mode if started.mode in (Mode.REVIEW, Mode.FIX) else Mode.IMPLEMENT],
         "preIterationSnapshot": {
             story.id: {"passes": story.state is State.DONE, "reviewStatus": story.review, "reviewCount": story.reviews}
             for story in account.run.stories.values()

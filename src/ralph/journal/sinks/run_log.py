@@ -88,7 +88,7 @@ def describe(event: AnyEvent) -> list[str]:
         case RunStarted():
             return _run_started(event)
         case IterationStarted():
-            name = one_line(event.story, 80) or "setup"
+            name = one_line(event.story, 80) or event.mode.value
             title = one_line(event.title, 200)
             return [f"iteration {event.iteration}: {event.mode.value} {name} - {title} (attempt {event.attempt})"]
         case AgentStarted():

@@ -14,6 +14,8 @@ from ralph.core.verdict import Kind
 MODES = {mode: "review-fix" if mode is Mode.FIX else mode.value for mode in Mode}
 """As seed 001 names them."""
 
+_TITLES = {Mode.EXAM: "write end-to-end tests"}
+
 RESULTS = {
     Kind.ACCEPTED: "SUCCESS",
     Kind.PARTIAL: "PARTIAL",
@@ -46,11 +48,11 @@ def took(seconds: float) -> str:
 
 
 def story_name(event: IterationEnded) -> str:
-    return one_line(event.story, 80) or "setup"
+    return one_line(event.story, 80) or event.mode.value
 
 
 def story_title(event: IterationEnded) -> str:
-    return one_line(event.title, 200) or "set up the project"
+    return one_line(event.title, 200) or _TITLES.get(event.mode, "set up the project")
 
 
 def headline(event: IterationEnded) -> str:
