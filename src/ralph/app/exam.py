@@ -138,6 +138,7 @@ class Exam:
         return self._rounds.begin(plan).count
 
     def take(self, attempt: Attempt, name: str) -> Written:
+        self._store.settle_exam(is_accepted=False)  # drafts of a session that was killed
         files = self._acceptance.new_files(attempt)
         left = self._acceptance.restore_rest(attempt, name, files)
         if left.objections or not left.inspection.sound:

@@ -13,6 +13,7 @@ from ralph.core.text import clean
 from ralph.host.git import git
 from ralph.host.places import home
 from ralph.host.repo import find_repository
+from ralph.proof.exam import TITLE
 from ralph.proof.files import Role, role_of
 from ralph.proof.interface import interface
 
@@ -31,7 +32,7 @@ def exam_material(ref: PlanRef, where: Locations, plan: Plan, env: Mapping[str, 
 
 
 def _parts(ref: PlanRef, where: Locations, plan: Plan, env: Mapping[str, str]) -> Iterator[str]:
-    stories = "\n\n".join(map(_story, plan.stories))
+    stories = "\n\n".join(_story(story) for story in plan.stories if not story.title.startswith(TITLE))
     yield _page("## The stories", "\n\n".join(filter(None, (plan.description.strip(), stories))), _MOST_STORIES)
     pages = [where.requirements] if where.requirements else []
     pages += sorted(where.specs.glob("*.md")) if where.specs and where.specs.is_dir() else []

@@ -83,7 +83,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
         case Recovered(run=run, what=what):
             return paint(f"recovered run {run}: {one_line(what)}", "yellow")
         case IterationStarted():
-            again = f", attempt {event.attempt}" if event.attempt > 1 else ""
+            count = "round" if event.mode is Mode.EXAM else "attempt"
+            again = f", {count} {event.attempt}" if event.attempt > 1 else ""
             head = paint(f"▶ iteration {position(event, state)}:", "bold")
             story = f"{one_line(event.story)} " if event.story else ""
             by = f", by {one_line(event.choice, 60)}" if event.choice else ""

@@ -329,6 +329,7 @@ def _mark(story: Story) -> str:
 def _judge_exam(evidence: Evidence) -> Verdict:
     """An exam is good if its tests run. Those that fail become stories; a round without any is the last."""
     missing = [evidence.repository_trouble] if evidence.repository_trouble else []
+    missing += [_describe(check) for check in _failing(evidence) if check.name.endswith(" hook")]
     missing += evidence.objections
     if not missing and (not evidence.ended.well or evidence.outcome.trouble):
         missing.append("the session did not end normally")

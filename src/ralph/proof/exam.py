@@ -29,6 +29,9 @@ _FOCUSED: tuple[tuple[re.Pattern[str], str], ...] = (
 """Check commands, and how they run one test file."""
 _SHELL = re.compile(r"[;&|<>`$()\n]")
 _MOST_OUTPUT = 1500
+_MOST_FILES = 10
+TITLE = "Exam: "
+"""How the titles of stories that an exam added start."""
 
 
 class Finding(Struct, frozen=True):
@@ -68,6 +71,8 @@ def evaluate(files: Mapping[str, bytes], trials: Sequence[Trial], alone: Callabl
     collected = [path for path in files if is_collected(path)]
     if not collected:
         return Result(objections=("no new test file was written: add one that the checks run",))
+    if len(collected) > _MOST_FILES:
+        return Result(objections=(f"{len(collected)} new test files: write at most {_MOST_FILES}",))
     if wrong := tuple(dict.fromkeys(broken(files, trials))):
         return Result(objections=wrong)
     known = by_file(collected, trials)
@@ -108,7 +113,7 @@ def focused(command: str, finding: Finding, paths: Collection[str]) -> str:
                 *(match[0], match[1] if match.re.groups else ""),
                 all=_without_paths(match[0], paths),
                 file=shlex.quote(finding.file),
-                folder=shlex.quote(folder),
+                folder=shlex.quote(folder) if folder else "",
                 stem=shlex.quote(name.partition(".")[0]),
                 names=shlex.quote(f"^({tests})$"),
             )
@@ -131,9 +136,9 @@ def story_for(finding: Finding, verify: str) -> Story:
     """Title, description and check of a story for a failing test."""
     names = [test.rpartition("::")[2] or test for test in finding.tests]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    title = f"Exam: {one_line(names[0], 80)}{more} fails"
+    title = f"{TITLE}make {one_line(names[0], 80)}{more} pass"
     tail = finding.tail.strip()[-_MOST_OUTPUT:]
-    output = "\n".join(f"> {line.rstrip()}" for line in tail.splitlines() if line.strip())
+    output = "\n".join(f"| {line.rstrip()}" for line in tail.splitlines() if line.strip())
     lead = (
         f"{plural(len(names), 'end-to-end test')} in {finding.file} "
         f"{'fails' if len(names) == 1 else 'fail'} although every story is done. The test was written from the "

@@ -75,4 +75,4 @@ def _is_public(name: str) -> bool:
 
 def _summary(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
     text = ast.get_docstring(node)
-    return f"  # {text.splitlines()[0]}" if text and text.strip() else ""
+    return f" # {text.splitlines()[0]}" if text and text.strip() else ""
