@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -197,9 +198,7 @@ def test_the_prompt_has_the_requirements_and_the_interface_and_no_history(tmp_pa
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_a_runner_that_names_no_files_still_tells_which_file_fails(tmp_path: Path) -> None:
     made = Accepted(tmp_path, "plan.md", checks=["node --test"], exam="end-of-run")
-    head = (
-        "const test = require('node:test'); const assert = require('node:assert'); const s = require('../shop');\n"
-    )
+    head = "const test = require('node:test'); const assert = require('node:assert'); const s = require('../shop');\n"
 
     def tests(name: str, value: int, expected: int) -> dict[str, Any]:
         text = f"{head}test('{name}', () => assert.strictEqual(s.triple({value}), {expected}));\n"
@@ -216,3 +215,35 @@ def test_a_runner_that_names_no_files_still_tells_which_file_fails(tmp_path: Pat
     assert "the exam found 1 failing test, added as US-002; 1 new test passes" in done.out
     assert plan_of(made).stories[1].title == "Exam: make exam_large pass"
     assert plan_of(made).stories[1].verify == ("node --test test/exam_large.test.js",)
+
+
+def test_a_cap_on_iterations_also_holds_for_the_exam(tmp_path: Path) -> None:
+    made = Accepted(tmp_path, "plan.md", exam="end-of-run")
+    done = made.run("-n", "1", **script(made, FINDS_NOTHING))
+    assert done.code == 1, done.out
+    assert [mode for mode, _ in made.outcomes()] == ["implement"]
+    assert made.run("-n", "1", **script(made, FINDS_NOTHING)).code == 0
+    assert made.outcomes() == [("exam", "accepted")]
+
+
+def test_the_next_run_asks_for_trust_in_the_new_check(tmp_path: Path) -> None:
+    made = Accepted(tmp_path, "plan.md")
+    made.run(**script(made, EXAMINES))
+    made.ask("exam", "--plain", "--trust", "--agent-script", str(made.folder / "script.yaml"))
+    refused = made.ask("run", "--plain", "--agent-script", str(made.folder / "script.yaml"))
+    assert refused.code >= 64
+    assert FAILS in refused.err
+
+
+def test_a_killed_exam_is_undone_and_repeated(tmp_path: Path) -> None:
+    made = Accepted(tmp_path, "plan.md", exam="end-of-run", exam_rounds=1)
+    begun = made.start(**script(made, [*EXAMINES[:-1], {"run": "sleep 60"}]))
+    deadline = time.monotonic() + 60
+    while not (made.root / PASSES).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    begun.kill()
+    begun.wait()
+    done = made.run(**script(made, EXAMINES))
+    assert done.code == 0, done.out
+    assert made.outcomes() == [("exam", "accepted"), ("implement", "accepted")]
+    assert [story.id for story in plan_of(made).stories] == ["US-001", "US-002"]

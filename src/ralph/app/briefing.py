@@ -11,7 +11,6 @@ import msgspec
 
 from ralph.app.acceptance_store import FOLDER, AcceptanceStore
 from ralph.app.answers import answers_path, read_answers
-from ralph.app.exam_material import exam_material
 from ralph.app.memory import memory_of, recent_learnings
 from ralph.app.workspace import plan_state
 from ralph.config.schema import Config, minimum_grade
@@ -86,8 +85,14 @@ def brief(
         review=config.review.when == "always",
         review_cap=config.review.cap,
         promise=config.completion.promise,
-        exam=exam_material(ref, where, plan, env) if mode is Mode.EXAM else "",
+        exam=_exam(ref, where, plan, env) if mode is Mode.EXAM else "",
     )
+
+
+def _exam(ref: PlanRef, where: Locations, plan: Plan, env: Mapping[str, str]) -> str:
+    from ralph.app.exam_material import exam_material  # few runs need it
+
+    return exam_material(ref, where, plan, env)
 
 
 def _told_of(matter: Matter | None, acceptance: Acceptance | None) -> Matter | None:

@@ -34,6 +34,8 @@ from ralph.proof.files import is_collected
 
 FILE = "exam.json"
 """In the plan's own folder of the state."""
+READS_HISTORY = tuple(f"Bash(git {verb}:*)" for verb in ("log", "show", "diff", "blame", "reflog", "whatchanged"))
+"""Tools that an exam has no use for: it must not know the history of the implementation."""
 
 
 class Rounds(Struct, frozen=True):

@@ -17,8 +17,6 @@ from ralph.proof.exam import TITLE
 from ralph.proof.files import Role, role_of
 from ralph.proof.interface import interface
 
-READS_HISTORY = tuple(f"Bash(git {verb}:*)" for verb in ("log", "show", "diff", "blame", "reflog", "whatchanged"))
-"""Tools that an exam has no use for: it must not know the history of the implementation."""
 _MOST_STORIES = 40_000
 _MOST_PAGE = 20_000
 _MOST_INTERFACE = 16_000

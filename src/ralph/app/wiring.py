@@ -20,8 +20,7 @@ from ralph.app.bookkeeping import bookkeeping
 from ralph.app.briefing import brief
 from ralph.app.checking import BASELINE, AskBaseline, Checks
 from ralph.app.desk import WorkspaceDesk
-from ralph.app.exam import Exam, ExamRounds
-from ralph.app.exam_material import READS_HISTORY
+from ralph.app.exam import READS_HISTORY, Exam, ExamRounds
 from ralph.app.guidance import Guidance
 from ralph.app.hooking import allowed_folders, prepare_hooks
 from ralph.app.lasting_rules import LastingRules

@@ -21,7 +21,6 @@ EXAMPLES = """
 ralph exam                        one round, when every story is done
 ralph exam --model opus           with another model than the one that implemented
 ralph exam --dry-run              show the prompt only
-ralph run --exam                  the same at the end of a run, and fix what it finds
 """
 _SETTINGS = (
     "agent.model",
