@@ -247,3 +247,13 @@ def test_a_killed_exam_is_undone_and_repeated(tmp_path: Path) -> None:
     assert done.code == 0, done.out
     assert made.outcomes() == [("exam", "accepted"), ("implement", "accepted")]
     assert [story.id for story in plan_of(made).stories] == ["US-001", "US-002"]
+
+
+def test_without_a_check_there_is_no_exam_and_it_is_said(tmp_path: Path) -> None:
+    made = Accepted(tmp_path, "feature", checks=[])
+    made.run("--exam", **script(made, EXAMINES))
+    assert [mode for mode, _ in made.outcomes()] == ["implement"]
+    assert "no exam: no check would run its tests" in notes(made)
+    refused = made.ask("exam", "--plain", "--trust")
+    assert refused.code >= 64
+    assert "no check is configured that could run the tests of an exam" in refused.err

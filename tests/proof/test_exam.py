@@ -54,6 +54,13 @@ def test_a_file_that_no_check_runs_is_refused() -> None:
     assert result.objections == ("`check` does not run tests/test_a.py",)
 
 
+def test_a_passing_file_of_an_unknown_runner_is_kept_and_said() -> None:
+    ran = Ran(CheckResult("check", "check", True), Tests())
+    result = evaluate({"tests/test_a.py": b""}, [Trial(ChosenCheck("check", "check"), Tests(), ran)], never)
+    assert (result.passed, result.objections) == (1, ())
+    assert "does not show that it runs" in result.notices[0]
+
+
 def test_there_is_a_limit_on_files() -> None:
     files = {f"tests/test_{number}.py": b"" for number in range(11)}
     assert evaluate(files, [], never).objections == ("11 new test files: write at most 10",)

@@ -169,7 +169,8 @@ class Exam:
             stories.append(added)
             self._draft(added, finding, files)
         tests = tuple(test for finding in result.findings for test in finding.tests)
-        return msgspec.structs.replace(left, tests=tests, stories=tuple(stories), passed=result.passed)
+        notices = (*left.notices, *result.notices)
+        return msgspec.structs.replace(left, tests=tests, stories=tuple(stories), passed=result.passed, notices=notices)
 
     def _check_for(
         self, tree: str, finding: Finding, chosen: Sequence[ChosenCheck], collected: Sequence[str]

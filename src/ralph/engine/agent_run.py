@@ -15,6 +15,7 @@ from ralph.core.errors import SetupError
 from ralph.core.events import AgentEnded, AgentSaid, AgentStarted
 from ralph.core.evidence import Ended, How
 from ralph.core.permissions import with_remedies
+from ralph.core.plan import Mode
 from ralph.core.ports import Agent, Reader, Session
 from ralph.core.text import clean, one_line
 from ralph.engine.hook_watch import HookWatch, TestsFailed, Unguarded
@@ -148,6 +149,8 @@ class AgentRunner:
             self._journal.write(answered)
         if denials := listener.outcome.denials:
             theirs = with_remedies(denials, watch.decisions() if watch else {}, session.allowed_tools)
+            if session.mode is Mode.EXAM:  # it must not read the history, so there is nothing to allow
+                theirs = tuple(denial for denial in theirs if not denial.subject.startswith("git "))
             listener.outcome = msgspec.structs.replace(listener.outcome, denials=theirs)
         self._window = listener.outcome.window or self._window
         ended = _ended(ending)

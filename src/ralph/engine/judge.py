@@ -340,7 +340,8 @@ def _judge_exam(evidence: Evidence) -> Verdict:
         return Verdict(Kind.ACCEPTED, (f"the exam found no failure: {passed}",), notices=evidence.notices)
     count = len(evidence.acceptance)
     ids = ", ".join(change.story.id for change in evidence.exam)
-    reasons = [f"the exam found {plural(count, 'failing test')}, added as {ids}; {passed}"]
+    also = f"; {passed}" if evidence.exam_passed else ""
+    reasons = [f"the exam found {plural(count, 'failing test')}, added as {ids}{also}"]
     reasons += [f"{change.story.id}: {one_line(change.story.title, 200)}" for change in evidence.exam]
     return Verdict(Kind.ACCEPTED, tuple(reasons), evidence.exam, evidence.notices)
 

@@ -49,6 +49,7 @@ class Result(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     passed: int = 0
     objections: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 def by_file(files: Iterable[str], trials: Sequence[Trial]) -> dict[str, dict[str, str]] | None:
@@ -81,6 +82,7 @@ def evaluate(files: Mapping[str, bytes], trials: Sequence[Trial], alone: Callabl
         findings=tuple(finding for each in results for finding in each.findings),
         passed=sum(each.passed for each in results),
         objections=tuple(objection for each in results for objection in each.objections),
+        notices=tuple(notice for each in results for notice in each.notices),
     )
 
 
@@ -95,6 +97,9 @@ def _of_file(path: str, trials: Sequence[Trial], known: Mapping[str, Mapping[str
     if skipped := [name for name, state in states.items() if state == "skipped"]:
         return Result(objections=(f"skipped: {some(skipped)}",))
     counted = max((trial.ran.tests.passed - trial.before.passed for trial in trials), default=0)
+    if not any(trial.ran.tests.runner for trial in trials):
+        unsure = f"the checks pass with {one_line(path, 100)}, but their output does not show that it runs"
+        return Result(passed=1, notices=(unsure,))
     if not states and counted <= 0:
         commands = ", ".join(named(trial.check) for trial in trials[:FEW])
         return Result(objections=(f"{commands} does not run {one_line(path, 100)}",))
