@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from argparse import Namespace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -424,7 +425,7 @@ def test_a_manifest_is_what_it_was_after_a_round_trip(root: Path) -> None:
             layout="feature",
             name="login",
             folder=".ralph/login",
-            created=DATES.archived,
+            created=datetime.fromtimestamp(NOW, UTC).isoformat(),
             done=0,
             total=1,
         )

@@ -13,7 +13,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -116,7 +116,7 @@ def shelve(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: float
         layout=ref.layout,
         name=ref.name,
         folder=ref.folder.relative_to(ref.root).as_posix(),
-        created=dates.archived,
+        created=datetime.fromtimestamp(now, UTC).isoformat(),  # to the microsecond: `_attempts` counts from here
         done=opened.plan.count(State.DONE),
         total=len(opened.plan.stories),
         summary=_free_summary(items),
