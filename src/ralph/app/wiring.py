@@ -15,7 +15,8 @@ from msgspec import Struct
 from ralph.agents.registry import agent as find_agent
 from ralph.app.acceptance import StoryAcceptance
 from ralph.app.acceptance_store import FOLDER, AcceptanceStore
-from ralph.app.answers import open_again
+from ralph.app.answers import reopen
+from ralph.app.answers import take_in as take_in_answers
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.briefing import brief
 from ralph.app.checking import BASELINE, AskBaseline, Checks
@@ -224,9 +225,10 @@ def make_ground(
 
     def additions() -> Sequence[str]:
         told = [*rules.by_people(), *take_in_learnings(ref, memory), *take_in_retries(plan_state(ref, env), store)]
-        if desk.asks_by_file and not desk.waiting():  # the user has removed the file
-            with contextlib.suppress(PlanError):  # reported when the plan is read for the next iteration
-                told += [f"{story} is open again: WAITING was removed" for story in open_again(store, store.load())]
+        with contextlib.suppress(PlanError):  # reported when the plan is read for the next iteration
+            told += take_in_answers(plan_state(ref, env), store)
+            if desk.asks_by_file and not desk.waiting():  # the user has removed the file
+                told += [f"{story} is open again: WAITING was removed" for story in reopen(store, store.load())]
         remembered.look()
         told += lasting.news()
         if (plan_state(ref, env) / "additions").is_dir():
