@@ -14,6 +14,7 @@ from ralph.app.answers import answers_path, read_answers
 from ralph.app.memory import memory_of, recent_learnings
 from ralph.app.workspace import plan_state
 from ralph.config.schema import Config, minimum_grade
+from ralph.config.trust import is_outside
 from ralph.core.acceptance import Acceptance
 from ralph.core.errors import BadData, UsageError
 from ralph.core.plan import Mode, Plan, State, Story
@@ -134,7 +135,9 @@ def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: 
             return "", ""
         if not path.exists():
             raise UsageError(f"the prompt file {path} does not exist", hint="give a file with -p")
-        return _text(path, None if config.prompt else ref.root), str(wanted)
+        # One outside was named by the user, or the user trusted the file that names it.
+        is_outside_prompt = not step.get("prompt_file") and is_outside(str(wanted), str(ref.root))
+        return _text(path, None if is_outside_prompt else ref.root), str(wanted)
     if mode is Mode.SETUP or where.prompt is None or not where.prompt.is_file():
         return "", ""
     return _text(where.prompt, ref.root), _relative(where.prompt, ref.root)
