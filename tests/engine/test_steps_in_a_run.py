@@ -53,6 +53,23 @@ def test_what_the_set_up_made_is_committed_before_the_first_task(tmp_path: Path)
     assert [e.mode for e in ended(made)] == [Mode.SETUP, Mode.IMPLEMENT]
 
 
+def test_a_marker_that_a_person_wrote_keeps_its_content(tmp_path: Path) -> None:
+    """Another step has no marker yet, so the set-up runs."""
+    steps = [
+        {"type": "agent", "name": name, "config": {"marker_file": file}}
+        for name, file in (("one", "docs/setup.md"), ("two", ".ralph/.setup_done"))
+    ]
+    made = project(tmp_path, [*steps, AGENT, COMMIT])
+    made.write("docs/setup.md", "how we set it up\n")
+    made.git("add", "docs")
+    made.git("commit", "-qm", "notes")
+    done = run_ralph(made)
+    assert done.code == 0, done.err
+    assert [e.mode for e in ended(made)] == [Mode.SETUP, Mode.IMPLEMENT]
+    assert (made.root / "docs/setup.md").read_text() == "how we set it up\n"
+    assert (made.root / ".ralph/.setup_done").exists()
+
+
 @pytest.mark.parametrize("commits", [True, False])
 def test_what_was_learned_is_committed_when_the_pipeline_commits(tmp_path: Path, commits: bool) -> None:
     script = "[{append: {path: src/one.txt, text: one}}, {learn: Words are short}, claim]"

@@ -109,11 +109,12 @@ def track(ground: Ground, attempt: Attempt, target: Reading) -> None:
 
 
 def mark_setup(ground: Ground, attempt: Attempt) -> None:
-    """Record that the set-up is done. It runs once."""
+    """Record that the set-up is done. It runs once. A marker that exists may be a file of the user with content."""
     if attempt.mode is Mode.SETUP:
         for marker in ground.setup_markers:
-            make_folder(marker.parent)
-            write_bytes(marker, b"")
+            if not os.path.lexists(marker):
+                make_folder(marker.parent)
+                write_bytes(marker, b"")
 
 
 def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
