@@ -146,7 +146,7 @@ def test_an_answer_during_a_run_is_left_to_the_run(tmp_path: Path) -> None:
     )
     project = LoopProject.make(tmp_path / "made", scenario)
     process = start_ralph(project)
-    wait_for(lambda: (project.root / "src/two.txt").exists(), 30)
+    wait_for((project.root / "src/two.txt").exists)
     before = project.plan.read_bytes()
     done = run_ralph(project, "answer", "US-001", "Red")
     assert (done.code, done.out) == (0, "answered for US-001; the run reads it before its next iteration\n")

@@ -237,6 +237,15 @@ def test_a_disk_that_fails_at_any_write_ends_the_run_with_a_sentence(shorter: Re
     check(shorter, ([Case(how, at)] for at in some(shorter.writes(), 5)))
 
 
+@pytest.mark.parametrize("how", TROUBLE)
+def test_a_story_whose_commit_exists_stays_done_when_the_disk_fails(shorter: Reference, how: str) -> None:
+    after_commit = shorter.settling()
+    committed = max(n for n in after_commit if shorter.points[n - 1] == "started git update-ref")
+    writes = [n for n in shorter.writes() if committed < n <= after_commit[-1]]
+    assert writes
+    check(shorter, ([Case(how, at)] for at in some(writes, 3)))
+
+
 def test_a_disk_that_fails_at_any_write_of_three_stories(longer: Reference) -> None:
     hows = [*TROUBLE] if ALL else ["ENOSPC", "EIO"]
     check(longer, ([Case(how, at)] for how in hows for at in some(longer.writes(), 2)))

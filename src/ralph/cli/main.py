@@ -171,12 +171,13 @@ def _report_trouble(error: OSError) -> int:
     import errno
 
     from ralph.core.errors import SetupError
+    from ralph.host.plain_file import path_of
 
     if not _has_a_folder():
         return _report(SetupError("the current folder no longer exists", hint="change to another folder and try again"))
     if error.errno not in {getattr(errno, name, None) for name in _TROUBLE}:
         return _report_bug()
-    where = f": {error.filename}" if error.filename else ""
+    where = f": {path}" if (path := path_of(error)) else ""
     return _report(SetupError(f"{error.strerror}{where}", hint="fix this, then run the command again"))
 
 

@@ -17,6 +17,7 @@ from ralph.core.events import (
     Record,
     Resumed,
     RunEnded,
+    Settling,
     StoriesRetried,
     StorySetAside,
 )
@@ -28,9 +29,9 @@ from ralph.engine.act import act
 from ralph.engine.decide import cap, decide, within_time
 from ralph.engine.ground import Ground
 from ralph.engine.judge import judge
-from ralph.engine.prepare import prepare
+from ralph.engine.prepare import AFTER, prepare
 from ralph.engine.seen import Seen
-from ralph.engine.settle import put_rules_back, settle
+from ralph.engine.settle import put_rules_back, settle, trailers_for
 from ralph.engine.waiting import LOOK, wait
 from ralph.host.repo import RepositoryReplaced
 
@@ -48,6 +49,9 @@ class Loop:
         self._has_baseline = False
         self._before: Reading | None = None
         """The plan before the current iteration."""
+        self._settling: Settling | None = None
+        """What was announced for the current iteration."""
+        self._trailers: dict[str, str] = {}
         ground.journal.listen(self._remember)
 
     def run(self) -> Stop:
@@ -122,7 +126,9 @@ class Loop:
         ground = self._ground
         self._before = reading
         free, most = self._history.free.get(work.story, 0), cap(self._history, ground.limits)
+        self._settling = None
         attempt = prepare(ground, work, reading, self._history.number + 1, free, most)
+        self._trailers = trailers_for(ground.run, attempt.number, work.story)
         feedback = to_be_told(self._history.feedback, work.story)
         if work.mode is Mode.EXAM:  # nothing from the sessions that implemented the stories
             feedback = self._history.feedback.get("", "")
@@ -146,9 +152,14 @@ class Loop:
 
     def _put_plan_back(self) -> str:
         """Restore the plan and leave the iteration open: the agent's edits must not be taken for the user's."""
-        if self._before is None or not self._ground.tree.is_in_place():
+        ground, settling = self._ground, self._settling
+        if self._before is None or not ground.tree.is_in_place():
             return ""
-        self._ground.book.write(self._before)
+        if settling is not None and not settling.keep:
+            self._before = ground.book.undump((ground.folder / AFTER).read_bytes())
+        elif settling is not None and (not settling.commit or ground.tree.find_commit(self._trailers)):
+            return ""  # the work is kept, and the plan says so
+        ground.book.write(self._before)
         return "the plan was restored to its state before this iteration"
 
     def _take_baseline(self, work: Work, reading: Reading) -> Stop | None:
@@ -212,4 +223,6 @@ class Loop:
         ground.journal.write(Proved(tree=tree, passed=passed, results=results))
 
     def _remember(self, record: Record) -> None:
+        if isinstance(record.event, Settling):
+            self._settling = record.event
         self._history = fold(self._history, record.event, record.t)

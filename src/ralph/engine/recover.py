@@ -122,7 +122,10 @@ def _close(ground: Ground, found: Open, killed_at: float | None) -> str:
     if not ground.tree.knows(attempt.checkpoint):
         raise RepositoryReplaced(f"the repository in {ground.repo} does not have the files of its checkpoint")
     if commit := _commit_made(ground, found):
-        return _finish_kept(ground, attempt, found, _reading(ground, AFTER), commit, name)
+        target = _reading(ground, AFTER)
+        ground.book.write(target)  # a run that ended with an error has restored the plan
+        track(ground, attempt, target)
+        return _finish_kept(ground, attempt, found, target, commit, name)
     if killed_at is not None and _was_worked_in(ground, attempt, killed_at):
         evidence = _interrupted(attempt)
         finish(ground, attempt, evidence, judge(evidence), Inspection(""), before)
@@ -213,7 +216,7 @@ def _finish_kept(ground: Ground, attempt: Attempt, found: Open, target: Reading,
 
 
 def _commit_made(ground: Ground, found: Open) -> str:
-    """The commit that kept the work, if it was made. It contains the plan, so nothing is left to write."""
+    """The commit that kept the work, if it was made."""
     if found.settling is None or found.judged is None or not found.settling.commit:
         return ""
     if found.committed is not None:

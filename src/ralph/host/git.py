@@ -76,7 +76,9 @@ class GitFailed(SetupError):
 
     def __init__(self, args: Sequence[str | bytes], answer: Answer) -> None:
         verb = next((os.fsdecode(a) for a in args if not os.fsdecode(a).startswith("-")), "git")
-        super().__init__(f"git {verb}: {answer.complaint}", hint="run the same command manually to see more")
+        is_full = any(text in answer.complaint for text in ("No space left on device", "Out of diskspace"))
+        hint = "free up space, then run again" if is_full else "run the same command manually to see more"
+        super().__init__(f"git {verb}: {answer.complaint}", hint=hint)
         self.answer = answer
 
 

@@ -48,7 +48,20 @@ def disk_trouble() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = f"{error.filename}: " if error.filename else ""
+        where = path_of(error)
         raise SetupError(
-            f"{what}{error.strerror or error}", hint="free up space or fix the permissions, then run again"
+            f"{where}{': ' if where else ''}{error.strerror or error}",
+            hint="free up space or fix the permissions, then run again",
         ) from error
+
+
+def path_of(error: OSError) -> str:
+    """The file that an error is about. A write that fails does not name it; the function that called it knows it."""
+    if error.filename:
+        return os.fsdecode(error.filename)
+    found, frame = "", error.__traceback__
+    while frame is not None:  # the innermost one that has a path
+        names = frame.tb_frame.f_locals
+        found = next((str(value) for value in names.values() if isinstance(value, Path)), found)
+        frame = frame.tb_next
+    return found
