@@ -343,7 +343,28 @@ def test_what_the_client_says_itself_is_no_word_of_the_agent() -> None:
         said(PROMISE, parent_tool_use_id="a sub-agent"),
     ]
     assert not outcome_of(fake).promised
-    assert outcome_of([said(f"All is done. {PROMISE}")]).promised
+    assert outcome_of([said(f"All is done.\n{PROMISE}")]).promised
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"I will not write {PROMISE} yet.",
+        f"> {PROMISE}",
+        f"```\n{PROMISE}\n```",
+        f"~~~text\n```\n{PROMISE}\n~~~",
+        f"The prompt says:\n\n    {PROMISE}\n",
+        f"`{PROMISE}`",
+    ],
+)
+def test_a_tag_that_is_quoted_or_in_a_sentence_is_no_claim(text: str) -> None:
+    assert not outcome_of([said(text), result(result=text)]).promised
+    assert outcome_of([said(f"{text}\n\n  {PROMISE}  \n")]).promised
+
+
+def test_only_the_last_message_can_claim() -> None:
+    assert not outcome_of([said(PROMISE), said("No, wait: a test fails."), result(result="A test fails.")]).promised
+    assert outcome_of([said("Nearly."), result(result=f"Done.\n{PROMISE}")]).promised
 
 
 def test_results_of_synthetic_messages_are_ignored() -> None:

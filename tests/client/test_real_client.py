@@ -144,7 +144,7 @@ def test_a_client_that_overrides_the_stop_hook_does_not_get_past_the_loop(tmp_pa
     turns = [
         use("Read", file_path=str(plan)),
         use("Write", file_path=str(plan), content="{broken"),
-        {"say": "Finished! <promise>COMPLETE</promise>", "times": 0},
+        {"say": "Finished!\n<promise>COMPLETE</promise>", "times": 0},
     ]
     ran = project.run(turns, CLAUDE_CODE_STOP_HOOK_BLOCK_CAP="2")
     sound(ran)

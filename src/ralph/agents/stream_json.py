@@ -34,6 +34,8 @@ from ralph.core.agent import (
 )
 from ralph.core.text import one_line
 
+_TYPE = re.compile(rb'\{"type":"(\w+)"')
+_TYPES = frozenset({b"system", b"assistant", b"user", b"rate_limit_event", b"result"})
 _CHANGING = frozenset({"Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"})
 _SAFETY = "safetyCheck"
 """The client protects the file itself, regardless of permissions: that fails one story, not the run."""
@@ -54,13 +56,8 @@ def _window(usage: dict[str, Any]) -> int:
     return count(members(usage.get(by_cost[0])).get("contextWindow")) if by_cost else 0
 
 
-def _context(usage: dict[str, Any]) -> int:
-    """Tokens the model read for this message. Known from its first event on, unlike what it wrote."""
-    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return sum(count(usage.get(name)) for name in names)
-
-
 def _read_now(usage: dict[str, Any]) -> Tokens:
+    """What the model read for this message. Known from its first event on, unlike what it wrote."""
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     fresh, cached, written = (count(usage.get(name)) for name in names)
     return Tokens(fresh, 0, cached, written)
@@ -91,13 +88,27 @@ class StreamJson:
         self._overridden = False
         """The client ended the session although a Stop hook kept blocking it."""
 
+    def skim(self, block: bytes) -> Iterable[bytes]:
+        """Only lines that start with `{`."""
+        if b"{" not in block:
+            return ()
+        if b"\n" not in block:
+            return (block,)
+        return [line for line in block.split(b"\n") if line[:1] == b"{" or (line[:1].isspace() and b"{" in line)]
+
+    def is_torn(self, line: bytes) -> bool:
+        """Whether a last line without a newline breaks off in the middle of an event."""
+        return line.lstrip()[:1] == b"{" and not decode(line)
+
     def __call__(self, line: bytes) -> Iterable[AgentEvent]:
+        if (head := _TYPE.match(line)) and head[1] not in _TYPES:
+            return []
         event = decode(line)
         match event.get("type"):
             case "system":
                 return self._system(event)
             case "assistant":
-                return list(self._assistant(event))
+                return self._assistant(event)
             case "user":
                 return list(self._user(event))
             case "rate_limit_event":
@@ -129,30 +140,31 @@ class StreamJson:
                     self._denied.append(name)
         return []
 
-    def _assistant(self, event: dict[str, Any]) -> Iterator[AgentEvent]:
+    def _assistant(self, event: dict[str, Any]) -> list[AgentEvent]:
         """A sub-agent's tool calls are shown; its messages go to the agent and are not the agent's own."""
         is_main = event.get("parent_tool_use_id") is None
         message = members(event.get("message"))
         is_api_error = event.get("is_api_error_message") is True
         if is_main:
             self._error = event if is_api_error or event.get("error") else {}
-        if is_api_error or text(message.get("model")) == "<synthetic>":
+        if is_api_error or message.get("model") == "<synthetic>":
             info = members(members(event.get("api_error_params")).get("rate_limit_info"))
-            if not self._limited:
-                yield from self._limit(info)
-            return
-        if is_main and (read := _context(members(message.get("usage")))) not in (0, self._context):
-            self._context = read
-            yield Usage(read, _read_now(members(message.get("usage"))))
+            return [] if self._limited else self._limit(info)
+        events: list[AgentEvent] = []
+        usage = members(message.get("usage"))
+        if usage and is_main and (tokens := _read_now(usage)).total not in (0, self._context):
+            self._context = tokens.total
+            events.append(Usage(tokens.total, tokens))
         content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
-        for block in blocks:
-            if block.get("type") == "text" and is_main and (said := text(block.get("text"))):
+        for block in [{"type": "text", "text": content}] if isinstance(content, str) else items(content):
+            kind = block.get("type")
+            if kind == "text" and is_main and (said := text(block.get("text"))):
                 self._worked = True
-                yield Text(said)
-            elif block.get("type") == "tool_use":
+                events.append(Text(said))
+            elif kind == "tool_use":
                 self._worked = True
-                yield self._tool_use(block, _time(event))
+                events.append(self._tool_use(block, _time(event)))
+        return events
 
     def _tool_use(self, block: dict[str, Any], at: float | None) -> ToolUse:
         name, call = text(block.get("name")), text(block.get("id"))

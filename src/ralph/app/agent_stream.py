@@ -29,7 +29,7 @@ from ralph.core.agent import (
 )
 from ralph.core.errors import RalphError
 from ralph.core.events import AgentEnded, AgentStarted, RunStarted
-from ralph.core.ports import Reader
+from ralph.core.ports import Reader, skim
 from ralph.core.text import clean, one_line
 from ralph.host.lines import LineSplitter, Oversize
 from ralph.host.places import workspace_state
@@ -99,7 +99,7 @@ class AgentStream:
             return
         try:
             while data := self._tail.read():
-                yield from self._events(self._lines.feed(data))
+                yield from self._events(self._lines.blocks(data))
         except OSError:
             return
 
@@ -110,10 +110,11 @@ class AgentStream:
     def close(self) -> None:
         self._tail.close()
 
-    def _events(self, lines: list[bytes | Oversize]) -> Iterator[AgentEvent]:
-        for line in lines:
-            if self._read is not None and not isinstance(line, Oversize):
-                yield from self._read(line)
+    def _events(self, blocks: list[bytes | Oversize]) -> Iterator[AgentEvent]:
+        for block in blocks:
+            if self._read is not None and not isinstance(block, Oversize):
+                for line in skim(self._read, block):
+                    yield from self._read(line)
 
     def _add(self, event: AgentEvent) -> None:
         self.outcome = add(self.outcome, event, "")

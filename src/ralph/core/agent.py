@@ -147,7 +147,7 @@ class Outcome(Struct, frozen=True):
     text: str = ""
     """The end of the agent's last message."""
     promised: bool = False
-    """The completion tag was in its output: a claim."""
+    """The completion tag was alone on a line of its last message: a claim."""
     trouble: Trouble | None = None
     detail: str = ""
     resets_at: float | None = None
@@ -173,11 +173,11 @@ _KEPT = 4000
 def add(outcome: Outcome, event: AgentEvent, promise: str) -> Outcome:
     change = msgspec.structs.replace
     match event:
-        case Init(model=model, note=note):
-            return change(outcome, model=model or outcome.model, note=note or outcome.note)
         case Text(text, more=more):
             said = f"{outcome.text}\n{text}" if more and outcome.text else text
-            return change(outcome, text=said[-_KEPT:], promised=outcome.promised or _has(text, promise))
+            return change(outcome, text=said[-_KEPT:], promised=is_promised(said[-_KEPT:], promise))
+        case Init(model=model, note=note):
+            return change(outcome, model=model or outcome.model, note=note or outcome.note)
         case ToolUse():
             return change(outcome, tools=outcome.tools + 1)
         case Usage(tokens=tokens) if tokens.total:
@@ -199,7 +199,7 @@ def _finish(outcome: Outcome, event: Result, promise: str) -> Outcome:
         finished=True,
         ok=event.ok,
         text=event.text[-_KEPT:] or outcome.text,
-        promised=outcome.promised or _has(event.text, promise),
+        promised=is_promised(event.text, promise) if event.text else outcome.promised,
         trouble=Trouble.LIMIT if is_limit else event.trouble,
         detail=event.detail or (outcome.detail if is_limit else ""),
         model=event.models[0] if event.models else outcome.model,
@@ -214,5 +214,15 @@ def _finish(outcome: Outcome, event: Result, promise: str) -> Outcome:
     )
 
 
-def _has(text: str, promise: str) -> bool:
-    return bool(promise) and promise in text
+def is_promised(text: str, promise: str) -> bool:
+    """Whether the tag is alone on a line, outside code blocks. A quotation of the prompt is no claim."""
+    if not promise or promise not in text:
+        return False
+    fence = ""
+    for line in text.splitlines():
+        bare = line.strip()
+        if mark := next((mark for mark in ("```", "~~~") if bare.startswith(mark)), ""):
+            fence = mark if not fence else "" if mark == fence else fence
+        elif bare == promise.strip() and not fence and not line.startswith(("    ", "\t")):
+            return True
+    return False

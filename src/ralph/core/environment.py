@@ -28,6 +28,13 @@ _CLIENT_SESSION = frozenset({
     "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE", "QWEN_CODE",
 })  # fmt: skip
 """Set by a coding client for its child processes. CLAUDE_CODE_SIMPLE disables hooks."""
+NEVER_ASK = {
+    "GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never", "SSH_ASKPASS_REQUIRE": "never",
+    "GIT_EDITOR": "true", "GIT_SEQUENCE_EDITOR": "true", "GIT_MERGE_AUTOEDIT": "no", "EDITOR": "true", "VISUAL": "true",
+    "GIT_PAGER": "cat", "PAGER": "cat", "MANPAGER": "cat", "SYSTEMD_PAGER": "cat",
+    "DEBIAN_FRONTEND": "noninteractive", "PIP_NO_INPUT": "1",
+}  # fmt: skip
+"""Keep whatever an agent or a check starts from waiting for a person: an editor, a pager, a password prompt."""
 _SECRET = re.compile(
     r"(?:^|_)(?:KEY|APIKEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|CREDENTIALS?|AUTH|DSN|PAT)(?:_|$)", re.IGNORECASE
 )
@@ -51,8 +58,10 @@ def child_environment(
 ) -> dict[str, str]:
     """`everything`: all of the parent's variables that may be passed on; otherwise the allow-list and what is `wanted`.
 
-    A name in `wanted` that ends with `*` matches every name with that prefix.
+    A name in `wanted` that ends with `*` matches every name with that prefix. Programs that would wait for a person
+    are told not to, unless `wanted` names the variable.
     """
+    wanted = tuple(wanted)
     names = set(_ALLOWED)
     prefixes = ["LC_"]
     for name in wanted:
@@ -65,7 +74,7 @@ def child_environment(
         for name, value in parent.items()
         if (everything or name in names or name.startswith(tuple(prefixes))) and not _is_forbidden(name)
     }
-    return kept | dict(added or {})
+    return kept | {name: NEVER_ASK[name] for name in NEVER_ASK.keys() - set(wanted)} | dict(added or {})
 
 
 def _is_forbidden(name: str) -> bool:

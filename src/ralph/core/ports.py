@@ -168,7 +168,18 @@ class Launch(Struct, frozen=True):
 
 
 Reader = Callable[[bytes], Iterable[AgentEvent]]
-"""Reads one line of a client's output. Never raises: an unreadable line gives no event."""
+"""Reads one line of a client's output. Never raises: an unreadable line gives no event.
+
+A reader may have a method `skim(block)`: of many lines at once, joined by newlines, those that can be events. It is
+what makes a client that prints gigabytes cheap to read. A method `is_torn(line)` tells whether a last line without a
+newline breaks off in the middle of an event.
+"""
+
+
+def skim(read: Reader, block: bytes) -> Iterable[bytes]:
+    """The lines of a block that the reader has to see."""
+    own: Callable[[bytes], Iterable[bytes]] | None = getattr(read, "skim", None)
+    return own(block) if own else (line.removesuffix(b"\r") for line in block.split(b"\n"))
 
 
 class Agent(Protocol):

@@ -12,11 +12,11 @@ from msgspec import Struct
 from ralph.core.agent import AgentEvent, Init, Limit, Outcome, Result, Retry, Text, ToolUse, Trouble, add
 from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
-from ralph.core.events import AgentEnded, AgentSaid, AgentStarted
+from ralph.core.events import AgentEnded, AgentSaid, AgentStarted, Noted
 from ralph.core.evidence import Ended, How
 from ralph.core.permissions import with_remedies
 from ralph.core.plan import Mode
-from ralph.core.ports import Agent, Reader, Session
+from ralph.core.ports import Agent, Reader, Session, skim
 from ralph.core.text import clean, one_line
 from ralph.engine.hook_watch import HookWatch, TestsFailed, Unguarded
 from ralph.engine.life import Occupation, SignsOfLife
@@ -30,6 +30,7 @@ from ralph.journal.runs import raw_name
 from ralph.journal.writing import Journal
 
 _MOST_EVENTS = 2000
+_TORN = "the agent's output breaks off in the middle of its last line"
 _SHORTEST = 1.0
 _HOWS = {
     host.How.EXITED: How.EXITED,
@@ -104,7 +105,7 @@ class AgentRunner:
             return Ended(How.FAILED_TO_START, detail=str(error)), Outcome()
         launch = agent.launch(session, program)
         watch = HookWatch(session.hooks, self._canary, self._window) if session.hooks else None
-        listener = _Listener(agent.reader(), self._journal.write, session.iteration, self._promise, watch)
+        listener = Listener(agent.reader(), self._journal.write, session.iteration, self._promise, watch)
         started: list[ProcessId] = []
         signs = SignsOfLife(
             listener.occupation, lambda: cpu_seconds(started[0]) if started else 0.0, lambda: stamp(session.cwd)
@@ -133,10 +134,10 @@ class AgentRunner:
                     host.Command(launch.argv, session.cwd, env, launch.stdin),
                     host.Limits(self._longest(patience), patience.idle, patience.grace, patience.linger),
                     on_line=listener.line,
+                    on_block=listener.block,
                     raw=raw,
                     raw_err=raw_err,
-                    is_final=lambda _: listener.is_final,
-                    resumes=lambda _: not listener.is_final,
+                    is_final=lambda: listener.is_final,
                     stop=self._stop,
                     signs_of_life=signs,
                     on_start=on_start,
@@ -145,6 +146,8 @@ class AgentRunner:
                 ending = host.Ending(how=host.How.STOPPED, message=str(error))
                 trouble = _TROUBLES.get(type(error), Trouble.OTHER)
                 listener.outcome = msgspec.structs.replace(listener.outcome, trouble=trouble, detail=str(error))
+        for notice in filter(None, (raw.cut, raw.lost, raw_err.cut, raw_err.lost, _TORN if listener.is_torn else "")):
+            self._journal.write(Noted(notice, warning=True))
         for answered in watch.answers(session.iteration) if watch else ():
             self._journal.write(answered)
         if denials := listener.outcome.denials:
@@ -154,6 +157,9 @@ class AgentRunner:
             listener.outcome = msgspec.structs.replace(listener.outcome, denials=theirs)
         self._window = listener.outcome.window or self._window
         ended = _ended(ending)
+        if listener.is_torn and not listener.outcome.finished:
+            ended = msgspec.structs.replace(ended, detail=f"{ended.detail}\n{_TORN}".strip())
+            listener.outcome = msgspec.structs.replace(listener.outcome, note=listener.outcome.note or _TORN)
         listener.outcome = _understood(listener.outcome, ended, agent.NAME)
         if watch is not None and (command := watch.tests_failed()):
             listener.outcome = msgspec.structs.replace(listener.outcome, tests_failed=command)
@@ -192,7 +198,7 @@ class AgentRunner:
         return child_environment(self._env, wanted, added, everything=self._pass_all_env)
 
 
-class _Listener:
+class Listener:
     """Turns lines into events, adds them up, and writes those worth showing to the journal."""
 
     def __init__(
@@ -213,28 +219,35 @@ class _Listener:
         self.occupation = Occupation()
         self.outcome = Outcome()
         self.is_final = False
+        self.is_torn = False
 
     def line(self, line: bytes, oversize: bool) -> None:
+        """The last line, without a newline, or one over the limit."""
         if oversize:
             return
+        is_torn: Callable[[bytes], bool] | None = getattr(self._read, "is_torn", None)
+        self.is_torn = is_torn is not None and is_torn(line)
         for event in self._read(line):
             self._add(event)
+
+    def block(self, block: bytes) -> None:
+        for line in skim(self._read, block):
+            for event in self._read(line):
+                self._add(event)
 
     def _add(self, event: AgentEvent) -> None:
         self.outcome = add(self.outcome, event, self._promise)
         self.occupation.see(event)
         if self._watch is not None:
             self._watch.see(event)
-        if isinstance(event, Retry) and event.status in _REFUSALS and event.attempt >= _SURE:
+        if isinstance(event, Result | Init):
+            self.is_final = isinstance(event, Result)
+        elif isinstance(event, Retry) and event.status in _REFUSALS and event.attempt >= _SURE:
             raise TurnedAway(f"the model's service returned {event.status}: {event.error or 'no access'}")
-        if isinstance(event, Result):
-            self.is_final = True
-        elif isinstance(event, Init):
-            self.is_final = False
-        shown = _shown(event)
-        if shown is None or self._is_known(shown):
+        if self._written >= _MOST_EVENTS and not isinstance(event, Limit):  # guards decide by what is recorded
             return
-        if self._written < _MOST_EVENTS or isinstance(shown, Limit):  # guards decide by what is recorded
+        shown = _shown(event)
+        if shown is not None and not self._is_known(shown):
             self._written += 1
             self._write(AgentSaid(self._iteration, shown))
 

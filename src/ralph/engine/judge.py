@@ -214,6 +214,13 @@ def _ending(ended: Ended) -> str:
             return f"ended with {f'signal {ended.signal}' if ended.signal else f'exit code {ended.code}'}"
 
 
+def _cannot_execute(ended: Ended) -> bool:
+    """A shell, env or a wrapper script exits with 126 or 127 when the program it should start cannot be executed."""
+    if ended.how is not How.EXITED or ended.well:
+        return False
+    return ended.code in (126, 127) or ": cannot execute" in _last_words(ended)
+
+
 def _last_words(ended: Ended) -> str:
     """The last line of stderr; empty for a stopped agent, whose detail is already shown."""
     lines = [line for line in ended.detail.splitlines() if line.strip()] if ended.how is not How.STOPPED else []
@@ -237,6 +244,9 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
         return Verdict(Kind.TRANSPORT, (why,), fingerprint=fingerprint(why))
     if ended.how is How.FAILED_TO_START:
         return Verdict(Kind.MISCONFIGURED, (f"the agent could not be started: {ended.detail}",))
+    if not evidence.changed and _cannot_execute(ended) and not outcome.finished:
+        what = f"the agent {_ending(ended)}: its program could not be executed{_last_words(ended)}"
+        return Verdict(Kind.MISCONFIGURED, (f"{what} — check agent.command and what it starts",))
     if ended.how in (How.TIMED_OUT, How.SILENT):
         what = f"the agent {_ending(ended)} after {ended.ran or ended.seconds:.0f} s"
         return _refused(Kind.TIMED_OUT, [what, *missing], evidence, notices)

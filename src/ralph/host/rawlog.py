@@ -38,6 +38,17 @@ class RawLog:
         if not self.lost:
             self._try(lambda: self._write(memoryview(data)))
 
+    @property
+    def cut(self) -> str:
+        """What the cap dropped, in a sentence; empty if nothing."""
+        if self.lost or self.total <= self._head_size + self._tail_size:
+            return ""
+        tails = sum(part.stat().st_size for part in (self.older_tail, self.tail) if part.exists())
+        if self.total <= self._head_size + tails:
+            return ""
+        kept = f"the first {self._head_size / 1e6:.0f} MB and the last {tails / 1e6:.0f} MB"
+        return f"{self.path}: {self.total / 1e6:,.0f} MB of output; only {kept} are kept"
+
     def close(self) -> None:
         if self._file is not None:
             file, self._file = self._file, None

@@ -12,7 +12,7 @@ from subprocess import Popen
 from msgspec import Struct
 
 from ralph.host.excerpt import Tail
-from ralph.host.lines import LineSplitter, Oversize
+from ralph.host.lines import LineSplitter, Oversize, split_block
 from ralph.host.proc import CannotStart, finish, start
 from ralph.host.pump import Pump
 from ralph.host.rawlog import RawLog
@@ -24,6 +24,7 @@ _TICK = 1.0
 _SWEEP_GRACE = 2.0
 """Maximum seconds between SIGTERM and SIGKILL for processes an agent left behind."""
 _ERR_TAIL = 64 * 1024
+_TORN = 4096
 
 OnLine = Callable[[bytes, bool], None]
 """A line without its newline, and whether it exceeded the limit and is only the beginning."""
@@ -67,6 +68,8 @@ class Ending(Struct, frozen=True, kw_only=True):
     """Seconds until it exited or was told to; the grace period before a kill is not included."""
     out_bytes: int = 0
     err_tail: bytes = b""
+    torn: bytes = b""
+    """The beginning of a last line without a newline."""
     last_output_age: float = 0.0
     """Seconds from the last output, or from the start when there was none, to the end."""
     swept: int = 0
@@ -82,11 +85,11 @@ def supervise(
     limits: Limits,
     *,
     on_line: OnLine,
+    on_block: Callable[[bytes], None] | None = None,
     on_stderr: OnLine | None = None,
     raw: RawLog | None = None,
     raw_err: RawLog | None = None,
-    is_final: Callable[[bytes], bool] | None = None,
-    resumes: Callable[[bytes], bool] | None = None,
+    is_final: Callable[[], bool] | None = None,
     stop: StopSignal | None = None,
     signs_of_life: Callable[[], float] | None = None,
     on_start: Callable[[ProcessId], None] | None = None,
@@ -94,8 +97,8 @@ def supervise(
 ) -> Ending:
     """Run an agent to its end. When this returns or raises, nothing the agent started is alive.
 
-    `is_final` recognizes the line after which the agent should end; `resumes` recognizes a later one which says that
-    it continues after all. No other output after the final line delays its end.
+    `on_block` gets many lines at once, joined by newlines, instead of `on_line`; a line over the limit, and a last one
+    without a newline, still go to `on_line`. `is_final` says, after each line or block, whether the agent should end.
     `signs_of_life` returns a number that changes while a silent agent is working. The callables run in this thread; an
     exception from one of them ends the agent and is passed on.
     """
@@ -108,7 +111,7 @@ def supervise(
         message = f"{error}; {error.hint}" if error.hint else str(error)
         return Ending(how=How.FAILED_TO_START, duration=clock() - begun, message=message)
     tree = Tree(process)
-    output = _Output(on_line, on_stderr, raw, raw_err, is_final, resumes, clock)
+    output = _Output(on_line, on_block, on_stderr, raw, raw_err, is_final, clock)
     try:
         if on_start is not None:
             on_start(tree.root)
@@ -129,16 +132,16 @@ class _Output:
     def __init__(
         self,
         on_line: OnLine,
+        on_block: Callable[[bytes], None] | None,
         on_stderr: OnLine | None,
         raw: RawLog | None,
         raw_err: RawLog | None,
-        is_final: Callable[[bytes], bool] | None,
-        resumes: Callable[[bytes], bool] | None,
+        is_final: Callable[[], bool] | None,
         clock: Callable[[], float],
     ) -> None:
-        self._on_line, self._on_stderr = on_line, on_stderr
+        self._on_line, self._on_block, self._on_stderr = on_line, on_block, on_stderr
         self._raw, self._raw_err = raw, raw_err
-        self._is_final, self._resumes = is_final, resumes
+        self._is_final = is_final
         self._clock = clock
         self._out_lines, self._err_lines = LineSplitter(), LineSplitter()
         self.err_tail = Tail(_ERR_TAIL)
@@ -146,14 +149,20 @@ class _Output:
         self.last = clock()
         self.final: float | None = None
         """When the final line came."""
+        self.torn = b""
 
     def out(self, data: bytes) -> None:
         self.last = self._clock()
         self.out_bytes += len(data)
         if self._raw is not None:
             self._raw.write(data)
-        for line in self._out_lines.feed(data):
-            self._line(line)
+        for block in self._out_lines.blocks(data):
+            if self._on_block is not None and not isinstance(block, Oversize):
+                self._on_block(block)
+                self._note_final()
+            else:
+                for line in split_block(block):
+                    self._line(line)
 
     def err(self, data: bytes) -> None:
         self.last = self._clock()
@@ -166,6 +175,7 @@ class _Output:
 
     def flush(self) -> None:
         for line in self._out_lines.flush():
+            self.torn = _shown(line)[0][:_TORN]
             self._line(line)
         if self._on_stderr is not None:
             for line in self._err_lines.flush():
@@ -176,11 +186,13 @@ class _Output:
             self._on_line(line.head, True)
             return
         self._on_line(line, False)
-        if self.final is None:
-            if self._is_final is not None and self._is_final(line):
-                self.final = self._clock()
-        elif self._resumes is not None and self._resumes(line):
+        self._note_final()
+
+    def _note_final(self) -> None:
+        if self._is_final is None or not self._is_final():
             self.final = None
+        elif self.final is None:
+            self.final = self._clock()
 
 
 def _shown(line: bytes | Oversize) -> tuple[bytes, bool]:
@@ -227,6 +239,7 @@ class _Watch:
             ran=ran,
             out_bytes=self._output.out_bytes,
             err_tail=self._output.err_tail.value(),
+            torn=self._output.torn,
             last_output_age=max(over - self._output.last, 0.0),
             swept=swept + left.found,
             survivors=left.survivors,
