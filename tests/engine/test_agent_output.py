@@ -11,18 +11,9 @@ from pathlib import Path
 import pytest
 
 from ralph.core.events import AgentEnded, IterationEnded, Noted
-from support.loops import LoopProject, Scenario, run_ralph, short
+from support.loops import LoopProject, run_ralph, shell_project
 
 BENCH = Path(__file__).parents[2] / "bench" / "agent_output.py"
-
-
-def project(tmp_path: Path, body: str, *, name: str = "command", **config: object) -> LoopProject:
-    """A project whose agent is a shell script."""
-    settings = {"name": name, "command": ["sh", str(tmp_path / "agent.sh")]}
-    more = {"review": {"enabled": False}, "archive": {"on_complete": False}, "checks": ["sh check.sh"], **config}
-    scenario: Scenario = short("tasks.json")._replace(config=json.dumps({"agent": settings} | more))
-    (tmp_path / "agent.sh").write_text(f"cat > /dev/null\n{body}")
-    return LoopProject.make(tmp_path / "loop", scenario)
 
 
 def notes(made: LoopProject) -> list[str]:
@@ -41,7 +32,7 @@ def test_reading_costs_a_small_multiple_of_a_bare_read(kind: str, most: float) -
 
 def test_a_flood_of_output_is_read_to_its_end_and_the_cut_log_is_reported(tmp_path: Path) -> None:
     body = "yes | head -c 150000000\necho one > src/one.txt\necho '<promise>COMPLETE</promise>'\n"
-    made = project(tmp_path, body)
+    made = shell_project(tmp_path, body)
     begun = time.monotonic()
     done = run_ralph(made)
     assert done.code == 0, done
@@ -52,7 +43,7 @@ def test_a_flood_of_output_is_read_to_its_end_and_the_cut_log_is_reported(tmp_pa
 
 def test_a_stream_that_breaks_off_in_its_last_line_is_named(tmp_path: Path) -> None:
     event = '{"type":"assistant","message":{"content":[{"type":"text","text":"I am hal'
-    made = project(tmp_path, f"printf '%s' '{event}'\nexit 1\n", name="claude", canary="off", max_iterations=1)
+    made = shell_project(tmp_path, f"printf '%s' '{event}'\nexit 1\n", name="claude", canary="off", max_iterations=1)
     done = run_ralph(made)
     ended = next(event for event in made.events() if isinstance(event, IterationEnded))
     assert "breaks off in the middle of its last line" in ended.headline
@@ -61,7 +52,7 @@ def test_a_stream_that_breaks_off_in_its_last_line_is_named(tmp_path: Path) -> N
 
 def test_a_complete_last_line_needs_no_newline(tmp_path: Path) -> None:
     event = '{"type":"result","subtype":"success","is_error":false,"result":"done"}'
-    made = project(tmp_path, f"printf '%s' '{event}'\n", name="claude", canary="off", max_iterations=1)
+    made = shell_project(tmp_path, f"printf '%s' '{event}'\n", name="claude", canary="off", max_iterations=1)
     run_ralph(made)
     assert next(event for event in made.events() if isinstance(event, AgentEnded)).outcome.finished
     assert not [text for text in notes(made) if "breaks off" in text]
@@ -76,7 +67,7 @@ def test_a_complete_last_line_needs_no_newline(tmp_path: Path) -> None:
     ],
 )
 def test_an_agent_that_cannot_be_executed_ends_the_run_at_once(tmp_path: Path, body: str) -> None:
-    made = project(tmp_path, body)
+    made = shell_project(tmp_path, body)
     done = run_ralph(made)
     ended = [event for event in made.events() if isinstance(event, IterationEnded)]
     assert [event.kind.value for event in ended] == ["misconfigured"]
@@ -85,7 +76,7 @@ def test_an_agent_that_cannot_be_executed_ends_the_run_at_once(tmp_path: Path, b
 
 
 def test_work_that_ends_with_an_unknown_command_is_judged_as_work(tmp_path: Path) -> None:
-    made = project(tmp_path, "echo one > src/one.txt\necho '<promise>COMPLETE</promise>'\nno-such-program\n")
+    made = shell_project(tmp_path, "echo one > src/one.txt\necho '<promise>COMPLETE</promise>'\nno-such-program\n")
     assert run_ralph(made).code == 0
     assert next(event for event in made.events() if isinstance(event, IterationEnded)).kind.value == "accepted"
 
@@ -97,7 +88,7 @@ def test_nothing_an_agent_or_a_check_starts_waits_for_a_person(tmp_path: Path) -
         "git rebase -q -i HEAD~1 && git log > /dev/null\n"
         "echo '<promise>COMPLETE</promise>'\n"
     )
-    made = project(tmp_path, body, checks=["git var GIT_EDITOR | grep -x true && test $GIT_TERMINAL_PROMPT = 0"])
+    made = shell_project(tmp_path, body, checks=["git var GIT_EDITOR | grep -x true && test $GIT_TERMINAL_PROMPT = 0"])
     config = made.home / ".gitconfig"
     config.write_text(
         config.read_text() + "[core]\n\teditor = sleep 600; true\n[sequence]\n\teditor = sleep 600; true\n"
@@ -110,7 +101,7 @@ def test_nothing_an_agent_or_a_check_starts_waits_for_a_person(tmp_path: Path) -
 
 def test_a_promise_in_a_code_block_is_no_claim(tmp_path: Path) -> None:
     body = "echo one > src/one.txt\nprintf 'I would write\\n```\\n<promise>COMPLETE</promise>\\n```\\nlater.\\n'\n"
-    made = project(tmp_path, body, max_iterations=1)
+    made = shell_project(tmp_path, body, max_iterations=1)
     run_ralph(made)
     ended = next(event for event in made.events() if isinstance(event, IterationEnded))
     assert ended.kind.value == "partial"

@@ -5,11 +5,17 @@ from __future__ import annotations
 from ralph.app.tills import budget_of
 from ralph.config.layers import Kind, Settings
 from ralph.config.schema import minimum_grade
+from ralph.config.sections import Agent
 from ralph.core.limits import Limits, OnLimit, OnStuck
 from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS
+from ralph.host.child_setup import Allowance
 
 _JITTER = 30.0
 """Seconds by which a wait for a reset may run over."""
+
+
+def allowance_of(agent: Agent) -> Allowance:
+    return Allowance(agent.max_processes, agent.max_memory_mb * 1_000_000, agent.max_file_mb * 1_000_000)
 
 
 def limits_of(

@@ -24,7 +24,7 @@ from ralph.app.tills import ledger_of, plan_name
 from ralph.app.wiring import RunSpec, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
 from ralph.core.errors import BadData, SetupError
-from ralph.core.events import AnyEvent, Noted, Recovered, RunEnded, RunStarted
+from ralph.core.events import AgentStarted, AnyEvent, Noted, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
 from ralph.core.ledger import Anew
 from ralph.core.moves import Stop
@@ -42,7 +42,8 @@ from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
 from ralph.host.signals import StopSignal
 from ralph.host.situation import Entry, Kind, Situation, situation
-from ralph.host.tree import become_subreaper, end_left_behind, identify
+from ralph.host.tree import ProcessId, become_subreaper, end_left_behind, identify
+from ralph.host.watchdog import Watchdog
 from ralph.journal.reading import cut_torn_tail, read
 from ralph.journal.runs import journal_path
 from ralph.journal.sinks.sink import Sinks
@@ -104,13 +105,19 @@ def execute(
                 journal.write(Noted(heavy, warning=True))
             if choose(spec.config, plan, None, "story") and (remark := proof_needed(spec.config, plan)):
                 journal.write(Noted(remark))
-            with Control(state, spec.run, stop, journal.write) as wish:
+            with Watchdog(spec.run) as watchdog, Control(state, spec.run, stop, journal.write) as wish:
+                journal.listen(lambda record: _follow(watchdog, record.event))
                 ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask, ask_baseline), history).run()
         finally:
             sinks.close()
             journal.close()
         after(ended)
         return ended
+
+
+def _follow(watchdog: Watchdog, event: AnyEvent) -> None:
+    if isinstance(event, AgentStarted):
+        watchdog.follow(ProcessId(event.pid, event.start))
 
 
 def _open_again(spec: RunSpec, env: Mapping[str, str]) -> tuple[Plan, list[str], set[str]]:

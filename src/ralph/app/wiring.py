@@ -25,7 +25,7 @@ from ralph.app.exam import READS_HISTORY, Exam, ExamRounds
 from ralph.app.guidance import Guidance
 from ralph.app.hooking import allowed_folders, prepare_hooks
 from ralph.app.lasting_rules import LastingRules
-from ralph.app.limits import limits_of
+from ralph.app.limits import allowance_of, limits_of
 from ralph.app.memory import Touched, memory_of
 from ralph.app.memory import take_in as take_in_learnings
 from ralph.app.memory_watch import MemoryWatch
@@ -204,6 +204,7 @@ def make_ground(
         canary=config.canary,
         ceiling=config.time_ceiling,
         time_left=time_left,
+        allowance=allowance_of(config.agent),
     )
 
     till = open_till(spec.run, ref, spec.repo, config, journal, runner, env, clock, only=spec.stories)

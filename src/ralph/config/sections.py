@@ -71,6 +71,13 @@ class Agent(Section, frozen=True):
     ] = 0.0
     keep_sessions: Annotated[bool, key("Let the client keep its session transcripts.")] = False
     env: Annotated[Words, key("With `env: minimal`: names of further environment variables to pass on.")] = ()
+    max_processes: Annotated[int, key("An agent that has more processes than this is ended; 0 is no limit.", ge=0)] = (
+        2000
+    )
+    max_memory_mb: Annotated[
+        int, key("An agent whose processes use more megabytes than this together is ended; 0 is no limit.", ge=0)
+    ] = 0
+    max_file_mb: Annotated[int, key("Megabytes that an agent may write to one file; 0 is no limit.", ge=0)] = 0
     script: Annotated[str, key("The script of the scripted agent.", "--agent-script", metavar="FILE")] = ""
 
 

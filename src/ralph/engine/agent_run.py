@@ -21,15 +21,17 @@ from ralph.core.text import clean, one_line
 from ralph.engine.hook_watch import HookWatch, TestsFailed, Unguarded
 from ralph.engine.life import Occupation, SignsOfLife
 from ralph.host import supervise as host
+from ralph.host.child_setup import UNLIMITED, Allowance
 from ralph.host.files import make_folder
 from ralph.host.rawlog import RawLog
 from ralph.host.signals import StopSignal
 from ralph.host.stirring import stamp
-from ralph.host.tree import ProcessId, cpu_seconds
+from ralph.host.tree import ProcessId, cpu_seconds, describe, is_alive
 from ralph.journal.runs import raw_name
 from ralph.journal.writing import Journal
 
 _MOST_EVENTS = 2000
+_FEW = 5
 _TORN = "the agent's output breaks off in the middle of its last line"
 _SHORTEST = 1.0
 _HOWS = {
@@ -38,6 +40,7 @@ _HOWS = {
     host.How.SILENT: How.SILENT,
     host.How.LINGERED: How.LINGERED,
     host.How.STOPPED: How.STOPPED,
+    host.How.OVER_LIMIT: How.STOPPED,
     host.How.FAILED_TO_START: How.FAILED_TO_START,
 }
 
@@ -79,7 +82,11 @@ class AgentRunner:
         canary: str = "off",
         ceiling: float = 24 * 3600.0,
         time_left: Callable[[], float | None] = lambda: None,
+        allowance: Allowance = UNLIMITED,
     ) -> None:
+        self._allowance = allowance
+        self._survivors: tuple[ProcessId, ...] = ()
+        """Processes of earlier sessions that could not be ended."""
         self._ceiling = ceiling
         """Upper bound in seconds for any session, whatever the settings say."""
         self._time_left = time_left
@@ -103,6 +110,8 @@ class AgentRunner:
             program = agent.find(session, self._env.get("PATH", ""))
         except SetupError as error:  # it was there when the run began
             return Ended(How.FAILED_TO_START, detail=str(error)), Outcome()
+        if alive := [describe(process) for process in self._survivors if is_alive(process)]:
+            return Ended(How.FAILED_TO_START, detail=_beside(alive)), Outcome()
         launch = agent.launch(session, program)
         watch = HookWatch(session.hooks, self._canary, self._window) if session.hooks else None
         listener = Listener(agent.reader(), self._journal.write, session.iteration, self._promise, watch)
@@ -131,7 +140,7 @@ class AgentRunner:
         with RawLog(raw_path) as raw, RawLog(raw_path.with_suffix(".err.log")) as raw_err:
             try:
                 ending = host.supervise(
-                    host.Command(launch.argv, session.cwd, env, launch.stdin),
+                    host.Command(launch.argv, session.cwd, env, launch.stdin, self._allowance),
                     host.Limits(self._longest(patience), patience.idle, patience.grace, patience.linger),
                     on_line=listener.line,
                     on_block=listener.block,
@@ -146,7 +155,11 @@ class AgentRunner:
                 ending = host.Ending(how=host.How.STOPPED, message=str(error))
                 trouble = _TROUBLES.get(type(error), Trouble.OTHER)
                 listener.outcome = msgspec.structs.replace(listener.outcome, trouble=trouble, detail=str(error))
-        for notice in filter(None, (raw.cut, raw.lost, raw_err.cut, raw_err.lost, _TORN if listener.is_torn else "")):
+        self._survivors = ending.survivors
+        alive = [describe(process) for process in ending.survivors]
+        notices = [raw.cut, raw.lost, raw_err.cut, raw_err.lost, _TORN if listener.is_torn else ""]
+        notices.append(f"could not be ended: {', '.join(alive[:_FEW])}" if alive else "")
+        for notice in filter(None, notices):
             self._journal.write(Noted(notice, warning=True))
         for answered in watch.answers(session.iteration) if watch else ():
             self._journal.write(answered)
@@ -274,6 +287,14 @@ def _understood(outcome: Outcome, ended: Ended, agent: str) -> Outcome:
             detail = one_line(words, 200)
             return msgspec.structs.replace(outcome, trouble=trouble, resets_at=found.resets_at, detail=detail)
     return outcome
+
+
+def _beside(alive: list[str]) -> str:
+    """Two agents in one working tree would overwrite each other's work."""
+    return (
+        f"{', '.join(alive[:_FEW])} of an earlier session could not be ended and may still change files; "
+        "end it by hand (another user may have to), then run again"
+    )
 
 
 def _last_lines(text: str) -> str:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 
@@ -72,7 +72,7 @@ def run(
     """
     out, err = Excerpt(limit), Excerpt(limit)
     begun = time.monotonic()
-    process = start(argv, cwd=cwd, env=env, stdin=bool(stdin), fence=fence)
+    process = start(argv, cwd=cwd, env=env, stdin=bool(stdin), before=fence.enter if fence else None)
     tree = Tree(process)
     timed_out = False
     swept = 0
@@ -137,9 +137,14 @@ def run_shell(
 
 
 def start(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None, stdin: bool, fence: Fence | None = None
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None,
+    stdin: bool,
+    before: Callable[[], None] | None = None,
 ) -> Popen[bytes]:
-    """Start a process with pipes. The caller must also call `finish`."""
+    """Start a process with pipes. The caller must also call `finish`. `before` runs in it before its program does."""
     require_process_control()
     if not argv or not argv[0]:
         raise CannotStart("the command to start is empty")
@@ -156,7 +161,7 @@ def start(
             close_fds=True,
             start_new_session=True,
             restore_signals=True,
-            preexec_fn=fence.enter if fence else None,  # noqa: PLW1509 - two system calls
+            preexec_fn=before,  # noqa: PLW1509 - a few system calls
         )
 
     try:

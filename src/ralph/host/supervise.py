@@ -11,6 +11,7 @@ from subprocess import Popen
 
 from msgspec import Struct
 
+from ralph.host.child_setup import Allowance, before_start
 from ralph.host.excerpt import Tail
 from ralph.host.lines import LineSplitter, Oversize, split_block
 from ralph.host.proc import CannotStart, finish, start
@@ -36,6 +37,7 @@ class Command(Struct, frozen=True):
     env: dict[str, str]
     """The complete environment: nothing is inherited."""
     stdin: bytes = b""
+    allowance: Allowance = Allowance()
 
 
 class Limits(Struct, frozen=True):
@@ -56,6 +58,7 @@ class How(StrEnum):
     SILENT = "silent"
     LINGERED = "lingered"
     STOPPED = "stopped"
+    OVER_LIMIT = "over a limit"
     FAILED_TO_START = "failed to start"
 
 
@@ -105,8 +108,9 @@ def supervise(
     if stop is not None and stop.requested:
         return Ending(how=How.STOPPED)
     begun = clock()
+    before = before_start(command.allowance)
     try:
-        process = start(command.argv, cwd=command.cwd, env=command.env, stdin=bool(command.stdin))
+        process = start(command.argv, cwd=command.cwd, env=command.env, stdin=bool(command.stdin), before=before)
     except CannotStart as error:
         message = f"{error}; {error.hint}" if error.hint else str(error)
         return Ending(how=How.FAILED_TO_START, duration=clock() - begun, message=message)
@@ -118,7 +122,8 @@ def supervise(
         with contextlib.closing(
             Pump(process, command.stdin, output.out, output.err, stop.fileno() if stop else None)
         ) as pump:
-            return _Watch(process, tree, pump, output, limits, stop, signs_of_life, clock).to_the_end(begun)
+            watch = _Watch(process, tree, pump, output, limits, stop, signs_of_life, clock, command.allowance)
+            return watch.to_the_end(begun)
     except BaseException:
         tree.end(grace=0)
         raise
@@ -210,7 +215,10 @@ class _Watch:
         stop: StopSignal | None,
         signs_of_life: Callable[[], float] | None,
         clock: Callable[[], float],
+        allowance: Allowance,
     ) -> None:
+        self._allowance = allowance
+        self._excess = ""
         self._process, self._tree, self._pump, self._output = process, tree, pump, output
         self._limits, self._stop, self._clock = limits, stop, clock
         self._silence = _Silence(limits.idle, signs_of_life) if limits.idle is not None else None
@@ -243,6 +251,7 @@ class _Watch:
             last_output_age=max(over - self._output.last, 0.0),
             swept=swept + left.found,
             survivors=left.survivors,
+            message=self._excess,
         )
 
     def _until_over(self, begun: float) -> How:
@@ -257,7 +266,8 @@ class _Watch:
                 return How.LINGERED
             if self._silence is not None and self._silence.is_over(now, self._output.last):
                 return How.SILENT
-            self._look(now)
+            if self._look(now):
+                return How.OVER_LIMIT
             self._turn(self._patience(now, begun))
         return How.EXITED
 
@@ -272,10 +282,19 @@ class _Watch:
             times.append(self._silence.next_look(self._output.last))
         return max(min(times) - now, 0.0)
 
-    def _look(self, now: float) -> None:
+    def _look(self, now: float) -> bool:
+        """Whether the tree uses more than it may."""
         if now - self._looked >= _TICK:
             self._looked = now
             self._tree.look()
+            allowed = self._allowance
+            processes, memory = self._tree.usage() if allowed.processes or allowed.memory else (0, 0)
+            if allowed.processes and processes > allowed.processes:
+                self._excess = f"it started {processes:,} processes; agent.max_processes is {allowed.processes:,}"
+            elif allowed.memory and memory > allowed.memory:
+                used, most = memory / 1e6, allowed.memory / 1e6
+                self._excess = f"its processes use {used:,.0f} MB of memory; agent.max_memory_mb is {most:,.0f}"
+        return bool(self._excess)
 
     def _turn(self, seconds: float) -> None:
         if self._pump.turn(seconds) and self._stop is not None:

@@ -12,6 +12,7 @@ from subprocess import Popen
 
 from msgspec import Struct
 
+from ralph.core.text import one_line
 from ralph.host import ptable
 from ralph.host.adopt import HOUSEHOLD
 from ralph.host.ptable import ProcessId as ProcessId
@@ -77,6 +78,11 @@ def marked(name: str, value: str) -> list[ProcessId]:
     return [r.id for r in found if not r.is_dead]
 
 
+def describe(process: ProcessId) -> str:
+    name = ptable.name(process.pid)
+    return f"pid {process.pid} ({one_line(name, 40)})" if name else f"pid {process.pid}"
+
+
 def cpu_seconds(root: ProcessId) -> float:
     """CPU time of a process and its live descendants, to tell whether a silent one is working."""
     return sum(r.cpu for r in _closure(ptable.table(), [root.pid]) if r.pid != root.pid or r.start == root.start)
@@ -117,6 +123,12 @@ class Tree:
             self._seen.update(dict.fromkeys(descendants(self._process.pid)))
         else:
             HOUSEHOLD.strays(self._process.pid)  # reaps those that ended
+
+    def usage(self) -> tuple[int, int]:
+        """How many processes are in the tree, and the bytes they use."""
+        others = HOUSEHOLD.strays(self._process.pid) if HOUSEHOLD.adopts else [process.pid for process in self._seen]
+        rows = [row for row in _closure(ptable.table(), [self._process.pid, *others]) if not row.is_dead]
+        return len(rows), sum(row.memory for row in rows)
 
     def end(self, *, grace: float, meanwhile: Callable[[float], bool] | None = None) -> Ended:
         """End all live members. Call it after the process itself has ended, too: it may have left others behind."""
