@@ -11,6 +11,7 @@ import msgspec
 
 from ralph.app.acceptance_store import FOLDER, AcceptanceStore
 from ralph.app.answers import answers_path, read_answers
+from ralph.app.import_record import read_imports
 from ralph.app.memory import memory_of, recent_learnings
 from ralph.app.workspace import plan_state
 from ralph.config.schema import Config, minimum_grade
@@ -21,12 +22,16 @@ from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Layout, Locations, PlanRef
 from ralph.core.recall import cue_for
 from ralph.host.files import read_bytes
+from ralph.plans.importing.storying import sources_in
 from ralph.prompts.building import Briefing
 from ralph.prompts.review_matter import Matter
 from ralph.proof.choosing import When, choose
 
 _LIMIT = 1_000_000
 _MOST_PATTERNS = 20
+_SHORT_LOG = 4000
+"""Bytes. Seed 003 attaches the progress log. A longer one would be read in every session, most of it for nothing: the
+prompt has the learnings that matter."""
 
 
 def brief(
@@ -58,6 +63,7 @@ def brief(
         layout=ref.layout,
         mode=mode,
         story=story,
+        origin=_origin(ref, plan, story, env),
         story_block=_block(ref, source, story),
         template=template,
         template_name=name,
@@ -156,14 +162,31 @@ def _block(ref: PlanRef, source: bytes, story: Story | None) -> str:
     return story_block(source, story.id)
 
 
+def _origin(ref: PlanRef, plan: Plan, story: Story | None, env: Mapping[str, str]) -> str:
+    """Where a story was imported from. An agent may rewrite the notes that say so, but not the record."""
+    if story is None:
+        return ""
+    known = sources_in(plan) | read_imports(ref, env)
+    return next((f"the import {key}" for key, imported in known.items() if imported == story.id), "")
+
+
 def _attachments(ref: PlanRef, where: Locations) -> tuple[str, ...]:
     """The files a client includes by `@path` in the feature layout."""
     if ref.layout != "feature":
         return ()
-    paths = [_relative(path, ref.root) for path in (where.plan, where.progress) if path]  # a run begins the log
+    paths = [_relative(where.plan, ref.root)]
+    if where.progress and _size(where.progress) <= _SHORT_LOG:  # a run begins the log
+        paths.append(_relative(where.progress, ref.root))
     if where.specs and where.specs.is_dir():
         paths.append(_relative(where.specs, ref.root) + "/")
     return tuple(paths)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _relative(path: Path | None, root: Path) -> str:
