@@ -62,9 +62,11 @@ def failure(status: int | None = None, **fields: Any) -> bytes:
 
 
 def test_a_session_with_tools_reads_as_what_happened() -> None:
-    assert [_short(event) for event in read(SAMPLES["ok_tools"])] == [
+    events = read(SAMPLES["ok_tools"])
+    used = [event for event in events if isinstance(event, Usage)]
+    assert (used[0].context, sum(use.tokens.input for use in used)) == (100, 500), "five messages of 100 tokens"
+    assert [_short(event) for event in events if not isinstance(event, Usage)] == [
         "Init claude-opus-5-5",
-        "Usage 100",
         "Text I will run a command.",
         "ToolUse Bash echo hi > a.txt; cat a.txt",
         "ToolResult True",
@@ -230,7 +232,7 @@ def test_the_model_that_did_the_work_is_named() -> None:
     ("status", "fields", "trouble"),
     [
         (401, {}, Trouble.AUTHENTICATION),
-        (402, {}, Trouble.AUTHENTICATION),
+        (402, {}, Trouble.BILLING),
         (403, {}, Trouble.AUTHENTICATION),
         (404, {}, Trouble.MODEL),
         (408, {}, Trouble.TRANSPORT),
@@ -244,7 +246,7 @@ def test_the_model_that_did_the_work_is_named() -> None:
         (400, {"terminal_reason": "prompt_too_long"}, Trouble.CONTEXT),
         (None, {"terminal_reason": "blocking_limit"}, Trouble.CONTEXT),
         (None, {"api_error": "connection_failed"}, Trouble.TRANSPORT),
-        (None, {"api_error_type": "billing_error"}, Trouble.AUTHENTICATION),
+        (None, {"api_error_type": "billing_error"}, Trouble.BILLING),
         (None, {}, Trouble.TRANSPORT),
         (200, {}, Trouble.TRANSPORT),
         (None, {"api_error": "max_output_tokens"}, Trouble.OTHER),
@@ -264,7 +266,7 @@ def test_trouble_is_told_by_typed_fields(status: int | None, fields: dict[str, A
         (None, "invalid_request", Trouble.OTHER),  # a refusal
         (None, "authentication_failed", Trouble.AUTHENTICATION),
         (400, "invalid_request", Trouble.OTHER),
-        (400, "billing_error", Trouble.AUTHENTICATION),
+        (400, "billing_error", Trouble.BILLING),
     ],
 )
 def test_the_name_of_an_error_comes_with_the_answer_before(status: int | None, error: str, trouble: Trouble) -> None:

@@ -240,7 +240,7 @@ def test_the_cap_on_iterations_ends_a_run(shop: Shop) -> None:
 def test_over_its_attempts_a_story_is_failed_and_the_next_one_is_taken(tmp_path: Path) -> None:
     shop = Shop(tmp_path, config={"max_loops_per_task": 2})
     done = shop.run({"US-005": [[BAD, "claim"]]})
-    assert (done.code, "stopped: failed-stories" in done.out) == (1, True)
+    assert (done.code, "stopped: failed-stories" in done.out) == (5, True)
     assert shop.status() | {"US-006": ""} == {
         **dict.fromkeys(("US-001", "US-002", "US-003", "US-004"), "done"),
         "US-005": "failed",

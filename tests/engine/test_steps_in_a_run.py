@@ -92,7 +92,7 @@ def test_a_set_up_that_never_works_ends_the_run(tmp_path: Path) -> None:
 def test_over_its_attempts_a_task_is_failed_and_the_next_one_is_taken(tmp_path: Path) -> None:
     made = project(tmp_path, [AGENT, COMMIT], "[lie]", stories=3, max_loops_per_task=4)
     done = run_ralph(made)
-    assert done.code == 1
+    assert done.code == 5
     assert "stopped: failed-stories" in done.out
     assert [e.story for e in ended(made)] == [f"US-00{n}" for n in (1, 2, 3) for _ in range(4)]
     assert [task["status"] for task in json.loads(made.plan.read_text())["tasks"]] == ["failed"] * 3
@@ -228,7 +228,7 @@ def test_a_wait_for_the_rate_in_an_iteration_is_not_begun_when_the_run_would_not
     steps = [AGENT | {"max_retries": 3, "retry_delay": "0.2s"}, COMMIT]
     made = project(tmp_path, steps, "[{crash: 1}]")
     done = run_ralph(made, "run", "--plain", "-r", "2", "--max-time", "1m")
-    assert (done.code, done.out.count("⏸")) == (1, 2)
+    assert (done.code, done.out.count("⏸")) == (6, 2)
     assert "⏸ step run-claude failed; retrying (1 of 3): waiting until" in done.out
     assert "stopped: time-cap (2 agent starts in the last hour" in done.out
     assert sum(isinstance(event, AgentStarted) for event in made.events()) == 2

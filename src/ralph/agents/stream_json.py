@@ -23,6 +23,7 @@ from ralph.core.agent import (
     Denial,
     Init,
     Limit,
+    ModelUse,
     Result,
     Retry,
     Text,
@@ -46,6 +47,8 @@ _HOOK_ERROR = re.compile(r"^PreToolUse:\w+ hook error: ")
 _RETURNED = 4000
 """Characters kept of a tool's output."""
 _LARGEST_ANSWER = 200_000
+_PER_TOKEN = 4
+"""Characters, to estimate what the model wrote."""
 _FURTHEST = 1e11
 """Seconds since the epoch; a reset time beyond this is ignored."""
 
@@ -84,7 +87,9 @@ class StreamJson:
         self._changed = False
         self._cost = 0.0
         self._tokens = Tokens()
-        self._context = 0
+        self._messages: dict[str, None] = {}
+        """Messages whose usage was counted: the client repeats it with each block of a message."""
+        self._uses: dict[str, ModelUse] = {}
         self._overridden = False
         """The client ended the session although a Stop hook kept blocking it."""
 
@@ -151,12 +156,13 @@ class StreamJson:
             info = members(members(event.get("api_error_params")).get("rate_limit_info"))
             return [] if self._limited else self._limit(info)
         events: list[AgentEvent] = []
-        usage = members(message.get("usage"))
-        if usage and is_main and (tokens := _read_now(usage)).total not in (0, self._context):
-            self._context = tokens.total
-            events.append(Usage(tokens.total, tokens))
-        content = message.get("content")
-        for block in [{"type": "text", "text": content}] if isinstance(content, str) else items(content):
+        usage, content = members(message.get("usage")), message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+        if usage:
+            is_new = self._is_new(text(message.get("id")))
+            read = _read_now(usage) if is_new else Tokens()
+            events.append(Usage(read.total if is_main else 0, read + Tokens(output=_written(blocks))))
+        for block in blocks:
             kind = block.get("type")
             if kind == "text" and is_main and (said := text(block.get("text"))):
                 self._worked = True
@@ -165,6 +171,14 @@ class StreamJson:
                 self._worked = True
                 events.append(self._tool_use(block, _time(event)))
         return events
+
+    def _is_new(self, message: str) -> bool:
+        if message and message in self._messages:
+            return False
+        if len(self._messages) >= _MOST_OPEN:
+            self._messages.pop(next(iter(self._messages)))
+        self._messages[message] = None
+        return True
 
     def _tool_use(self, block: dict[str, Any], at: float | None) -> ToolUse:
         name, call = text(block.get("name")), text(block.get("id"))
@@ -225,6 +239,7 @@ class StreamJson:
             tokens=self._new_tokens(event),
             turns=count(event.get("num_turns")),
             models=_by_cost(members(event.get("modelUsage"))),
+            uses=self._new_uses(members(event.get("modelUsage"))),
             window=_window(members(event.get("modelUsage"))),
             structured=_structured(event.get("structured_output")),
             denials=tuple(self._denial(entry) for entry in items(event.get("permission_denials"))[:_MOST_DENIALS]),
@@ -266,6 +281,17 @@ class StreamJson:
         before, self._cost = self._cost, total
         return round(total - before, 9) if total >= before else total
 
+    def _new_uses(self, used: dict[str, Any]) -> tuple[ModelUse, ...]:
+        """The same by model."""
+        new = []
+        for name in _by_cost(used):
+            item = members(used.get(name))
+            total = ModelUse(name, _of_model([item]), max(number(item.get("costUSD")) or 0.0, 0.0))
+            before, self._uses[name] = self._uses.get(name, ModelUse(name)), total
+            usd = total.usd - before.usd if total.usd >= before.usd else total.usd
+            new.append(ModelUse(name, _difference(total.tokens, before.tokens), round(usd, 9)))
+        return tuple(new)
+
     def _new_tokens(self, event: dict[str, Any]) -> Tokens:
         """By model, because that includes sub-agents and compaction; those are totals too."""
         used = [item for item in members(event.get("modelUsage")).values() if isinstance(item, dict)]
@@ -273,15 +299,9 @@ class StreamJson:
             usage = members(event.get("usage"))
             names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
             return Tokens(*(count(usage.get(name)) for name in names))
-        names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-        total = Tokens(*(sum(count(item.get(name)) for item in used) for name in names))
+        total = _of_model(used)
         before, self._tokens = self._tokens, total
-        return Tokens(
-            _added(total.input, before.input),
-            _added(total.output, before.output),
-            _added(total.cache_read, before.cache_read),
-            _added(total.cache_write, before.cache_write),
-        )
+        return _difference(total, before)
 
 
 def _time(event: dict[str, Any]) -> float | None:
@@ -318,6 +338,27 @@ def _by_cost(used: dict[str, Any]) -> tuple[str, ...]:
     """The models of a process, the one that did most of the work first."""
     costs = {text(name): number(members(item).get("costUSD")) or 0.0 for name, item in used.items()}
     return tuple(sorted(costs, key=lambda name: -costs[name]))
+
+
+def _of_model(used: list[dict[str, Any]]) -> Tokens:
+    names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+    return Tokens(*(sum(count(item.get(name)) for item in used) for name in names))
+
+
+def _difference(total: Tokens, before: Tokens) -> Tokens:
+    return Tokens(
+        _added(total.input, before.input),
+        _added(total.output, before.output),
+        _added(total.cache_read, before.cache_read),
+        _added(total.cache_write, before.cache_write),
+    )
+
+
+def _written(blocks: list[dict[str, Any]]) -> int:
+    """An estimate of the tokens of these blocks."""
+    texts = (text(block.get("text") or block.get("thinking")) for block in blocks)
+    calls = (msgspec.json.encode(block["input"]) for block in blocks if block.get("input"))
+    return sum(map(len, texts)) // _PER_TOKEN + sum(map(len, calls)) // _PER_TOKEN
 
 
 def _added(total: int, before: int) -> int:

@@ -12,6 +12,8 @@ from ralph.host.child_setup import Allowance
 
 _JITTER = 30.0
 """Seconds by which a wait for a reset may run over."""
+_DOUBTFUL = 3600.0
+"""Seconds until the next session if the reset time that was reported is doubtful."""
 
 
 def allowance_of(agent: Agent) -> Allowance:
@@ -54,6 +56,7 @@ def limits_of(
         on_limit=OnLimit(config.on_limit),
         limit_share=config.limit_share,
         jitter=_JITTER,
+        doubtful_wait=_DOUBTFUL,
         once=once,
         budget=budget_of(config),
         fallback=config.fallback,

@@ -18,9 +18,10 @@ from ralph.app.context_size import warning
 from ralph.app.control import Control
 from ralph.app.hooking import rights_of
 from ralph.app.ignore_lines import is_only_added
+from ralph.app.killed_sessions import close_sessions
 from ralph.app.recent import Recent, recent_of_all
 from ralph.app.retry import CHANGED, failed_stories, listed, open_stories, renew, settings_key
-from ralph.app.tills import ledger_of, plan_name
+from ralph.app.tills import ledger_of, plan_name, prices_of
 from ralph.app.wiring import RunSpec, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
 from ralph.core.errors import BadData, SetupError
@@ -219,6 +220,7 @@ def _recover_last(
     try:
         old = RunSpec(run=last, ref=spec.ref, settings=spec.settings, repo=spec.repo)
         make_folder(run_folder(spec.ref, last, env), private=True)
+        close_sessions(journal, records, prices_of(spec.settings.config, spec.ref.root))
         what = recover(make_ground(old, journal, stop, env, clock), records)
     finally:
         journal.close()

@@ -220,8 +220,9 @@ class LiveView:
             yield f"set aside {history.stuck}/{limits.no_progress}"
         if limits.same_error and history.streak.same_error > 1:
             yield f"same error {history.streak.same_error}/{limits.same_error}"
-        if limits.max_attempts and state.current and state.current.story and state.current.mode is not Mode.REVIEW:
-            yield f"attempt {state.current.attempt}/{limits.max_attempts}"
+        current, most = state.current, limits.max_attempts
+        if current and current.story and current.mode in (Mode.IMPLEMENT, Mode.FIX) and current.attempt <= most:
+            yield f"attempt {current.attempt}/{most}"
 
 
 def _call(room: int, call: Call, now: float, *, is_running: bool) -> Row:

@@ -15,6 +15,10 @@ class Trouble(StrEnum):
     TRANSPORT = "transport"
     EMPTY = "empty"
     AUTHENTICATION = "authentication"
+    BILLING = "billing"
+    """The account has no credit left."""
+    REFUSED = "refused"
+    """The service refused the key of an agent that had worked before in this run: tried once more after a pause."""
     MODEL = "model"
     PERMISSION = "permission"
     BUDGET = "budget"
@@ -79,8 +83,10 @@ class Usage(Struct, frozen=True, tag="usage"):
     """The number of tokens the model has just read: the size of the context, not its cost."""
 
     context: int
+    """0: not known from this event, such as that of a sub-agent."""
     tokens: Tokens = Tokens()
-    """The same by token class, for a session that never reports a result."""
+    """What was read and written since the event before, for a session that never reports a result. Text that the
+    model wrote is estimated: the stream reports its tokens only at the end."""
 
 
 class Limit(Struct, frozen=True, tag="limit"):
@@ -116,6 +122,14 @@ class Denial(Struct, frozen=True):
     """How to allow it."""
 
 
+class ModelUse(Struct, frozen=True):
+    """What one model of a session used, as the client reports it."""
+
+    model: str
+    tokens: Tokens = Tokens()
+    usd: float = 0
+
+
 class Result(Struct, frozen=True, tag="result"):
     ok: bool
     text: str = ""
@@ -125,6 +139,8 @@ class Result(Struct, frozen=True, tag="result"):
     tokens: Tokens = Tokens()
     turns: int = 0
     models: tuple[str, ...] = ()
+    uses: tuple[ModelUse, ...] = ()
+    """The cost by model, where the client reports it."""
     window: int = 0
     """The size of the model's context window in tokens, where the client reports it."""
     note: str = ""
@@ -164,7 +180,14 @@ class Outcome(Struct, frozen=True):
     tests_failed: str = ""
     """The command of its last test run, if that failed. Known only for clients with hooks."""
     heard: Tokens = Tokens()
-    """Tokens read by the model since the last result: all that is known about a session that was stopped."""
+    """Tokens read and written by the model since the last result: all that is known about a session that was
+    stopped."""
+    uses: tuple[ModelUse, ...] = ()
+
+    @property
+    def used(self) -> Tokens:
+        """All tokens that are known, whether or not the session reported a result."""
+        return self.tokens + self.heard
 
 
 _KEPT = 4000
@@ -209,6 +232,7 @@ def _finish(outcome: Outcome, event: Result, promise: str) -> Outcome:
         window=event.window or outcome.window,
         note=event.note or outcome.note,
         heard=Tokens(),
+        uses=(*outcome.uses, *event.uses),
         structured=event.structured or outcome.structured,
         denials=(*outcome.denials, *event.denials),
     )

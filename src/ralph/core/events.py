@@ -13,7 +13,7 @@ from ralph.core.evidence import CheckResult, Ended, Evidence
 from ralph.core.limits import Limits
 from ralph.core.moves import Move, Reason
 from ralph.core.plan import Mode, Order, ReviewStatus, State
-from ralph.core.spending import Amount, Basis, Elsewhere
+from ralph.core.spending import Amount, Basis, Elsewhere, Extent, Need
 from ralph.core.verdict import Kind, Verdict
 
 SCHEMA = 1
@@ -138,6 +138,7 @@ class Charged(Event, frozen=True, kw_only=True):
     usd: float | None = None
     tokens: int = 0
     model: str = ""
+    extent: Extent = Extent.UNKNOWN
 
 
 class SpendingSeen(Event, frozen=True, kw_only=True):
@@ -145,6 +146,7 @@ class SpendingSeen(Event, frozen=True, kw_only=True):
 
     elsewhere: Elsewhere = Elsewhere()
     stories: dict[str, Amount] = {}  # spending of earlier runs on the stories of this plan; recorded once
+    needs: dict[str, Need] = {}  # what their sessions cost at least; recorded once
 
 
 class Foreseen(Event, frozen=True, kw_only=True):

@@ -102,6 +102,8 @@ class History(Struct, frozen=True):
     transport: int = 0
     """Transport failures in a row."""
     transport_said: str = ""
+    transport_until: float = 0
+    """The earliest time of the next session, where the failure asks for a longer pause."""
     last_ended: float = 0
     windows: dict[str, Heard] = {}
     """Usage windows by kind."""
@@ -159,7 +161,7 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
             return change(history, windows=history.windows | {limit.kind: Heard(limit, t)})
         case AgentEnded(ended=ended, outcome=outcome):
             recent = tuple(use for use in history.used if use[0] > t - _HOUR)
-            used = (*recent, (t, outcome.tokens.total)) if outcome.tokens.total else recent
+            used = (*recent, (t, outcome.used.total)) if outcome.used.total else recent
             return change(history, used=used, crash="" if outcome.tools or outcome.text else _crash(ended))
         case Judged(evidence=evidence, verdict=verdict) if evidence.changed:
             passed = frozenset(check.name for check in evidence.checks if check.passed)
@@ -295,6 +297,7 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
         crashes=history.crashes + 1 if died else history.crashes if is_free else 0,
         transport=transport,
         transport_said=event.headline if is_transport else history.transport_said,
+        transport_until=(event.resets_at or 0.0) if is_transport else 0.0,
         last_ended=t,
         limit_until=event.resets_at if is_limit else None,
         limit_seen=is_limit,

@@ -115,8 +115,14 @@ def rests_until(bench: Bench, limits: Limits, choice: str, now: float) -> float:
     rest = bench.resting.get(choice)
     until = _at_share(bench, limits, choice)
     if rest is not None:
-        until = max(until, rest.until if rest.until is not None else rest.since + limits.fallback_cooldown)
+        until = max(until, _rest_ends(rest, limits))
     return until if until > now else 0.0
+
+
+def _rest_ends(rest: Rest, limits: Limits) -> float:
+    if rest.until is None:
+        return rest.since + limits.fallback_cooldown
+    return rest.since + limits.doubtful_wait if limits.is_doubtful(rest.until, rest.since) else rest.until
 
 
 def first_awake(bench: Bench, limits: Limits, now: float) -> float:

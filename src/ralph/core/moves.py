@@ -60,6 +60,8 @@ _EXIT_CODES = {
     Reason.COMPLETE: ExitCode.COMPLETE,
     Reason.NAMED_STORIES: ExitCode.COMPLETE,
     Reason.ONCE: ExitCode.COMPLETE,
+    Reason.FAILED_STORIES: ExitCode.FAILED_STORIES,
+    Reason.TIME_CAP: ExitCode.TIME_CAP,
     Reason.ONCE_TIMED_OUT: ExitCode.TIMED_OUT,
     Reason.USAGE_LIMIT: ExitCode.USAGE_LIMIT,
     Reason.BUDGET: ExitCode.BUDGET,

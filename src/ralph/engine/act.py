@@ -267,7 +267,7 @@ def _ask_for_verdict(
     request = _request(ground, attempt, outcome)
     known = [cost for cost in (first.cost_usd, outcome.cost_usd) if cost is not None]
     outcome = msgspec.structs.replace(
-        outcome, tokens=first.tokens + outcome.tokens, cost_usd=sum(known) if known else None
+        outcome, tokens=first.used + outcome.tokens, cost_usd=sum(known) if known else None
     )
     return ended, outcome, msgspec.structs.replace(request, learned=request.learned or left.learned)
 

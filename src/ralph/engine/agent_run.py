@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -47,7 +48,10 @@ _HOWS = {
 
 _REFUSALS = (401, 403)
 _SURE = 2
-"""Refusals in a row. After the first one a client may still renew its key."""
+"""Refusals in a row, in a run in which no session has worked yet. After the first one a client may still renew its
+key."""
+_REFUSAL_PAUSE = 30.0
+"""Seconds before the one further session after a key that worked before was refused."""
 
 
 class TurnedAway(Exception):
@@ -92,6 +96,9 @@ class AgentRunner:
         self._time_left = time_left
         """Seconds the run has left. None: no time limit."""
         self._canary = canary
+        self._has_worked = False
+        """A session of this run has ended well: its key was accepted."""
+        self._was_refused = False
         self._window = 0
         """Size of the model's context window, as reported by an earlier session of this run."""
         self._agent = agent
@@ -114,7 +121,9 @@ class AgentRunner:
             return Ended(How.FAILED_TO_START, detail=_beside(alive)), Outcome()
         launch = agent.launch(session, program)
         watch = HookWatch(session.hooks, self._canary, self._window) if session.hooks else None
-        listener = Listener(agent.reader(), self._journal.write, session.iteration, self._promise, watch)
+        listener = Listener(
+            agent.reader(), self._journal.write, session.iteration, self._promise, watch, trusts_key=self._has_worked
+        )
         started: list[ProcessId] = []
         signs = SignsOfLife(
             listener.occupation, lambda: cpu_seconds(started[0]) if started else 0.0, lambda: stamp(session.cwd)
@@ -173,7 +182,7 @@ class AgentRunner:
         if listener.is_torn and not listener.outcome.finished:
             ended = msgspec.structs.replace(ended, detail=f"{ended.detail}\n{_TORN}".strip())
             listener.outcome = msgspec.structs.replace(listener.outcome, note=listener.outcome.note or _TORN)
-        listener.outcome = _understood(listener.outcome, ended, agent.NAME)
+        listener.outcome = self._once_more(_understood(listener.outcome, ended, agent.NAME))
         if watch is not None and (command := watch.tests_failed()):
             listener.outcome = msgspec.structs.replace(listener.outcome, tests_failed=command)
         self._journal.write(
@@ -187,6 +196,18 @@ class AgentRunner:
             )
         )
         return ended, listener.outcome
+
+    def _once_more(self, outcome: Outcome) -> Outcome:
+        """A service can refuse a good key for a moment. After sessions that worked, one more is started."""
+        if outcome.trouble is not Trouble.AUTHENTICATION:
+            self._has_worked |= outcome.finished and outcome.ok
+            self._was_refused = False
+            return outcome
+        if not self._has_worked or self._was_refused:
+            return outcome
+        self._was_refused = True
+        again = time.time() + _REFUSAL_PAUSE
+        return msgspec.structs.replace(outcome, trouble=Trouble.REFUSED, resets_at=again)
 
     def _longest(self, patience: Patience) -> float:
         given = (patience.total, self._ceiling, self._time_left())
@@ -221,7 +242,11 @@ class Listener:
         iteration: int,
         promise: str,
         watch: HookWatch | None = None,
+        *,
+        trusts_key: bool = False,
     ) -> None:
+        """`trusts_key`: the key was accepted before, so the client's own retries run out first."""
+        self._sure = math.inf if trusts_key else _SURE
         self._watch = watch
         self._read = read
         self._write = write
@@ -255,7 +280,7 @@ class Listener:
             self._watch.see(event)
         if isinstance(event, Result | Init):
             self.is_final = isinstance(event, Result)
-        elif isinstance(event, Retry) and event.status in _REFUSALS and event.attempt >= _SURE:
+        elif isinstance(event, Retry) and event.status in _REFUSALS and event.attempt >= self._sure:
             raise TurnedAway(f"the model's service returned {event.status}: {event.error or 'no access'}")
         if self._written >= _MOST_EVENTS and not isinstance(event, Limit):  # guards decide by what is recorded
             return
@@ -283,7 +308,7 @@ def _understood(outcome: Outcome, ended: Ended, agent: str) -> Outcome:
         found = detect_limit(words, agent=agent, now=time.time())
         if found.limit:
             # Money that is not there does not come back by waiting.
-            trouble = Trouble.AUTHENTICATION if found.kind == "billing" else Trouble.LIMIT
+            trouble = Trouble.BILLING if found.kind == "billing" else Trouble.LIMIT
             detail = one_line(words, 200)
             return msgspec.structs.replace(outcome, trouble=trouble, resets_at=found.resets_at, detail=detail)
     return outcome

@@ -41,7 +41,7 @@ class HookWatch:
 
         Once the model has answered, there is at least one record, or the hooks do not run.
         """
-        if isinstance(event, Usage):
+        if isinstance(event, Usage) and event.context:
             self._tell_context(event.context)
         if isinstance(event, ToolResult) and (command := self._asks_for_rollback()):
             raise TestsFailed(f"tests failed, so the iteration is rolled back at once: {command}")

@@ -38,6 +38,7 @@ _WAY_OUT = "do not change them; if the story cannot be done without that change,
 _FREE_TO_EDIT = ("notes", "priority")
 _FIXES = {
     Trouble.AUTHENTICATION: "log the agent in, or set its API key",
+    Trouble.BILLING: "add credit to the agent's account, or use another account; logging in again does not help",
     Trouble.MODEL: "choose another model with --model",
     Trouble.UNGUARDED: "make sure the client runs hooks (no --bare, no disableAllHooks), or set canary to warn or off",
     Trouble.SETTINGS: "fix it, then run again",
@@ -237,6 +238,9 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
         return Verdict(Kind.MISCONFIGURED, (f"{why.strip()[:300]} — {fix}",))
     if outcome.trouble is Trouble.LIMIT:
         return Verdict(Kind.LIMIT, ("the usage limit is reached",), resets_at=outcome.resets_at)
+    if outcome.trouble is Trouble.REFUSED:
+        why = f"the service refused the agent's key, which had worked before: {outcome.detail or 'no reason given'}"
+        return Verdict(Kind.TRANSPORT, (why,), fingerprint=fingerprint(why), resets_at=outcome.resets_at)
     if outcome.trouble in (Trouble.TRANSPORT, Trouble.EMPTY) and not evidence.changed:
         why = outcome.detail or (
             "the answer was empty" if outcome.trouble is Trouble.EMPTY else "the model could not be reached"
@@ -259,11 +263,12 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
             doubts = [] if evidence.proof.objections else _doubts(evidence.proof)
             return _refused(Kind.REJECTED, [*missing, *doubts], evidence, notices)
         reasons = (*spent, "the checks pass, but the agent did not claim the story as done")
-        return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices))
+        return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices), is_cut=bool(spent))
     if _is_kept_unchecked(evidence):
         reasons = (*spent, *missing, "no check is configured; the work is kept and the story continues")
-        return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices))
-    return _refused(Kind.REJECTED, [*spent, *missing], evidence, notices)
+        return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices), is_cut=bool(spent))
+    rejected = _refused(Kind.REJECTED, [*spent, *missing], evidence, notices)
+    return msgspec.structs.replace(rejected, is_cut=bool(spent))
 
 
 def _is_kept_unchecked(evidence: Evidence) -> bool:

@@ -27,6 +27,7 @@ from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER, TITLES
 from ralph.host.commit_message import subject
 from ralph.host.files import make_folder, write_bytes
+from ralph.prompts.foreign import fence_for, fenced
 
 _FEW = 5
 _NO_ATTEMPT = (Mode.REVIEW, Mode.ACCEPTANCE)
@@ -124,7 +125,7 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
     story = attempt.story
     if story is not None:
         fields: dict[str, Any] = {}
-        if verdict.kind.uses_attempt and attempt.mode not in _NO_ATTEMPT:
+        if _uses_attempt(attempt, verdict):
             fields["attempts"] = attempt.attempt
         if verdict.kind is Kind.BLOCKED:
             fields["state"] = State.BLOCKED
@@ -165,8 +166,13 @@ def _as_reviewed(verdict: Verdict, story: Story, note: str) -> dict[str, Any]:
 def _gives_up(ground: Ground, attempt: Attempt, verdict: Verdict) -> bool:
     """A bad review is not an attempt at the story; the circuit breaker counts it."""
     most = ground.limits.max_attempts
-    uses = verdict.kind.uses_attempt and verdict.kind is not Kind.ACCEPTED and attempt.mode not in _NO_ATTEMPT
-    return bool(most) and uses and attempt.attempt >= most
+    return bool(most) and _uses_attempt(attempt, verdict) and attempt.attempt >= most
+
+
+def _uses_attempt(attempt: Attempt, verdict: Verdict) -> bool:
+    """Accepted work and sessions that a budget cut short do not count towards giving up."""
+    is_failure = verdict.kind.uses_attempt and verdict.kind is not Kind.ACCEPTED
+    return is_failure and not verdict.is_cut and attempt.mode not in _NO_ATTEMPT
 
 
 def _announce(
@@ -302,7 +308,7 @@ def finish(
         grade=verdict.grade,
         feedback=feedback_for(evidence, verdict, rescue) if _has_feedback(attempt, verdict) else "",
         seconds=round(max(ground.clock() - attempt.begun, 0), 3),
-        tokens=outcome.tokens,
+        tokens=outcome.used,
         cost_usd=outcome.cost_usd,
         model=outcome.model,
         files=evidence.changed[:100],
@@ -329,9 +335,10 @@ def feedback_for(evidence: Evidence, verdict: Verdict, rescue: str) -> str:
         return "\n".join(verdict.notices)
     no_result = verdict.kind in (Kind.ACCEPTED, Kind.BLOCKED)  # a question is shown with its answer
     parts = [] if no_result else [f"- {reason}" for reason in verdict.reasons]
-    for check in evidence.checks:
-        if check.required and not check.passed and check.tail:
-            parts.append(f"\n`{check.command}` ended with:\n\n```\n{check.tail[-4000:]}\n```")
+    failing = [check for check in evidence.checks if check.required and not check.passed and check.tail]
+    fence = fence_for(*(check.tail for check in failing))
+    for check in failing:
+        parts.append(f"\nThe output of `{check.command}` ended with:\n\n{fenced(check.tail[-4000:], fence=fence)}")
     parts += [f"- {notice}" for notice in verdict.notices]
     if rescue and evidence.changed:
         parts.append(f"- that attempt was rolled back; read its files with `git show {rescue}:PATH`")

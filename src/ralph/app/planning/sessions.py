@@ -48,6 +48,8 @@ _WRITES = ({"program": "git", "args": "*--output*"}, {"program": "git", "args": 
 _OPUS = {"claude": "opus"}
 _FIXES = {
     Trouble.AUTHENTICATION: "log in to the agent, or set its API key",
+    Trouble.REFUSED: "log in to the agent, or set its API key",
+    Trouble.BILLING: "add credit to the agent's account, or use another account or agent",
     Trouble.MODEL: "choose another model with --model, or set planning.model",
     Trouble.LIMIT: "wait until the limit resets",
     Trouble.BUDGET: "raise the budget, or wait until it resets; `ralph cost` shows what was spent",
