@@ -11,16 +11,16 @@ from ralph.core.agent import AgentEvent, Limit, Outcome, Tokens
 from ralph.core.control import Verb
 from ralph.core.evidence import CheckResult, Ended, Evidence
 from ralph.core.limits import Limits
+from ralph.core.money_events import Charged as Charged
+from ralph.core.money_events import Event as Event
+from ralph.core.money_events import Foreseen as Foreseen
+from ralph.core.money_events import Reserved as Reserved
+from ralph.core.money_events import SpendingSeen as SpendingSeen
 from ralph.core.moves import Move, Reason
 from ralph.core.plan import Mode, Order, ReviewStatus, State
-from ralph.core.spending import Amount, Basis, Elsewhere, Extent, Need
 from ralph.core.verdict import Kind, Verdict
 
 SCHEMA = 1
-
-
-class Event(Struct, frozen=True, tag_field="type", tag=True):
-    """Base of all events; the tag is the class name."""
 
 
 class RunStarted(Event, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class RunStarted(Event, frozen=True, kw_only=True):
     checks: tuple[str, ...] = ()
     may: str = ""  # what the agent may do and may not do, in one line
     limits: Limits = Limits()
-    feedback: dict[str, str] = {}  # what attempts of earlier runs ran into, by story
+    feedback: dict[str, str] = {}  # noqa: RUF012 - what attempts of earlier runs ran into, by story
     calls: tuple[float, ...] = ()  # when earlier runs started agents, within the last hour
     used: tuple[tuple[float, int], ...] = ()  # how many tokens they used when, within the last hour
     heard: tuple[Limit, ...] = ()  # the last reported state of usage windows that have not reset since
@@ -89,7 +89,7 @@ class IterationStarted(Event, frozen=True, kw_only=True):
     title: str
     mode: Mode
     attempt: int
-    checkpoint: dict[str, Any] = {}
+    checkpoint: dict[str, Any] = {}  # noqa: RUF012 - msgspec copies it
     plan_digest: str = ""
     choice: str = ""  # the model or agent that does it instead of the first choice
     most: int = 0  # the cap on iterations as it is now
@@ -117,48 +117,6 @@ class AgentEnded(Event, frozen=True, kw_only=True):
     outcome: Outcome
     swept: int = 0
     raw: str = ""
-
-
-class Reserved(Event, frozen=True, kw_only=True):
-    """A reservation for a session that is about to start. It counts until the actual cost is recorded."""
-
-    iteration: int
-    id: str
-    usd: float | None = None  # none: only tokens are bounded
-    tokens: int = 0
-
-
-class Charged(Event, frozen=True, kw_only=True):
-    """The cost of a session, and where the figure comes from."""
-
-    iteration: int
-    story: str
-    id: str
-    basis: Basis
-    usd: float | None = None
-    tokens: int = 0
-    model: str = ""
-    extent: Extent = Extent.UNKNOWN
-
-
-class SpendingSeen(Event, frozen=True, kw_only=True):
-    """Spending of all runs of the workspace, before a decision that depends on it."""
-
-    elsewhere: Elsewhere = Elsewhere()
-    stories: dict[str, Amount] = {}  # spending of earlier runs on the stories of this plan; recorded once
-    needs: dict[str, Need] = {}  # what their sessions cost at least; recorded once
-
-
-class Foreseen(Event, frozen=True, kw_only=True):
-    """The forecast to finish: figures for the 50% and the 90% case."""
-
-    stories: int  # that are still open
-    samples: int  # finished stories of this workspace it is based on; 0: a guess
-    iterations: tuple[float, float]
-    seconds: tuple[float, float]
-    usd: tuple[float, float] | None = None
-    tokens: tuple[float, float] | None = None
-    chance: float | None = None  # of finishing within the budget. None: there is no budget, or too little is known
 
 
 class HookAnswered(Event, frozen=True, kw_only=True):
@@ -224,7 +182,7 @@ class Settling(Event, frozen=True, kw_only=True):
     tree: str = ""
     commit: bool = False
     plan_digest: str = ""  # hash of the plan as it will be; its bytes are in the state folder
-    proof: dict[str, tuple[str, ...]] = {}  # the trailers of the commit that tell of the checks
+    proof: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - the trailers of the commit that tell of the checks
 
 
 class RescueSaved(Event, frozen=True):
