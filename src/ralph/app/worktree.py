@@ -33,6 +33,7 @@ from ralph.host.snapshot import LARGEST_FILE, snapshot, snapshot_tree
 from ralph.host.trees import changes
 
 _RECENT = 50
+_FEW = 5
 _MOVED = re.compile(rb"> (\d+) [+-]\d{4}(?:\t|$)", re.MULTILINE)
 _END_OF_LOG = 10_000
 _NO_USER = "git has no user.name and user.email, so commits are made as Ralph Loop <ralph@localhost>"
@@ -89,7 +90,9 @@ class GitWorkTree:
         self._inspected = found.tree
         changed = changes(self._repo, before.tree, found.tree) if found.tree != before.tree else ()
         committed = agent_commits(self._repo, before)
-        notices = [*_told(tampering), *(f"{one_line(name, 100)} was restored" for name in lost)]
+        notices = [*_told(tampering), *(f"{one_line(name, 100)} was restored" for name in lost.refs), *lost.failed]
+        if lost.kept:
+            notices.append(f"what the agent had moved restored refs to is in {', '.join(lost.kept[:_FEW])}")
         large = [path for path in found.large if path not in before.large]
         notices += [f"{one_line(printable(path), 100)} {_TOO_LARGE}" for path in large]
         left_open = in_progress(self._repo.git_dir)
@@ -197,7 +200,7 @@ class GitWorkTree:
             commit=done.rescue.commit if done.rescue else "",
             removed=len(restored.removed),
             rewritten=len(restored.rewritten),
-            notices=(*_told(restored.tampering), *notices[:5]),
+            notices=(*_told(restored.tampering), *restored.lost_refs[:_FEW], *notices[:_FEW]),
         )
 
     def commit(

@@ -14,15 +14,15 @@ from ralph.core.errors import SetupError
 from ralph.host.git import Call, GitFailed, ask, git, line
 from ralph.host.guarded import Tampering, guard, put_back
 from ralph.host.kept import forget_oldest, keep, kept
+from ralph.host.object_links import forget_objects, link_objects, restore_objects
 from ralph.host.plain_file import disk_trouble, is_special, read_plain
+from ralph.host.reflogs import copy_reflogs
+from ralph.host.refs import BRANCHES, LISTING, is_recorded, listing, parse_refs
 from ralph.host.removal import make_readable
 from ralph.host.repo import Repo, RepositoryReplaced, still_the_same
 from ralph.host.situation import in_progress
 from ralph.host.snapshot import LARGEST_FILE, full_snapshot
 
-_BRANCHES = "refs/heads/"
-NAMED = (_BRANCHES, "refs/tags/", "refs/notes/", "refs/replace/", "refs/ralph/rescue/")
-"""Refs that must not get lost, and `refs/replace/`, which makes git show one commit in place of another."""
 _REMEMBERED = 20
 """Copies of index and branches for the last ten checkpoints. Only the last one is ever needed."""
 
@@ -41,7 +41,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     index_time: int
     """Its mtime in nanoseconds: git compares it with the mtimes of files that changed right after staging."""
     branches: str
-    """Every local branch, tag, note and rescue ref, and its commit."""
+    """Every ref and its object."""
     guarded: dict[str, str]
     """Configuration, attributes and hooks of the repository."""
     taken_at: float
@@ -72,12 +72,11 @@ def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoi
     still_the_same(repo)
     taken_at = time.time()
     pins, moments = _pins(index_file), moments_of(index_file)
-    refs = ("for-each-ref", "--format=%(objectname) %(refname)", *NAMED, pins)
-    snapshot, answers = full_snapshot(repo, index_file, [Call(repo, refs)], limit=limit)
+    snapshot, answers = full_snapshot(repo, index_file, [Call(repo, LISTING)], limit=limit)
     if answers[0].code:
-        raise GitFailed(refs, answers[0])
+        raise GitFailed(LISTING, answers[0])
     known = parse_refs(answers[0].out)
-    branches = {ref: name for ref, name in known.items() if ref.startswith(NAMED)}
+    branches = {ref: name for ref, name in known.items() if is_recorded(ref)}
     branch, head = head_of(repo, branches)
     if branch is not None and not branch.isprintable():  # the journal holds text
         raise SetupError(f"the branch name {branch!r} is not valid UTF-8", hint="rename it with `git branch -m NAME`")
@@ -87,7 +86,7 @@ def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoi
         tree=snapshot.tree,
         index=keep(moments, index, durable=False) if (index := real_index(repo)) is not None else "",
         index_time=written_at(repo.git_dir / "index"),
-        branches=keep(moments, _listing(branches), durable=False),
+        branches=keep(moments, listing(branches), durable=False),
         guarded=guard(repo, store_of(index_file)),
         taken_at=taken_at,
         git_inode=repo.git_dir_id.inode,
@@ -99,6 +98,8 @@ def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoi
         unreadable=snapshot.unreadable,
         empty_folders=snapshot.empty_folders,
     )
+    link_objects(repo, index_file)
+    copy_reflogs(repo, index_file)
     wanted = {f"{pins}/tree": snapshot.tree} | ({f"{pins}/head": head} if head else {})
     _pin(repo, {ref: name for ref, name in wanted.items() if known.get(ref) != name})
     forget_oldest(moments, _REMEMBERED)
@@ -127,9 +128,10 @@ def _pin(repo: Repo, refs: dict[str, str]) -> None:
 def release(repo: Repo, index_file: Path) -> None:
     """The run is over and will not return to its last checkpoint. What the next run can reuse is kept."""
     pins = _pins(index_file)
-    for ref in parse_refs(ask(repo, "for-each-ref", "--format=%(objectname) %(refname)", pins).out):
+    for ref in parse_refs(ask(repo, *LISTING, pins).out):
         git(repo, "update-ref", "-d", ref)
     forget_oldest(moments_of(index_file), 0)
+    forget_objects(repo, index_file)
 
 
 @disk_trouble()
@@ -142,7 +144,9 @@ def undo_tampering(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tupl
             f"the git folder {repo.git_dir} is not the one the checkpoint was made in",
             hint="the repository was replaced since then, so the unfinished iteration cannot be rolled back",
         )
-    return put_back(repo, checkpoint.guarded, store_of(index_file))
+    found = put_back(repo, checkpoint.guarded, store_of(index_file))
+    restore_objects(repo, index_file)
+    return found
 
 
 def _require_rights(repo: Repo) -> None:
@@ -156,11 +160,6 @@ def branches_of(checkpoint: Checkpoint, index_file: Path) -> dict[str, str]:
     return parse_refs(kept(moments_of(index_file), checkpoint.branches))
 
 
-def parse_refs(out: bytes) -> dict[str, str]:
-    pairs = (os.fsdecode(item).split(" ", 1) for item in out.split(b"\n") if item)
-    return {ref: name for name, ref in pairs}
-
-
 def head_of(repo: Repo, branches: dict[str, str] | None = None) -> tuple[str | None, str | None]:
     """Branch and commit of HEAD. Read from its file; git is only asked for what is not in files.
 
@@ -170,12 +169,12 @@ def head_of(repo: Repo, branches: dict[str, str] | None = None) -> tuple[str | N
     if data is None:
         return None, None
     text = line(data).strip()
-    if text == f"ref: {_BRANCHES}.invalid":
+    if text == f"ref: {BRANCHES}.invalid":
         text = f"ref: {line(git(repo, 'symbolic-ref', 'HEAD'))}"
     if not text.startswith("ref: "):
         return None, text
     ref = text.removeprefix("ref: ").strip()
-    return ref.removeprefix(_BRANCHES), branches.get(ref) if branches is not None else _commit_of(repo, ref)
+    return ref.removeprefix(BRANCHES), branches.get(ref) if branches is not None else _commit_of(repo, ref)
 
 
 def _commit_of(repo: Repo, ref: str) -> str | None:
@@ -196,10 +195,6 @@ def stashed(repo: Repo) -> tuple[str, ...]:
     """The commits of the user's stash, oldest first."""
     lines = (read_plain(repo.common_dir / "logs" / "refs" / "stash") or b"").splitlines()
     return tuple(parts[1].decode("ascii", "replace") for item in lines if len(parts := item.split(b" ", 2)) == 3)
-
-
-def _listing(branches: dict[str, str]) -> bytes:
-    return b"".join(f"{name} {ref}\n".encode("utf-8", "surrogateescape") for ref, name in branches.items())
 
 
 def _size(path: Path) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.errors import SetupError
+from ralph.core.text import one_line
 from ralph.host.checkpoint import Checkpoint, head_of, real_index, undo_tampering, written_at
 from ralph.host.commit_hooks import TIMEOUT, HookFailure, hook_of, hooks_in_tree, restore_own, run_hook
 from ralph.host.git import (
@@ -35,6 +36,8 @@ from ralph.host.trees import DIFF, Changed, TreeEntry, changes, entries, index_l
 
 _ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
 _DROP = ("update-index", "-z", "--force-remove", "--stdin")
+_GONE = "000000"
+"""The mode of a path that does not exist."""
 _MOST_COMMITS = 1000
 _FEW = 500
 """Number of paths per command line."""
@@ -168,7 +171,17 @@ def _prepared(
     start = _start(repo, checkpoint, tree)
     index = _story_index(repo, index_file, start)
     _stage(repo, index, start.todo)
-    return start, index, *_written(repo, index, start.todo)
+    tree, entries_now = _written(repo, index, start.todo)
+    _require_all(repo, start.todo, entries_now)
+    return start, index, tree, entries_now
+
+
+def _require_all(repo: Repo, todo: Sequence[Changed], staged: Mapping[bytes, TreeEntry]) -> None:
+    """Git skips names like `git~1` without an error. The commit would not be what was judged."""
+    skipped = [c for c in todo if c.status != "D" and staged[c.raw].mode == _GONE and is_file(repo.root, c.raw)]
+    if skipped:
+        some = ", ".join(one_line(change.path, 60) for change in skipped[:3])
+        raise SetupError(f"git does not accept these file names, so they cannot be committed: {some}")
 
 
 def _start(repo: Repo, checkpoint: Checkpoint, tree: str) -> _Start:
@@ -212,7 +225,7 @@ def _taken_back(repo: Repo, checkpoint: Checkpoint, tree: str, head: str, known:
         if now is not None:
             found.append(Changed(change.path, "M", change.new_mode, now.mode, change.new_id, now.id, change.raw))
         elif not is_file(repo.root, change.raw):  # one that is there, and in no tree, is ignored
-            zero = (change.new_mode, "000000", change.new_id, repo.no_object)
+            zero = (change.new_mode, _GONE, change.new_id, repo.no_object)
             found.append(Changed(change.path, "D", *zero, change.raw))
     return found
 
@@ -316,7 +329,7 @@ def _written(repo: Repo, index: Path, todo: Sequence[Changed]) -> tuple[str, dic
             raise GitFailed(call.args, answer)
     items = (item.partition(b"\t") for item in names(listed.out))
     found = {path: TreeEntry(*head.decode().split(" ")[:2]) for head, _, path in items}
-    return line(written.out), {path: found.get(path, TreeEntry("000000", repo.no_object)) for path in paths}
+    return line(written.out), {path: found.get(path, TreeEntry(_GONE, repo.no_object)) for path in paths}
 
 
 def _between(repo: Repo, old: str, new: str) -> dict[bytes, TreeEntry]:

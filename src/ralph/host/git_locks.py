@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from ralph.core.errors import SetupError
+from ralph.host.removal import remove_tree
 from ralph.host.repo import Repo
 
 _BLOCKING = ("index.lock", "HEAD.lock", "ORIG_HEAD.lock", "packed-refs.lock", "config.lock", "config.worktree.lock")
@@ -26,6 +27,10 @@ _OLD = 30.0
 """Seconds. Where processes cannot be listed, an unchanged lock this old is taken to have no owner."""
 
 
+class GitBusy(SetupError):
+    """Another program holds a lock of the repository for too long."""
+
+
 def clear_stale_locks(repo: Repo, patience: float = _PATIENCE) -> tuple[str, ...]:
     """Remove locks left by killed processes, so that neither we nor the user are locked out."""
     removed = []
@@ -33,13 +38,13 @@ def clear_stale_locks(repo: Repo, patience: float = _PATIENCE) -> tuple[str, ...
     for lock in _locks(repo):
         while _may_have_owner(repo, lock):
             if time.monotonic() > deadline:
-                raise SetupError(
+                raise GitBusy(
                     f"another git process is running in {repo.root} and holds {lock}",
                     hint="wait until it finishes, then run again",
                 )
             time.sleep(_PAUSE)
         if os.path.lexists(lock):
-            lock.unlink(missing_ok=True)
+            remove_tree(lock)  # it may be a folder
             removed.append(str(lock))
     return tuple(removed)
 

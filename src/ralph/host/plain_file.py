@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from ralph.core.errors import SetupError
+
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+_DISK_WORDS = tuple(os.strerror(number) for number in sorted(_DISK_ERRORS))
 
 
 def read_plain(path: Path) -> bytes | None:
@@ -40,6 +44,14 @@ def special_in(folder: Path, *, deep: bool = False) -> list[Path]:
             elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
                 found.append(Path(entry.path))
     return found
+
+
+def is_disk_trouble(error: BaseException) -> bool:
+    """Whether the machine failed, not the work: a full or failing disk, too little memory. Also as reported by git."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(cause, OSError) and cause.errno in _DISK_ERRORS:
+        return True
+    return not isinstance(error, OSError) and any(words in str(error) for words in _DISK_WORDS)
 
 
 @contextlib.contextmanager

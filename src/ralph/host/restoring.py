@@ -41,6 +41,8 @@ class Restored(Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     branches: tuple[str, ...] = ()
+    lost_refs: tuple[str, ...] = ()
+    """Sentences about refs and stashes that could not be restored."""
     tampering: tuple[Tampering, ...] = ()
     unsaved: tuple[str, ...] = ()
     """Left as the agent left it, because it is not in the saved tree."""
@@ -49,7 +51,7 @@ class Restored(Struct, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        return not self.unsaved and not self.left
+        return not self.unsaved and not self.left and not self.lost_refs
 
 
 @disk_trouble()
@@ -62,7 +64,7 @@ def restore(
     Without `saved` nothing that the checkpoint does not have is removed and nothing is overwritten.
     """
     tampering = undo_tampering(repo, checkpoint, index_file)
-    branches = restore_heads(repo, checkpoint, index_file)
+    heads = restore_heads(repo, checkpoint, index_file)
     safe = entries(repo, saved) if saved else {}
     work = _Work(repo, shadow_of(repo, index_file), checkpoint, safe, limit)
     current = work.look()
@@ -81,7 +83,8 @@ def restore(
     return Restored(
         removed=tuple(printable(path) for path in work.removed),
         rewritten=tuple(printable(path) for path in work.rewritten),
-        branches=branches,
+        branches=heads.refs,
+        lost_refs=heads.failed,
         tampering=tampering,
         unsaved=tuple(sorted(unsaved)),
         left=tuple(change.path for change in rest if change.path not in unsaved),
