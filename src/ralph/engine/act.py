@@ -19,6 +19,7 @@ from ralph.core.requests import Request, answer_at_the_end, read_request
 from ralph.core.text import clean
 from ralph.engine.agent_run import Patience
 from ralph.engine.ground import Attempt, Ground, Inspection, PageBack
+from ralph.engine.iteration_error import is_about_the_work, with_error
 from ralph.engine.pipeline import Passed
 from ralph.engine.protect import protect, protect_again
 from ralph.prompts.verdict_form import verdict_prompt
@@ -27,6 +28,7 @@ _VERDICT_TIME = 300.0
 """Seconds for a session that only has to write down its verdict."""
 
 _MOST_LOGGED = 2000
+RunAgent = Callable[[dict[str, Any], float | None], tuple[Ended, Outcome]]
 
 
 def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str]) -> tuple[Evidence, Inspection, bool]:
@@ -58,6 +60,34 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
             run_agent=run_agent,
         )
 
+    try:
+        return _examined(ground, attempt, admit, run_agent, context, ran, sessions)
+    except (RalphError, OSError) as error:
+        if not ran or not is_about_the_work(error):
+            raise
+        ended, outcome = ran[-1]
+        evidence = Evidence(
+            mode=attempt.mode,
+            story=attempt.story,
+            ended=ended,
+            outcome=outcome,
+            reviewer=attempt.reviewer,
+            reviewers=ground.reviewers,
+            interrupted=ground.stop.requested,
+        )
+        return with_error(evidence, error), Inspection(""), False
+
+
+def _examined(
+    ground: Ground,
+    attempt: Attempt,
+    admit: Callable[[], str],
+    run_agent: RunAgent,
+    context: Callable[[float | None], StepContext],
+    ran: list[tuple[Ended, Outcome]],
+    sessions: list[Session],
+) -> tuple[Evidence, Inspection, bool]:
+    """Run the steps and examine what they left. `ran` and `sessions` are filled by `run_agent`."""
     steps = ground.setup_steps if attempt.mode is Mode.SETUP and ground.setup_steps else ground.work_steps
     if attempt.mode in (Mode.ACCEPTANCE, Mode.EXAM):
         ended, outcome = run_agent(steps.agent_config, None)

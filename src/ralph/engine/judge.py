@@ -301,11 +301,15 @@ def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
         if legal:
             changes.append(SetFields(edited.new.id, legal))
         notices += _illegal_edits(edited, evidence, is_told=edited.new.id in told)
+    refused: dict[str, str | None] = {}
+    """New stories that are not kept → the story before them."""
     for added in evidence.delta.added:
-        story = added.story
+        story, after = added.story, refused.get(added.after or "", added.after)
         if story.state is State.TODO and story.review == NO_REVIEW:
-            changes.append(AddStory(story, added.after))
-        elif story.id not in told:
+            changes.append(AddStory(story, after))
+            continue
+        refused[story.id] = after
+        if story.id not in told:
             notices.append(f"new story {story.id} was marked {_mark(story)}; new stories start open")
     notices += [f"story {story} was removed; restored" for story in evidence.delta.removed if story not in told]
     if evidence.delta.checks_changed:

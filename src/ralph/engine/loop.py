@@ -28,6 +28,7 @@ from ralph.core.ports import Reading
 from ralph.engine.act import act
 from ralph.engine.decide import cap, decide, within_time
 from ralph.engine.ground import Ground
+from ralph.engine.iteration_error import is_about_the_work, with_error
 from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER, prepare
 from ralph.engine.seen import Seen
@@ -135,7 +136,15 @@ class Loop:
         evidence, inspection, wants_commit = act(ground, attempt, feedback, self._admit)
         verdict = judge(evidence)
         ground.journal.write(Judged(attempt.number, evidence, verdict))
-        settle(ground, attempt, evidence, verdict, inspection, commit=ground.commits or wants_commit)
+        try:
+            settle(ground, attempt, evidence, verdict, inspection, commit=ground.commits or wants_commit)
+        except (RalphError, OSError) as error:
+            if not is_about_the_work(error):
+                raise
+            evidence = with_error(evidence, error)
+            verdict = judge(evidence)
+            ground.journal.write(Judged(attempt.number, evidence, verdict))
+            settle(ground, attempt, evidence, verdict, inspection, commit=False)
         self._before = None
 
     def _admit(self) -> str:

@@ -33,6 +33,7 @@ from ralph.core.ports import Reading
 from ralph.core.proof_trailers import AGENT_COMMIT
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.ground import Attempt, Ground, Inspection
+from ralph.engine.iteration_error import is_about_the_work
 from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER, BEFORE
 from ralph.engine.settle import (
@@ -105,7 +106,9 @@ def recover(ground: Ground, records: list[Record]) -> str:
     if found is not None:
         try:
             done = _close(ground, found, records[-1].t if not ended else None)
-        except (RepositoryReplaced, CopyLost) as error:
+        except (RalphError, OSError) as error:
+            if not isinstance(error, RepositoryReplaced) and not is_about_the_work(error):
+                raise  # a full disk or a held lock: the next run can still close the iteration
             done = _give_up(ground, found, error)
         what = f"{what}; {done}" if what else done
         if changed := ground.changed_rules():  # by the agent or by the user since: only the user can tell
@@ -166,12 +169,13 @@ def _reading(ground: Ground, name: str) -> Reading:
         raise CopyLost(f"the saved plan {path} could not be read: {error}") from None
 
 
-def _give_up(ground: Ground, found: Open, error: RalphError) -> str:
-    """Close an iteration that cannot be rolled back: the repository was replaced, or its saved state is gone."""
+def _give_up(ground: Ground, found: Open, error: RalphError | OSError) -> str:
+    """Close an iteration that cannot be rolled back, so that later runs do not fail in the same way."""
     started = found.started
     plan = "the plan was not changed"
+    is_undone = found.settling is not None and not found.settling.keep  # then the plan after it counts the attempt
     with contextlib.suppress(CopyLost):
-        ground.book.write(_reading(ground, BEFORE))
+        ground.book.write(_reading(ground, AFTER if is_undone else BEFORE))
         plan = "only the plan was restored"
     what = f"iteration {started.iteration} ({started.story or started.mode.value}) cannot be rolled back"
     ground.journal.write(
