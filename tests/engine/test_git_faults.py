@@ -5,15 +5,19 @@ None of it loses anything, and each of it is a verdict on one attempt, not the e
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from ralph.core.verdict import Kind
+from support.cli import ralph_here
 from support.hostile import BAD, CONFIG, Den, good, shell, work
 from support.processes import wait_for
+from support.repositories import IDENTITY
 
 CLEAN = "git reflog expire --expire=now --all; git gc -q --prune=now"
 
@@ -216,3 +220,170 @@ def test_an_iteration_that_cannot_be_undone_is_closed_with_a_record(den: Den) ->
     assert den.ended()[-1].kind is Kind.INTERRUPTED
     again = den.run()
     assert "cannot be rolled back" not in again.out + again.err
+
+
+# What a person has, and what a run must not do to it
+
+
+@pytest.mark.parametrize("bit", ["--skip-worktree", "--assume-unchanged"])
+def test_files_that_git_is_told_to_skip_are_not_committed(den: Den, bit: str) -> None:
+    den.git("update-index", bit, "docs/read me.txt")
+    den.write("docs/read me.txt", "password: hunter2\n")
+    append = shell("echo 'more by the agent' >> 'docs/read me.txt'")
+    done = den.run({"US-001": [[work("US-001"), append, "claim"]]})
+    assert done.code == 0, done.out + done.err
+    assert den.git("show", "HEAD:docs/read me.txt") == "read me"
+    assert (den.root / "docs/read me.txt").read_text() == "password: hunter2\nmore by the agent\n"
+    assert any("docs/read me.txt" in note and "not committed" in note for note in den.notes())
+
+
+def test_a_repository_inside_a_new_repository_is_removed_with_it(den: Den) -> None:
+    made = "mkdir -p one/two; git init -q one; echo a > one/a; git init -q one/two; echo b > one/two/b"
+    assert den.run({"US-001": [[BAD, shell(made), "claim"], good("US-001")]}).code == 0
+    assert not (den.root / "one").exists()
+    assert den.rescued(1, "one/two/b") == b"b\n"
+    den.check()
+
+
+def test_rescued_work_is_restored_although_the_plan_and_the_log_changed(den: Den) -> None:
+    assert den.run({"US-001": [[BAD, "claim"], good("US-001")]}).code == 0
+    name = f"{den.runs[-1]}/1"
+    den.write(".ralph/feat/progress.txt", "a note of mine\n")
+    plan = den.root / ".ralph/feat/prd.json"
+    plan.write_text(plan.read_text().replace('"description": "d"', '"description": "e"'))
+    done = ralph_here("rescue", "restore", name, cwd=den.root)
+    assert done.code == 0, done.err
+    assert (den.root / "src/x.txt").read_text() == "bad\n"
+    assert '"description": "e"' in plan.read_text()
+    den.write("src/base.txt", "mine\n")
+    assert "there are uncommitted changes" in ralph_here("rescue", "restore", name, cwd=den.root).err
+
+
+def test_hooks_of_a_commit_by_command_find_the_environment_git_gives_them(den: Den) -> None:
+    hook = den.root / ".git/hooks/pre-commit"
+    hook.write_text(f"#!/bin/sh\nenv > '{den.folder}/hook-env'\ngit add -- '*.txt'\n")
+    hook.chmod(0o755)
+    assert den.run().code == 0
+    done = ralph_here("archive", cwd=den.root)
+    assert done.code == 0, done.out + done.err
+    names = {text.partition("=")[0] for text in (den.folder / "hook-env").read_text().splitlines()}
+    ours = {"GIT_LITERAL_PATHSPECS", "GIT_NO_REPLACE_OBJECTS", "GIT_CONFIG_PARAMETERS", "GIT_OPTIONAL_LOCKS", "GIT_DIR"}
+    assert not names & ours
+
+
+def test_a_stop_does_not_wait_for_a_push(tmp_path: Path) -> None:
+    den = Den(tmp_path, config=CONFIG + "push: after-story\n")
+    den.git("remote", "add", "origin", "ssh://nowhere.invalid/x")
+    den.git("config", "core.sshCommand", f"touch '{tmp_path}/pushing'; sleep 60; :")
+    process = den.start()
+    wait_for((tmp_path / "pushing").exists, 30)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    done = den.finish(process)
+    assert time.monotonic() - begun < 4, "the summary and the clean-up take less than two seconds"
+    assert done.code == 130, done.out + done.err
+    assert "did not finish pushing US-001: the run was stopped" in done.err
+
+
+def test_a_failed_push_shows_why_the_server_refused_it(tmp_path: Path) -> None:
+    den = Den(tmp_path, config=CONFIG + "push: after-story\n")
+    den.git("init", "-q", "--bare", str(tmp_path / "server"))
+    hook = tmp_path / "server/hooks/pre-receive"
+    hook.write_text("#!/bin/sh\necho 'main is protected: open a pull request' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    den.git("remote", "add", "origin", str(tmp_path / "server"))
+    done = den.run()
+    line = next(line for line in done.err.splitlines() if "could not push US-001" in line)
+    assert "pre-receive hook declined" in line
+    assert "main is protected: open a pull request" in line
+
+
+# Remedies
+
+
+def _patch(den: Den) -> str:
+    den.git("switch", "-qc", "side", "HEAD~1")
+    den.write("old.txt", "side\n")
+    den.git("commit", "-qam", "side")
+    den.git("switch", "-q", "main")
+    den.write("old.txt", "main\n")
+    den.git("commit", "-qam", "main")
+    den.git("format-patch", "-q", "-1", "-o", str(den.folder), "side")
+    return str(next(den.folder.glob("*.patch")))
+
+
+def _git(den: Den, *args: str) -> None:
+    subprocess.run(["git", *IDENTITY, *args], cwd=den.root, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("what", ["am", "bisect", "cherry-pick", "revert"])
+def test_the_command_that_ends_an_operation_is_the_right_one(den: Den, what: str) -> None:
+    patch = _patch(den)
+    if what == "am":
+        _git(den, "am", patch)
+    elif what == "bisect":
+        _git(den, "bisect", "start", "HEAD", "HEAD~1")
+    elif what == "cherry-pick":
+        _git(den, "cherry-pick", "side", "precious")
+    else:
+        den.write("old.txt", "later\n")
+        den.git("commit", "-qam", "later")
+        _git(den, "revert", "--no-edit", "HEAD~1", "HEAD")
+    done = den.run()
+    assert done.code == 78, done
+    commands = re.findall(r"`(git [^`]*)`", done.err)
+    command = next(command for command in commands if command.startswith(f"git {what}"))
+    subprocess.run(command.split(), cwd=den.root, check=True, capture_output=True)
+    assert "is in progress" not in den.run().err
+
+
+def test_a_damaged_index_is_rebuilt_with_the_command_in_the_message(den: Den) -> None:
+    index = den.root / ".git/index"
+    index.write_bytes(index.read_bytes()[:40])
+    done = den.run()
+    assert done.code == 78, done
+    command = re.search(r"`(rm [^`]*)`", done.err)
+    assert command, done.err
+    subprocess.run(command[1], shell=True, cwd=den.root, check=True, capture_output=True)
+    assert den.run().code == 0
+
+
+def test_an_empty_commit_object_is_for_git_fsck(den: Den) -> None:
+    head = den.git("rev-parse", "HEAD")
+    path = den.root / ".git/objects" / head[:2] / head[2:]
+    path.chmod(0o644)
+    path.write_bytes(b"")
+    done = den.run()
+    assert done.code == 78, done
+    assert "git fsck" in done.err, done.err
+
+
+# Others at work in the same repository
+
+
+def test_a_git_status_and_a_gc_of_somebody_else_do_not_end_a_run(tmp_path: Path) -> None:
+    den = Den(tmp_path, stories=3)
+    stop = tmp_path / "stop"
+    loop = (
+        f"while [ ! -e '{stop}' ]; do git reflog expire --expire=now --all; git gc -q --prune=now;"
+        " touch -d '1 minute ago' check.sh; git status > /dev/null; sleep 1; done"
+    )
+    other = subprocess.Popen(["sh", "-c", loop], cwd=den.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        done = den.run({story: [good(story)] * 5 for story in den.stories})
+    finally:
+        stop.touch()
+        other.wait(60)
+    assert done.code == 0, done.out + done.err
+    assert set(den.status().values()) == {"done"}
+
+
+def test_an_index_lock_of_an_ide_is_waited_for(den: Den) -> None:
+    lock = den.root / ".git/index.lock"
+    wait = f"while [ ! -e '{den.root}/src/US-001.txt' ]; do sleep 0.02; done"
+    touch = f"{wait}; touch '{lock}'; sleep 2; rm '{lock}' && touch '{den.folder}/mine'"
+    editor = subprocess.Popen(["sh", "-c", touch])
+    done = den.run()
+    editor.wait(30)
+    assert done.code == 0, done.out + done.err
+    assert (den.folder / "mine").exists(), "the lock of another program was removed"

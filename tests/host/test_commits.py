@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import SetupError
+from ralph.host.agent_commits import agent_commits
 from ralph.host.checkpoint import Checkpoint, take
 from ralph.host.commit_message import message
-from ralph.host.commits import Committed, HeadMoved, agent_commits, commit_story
+from ralph.host.commits import Committed, HeadMoved, commit_story
 from ralph.host.snapshot import snapshot_tree
 from support.repositories import Project, killed_after
 

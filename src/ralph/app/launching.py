@@ -185,7 +185,7 @@ def launch(
 
     agents: list[int] = []
     ended: Stop | None = None
-    pusher = [Pusher(repo, env, tell)] if settings.config.push == "after-story" else []
+    pusher = [Pusher(repo, env, tell, stop)] if settings.config.push == "after-story" else []
     door = Door(ref.root)
     where = store_for(ref, env).layout.locations(ref)
     try:

@@ -42,7 +42,7 @@ from ralph.host.git_locks import clear_stale_locks
 from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
 from ralph.host.signals import StopSignal
-from ralph.host.situation import Entry, Kind, Situation, situation
+from ralph.host.situation import Entry, Kind, Situation, abort_command, phrase, situation
 from ralph.host.tree import ProcessId, become_subreaper, end_left_behind, identify
 from ralph.host.watchdog import Watchdog
 from ralph.journal.reading import cut_torn_tail, read
@@ -260,8 +260,8 @@ def refuse_unless_ready(found: Situation, ours: Bookkeeping, ref: PlanRef) -> No
     """Raise a clear error for every state of a repository that a run must not start in. Changes nothing."""
     if found.in_progress:
         raise SetupError(
-            f"a {found.in_progress} is in progress in {ref.root}",
-            hint=f"finish or abort it (`git {found.in_progress} --abort`), then run again",
+            f"{phrase(found.in_progress)} is in progress in {ref.root}",
+            hint=f"finish it, or end it with `{abort_command(found.in_progress)}`, then run again",
         )
     if found.detached:
         raise SetupError(

@@ -17,9 +17,10 @@ from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
 from ralph.engine.ground import Commit, Inspection, PutBack, RolledBack
 from ralph.host import commit_message
-from ralph.host.checkpoint import Checkpoint, head_of, take, undo_tampering
-from ralph.host.commits import agent_commits, candidate_tree, commit_story
-from ralph.host.git import ask, git, line, names, printable
+from ralph.host.agent_commits import agent_commits
+from ralph.host.checkpoint import Checkpoint, head_of, pin_tree, take, undo_tampering
+from ralph.host.commits import candidate_tree, commit_story
+from ralph.host.git import GitFailed, ask, git, line, names, printable
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import put_back_lost
@@ -28,11 +29,12 @@ from ralph.host.rescue import drop, find, roll_back, save
 from ralph.host.restoring import restore_some
 from ralph.host.shadow import shadow_of
 from ralph.host.signals import StopSignal
-from ralph.host.situation import in_progress
+from ralph.host.situation import in_progress, phrase
 from ralph.host.snapshot import LARGEST_FILE, snapshot, snapshot_tree
 from ralph.host.trees import changes
 
 _RECENT = 50
+_GC_ROUNDS = 2
 _FEW = 5
 _MOVED = re.compile(rb"> (\d+) [+-]\d{4}(?:\t|$)", re.MULTILINE)
 _END_OF_LOG = 10_000
@@ -51,6 +53,7 @@ class GitWorkTree:
         self._hook_env = hook_env
         self._stop = stop
         self._is_nobody_told = False
+        self._is_unsigned_told = False
         self._inspected = ""
         """The tree in the private index."""
         self._said_who = False
@@ -59,8 +62,12 @@ class GitWorkTree:
 
     def checkpoint(self) -> dict[str, Any]:
         self._inspected = ""
-        found: dict[str, Any] = msgspec.to_builtins(take(self._repo, self._index))
-        return found
+        for _ in range(_GC_ROUNDS):
+            with contextlib.suppress(
+                GitFailed
+            ):  # a `git gc --prune=now` of the user's has removed what was just written
+                return msgspec.to_builtins(take(self._repo, self._index))  # type: ignore[no-any-return]
+        return msgspec.to_builtins(take(self._repo, self._index))  # type: ignore[no-any-return]
 
     def is_in_place(self) -> bool:
         return is_in_place(self._repo)
@@ -88,6 +95,7 @@ class GitWorkTree:
         lost = put_back_lost(self._repo, before, self._index)
         found = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
         self._inspected = found.tree
+        pin_tree(self._repo, self._index, "work", found.tree)
         changed = changes(self._repo, before.tree, found.tree) if found.tree != before.tree else ()
         committed = agent_commits(self._repo, before)
         notices = [*_told(tampering), *(f"{one_line(name, 100)} was restored" for name in lost.refs), *lost.failed]
@@ -97,7 +105,7 @@ class GitWorkTree:
         notices += [f"{one_line(printable(path), 100)} {_TOO_LARGE}" for path in large]
         left_open = in_progress(self._repo.git_dir)
         if left_open and not before.in_progress:
-            notices.append(f"the agent left a {left_open} unfinished")
+            notices.append(f"the agent left {phrase(left_open)} unfinished")
         if committed.is_rewritten:
             notices.append("the agent rewrote the history of the branch")
         if committed.has_switched:
@@ -117,7 +125,9 @@ class GitWorkTree:
 
     def candidate(self, checkpoint: dict[str, Any], tree: str) -> str:
         """The tree that would be committed: what git's filters make of the files, without what it ignores."""
-        return candidate_tree(self._repo, checkpoint=_checkpoint(checkpoint), tree=tree, index_file=self._index)
+        made = candidate_tree(self._repo, checkpoint=_checkpoint(checkpoint), tree=tree, index_file=self._index)
+        pin_tree(self._repo, self._index, "candidate", made)
+        return made
 
     @contextlib.contextmanager
     def kept(self, checkpoint: dict[str, Any], name: str, paths: Sequence[bytes]) -> Iterator[None]:
@@ -228,6 +238,12 @@ class GitWorkTree:
             self._is_nobody_told = True
             notices += () if self._said_who else (_NO_USER,)
             self._said_who = True
+        if made.hidden:
+            some = ", ".join(one_line(path, 60) for path in made.hidden[:_FEW])
+            notices.append(f"not committed, because git is told to skip changes in it (`git ls-files -v`): {some}")
+        if made.unsigned and not self._is_unsigned_told:
+            self._is_unsigned_told = True
+            notices.append(f"commits are not signed: commit.gpgSign is set, but signing failed: {made.unsigned}")
         notices += [f"the agent changed the hook {one_line(path, 100)}" for path in made.edited_hooks]
         notices += [f"a commit hook changed {one_line(path, 100)}; restored" for path in made.restored]
         if made.left_out:

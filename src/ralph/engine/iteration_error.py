@@ -1,8 +1,8 @@
 """Errors of an iteration that say something about the agent's work, and are judged like a failed check.
 
 Git refuses to commit a file, a check's folder has become a link, refs are in each other's way: without a verdict no
-attempt would be counted, and every later run would fail in the same way. A full disk, a lock held by another program
-and a replaced repository say nothing about the work; those errors end the run.
+attempt would be counted, and every later run would fail in the same way. A full disk, a lock held by another program,
+a replaced repository and a lost state folder say nothing about the work; those errors end the run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ralph.core.errors import LockHeld, RalphError
 from ralph.core.evidence import Evidence
 from ralph.core.text import one_line
 from ralph.host.git_locks import GitBusy
+from ralph.host.kept import CopyLost
 from ralph.host.plain_file import is_disk_trouble
 from ralph.host.repo import RepositoryReplaced
 
@@ -20,10 +21,9 @@ _LONGEST = 400
 
 
 def is_about_the_work(error: RalphError | OSError) -> bool:
-    return not isinstance(error, RepositoryReplaced | GitBusy | LockHeld) and not is_disk_trouble(error)
+    return not isinstance(error, RepositoryReplaced | CopyLost | GitBusy | LockHeld) and not is_disk_trouble(error)
 
 
 def with_error(evidence: Evidence, error: RalphError | OSError) -> Evidence:
-    """The same evidence with the error as a reason against keeping the work."""
-    trouble = "; ".join(filter(None, (evidence.repository_trouble, one_line(str(error), _LONGEST))))
-    return msgspec.structs.replace(evidence, repository_trouble=trouble)
+    """The same evidence with the error as the reason against keeping the work."""
+    return msgspec.structs.replace(evidence, error=one_line(str(error), _LONGEST))

@@ -49,6 +49,9 @@ _FIXES = {
 def judge(evidence: Evidence) -> Verdict:
     if evidence.interrupted:
         return Verdict(Kind.INTERRUPTED, ("stopped before it finished",))
+    if evidence.error:
+        broken = msgspec.structs.replace(evidence, repository_trouble=evidence.error)
+        return _by_cause(broken, [evidence.error], [], list(evidence.notices))
     if evidence.mode is Mode.REVIEW:
         return judge_review(evidence)
     if evidence.mode is Mode.ACCEPTANCE:

@@ -40,6 +40,7 @@ _REASONS = {signal.SIGINT: Reason.INTERRUPTED, getattr(signal, "SIGHUP", -1): Re
 
 _ALL_DONE = (Reason.COMPLETE, Reason.NAMED_STORIES, Reason.OPEN_FINDINGS)
 _MOST_LEFT = 100
+_SETTLE_TRIES = 4
 
 
 class Loop:
@@ -136,15 +137,20 @@ class Loop:
         evidence, inspection, wants_commit = act(ground, attempt, feedback, self._admit)
         verdict = judge(evidence)
         ground.journal.write(Judged(attempt.number, evidence, verdict))
-        try:
-            settle(ground, attempt, evidence, verdict, inspection, commit=ground.commits or wants_commit)
-        except (RalphError, OSError) as error:
-            if not is_about_the_work(error):
-                raise
-            evidence = with_error(evidence, error)
-            verdict = judge(evidence)
-            ground.journal.write(Judged(attempt.number, evidence, verdict))
-            settle(ground, attempt, evidence, verdict, inspection, commit=False)
+        commit = ground.commits or wants_commit
+        first: RalphError | OSError | None = None
+        for tries_left in reversed(range(_SETTLE_TRIES)):
+            try:
+                settle(ground, attempt, evidence, verdict, inspection, commit=commit)
+                break
+            except (RalphError, OSError) as error:
+                # Later errors are about undoing the work: a `git gc` of somebody else's may have been in the way.
+                first = first or error
+                if not is_about_the_work(error) or not tries_left:
+                    raise first from None
+                evidence, commit = with_error(evidence, first), False
+                verdict = judge(evidence)
+                ground.journal.write(Judged(attempt.number, evidence, verdict))
         self._before = None
 
     def _admit(self) -> str:

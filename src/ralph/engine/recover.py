@@ -107,7 +107,7 @@ def recover(ground: Ground, records: list[Record]) -> str:
         try:
             done = _close(ground, found, records[-1].t if not ended else None)
         except (RalphError, OSError) as error:
-            if not isinstance(error, RepositoryReplaced) and not is_about_the_work(error):
+            if not isinstance(error, RepositoryReplaced | CopyLost) and not is_about_the_work(error):
                 raise  # a full disk or a held lock: the next run can still close the iteration
             done = _give_up(ground, found, error)
         what = f"{what}; {done}" if what else done

@@ -124,6 +124,11 @@ def _pin(repo: Repo, refs: dict[str, str]) -> None:
         temporary.replace(path)
 
 
+def pin_tree(repo: Repo, index_file: Path, name: str, tree: str) -> None:
+    """Protect a tree from a `git gc --prune=now` of the user's while it is judged."""
+    _pin(repo, {f"{_pins(index_file)}/{name}": tree})
+
+
 @disk_trouble()
 def release(repo: Repo, index_file: Path) -> None:
     """The run is over and will not return to its last checkpoint. What the next run can reuse is kept."""

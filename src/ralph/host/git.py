@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,9 @@ from ralph.core.text import one_line
 TIMEOUT = 600.0
 """Seconds. A git command that takes longer is hanging, on a lock or a dead network drive."""
 _GRACE = 2.0
+_LOCKED = re.compile(rb"Unable to create '.*index\.lock': File exists")
+_LOCK_PATIENCE = 10.0
+_LOCK_PAUSE = 0.1
 
 # Whatever can make git start another program, or change its answers. A `-c` wins over every file.
 _PLAIN = (
@@ -40,6 +45,32 @@ _PLAIN = (
 _FLAGS = tuple(part for setting in _PLAIN for part in ("-c", setting))
 _PRIVATE_INDEX_FLAGS = ("-c", "core.splitIndex=false")  # a split one would put its other half into the repository
 _IDENTITY = frozenset(f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL"))
+
+
+BAD_INDEX = (
+    'rebuild the index with `rm "$(git rev-parse --git-path index)" && git reset`: files stay as they are, and what was'
+    " staged has to be staged again"
+)
+_BAD_OBJECT = (
+    "an object is damaged or missing: `git fsck --full` names it; delete the empty file it names, then get the object"
+    " with `git fetch` or from another clone; `git reflog` shows earlier commits to go back to"
+)
+_REMEDIES = (
+    (re.compile(r"No space left on device|Out of diskspace"), "free up space, then run again"),
+    (
+        re.compile(r"index file (smaller than expected|corrupt)|bad index file|bad signature 0x"),
+        BAD_INDEX,
+    ),
+    (
+        re.compile(
+            r"object file .* is empty|(loose|packed) object .* is corrupt|bad (tree )?object|nonexistent object"
+            r"|unable to (read|parse|find) (tree|commit|object|[0-9a-f]{40})|missing (blob|tree|commit|object)"
+            r"|could not (read|parse) (HEAD|commit|object)|(in|not a )valid object|your current branch appears"
+        ),
+        _BAD_OBJECT,
+    ),
+)
+"""What to do about a damaged repository, by git's words."""
 
 
 class Located(Protocol):
@@ -76,8 +107,8 @@ class GitFailed(SetupError):
 
     def __init__(self, args: Sequence[str | bytes], answer: Answer) -> None:
         verb = next((os.fsdecode(a) for a in args if not os.fsdecode(a).startswith("-")), "git")
-        is_full = any(text in answer.complaint for text in ("No space left on device", "Out of diskspace"))
-        hint = "free up space, then run again" if is_full else "run the same command manually to see more"
+        text = answer.err.decode("utf-8", "replace")
+        hint = next((hint for pattern, hint in _REMEDIES if pattern.search(text)), "run the same command to see more")
         super().__init__(f"git {verb}: {answer.complaint}", hint=hint)
         self.answer = answer
 
@@ -90,6 +121,8 @@ class Call(Struct, frozen=True):
     index: Path | None = None
     env_extra: Mapping[str, str] = {}
     stdin: bytes = b""
+    is_plain: bool = False
+    """Without our settings and variables, as the user would call it."""
 
 
 def git(
@@ -118,7 +151,30 @@ def ask(
     """Like `git`, for commands whose exit code is an answer. `where` as a path is a folder to run in."""
     call = Call(where, args, index, env_extra or {}, stdin)
     with _started(call) as process:
-        return _answer(call, process, timeout)
+        answer = _answer(call, process, timeout)
+    return _when_unlocked(call, answer, timeout)
+
+
+def ask_plainly(folder: Path, *args: str, timeout: float) -> Answer:
+    """Run git as the user would, with hooks and all settings, but never with a question at the terminal."""
+    call = Call(folder, args, is_plain=True)
+    with _started(call) as process:
+        answer = _answer(call, process, timeout)
+    return _when_unlocked(call, answer, timeout)
+
+
+def try_ask(
+    where: Located | Path,
+    *args: str | bytes,
+    stdin: bytes = b"",
+    env_extra: Mapping[str, str] | None = None,
+    timeout: float = TIMEOUT,
+) -> Answer:
+    """Like `ask`, for commands that may hang: taking too long is an answer, too."""
+    try:
+        return ask(where, *args, stdin=stdin, env_extra=env_extra, timeout=timeout)
+    except GitFailed as error:
+        return error.answer
 
 
 def ask_together(calls: Sequence[Call]) -> list[Answer]:
@@ -127,7 +183,21 @@ def ask_together(calls: Sequence[Call]) -> list[Answer]:
         return []
     with _started(calls[0]) as process:
         rest = ask_together(calls[1:])
-        return [_answer(calls[0], process, TIMEOUT), *rest]
+        answer = _answer(calls[0], process, TIMEOUT)
+    return [_when_unlocked(calls[0], answer, TIMEOUT), *rest]
+
+
+def _when_unlocked(call: Call, answer: Answer, timeout: float) -> Answer:
+    """Ask again while another program holds the index for a moment, such as a `git status` in an editor.
+
+    Git takes this lock before it does anything, so nothing is done twice.
+    """
+    deadline = time.monotonic() + _LOCK_PATIENCE
+    while answer.code == 128 and _LOCKED.search(answer.err) and time.monotonic() < deadline:
+        time.sleep(_LOCK_PAUSE)
+        with _started(call) as process:
+            answer = _answer(call, process, timeout)
+    return answer
 
 
 def head_of_output(where: Located | Path, *args: str | bytes, limit: int) -> tuple[bytes, bool]:
@@ -166,6 +236,11 @@ def environment() -> dict[str, str]:
     }
 
 
+def _plain_environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _IDENTITY}
+    return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":"}
+
+
 def identity_from_environment() -> dict[str, str]:
     """A git identity that the user set with environment variables; it belongs to the user, not to a repository."""
     return {name: value for name, value in os.environ.items() if name in _IDENTITY and value}
@@ -173,7 +248,7 @@ def identity_from_environment() -> dict[str, str]:
 
 @contextmanager
 def _started(call: Call, *, keep_stderr: bool = True) -> Iterator[subprocess.Popen[bytes]]:
-    env = environment()
+    env = environment() if not call.is_plain else _plain_environment()
     argv: list[str | bytes] = ["git", "--no-pager"]
     if isinstance(call.where, Path):
         folder = call.where
@@ -181,7 +256,7 @@ def _started(call: Call, *, keep_stderr: bool = True) -> Iterator[subprocess.Pop
         folder = call.where.root
         argv += [f"--git-dir={call.where.git_dir}", f"--work-tree={folder}"]
         env |= call.where.surroundings
-    argv += _FLAGS
+    argv += _FLAGS if not call.is_plain else ()
     if call.index is not None:
         env["GIT_INDEX_FILE"] = str(call.index)
         argv += _PRIVATE_INDEX_FLAGS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -37,6 +36,7 @@ from ralph.host.refs import (
 )
 from ralph.host.removal import remove_tree
 from ralph.host.repo import Repo
+from ralph.host.situation import is_valid_index
 
 _MOVES = re.compile(r"\tcheckout: moving from (\S+) to (\S+)")
 # A commit, or a branch whose name git takes: otherwise git says that this is no repository.
@@ -118,13 +118,7 @@ def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
 def mend_index(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> bool:
     """Repair the index: git reads it even to compare two trees, and fails if it is damaged. True if restored."""
     data = real_index(repo)
-    if data is None:
-        is_valid = not os.path.lexists(repo.git_dir / "index")
-    else:
-        size = hashlib.new(repo.object_format).digest_size
-        real = hashlib.new(repo.object_format, data[:-size]).digest()
-        # Git can be told not to write the check sum; then there are zeros in its place.
-        is_valid = data[:4] == b"DIRC" and data[-size:] in (real, bytes(size))
+    is_valid = is_valid_index(repo, data) if data is not None else not os.path.lexists(repo.git_dir / "index")
     return not is_valid and restore_index(repo, checkpoint, index_file)
 
 

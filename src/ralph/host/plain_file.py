@@ -12,7 +12,7 @@ from pathlib import Path
 from ralph.core.errors import SetupError
 
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
-_DISK_WORDS = tuple(os.strerror(number) for number in sorted(_DISK_ERRORS))
+_DISK_WORDS = (*(os.strerror(number) for number in sorted(_DISK_ERRORS)), "Out of diskspace")
 
 
 def read_plain(path: Path) -> bytes | None:

@@ -27,6 +27,7 @@ _UNRECORDED = ("refs/stash", "refs/bisect/", "refs/worktree/", "refs/rewritten/"
 """The stash is restored with its log; the others belong to an operation in progress, or to Ralph."""
 _MAY_ADVANCE = ("refs/remotes/", "refs/notes/", "refs/ralph/")
 """Refs that may move to a descendant: a fetch, a note, a rescue that is saved again."""
+_MAY_MOVE = ("refs/ralph/proved/",)
 _SYMBOLIC = "ref: "
 _BROKEN = re.compile(r"^(?:warning|error): ignoring (?:broken ref|ref with broken name|dangling symref) (\S+)", re.M)
 _PACKED_LINE = re.compile(rb"#[^\n]*|[0-9a-f]{40,64} refs/[^\0-\x20\x7f]+|\^[0-9a-f]{40,64}")
@@ -105,7 +106,7 @@ def displaced(
     found = {}
     for ref, name in before.items():
         new = now.get(ref)
-        if new == name or (new is not None and ref in spared):
+        if new == name or (new is not None and (ref in spared or ref.startswith(_MAY_MOVE))):
             continue
         if new is None or not ref.startswith(_MAY_ADVANCE) or not _is_ancestor(repo, name, new):
             found[ref] = name

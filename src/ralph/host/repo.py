@@ -17,14 +17,14 @@ from ralph.host.plain_file import is_special, read_plain
 
 OLDEST_GIT = (2, 30)
 SETTINGS = ("config", "-z", "--show-scope", "--list")
-# Settings that say how the file system behaves here, and which files are ignored. Spelled as git prints them.
+# Settings that say how the file system behaves here, which files are ignored, and who signs. As git prints them.
 _WANTED = frozenset(
     f"core.{name}"
     for name in (
         *("filemode", "symlinks", "ignorecase", "precomposeunicode", "trustctime", "checkstat"),
         *("excludesfile", "hookspath"),
     )
-)
+) | frozenset({"commit.gpgsign", "gpg.format", "gpg.program", "gpg.openpgp.program", "gpg.x509.program"})
 
 
 class RepositoryReplaced(SetupError):

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -236,16 +236,20 @@ def show(repo: Repo, name: str, *, limit: int = 200_000) -> Shown:
 
 
 @disk_trouble()
-def reapply(repo: Repo, name: str, index_file: Path) -> tuple[str, ...]:
+def reapply(
+    repo: Repo, name: str, index_file: Path, is_ours: Callable[[str], bool] = lambda path: False
+) -> tuple[str, ...]:
     """Apply the saved work to the working tree. Nothing is staged or committed.
 
-    Refuses a tree with uncommitted changes, and files that have changed since; then nothing is touched.
+    Refuses a tree with uncommitted changes, and files that have changed since; then nothing is touched. `is_ours`: the
+    plan and other files of Ralph's, which stay as they are.
     """
     rescue = _require(repo, name)
-    if dirty := situation(repo).dirty:
-        some = ", ".join(one_line(entry.path, 60) for entry in dirty[:3])
+    if dirty := [entry.path for entry in situation(repo).dirty if not is_ours(entry.path)]:
+        some = ", ".join(one_line(path, 60) for path in dirty[:3])
         raise SetupError(f"there are uncommitted changes: {some}", hint="commit or stash them first")
-    todo = [change for change in changes(repo, rescue.base, rescue.commit) if not change.is_submodule]
+    saved = changes(repo, rescue.base, rescue.commit)
+    todo = [change for change in saved if not change.is_submodule and not is_ours(change.path)]
     shadow = shadow_of(repo, index_file, refresh=True)
     now = entries(repo, snapshot(repo, index_file).tree)
     missing = TreeEntry("000000", repo.no_object)

@@ -181,15 +181,19 @@ class _Work:
         now = entries(self.repo, current.tree)
         made = new_repositories(self.repo.root, self.checkpoint, self.before, now, current.nested)
         for folder in filter(is_wanted, made):
-            own_git = folder + b"/" + SAVED_GIT
             files = files_of(self.shadow, folder, _EVERYTHING)
             if any(name not in self.saved and name not in self.before for name in files):
                 self.unsaved |= {folder}
                 continue
+            repositories = {folder}  # others can be inside it
             for name in files:
-                if not name.startswith(own_git) and name not in self.before and remove_file(self.repo.root, name):
+                inner, is_git, _ = name.partition(b"/" + SAVED_GIT + b"/")
+                if is_git:
+                    repositories.add(inner)
+                elif name not in self.before and remove_file(self.repo.root, name):
                     self.removed.append(name)
-            remove_tree(self.repo.root / os.fsdecode(folder) / ".git")
+            for inner in repositories:
+                remove_tree(self.repo.root / os.fsdecode(inner) / ".git")
             for name in sorted(files, reverse=True):
                 remove_empty_folders(self.repo.root, name.rpartition(b"/")[0], self._stays)
             remove_empty_folders(self.repo.root, folder, self._stays)
