@@ -144,9 +144,11 @@ class Loop:
                 settle(ground, attempt, evidence, verdict, inspection, commit=commit)
                 break
             except (RalphError, OSError) as error:
-                # Later errors are about undoing the work: a `git gc` of somebody else's may have been in the way.
+                # After its commit a story is done, whatever fails then. Later errors are about undoing the work: a
+                # `git gc` of somebody else's may have been in the way.
                 first = first or error
-                if not is_about_the_work(error) or not tries_left:
+                is_done = commit and ground.tree.find_commit(self._trailers)
+                if is_done or not tries_left or not is_about_the_work(error):
                     raise first from None
                 evidence, commit = with_error(evidence, first), False
                 verdict = judge(evidence)
