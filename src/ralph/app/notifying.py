@@ -18,6 +18,7 @@ from ralph.app.news import News
 from ralph.config.schema import Notify
 from ralph.core.events import Record
 from ralph.core.text import one_line
+from ralph.host.redaction import redact_struct
 from ralph.host.signals import StopSignal
 from ralph.notify.message import Message, Moment, NotSent
 
@@ -105,6 +106,7 @@ class Notifier:
 
     def _send(self, message: Message) -> None:
         if message.event in self._on:
+            message = redact_struct(message)
             for line in self._lines:
                 line.put(message)
 

@@ -204,12 +204,13 @@ def _report_bug() -> int:
     from ralph.core.exit_codes import ExitCode
     from ralph.host.files import make_folder, write_text
     from ralph.host.places import state_home
+    from ralph.host.redaction import redact
 
     text = f"ralph {__version__}, Python {sys.version}\nargv: {sys.argv[1:]}\n\n{traceback.format_exc()}"
     try:
         folder = make_folder(state_home(os.environ) / "logs", private=True)
         log = folder / f"error-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}.log"
-        write_text(log, text)
+        write_text(log, redact(text))
         hint = f"details are in {log}"
     except Exception:  # noqa: BLE001 - a full disk must not hide the first error
         hint = text

@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any, AnyStr, TextIO
 
 from ralph.core.text import clean
 
@@ -46,18 +46,18 @@ def paint(text: str, style: str, stream: TextIO | None = None) -> str:
 
 def say(text: str = "", style: str = "") -> None:
     """Print a line of the result."""
-    line = clean(text)
+    line = clean(_redacted(text))
     print(paint(line, style) if style else line)
 
 
 def say_raw(text: str, *, at_once: bool = False) -> None:
     """Print text that needs no cleaning: painted, or written by Ralph itself."""
-    print(text, flush=at_once)
+    print(_redacted(text), flush=at_once)
 
 
 def note(text: str, style: str = "") -> None:
     """Print a message. A closed terminal is ignored."""
-    line = clean(text)
+    line = clean(_redacted(text))
     painted = paint(line, style, sys.stderr) if style else line
     if _diverted and sys.stderr.isatty():
         _diverted[-1](painted)
@@ -117,15 +117,21 @@ def emit_line(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
+def _redacted(text: AnyStr) -> AnyStr:
+    from ralph.host.redaction import redact  # not needed for `ralph --version`
+
+    return redact(text)
+
+
 def _encoded(value: Any, indent: int | None = None) -> bytes:
     import msgspec
 
     try:
-        text = msgspec.json.encode(value, enc_hook=str)
+        text = _redacted(msgspec.json.encode(value, enc_hook=str))
     except UnicodeEncodeError:  # a path with bytes that are not UTF-8: escaped, so that a reader gets them back
         import json
 
-        return json.dumps(msgspec.to_builtins(value, enc_hook=str), indent=indent).encode()
+        text = _redacted(json.dumps(msgspec.to_builtins(value, enc_hook=str)).encode())
     return text if indent is None else msgspec.json.format(text, indent=indent)
 
 

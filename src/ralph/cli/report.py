@@ -29,6 +29,7 @@ from ralph.core.proof import Grade
 from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.host.files import write_bytes
+from ralph.host.redaction import redact
 from ralph.journal.reading import read
 
 EXAMPLES = """
@@ -80,6 +81,7 @@ def run(args: Namespace) -> int:
 
 
 def _write(name: str, text: str) -> None:
+    text = redact(text)
     if name == "-":
         emit_bytes(text.encode("utf-8", "replace"))
         return

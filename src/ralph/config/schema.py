@@ -185,6 +185,10 @@ class Config(Section, frozen=True):
     ] = "off"
     exam_rounds: Annotated[int, key("The most rounds of the exam for the same stories.", ge=1)] = 2
     require_commit: Annotated[bool, key("The agent may only stop after committing its work.")] = False
+    redact: Annotated[
+        tuple[str, ...],
+        key("Regular expressions for more secrets to remove from what Ralph writes and shows, matched line by line."),
+    ] = ()
     protected: Annotated[Words, key("More files and folders that the agent may not edit.")] = ()
     checks: Annotated[
         tuple[Check, ...],

@@ -36,9 +36,12 @@ NEVER_ASK = {
 }  # fmt: skip
 """Keep whatever an agent or a check starts from waiting for a person: an editor, a pager, a password prompt."""
 _SECRET = re.compile(
-    r"(?:^|_)(?:KEY|APIKEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|CREDENTIALS?|AUTH|DSN|PAT)(?:_|$)", re.IGNORECASE
+    r"(?:^|_)(?:KEY|PASS|PWD|CREDS|AUTH|DSN|PAT)(?:_|$)"
+    r"|TOKEN(?!S|IZER)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY|WEBHOOK",
+    re.IGNORECASE,
 )
-_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
+_LONG = 20
 
 
 def run_marks(run: str) -> tuple[tuple[str, str], ...]:
@@ -90,3 +93,26 @@ def secret_names(env: Mapping[str, str]) -> list[str]:
         for name, value in env.items()
         if value and name not in ("PWD", "OLDPWD") and (_SECRET.search(name) or _WITH_PASSWORD.search(value))
     )
+
+
+def secret_values(env: Mapping[str, str]) -> dict[str, str]:
+    """Values of such variables, by name, as far as they cannot be mistaken for ordinary text: a word, a number, or a
+    path. Of a URL with a password, the password.
+    """
+    secrets = {}
+    for name in secret_names(env):
+        value = env[name].strip()
+        if url := _WITH_PASSWORD.search(value):
+            value = url[1]
+        if _is_distinct(value):
+            secrets[name] = value
+    return secrets
+
+
+def _is_distinct(value: str) -> bool:
+    if len(value) < 8 or len(set(value)) < 5 or value.startswith(("/", "~/", "./", "${")):
+        return False
+    if value.isdigit() or "://" in value:
+        return len(value) >= _LONG and "://" not in value
+    is_mixed = any(char.isdigit() for char in value) or (value != value.lower() and value != value.upper())
+    return is_mixed if len(value) < _LONG else " " not in value or is_mixed

@@ -25,6 +25,7 @@ from ralph.host import supervise as host
 from ralph.host.child_setup import UNLIMITED, Allowance
 from ralph.host.files import make_folder
 from ralph.host.rawlog import RawLog
+from ralph.host.redaction import redact
 from ralph.host.signals import StopSignal
 from ralph.host.stirring import stamp
 from ralph.host.tree import ProcessId, cpu_seconds, describe, is_alive
@@ -112,6 +113,7 @@ class AgentRunner:
         self._promise = promise
 
     def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
+        session = msgspec.structs.replace(session, prompt=redact(session.prompt))
         try:
             agent = self._agent(session.agent)
             program = agent.find(session, self._env.get("PATH", ""))

@@ -23,6 +23,7 @@ from ralph.core.events import (
     Settling,
 )
 from ralph.host.files import make_folder, sync_folder
+from ralph.host.redaction import redact_struct
 
 _DURABLE = (RunStarted, IterationStarted, Settling, IterationEnded, Recovered, RunEnded)
 """Events flushed to disk, with everything before them, to survive a power cut. A kill loses nothing that was written:
@@ -69,7 +70,7 @@ class Journal:
 
     def write(self, event: AnyEvent) -> Record:
         with self._turn:
-            return self._write(event)
+            return self._write(redact_struct(event))
 
     def _write(self, event: AnyEvent) -> Record:
         record = Record(self._seq + 1, round(self._clock(), 3), event)

@@ -1,0 +1,260 @@
+"""Replace secrets in text and byte streams: tokens of well-known services, known values, and the user's patterns. Pure.
+
+Most text holds no secret, so a cheap test comes first: every token contains a run of at least 20 letters, digits, `_`
+and `-`, and only those runs are compared with the shapes. The replacement has no quotes and no backslash, so a line of
+JSON stays one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from ralph.core.secret_shapes import AWS_SECRET, JOINTS, SHAPES
+
+MASK = "[redacted]"
+_MASK = MASK.encode()
+_RUN = 20
+_A_RUN = b"a" * _RUN
+_COLOUR = re.compile(rb"[0-9;]{0,8}m")
+_CLASSES = bytes(97 if (code < 128 and chr(code).isalnum()) or code in b"_-" else 32 for code in range(256))
+_REACH = 64
+"""How far before a run the beginning of a token is looked for."""
+_KEY = (
+    rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    rb"(?:[A-Za-z0-9+/=:,. \r\n\t\\-]{40,16000}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    rb"|(?:(?:\s|\\+[nr])*[A-Za-z0-9+/]{40,80}={0,2}){1,250})"  # its end is missing
+)
+_KEY_MARK = b"PRIVATE KEY"
+_MARKED = (
+    (_KEY_MARK, _KEY),
+    (b"ecretAccessKey", b"ecretAccessKey" + AWS_SECRET.encode()),
+)
+"""Secrets that are recognized by a text of their own, which is no long run."""
+_LONGEST_VALUE = 4096
+_BLOB = rb"[A-Za-z0-9+/]{2000,}"
+_HEAD = 400
+"""Bytes of an image or archive in base64 that are compared."""
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_HELD = 16 * 1024
+"""Bytes of an unfinished line that a stream holds back; no secret is longer."""
+_HELD_FOR_PATTERNS = 4 * 1024 * 1024
+
+Span = tuple[int, int, bytes]
+T = TypeVar("T")
+
+
+_BODIES = {prefix.encode(): shape.body.encode() for shape in SHAPES for prefix in shape.prefixes.split()}
+_BY_START: dict[bytes, list[bytes]] = {}
+"""Prefixes by their first two bytes, the longest first."""
+for _prefix in sorted(_BODIES, key=len, reverse=True):
+    _BY_START.setdefault(_prefix[:2], []).append(_prefix)
+_JOINTS = {ord(char): tuple(map(str.encode, texts.split())) for char, texts in JOINTS.items()}
+
+
+class Redactor:
+    """`values` are secrets by name, such as environment variables; `patterns` are matched against each line."""
+
+    def __init__(self, values: Mapping[str, str] | None = None, patterns: Iterable[str] = ()) -> None:
+        self._labels = {
+            form: f"[redacted {name}]".encode() for name, value in (values or {}).items() for form in _forms(value)
+        }
+        longest_first = sorted(self._labels, key=len, reverse=True)
+        in_runs = [value for value in longest_first if _A_RUN in value.translate(_CLASSES)]
+        self._short = [value for value in longest_first if value not in in_runs]
+        """Values without a long run, which have to be searched for everywhere."""
+        self._values = re.compile(b"|".join(map(re.escape, longest_first))) if longest_first else None
+        self._in_runs = re.compile(b"|".join(map(_run_of, in_runs))) if in_runs else None
+        self._patterns = [re.compile(pattern.encode()) for pattern in patterns]
+        self.held = _HELD_FOR_PATTERNS if self._patterns else _HELD
+
+    def data(self, data: bytes) -> bytes:
+        """The same object if nothing is secret."""
+        if spans := self.spans(data):
+            data = _replaced(data, spans)
+        return self._by_patterns(data) if self._patterns else data
+
+    def text(self, text: str) -> str:
+        """The same object if nothing is secret."""
+        data = text.encode("utf-8", "surrogatepass")
+        clean = self.data(data)
+        return text if clean is data else clean.decode("utf-8", "surrogatepass")
+
+    def value(self, value: T) -> T:
+        """A struct with all its text redacted, except object IDs of git: a record must stay usable."""
+        data = msgspec.json.encode(value)
+        if self.data(data) is data:
+            return value
+        return msgspec.convert(self._walk(msgspec.to_builtins(value)), type(value))
+
+    def spans(self, data: bytes) -> list[Span]:
+        """Where the secrets are, in order and without overlaps."""
+        spans = list(self._tokens(data))
+        if any(value in data for value in self._short):
+            spans += self._known(data, 0, len(data))
+        for mark, pattern in _MARKED:
+            if mark in data:
+                spans += [(*match.span(match.lastindex or 0), _MASK) for match in re.finditer(pattern, data)]
+        if len(spans) < 2:
+            return spans
+        merged: list[Span] = []
+        for start, end, label in sorted(spans, key=lambda span: span[:2]):
+            if merged and start < merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]), merged[-1][2])
+            else:
+                merged.append((start, end, label))
+        return merged
+
+    def _tokens(self, data: bytes) -> Iterator[Span]:
+        """Looks only at long runs: where one starts, and before it where the text there allows it."""
+        classes = _classes(data)
+        at = classes.find(_A_RUN)
+        while at >= 0:
+            stop = classes.find(b" ", at + _RUN)
+            stop = len(data) if stop < 0 else stop
+            if self._in_runs and self._in_runs.search(data, at, stop):
+                yield from self._known(data, max(at - _LONGEST_VALUE, 0), stop + _LONGEST_VALUE)
+            before = data[at - 1] if at else 32
+            if before == 92:  # a backslash: the run starts with the letter of an escape
+                at += 1
+            elif before == 37:  # a percent sign, in a URL
+                at += 2
+            elif before == 91 and (colour := _COLOUR.match(data, at)):
+                at = colour.end()
+            if data[at : at + 2] in _BY_START and (token := _token(data, at)):
+                yield token
+            if before == 32 and at > 2:
+                before = data[at - 2]
+            if before in _JOINTS:
+                yield from _tokens_before(data, at, _JOINTS[before])
+            at = classes.find(_A_RUN, stop)
+
+    def _known(self, data: bytes, start: int, stop: int) -> list[Span]:
+        matches = self._values.finditer(data, start, stop) if self._values else ()
+        return [(*match.span(), self._labels[match[0]]) for match in matches]
+
+    def _by_patterns(self, data: bytes) -> bytes:
+        lines = data.split(b"\n")
+        changed = [self._line(line) for line in lines]
+        return data if all(new is old for new, old in zip(changed, lines, strict=True)) else b"\n".join(changed)
+
+    def _line(self, line: bytes) -> bytes:
+        """JSON is matched string by string: a match across a quote would break it."""
+        if line.startswith((b"{", b"[")):
+            plain = line.replace(b'\\"', b'"').replace(b"\\n", b"\n")
+            if not any(pattern.search(line) or pattern.search(plain) for pattern in self._patterns):
+                return line
+            try:
+                return msgspec.json.encode(self._walk(msgspec.json.decode(line)))
+            except (msgspec.MsgspecError, RecursionError):
+                pass
+        for pattern in self._patterns:
+            spans = [(*match.span(match.lastindex or 0), _MASK) for match in pattern.finditer(line) if match[0]]
+            line = _replaced(line, spans) if spans else line
+        return line
+
+    def _walk(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return value if _OBJECT_ID.fullmatch(value) else self.text(value)
+        if isinstance(value, list | tuple):
+            return [self._walk(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self._walk(item) for key, item in value.items()}
+        return value
+
+
+class Stream:
+    """Redacts a stream in pieces of any size. Holds back an unfinished line, in which a secret may be half read."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._rest = b""
+
+    def feed(self, data: bytes) -> bytes:
+        data = self._rest + data if self._rest else data
+        end = data.rfind(b"\n") + 1
+        if len(data) - end > self._redactor.held:
+            end = self._between_secrets(data, len(data) - self._redactor.held)
+        end = _before_open_key(data, end)
+        self._rest = data[end:]
+        return self._redactor.data(data[:end]) if end else b""
+
+    def flush(self) -> bytes:
+        rest, self._rest = self._rest, b""
+        return self._redactor.data(rest) if rest else rest
+
+    def _between_secrets(self, data: bytes, end: int) -> int:
+        end = data.rfind(b" ", max(end - 1024, 0), end) + 1 or end
+        for start, stop, _ in self._redactor.spans(data):
+            if start < end < stop:
+                return start if stop == len(data) else stop
+        return end
+
+
+def _before_open_key(data: bytes, end: int) -> int:
+    """A private key that has begun is kept whole, so that its lines are known to be its."""
+    begin = data.rfind(b"-----BEGIN ", max(end - _HELD, 0), end)
+    if begin < 0 or _KEY_MARK not in data[begin : begin + 60] or b"-----END " in data[begin:end]:
+        return end
+    return begin
+
+
+def _classes(data: bytes) -> bytes:
+    """`a` for every byte that can be part of a run, a space for the others and for the inside of large base64."""
+    classes = data.translate(_CLASSES)
+    if len(data) > _HELD and classes.count(b" ") * 16 < len(data):
+        blobs = [match.span() for match in re.finditer(_BLOB, data)]
+        return _replaced(data, [(start + _HEAD, end, b" " * (end - start - _HEAD)) for start, end in blobs]).translate(
+            _CLASSES
+        )
+    return classes
+
+
+@cache
+def _compiled(prefix: bytes) -> re.Pattern[bytes]:
+    return re.compile(_BODIES[prefix])
+
+
+def _token(data: bytes, at: int) -> Span | None:
+    """The token that begins here."""
+    for prefix in _BY_START.get(data[at : at + 2], ()):
+        if data.startswith(prefix, at) and (match := _compiled(prefix).match(data, at + len(prefix))):
+            return (match.start(1) if match.lastindex else at), match.end(), _MASK
+    return None
+
+
+def _tokens_before(data: bytes, run: int, texts: Iterable[bytes]) -> Iterator[Span]:
+    """Tokens that begin shortly before a run, if one of these texts is there."""
+    first = max(run - _REACH, 0)
+    near = data[first : run + 2]
+    if any(text in near for text in texts):
+        yield from filter(None, (_token(data, at) for at in range(first, run + 1)))
+
+
+def _run_of(value: bytes) -> bytes:
+    """The longest run of a value, as a pattern: the rest of it may not be in the text that is searched."""
+    runs: list[bytes] = re.findall(rb"[A-Za-z0-9_-]+", value)
+    return re.escape(max(runs, key=len))
+
+
+def _forms(value: str) -> Iterator[bytes]:
+    """How a value is written: as it is, inside JSON, and line by line."""
+    forms = {value, *(json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))}
+    if "\n" in value:
+        forms |= {line.strip() for line in value.splitlines() if len(line.strip()) >= _RUN}
+    return (form.encode("utf-8", "surrogatepass") for form in forms)
+
+
+def _replaced(data: bytes, spans: Iterable[Span]) -> bytes:
+    parts, at = [], 0
+    for start, end, label in spans:
+        parts += [data[at:start], label]
+        at = end
+    if not parts:
+        return data
+    return b"".join((*parts, data[at:]))
