@@ -150,7 +150,21 @@ def samples() -> Iterator[tuple[str, bytes]]:
     roots = [Path(sys.prefix, "lib"), Path(__file__).parents[1]]
     for root in roots:
         for path in sorted(root.rglob("*")):
-            if path.suffix in {".py", ".md", ".json", ".lock", ".toml", ".txt", ".js", ".pyi", ".h", ".c", ".css", ".html", ".svg"}:
+            if path.suffix in {
+                ".py",
+                ".md",
+                ".json",
+                ".lock",
+                ".toml",
+                ".txt",
+                ".js",
+                ".pyi",
+                ".h",
+                ".c",
+                ".css",
+                ".html",
+                ".svg",
+            }:
                 if path.is_file() and path.stat().st_size < 4_000_000 and "redact" not in path.name:
                     yield str(path), path.read_bytes()
             elif path.suffix in {".png", ".gif", ".so", ".exe"} and path.is_file() and path.stat().st_size < 8_000_000:
@@ -159,9 +173,12 @@ def samples() -> Iterator[tuple[str, bytes]]:
     dice = random.Random(1)
     yield "uuids", "\n".join(str(uuid.UUID(int=dice.getrandbits(128))) for _ in range(20_000)).encode()
     yield "sha256 lines", "\n".join(f"    --hash=sha256:{dice.randbytes(32).hex()} \\" for _ in range(20_000)).encode()
-    yield "npm integrity", "\n".join(
-        f'      "integrity": "sha512-{base64.b64encode(dice.randbytes(64)).decode()}",' for _ in range(20_000)
-    ).encode()
+    yield (
+        "npm integrity",
+        "\n".join(
+            f'      "integrity": "sha512-{base64.b64encode(dice.randbytes(64)).decode()}",' for _ in range(20_000)
+        ).encode(),
+    )
     log = subprocess.run(["git", "log", "-p", "--no-color", "-n", "60"], capture_output=True, check=False, timeout=60)
     yield "git log -p", log.stdout
 
@@ -176,7 +193,9 @@ def false_positives(*, show: bool) -> None:
         wrong[unseen] += len(spans)
         examples += [(unseen, name, data[start:end][:100]) for start, end, _ in spans]
     for half, label in enumerate(("seen", "unseen")):
-        print(f"{label:7} {size[half] / 1e6:7.1f} MB  {wrong[half]:3} matches  {wrong[half] * 1e6 / size[half]:.4f} per MB")
+        print(
+            f"{label:7} {size[half] / 1e6:7.1f} MB  {wrong[half]} matches, {wrong[half] * 1e6 / size[half]:.4f} per MB"
+        )
     for unseen, name, text in examples if show else ():
         print(f"  {'unseen' if unseen else 'seen'} {name[-80:]}: {text!r}")
 
@@ -194,7 +213,9 @@ def speed() -> None:
         "base64": base64.b64encode(random.Random(1).randbytes(12_000_000)),
     }.items():
         pieces = [data[at : at + 131_072] for at in range(0, len(data), 131_072)]
-        best = min(_seconds(pieces, Stream(Redactor({"GITHUB_TOKEN": "x" * 8 + "1234567890abcdefghij"}))) for _ in range(3))
+        best = min(
+            _seconds(pieces, Stream(Redactor({"GITHUB_TOKEN": "x" * 8 + "1234567890abcdefghij"}))) for _ in range(3)
+        )
         copy = min(_seconds(pieces, None) for _ in range(3))
         print(f"{name:20} {len(data) / best / 1e6:6.0f} MB/s of CPU time, {best / copy:5.1f} x one bytes.translate")
 

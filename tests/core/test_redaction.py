@@ -22,7 +22,9 @@ bench = importlib.util.module_from_spec(_spec)
 sys.modules["redaction_bench"] = bench
 _spec.loader.exec_module(bench)
 
-KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + ("b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW\n" * 5)
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + (
+    "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW\n" * 5
+)
 
 
 @pytest.mark.parametrize("name", bench.FORMATS)

@@ -34,6 +34,7 @@ from ralph.core.proof import Tests
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.host.files import write_bytes
+from ralph.host.redaction import redact_struct
 from ralph.host.signals import StopSignal
 from ralph.proof.acceptance import concealed
 from ralph.proof.choosing import ChosenCheck, When, choose, set_id
@@ -330,7 +331,7 @@ class Checks:
         return known.results if known.tree == tree or self._is_same(known.tree, tree) else None
 
     def _remember(self, tree: str, identity: str, results: tuple[CheckResult, ...]) -> None:
-        known = Baseline(tree=tree, check_set=identity, results=results)
+        known = redact_struct(Baseline(tree=tree, check_set=identity, results=results))
         write_bytes(self._cache, msgspec.json.encode(known), mode=0o600, durable=False)
         tests = _KnownTests(tree, self._accepted)
         write_bytes(self._cache.with_name(_TESTS), msgspec.json.encode(tests), mode=0o600, durable=False)

@@ -131,7 +131,7 @@ def _encoded(value: Any, indent: int | None = None) -> bytes:
     except UnicodeEncodeError:  # a path with bytes that are not UTF-8: escaped, so that a reader gets them back
         import json
 
-        text = _redacted(json.dumps(msgspec.to_builtins(value, enc_hook=str)).encode())
+        return _redacted(json.dumps(msgspec.to_builtins(value, enc_hook=str), indent=indent).encode())
     return text if indent is None else msgspec.json.format(text, indent=indent)
 
 

@@ -187,6 +187,8 @@ class AgentRunner:
         listener.outcome = self._once_more(_understood(listener.outcome, ended, agent.NAME))
         if watch is not None and (command := watch.tests_failed()):
             listener.outcome = msgspec.structs.replace(listener.outcome, tests_failed=command)
+        if watch is not None:
+            watch.redact()
         self._journal.write(
             AgentEnded(
                 iteration=session.iteration,

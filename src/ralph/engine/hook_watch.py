@@ -12,6 +12,8 @@ from ralph.core.agent import AgentEvent, Text, ToolResult, ToolUse, Usage
 from ralph.core.events import HookAnswered
 from ralph.core.ports import HookFiles
 from ralph.core.text import clean
+from ralph.host.files import write_bytes
+from ralph.host.redaction import redact
 
 _MOST = 500
 _LIMIT = 8 * 1024 * 1024
@@ -75,6 +77,13 @@ class HookWatch:
         """For the hook that warns when the context fills up: a session that is not saved has no transcript to read."""
         with contextlib.suppress(OSError):
             (self._files.state / "context-tokens").write_text(str(tokens))
+
+    def redact(self) -> None:
+        """After the session: a hook records commands as they are, because it has no time to look for secrets."""
+        with contextlib.suppress(OSError):
+            data = self._files.records.read_bytes()
+            if (clean_data := redact(data)) is not data:
+                write_bytes(self._files.records, clean_data, mode=0o600, durable=False)
 
     def decisions(self) -> dict[str, str]:
         """The hooks' answer to each tool call, by its id."""

@@ -34,6 +34,7 @@ from ralph.engine.prepare import AFTER, prepare
 from ralph.engine.seen import Seen
 from ralph.engine.settle import put_rules_back, settle, trailers_for
 from ralph.engine.waiting import LOOK, wait
+from ralph.host.redaction import redact_struct
 from ralph.host.repo import RepositoryReplaced
 
 _REASONS = {signal.SIGINT: Reason.INTERRUPTED, getattr(signal, "SIGHUP", -1): Reason.TERMINAL_CLOSED}
@@ -135,6 +136,7 @@ class Loop:
         if work.mode is Mode.EXAM:  # nothing from the sessions that implemented the stories
             feedback = self._history.feedback.get("", "")
         evidence, inspection, wants_commit = act(ground, attempt, feedback, self._admit)
+        evidence = redact_struct(evidence)  # judged as it is recorded, so that a replay agrees
         verdict = judge(evidence)
         ground.journal.write(Judged(attempt.number, evidence, verdict))
         commit = ground.commits or wants_commit

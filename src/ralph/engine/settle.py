@@ -27,6 +27,7 @@ from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER, TITLES
 from ralph.host.commit_message import subject
 from ralph.host.files import make_folder, write_bytes
+from ralph.host.redaction import redact_struct
 from ralph.prompts.foreign import fence_for, fenced
 
 _FEW = 5
@@ -78,6 +79,7 @@ def settle_refused(
     """
     interrupted = evidence.interrupted or ground.stop.requested
     evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, refused), interrupted=interrupted)
+    evidence = redact_struct(evidence)
     verdict = judge(evidence)
     ground.journal.write(Judged(attempt.number, evidence, verdict))
     return settle(ground, attempt, evidence, verdict, inspection, commit=False)
@@ -97,6 +99,7 @@ def settle_changed(
         ground.journal.write(Noted(f"{who} changed {some}{more}: the result is checked and judged again"))
         ground.book.write(attempt.shown or attempt.reading)
         evidence, inspection = prove_again(ground, attempt, evidence)
+    evidence = redact_struct(evidence)
     verdict = judge(evidence)
     ground.journal.write(Judged(attempt.number, evidence, verdict))
     return settle(ground, attempt, evidence, verdict, inspection, commit=not is_again, is_again=True)

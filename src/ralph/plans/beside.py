@@ -11,6 +11,7 @@ from msgspec import Struct
 from ralph.core.findings import Ledger
 from ralph.core.plan import Plan, Review, State, Story
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
+from ralph.host.redaction import redact
 
 
 class Beside(Struct, frozen=True, omit_defaults=True):
@@ -92,4 +93,4 @@ def read(path: Path) -> tuple[Sidecar, str]:
 
 def write(path: Path, sidecar: Sidecar) -> None:
     make_folder(path.parent, private=True)
-    write_bytes(path, msgspec.json.format(msgspec.json.encode(sidecar), indent=1) + b"\n")
+    write_bytes(path, msgspec.json.format(redact(msgspec.json.encode(sidecar)), indent=1) + b"\n")
