@@ -17,7 +17,7 @@ from ralph.core.verdict import Kind
 from support.cli import ralph_here
 from support.hostile import BAD, CONFIG, Den, good, shell, work
 from support.processes import wait_for
-from support.repositories import IDENTITY
+from support.repositories import IDENTITY, listing
 
 CLEAN = "git reflog expire --expire=now --all; git gc -q --prune=now"
 
@@ -387,3 +387,21 @@ def test_an_index_lock_of_an_ide_is_waited_for(den: Den) -> None:
     editor.wait(30)
     assert done.code == 0, done.out + done.err
     assert (den.folder / "mine").exists(), "the lock of another program was removed"
+
+
+# Ignored files
+
+
+def test_an_ignored_file_comes_back_with_a_rollback_and_a_large_one_is_in_the_report(tmp_path: Path) -> None:
+    den = Den(tmp_path, config=CONFIG + "keep_ignored: {file_kb: 1}\n")
+    den.write("private/big.db", "x" * 2000)
+    den.before = listing(den.root)
+    clean = shell("rm -r private; echo mine > user.log")
+    done = den.run({"US-001": [[BAD, clean, "claim"], [work("US-001"), shell("rm user.log"), "claim"]]})
+    assert done.code == 0, done.out + done.err
+    assert (den.root / "private/notes.txt").read_text() == "private notes\n"
+    assert any("restored ignored files: private/notes.txt, user.log" in note for note in den.notes()), den.notes()
+    assert any("without a copy to restore: private/big.db" in note for note in den.notes())
+    assert any("deleted ignored files" in notice and "user.log" in notice for notice in den.ended()[1].notices)
+    report = ralph_here("report", cwd=den.root)
+    assert "private/big.db" in report.out, report.out

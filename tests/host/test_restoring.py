@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import SetupError
-from ralph.host.checkpoint import Checkpoint, take
+from ralph.host.checkpoint import Checkpoint, release, take
+from ralph.host.ignored import KeepIgnored
 from ralph.host.repo import RepositoryReplaced
 from ralph.host.rescue import RolledBack, roll_back
 from ralph.host.restoring import restore
@@ -67,7 +68,7 @@ def test_uncommitted_changes_from_before_come_back(tmp_path: Path) -> None:
     assert project.read("notes.txt") == "mine\n"
 
 
-def test_ignored_files_are_never_touched(tmp_path: Path) -> None:
+def test_ignored_files_without_copies_are_never_touched(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.write("x.log", "before")
     project.write("build/o", "before")
@@ -76,6 +77,57 @@ def test_ignored_files_are_never_touched(tmp_path: Path) -> None:
     project.write("build/new", "after")
     _roll_back(project, checkpoint)
     assert (project.read("x.log"), project.read("build/o"), project.read("build/new")) == ("after", "before", "after")
+
+
+def _nothing(path: str) -> bool:
+    return False
+
+
+def test_small_ignored_files_are_restored_and_large_ones_are_named(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write(".gitignore", "*.log\nbuild/\n.env\n*.db\nlocal/\nnode_modules/\n")
+    project.git("commit", "-qam", "rules")
+    secret = project.write(".env", "TOKEN=1\n", 0o600)
+    project.write("local/deep/my.db", b"\0data")
+    project.write("grown.log", "before\n")
+    project.write("big.db", "x" * 2000)
+    project.write("gone.db", "x" * 3000)
+    project.write("same.db", "y" * 2000)
+    project.write("node_modules/a/index.js", "before")
+    wanted = KeepIgnored(1000, 5000, _nothing)
+    checkpoint = take(project.repo, project.index, ignored=wanted)
+    assert take(project.repo, project.index, ignored=wanted, before=checkpoint.ignored).ignored == checkpoint.ignored
+    secret.write_text("TOKEN=agent\n")
+    shutil.rmtree(project.root / "local")
+    project.write("grown.log", "before\nand after\n")
+    project.write("big.db", "z" * 2000)
+    (project.root / "gone.db").unlink()
+    shutil.rmtree(project.root / "node_modules")
+    done = _roll_back(project, checkpoint)
+    assert (project.read(".env"), secret.stat().st_mode & 0o777) == ("TOKEN=1\n", 0o600)
+    assert (project.root / "local/deep/my.db").read_bytes() == b"\0data"
+    assert project.read("grown.log") == "before\nand after\n"
+    assert sorted(done.ignored.restored) == [".env", "local/deep/my.db"]
+    assert sorted(done.ignored.lost) == ["big.db", "gone.db"]
+    assert done.ignored.aside is not None
+    assert b"TOKEN=agent\n" in [path.read_bytes() for path in done.ignored.aside.iterdir()]
+    release(project.repo, project.index)
+    assert not project.index.with_name("index.ignored").exists()
+
+
+def test_an_ignored_file_is_never_restored_through_a_link(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write("build/conf/.env", "mine\n")
+    project.write(".gitignore", "*.log\nconf/\n")
+    project.git("commit", "-qam", "rules")
+    project.write("conf/.env", "mine\n")
+    checkpoint = take(project.repo, project.index, ignored=KeepIgnored(1000, 5000, _nothing))
+    shutil.rmtree(project.root / "conf")
+    (tmp_path / "outside").mkdir()
+    (project.root / "conf").symlink_to(tmp_path / "outside")
+    done = _roll_back(project, checkpoint)
+    assert not list((tmp_path / "outside").iterdir())
+    assert done.ignored.restored == () or not (project.root / "conf").is_symlink()
 
 
 def test_an_agent_that_drops_an_ignore_rule_does_not_get_the_ignored_files_deleted(tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ def _rejected(records: Iterable[Record], known: set[str] | None) -> tuple[Reject
             name = event.rescue.removeprefix(PREFIX)
             is_missing = known is not None and name not in known
             first = (event.story, event.iteration, event.kind.value, event.headline, name)
-            found.append(Rejected(*first, is_missing, event.reasons))
+            found.append(Rejected(*first, is_missing, (*event.reasons, *event.undone)))
     return tuple(found)
 
 

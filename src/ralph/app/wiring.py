@@ -62,6 +62,7 @@ from ralph.engine.ground import Ask, Attempt, Ground
 from ralph.engine.pipeline import Pipeline
 from ralph.engine.waiting import wait
 from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time, transport, usage
+from ralph.host.ignored import KeepIgnored
 from ralph.host.places import home, workspace_state
 from ralph.host.repo import Repo
 from ralph.host.signals import StopSignal
@@ -145,7 +146,11 @@ def make_ground(
     check_runner = Runner(ceiling=config.time_ceiling, stop=stop, outputs=folder / "checks")
     request = request_for(ref, spec.repo, config, env, spec.run, check_runner)
 
-    work_tree = GitWorkTree(spec.repo, index, hook_env, stop)
+    limits = config.keep_ignored
+    ignored = KeepIgnored(
+        limits.file_kb << 10, limits.total_mb << 20, lambda path: books.covers(path) or path.startswith(books.own)
+    )
+    work_tree = GitWorkTree(spec.repo, index, hook_env, stop, ignored if limits.file_kb else None)
 
     def is_same(old: str, new: str) -> bool:
         from ralph.app.verifying import differs  # once in a run, at most

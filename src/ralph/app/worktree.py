@@ -18,12 +18,22 @@ from ralph.core.text import one_line
 from ralph.engine.ground import Commit, Inspection, PutBack, RolledBack
 from ralph.host import commit_message
 from ralph.host.agent_commits import agent_commits
-from ralph.host.checkpoint import Checkpoint, head_of, pin_tree, take, undo_tampering
+from ralph.host.checkpoint import (
+    Checkpoint,
+    head_of,
+    ignored_of,
+    moments_of,
+    pin_tree,
+    store_of,
+    take,
+    undo_tampering,
+)
 from ralph.host.commits import candidate_tree, commit_story
 from ralph.host.git import GitFailed, ask, git, line, names, printable
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import put_back_lost
+from ralph.host.ignored import KeepIgnored, deleted_ignored
 from ralph.host.repo import Repo, is_in_place, still_the_same
 from ralph.host.rescue import drop, find, roll_back, save
 from ralph.host.restoring import restore_some
@@ -46,12 +56,19 @@ _TOO_LARGE = f"is over {LARGEST_FILE >> 20} MB: it is neither committed nor remo
 
 class GitWorkTree:
     def __init__(
-        self, repo: Repo, index_file: Path, hook_env: Mapping[str, str], stop: StopSignal | None = None
+        self,
+        repo: Repo,
+        index_file: Path,
+        hook_env: Mapping[str, str],
+        stop: StopSignal | None = None,
+        ignored: KeepIgnored | None = None,
     ) -> None:
         self._repo = repo
         self._index = index_file
         self._hook_env = hook_env
         self._stop = stop
+        self._keep_ignored = ignored
+        self._ignored = ""
         self._is_nobody_told = False
         self._is_unsigned_told = False
         self._inspected = ""
@@ -63,11 +80,14 @@ class GitWorkTree:
     def checkpoint(self) -> dict[str, Any]:
         self._inspected = ""
         for _ in range(_GC_ROUNDS):
-            with contextlib.suppress(
-                GitFailed
-            ):  # a `git gc --prune=now` of the user's has removed what was just written
-                return msgspec.to_builtins(take(self._repo, self._index))  # type: ignore[no-any-return]
-        return msgspec.to_builtins(take(self._repo, self._index))  # type: ignore[no-any-return]
+            with contextlib.suppress(GitFailed):  # a `git gc --prune=now` of the user's removed what was just written
+                return self._take()
+        return self._take()
+
+    def _take(self) -> dict[str, Any]:
+        made = take(self._repo, self._index, ignored=self._keep_ignored, before=self._ignored)
+        self._ignored = made.ignored
+        return msgspec.to_builtins(made)  # type: ignore[no-any-return]
 
     def is_in_place(self) -> bool:
         return is_in_place(self._repo)
@@ -103,6 +123,10 @@ class GitWorkTree:
             notices.append(f"what the agent had moved restored refs to is in {', '.join(lost.kept[:_FEW])}")
         large = [path for path in found.large if path not in before.large]
         notices += [f"{one_line(printable(path), 100)} {_TOO_LARGE}" for path in large]
+        stores = (moments_of(self._index), ignored_of(self._index))
+        if gone := deleted_ignored(self._repo, *stores, before.ignored, store_of(self._index)):
+            some = ", ".join(one_line(path, 60) for path in gone[:_FEW])
+            notices.append(f"the agent deleted ignored files; a copy is in {store_of(self._index)}: {some}")
         left_open = in_progress(self._repo.git_dir)
         if left_open and not before.in_progress:
             notices.append(f"the agent left {phrase(left_open)} unfinished")
@@ -210,7 +234,12 @@ class GitWorkTree:
             commit=done.rescue.commit if done.rescue else "",
             removed=len(restored.removed),
             rewritten=len(restored.rewritten),
-            notices=(*_told(restored.tampering), *restored.lost_refs[:_FEW], *notices[:_FEW]),
+            notices=(
+                *_told(restored.tampering),
+                *restored.lost_refs[:_FEW],
+                *notices[:_FEW],
+                *done.ignored.notices(),
+            ),
         )
 
     def commit(

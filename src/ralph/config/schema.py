@@ -16,6 +16,7 @@ from ralph.config.sections import (
     Completion,
     Context,
     Guard,
+    KeepIgnored,
     Memory,
     Notify,
     Planning,
@@ -218,6 +219,7 @@ class Config(Section, frozen=True):
     completion: Completion = Completion()
     branch: Branch = Branch()
     archive: Archive = Archive()
+    keep_ignored: KeepIgnored = KeepIgnored()
     guard: Guard = Guard()
     notify: Notify = Notify()
     budget: Budget = Budget()

@@ -190,6 +190,15 @@ class Archive(Section, frozen=True):
     on_complete: Annotated[bool, key("Archive the plan when it is done.", "--archive", off=("--no-archive",))] = False
 
 
+class KeepIgnored(Section, frozen=True):
+    """Ignored files that a rollback can restore."""
+
+    file_kb: Annotated[
+        int, key("Largest ignored file, such as `.env`, that is copied before a session; 0 copies none.", ge=0)
+    ] = 10_240
+    total_mb: Annotated[int, key("Most space for these copies; the smallest files come first.", ge=0)] = 100
+
+
 class Check(Section, frozen=True):
     """A command that Ralph runs itself; its result is evidence."""
 

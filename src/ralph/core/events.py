@@ -233,6 +233,8 @@ class IterationEnded(Event, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     commit: str = ""
     rescue: str = ""
+    undone: tuple[str, ...] = ()
+    """What a rollback restored besides the files of the tree, and what it could not restore."""
     learned: tuple[str, ...] = ()
 
 

@@ -240,7 +240,7 @@ def _was_worked_in(ground: Ground, attempt: Attempt, killed_at: float) -> bool:
 
 def _undo(ground: Ground, attempt: Attempt, evidence: Evidence, verdict: Verdict, target: Reading, what: str) -> str:
     undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
-    finish(ground, attempt, evidence, verdict, Inspection(""), target, rescue=undone.ref)
+    finish(ground, attempt, evidence, verdict, Inspection(""), target, undone=undone)
     return _with_rescue(what, undone.ref)
 
 

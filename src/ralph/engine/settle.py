@@ -31,6 +31,7 @@ from ralph.host.redaction import redact_struct
 from ralph.prompts.foreign import fence_for, fenced
 
 _FEW = 5
+NOT_UNDONE = RolledBack()
 _NO_ATTEMPT = (Mode.REVIEW, Mode.ACCEPTANCE)
 """Modes whose failures are no attempts at the story."""
 
@@ -53,7 +54,7 @@ def settle(
         _announce(ground, attempt, target, keep=False)
         undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
         track(ground, attempt, target)
-        return finish(ground, attempt, evidence, verdict, inspection, target, rescue=undone.ref)
+        return finish(ground, attempt, evidence, verdict, inspection, target, undone=undone)
     message = message_for(attempt, verdict)
     proof = proof_trailers.written(evidence, verdict, inspection.tree, _plan_name(ground), inspection.commits)
     _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit, proof=proof)
@@ -286,7 +287,7 @@ def finish(
     target: Reading,
     *,
     commit: str = "",
-    rescue: str = "",
+    undone: RolledBack = NOT_UNDONE,
 ) -> IterationEnded:
     if waiting := evidence.waiting or (verdict.question if ground.desk.asks_by_file else ""):
         ground.desk.keep_waiting(waiting)
@@ -309,14 +310,15 @@ def finish(
         proven=verdict.kind is Kind.ACCEPTED and any(check.required and check.passed for check in evidence.checks),
         completes=verdict.completes,
         grade=verdict.grade,
-        feedback=feedback_for(evidence, verdict, rescue) if _has_feedback(attempt, verdict) else "",
+        feedback=feedback_for(evidence, verdict, undone.ref) if _has_feedback(attempt, verdict) else "",
         seconds=round(max(ground.clock() - attempt.begun, 0), 3),
         tokens=outcome.used,
         cost_usd=outcome.cost_usd,
         model=outcome.model,
         files=evidence.changed[:100],
         commit=commit,
-        rescue=rescue,
+        rescue=undone.ref,
+        undone=undone.notices,
         learned=evidence.learned,
     )
     ground.journal.write(ended)

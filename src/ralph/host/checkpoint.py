@@ -13,18 +13,20 @@ from msgspec import Struct
 from ralph.core.errors import SetupError
 from ralph.host.git import Call, GitFailed, ask, git, line
 from ralph.host.guarded import Tampering, guard, put_back
+from ralph.host.ignored import KeepIgnored, keep_ignored, listing_call
 from ralph.host.kept import forget_oldest, keep, kept
 from ralph.host.object_links import forget_objects, link_objects, restore_objects
 from ralph.host.plain_file import disk_trouble, is_special, read_plain
 from ralph.host.reflogs import copy_reflogs
 from ralph.host.refs import BRANCHES, LISTING, is_recorded, listing, parse_refs
-from ralph.host.removal import make_readable
+from ralph.host.removal import make_readable, remove_tree
 from ralph.host.repo import Repo, RepositoryReplaced, still_the_same
+from ralph.host.shadow import shadow_of
 from ralph.host.situation import in_progress
 from ralph.host.snapshot import LARGEST_FILE, full_snapshot
 
-_REMEMBERED = 20
-"""Copies of index and branches for the last ten checkpoints. Only the last one is ever needed."""
+_REMEMBERED = 30
+"""Copies of index, refs and ignored files' list for the last ten checkpoints. Only the last one is ever needed."""
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):
@@ -54,6 +56,8 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     large: tuple[bytes, ...] = ()
     unreadable: tuple[bytes, ...] = ()
     empty_folders: tuple[bytes, ...] = ()
+    ignored: str = ""
+    """The list of ignored files of which there are copies."""
 
 
 def store_of(index_file: Path) -> Path:
@@ -66,13 +70,24 @@ def moments_of(index_file: Path) -> Path:
     return index_file.with_name(f"{index_file.name}.moments")
 
 
+def ignored_of(index_file: Path) -> Path:
+    """Where copies of small ignored files are stored."""
+    return index_file.with_name(f"{index_file.name}.ignored")
+
+
 @disk_trouble()
-def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoint:
-    """Record the repository as it is now. The objects it needs are protected from `git gc` until `release`."""
+def take(
+    repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE, ignored: KeepIgnored | None = None, before: str = ""
+) -> Checkpoint:
+    """Record the repository as it is now. The objects it needs are protected from `git gc` until `release`.
+
+    `ignored`: which ignored files are copied; `before` is the list of the last checkpoint.
+    """
     still_the_same(repo)
     taken_at = time.time()
     pins, moments = _pins(index_file), moments_of(index_file)
-    snapshot, answers = full_snapshot(repo, index_file, [Call(repo, LISTING)], limit=limit)
+    also = [Call(repo, LISTING), *([listing_call(shadow_of(repo, index_file))] if ignored else [])]
+    snapshot, answers = full_snapshot(repo, index_file, also, limit=limit)
     if answers[0].code:
         raise GitFailed(LISTING, answers[0])
     known = parse_refs(answers[0].out)
@@ -97,6 +112,7 @@ def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoi
         large=snapshot.large,
         unreadable=snapshot.unreadable,
         empty_folders=snapshot.empty_folders,
+        ignored=keep_ignored(repo, answers[1].out, moments, ignored_of(index_file), before, ignored) if ignored else "",
     )
     link_objects(repo, index_file)
     copy_reflogs(repo, index_file)
@@ -137,6 +153,7 @@ def release(repo: Repo, index_file: Path) -> None:
         git(repo, "update-ref", "-d", ref)
     forget_oldest(moments_of(index_file), 0)
     forget_objects(repo, index_file)
+    remove_tree(ignored_of(index_file))
 
 
 @disk_trouble()

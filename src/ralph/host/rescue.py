@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.text import clean, one_line
-from ralph.host.checkpoint import Checkpoint, real_index, undo_tampering
+from ralph.host.checkpoint import Checkpoint, ignored_of, moments_of, real_index, store_of, undo_tampering
 from ralph.host.git import ask, git, line, printable
 from ralph.host.heads import moved
+from ralph.host.ignored import PutBack, restore_ignored
 from ralph.host.nested import add_files, all_files_below, files_of, new_repositories
 from ralph.host.plain_file import disk_trouble
 from ralph.host.removal import is_file, remove_file
@@ -65,6 +66,8 @@ class Shown(Struct, frozen=True):
 class RolledBack(Struct, frozen=True):
     rescue: Rescue | None
     restored: Restored
+    ignored: PutBack = PutBack()
+    """Ignored files."""
 
 
 def roll_back(
@@ -78,7 +81,9 @@ def roll_back(
         # Putting the ignore rules back can show files that the agent's rules had hidden: save those too.
         if not restored.unsaved:
             break
-    return RolledBack(rescue, restored if not tampering else replace(restored, tampering=tampering))
+    stores = (moments_of(index_file), ignored_of(index_file))
+    ignored = restore_ignored(repo, *stores, checkpoint.ignored, store_of(index_file))
+    return RolledBack(rescue, restored if not tampering else replace(restored, tampering=tampering), ignored)
 
 
 @disk_trouble()
