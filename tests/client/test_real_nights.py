@@ -52,6 +52,10 @@ def kill_when(project: Project, process: subprocess.Popen[bytes], requests: int)
     else:
         raise AssertionError("the model was not asked")
     time.sleep(0.5)  # the last answer is on its way through the client to the raw log
+    kill(project, process)
+
+
+def kill(project: Project, process: subprocess.Popen[bytes]) -> None:
     run = next(project.state.glob("*/runs/*")).name
     (inside,) = [int(pid) for pid in _children(process.pid)]
     os.kill(inside, signal.SIGKILL)
@@ -152,3 +156,31 @@ def test_a_session_that_a_budget_cuts_uses_no_attempt_and_none_starts_that_the_r
     assert again.code == 4, again.out
     assert len(again.of("AgentStarted")) == 1, "only that of the first run"
     assert "do not pay for another session of S-1 (at least $1." in again.out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the loop below the model server in /proc")
+def test_a_kill_during_the_checks_repeats_the_checks_and_not_the_paid_session(tmp_path: Path) -> None:
+    slow = f"test ! -f s1.txt || test -f {tmp_path}/again || sleep 60"
+    project = Project(tmp_path, checks=[{"name": "slow", "command": slow}])
+    process = project.start([write(project, "s1.txt"), claim(project), say()])
+    project.wait_for('"SessionTaken"', process)
+    kill(project, process)
+    (tmp_path / "again").write_text("")
+    ran = project.run([say("nobody asks")])
+    assert (ran.code, ran.done()) == (0, [True]), ran.out
+    assert len(ran.of("AgentStarted")) == 1, "the session was not repeated"
+    assert ran.verdicts() == [("S-1", "accepted")]
+    assert "was killed during its checks; they ran again, and its work was accepted" in ran.out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the loop below the model server in /proc")
+def test_work_that_somebody_changed_after_the_kill_is_not_taken_for_the_sessions(tmp_path: Path) -> None:
+    slow = f"test ! -f s1.txt || test -f {tmp_path}/again || sleep 60"
+    project = Project(tmp_path, checks=[{"name": "slow", "command": slow}])
+    process = project.start([write(project, "s1.txt"), claim(project), say()])
+    project.wait_for('"SessionTaken"', process)
+    kill(project, process)
+    (tmp_path / "again").write_text("")
+    (project.root / "s1.txt").write_text("by a person\n")
+    ran = project.run([write(project, "s1.txt"), claim(project), say()])
+    assert ran.verdicts() == [("S-1", "interrupted"), ("S-1", "accepted")], ran.out

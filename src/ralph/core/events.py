@@ -18,6 +18,7 @@ from ralph.core.money_events import Reserved as Reserved
 from ralph.core.money_events import SpendingSeen as SpendingSeen
 from ralph.core.moves import Move, Reason
 from ralph.core.plan import Mode, Order, ReviewStatus, State
+from ralph.core.requests import Request
 from ralph.core.verdict import Kind, Verdict
 
 SCHEMA = 1
@@ -142,6 +143,19 @@ class StepEnded(Event, frozen=True, kw_only=True):
     tries: int = 1
     skipped: str = ""
     detail: str = ""
+
+
+class SessionTaken(Event, frozen=True, kw_only=True):
+    """What the sessions of an iteration left, before the checks run."""
+
+    iteration: int
+    ended: Ended
+    outcome: Outcome
+    request: Request
+    checks: tuple[CheckResult, ...] = ()  # that have run as steps
+    commit: bool = False
+    tree: str = ""
+    commits: tuple[str, ...] = ()
 
 
 class CheckStarted(Event, frozen=True, kw_only=True):  # for views only
@@ -328,6 +342,7 @@ AnyEvent = (
     | Foreseen
     | HookAnswered
     | StepEnded
+    | SessionTaken
     | CheckStarted
     | CheckEnded
     | Baseline

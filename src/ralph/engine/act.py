@@ -10,7 +10,7 @@ import msgspec
 from ralph.core.agent import Outcome, Trouble
 from ralph.core.delta import Delta, delta
 from ralph.core.errors import BadData, PlanError, RalphError, UsageError
-from ralph.core.events import Noted
+from ralph.core.events import Noted, SessionTaken
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, ReviewStatus
 from ralph.core.ports import Session, StepContext
@@ -105,9 +105,35 @@ def _examined(
             ended, outcome, request = _ask_for_verdict(ground, attempt, sessions[-1], outcome, request)
     if unusable is not None:
         outcome = msgspec.structs.replace(outcome, trouble=Trouble.SETTINGS, detail=_told(unusable))
+    taken = SessionTaken(
+        iteration=attempt.number,
+        ended=ended,
+        outcome=outcome,
+        request=request or _request(ground, attempt, outcome),
+        checks=passed.checks,
+        commit=passed.commit,
+    )
+    return _weigh(ground, attempt, taken)
+
+
+def weigh_again(ground: Ground, attempt: Attempt, taken: SessionTaken) -> tuple[Evidence, Inspection, bool] | None:
+    """The same for a session whose loop was killed while the checks ran. None: files or commits are not as the session
+    left them."""
+    inspection = ground.tree.inspect(attempt.checkpoint)
+    if (inspection.tree, inspection.commits) != (taken.tree, taken.commits):
+        return None
+    return _weigh(ground, attempt, taken)
+
+
+def _weigh(ground: Ground, attempt: Attempt, taken: SessionTaken) -> tuple[Evidence, Inspection, bool]:
+    """Inspect the tree and run the checks. What the session left is recorded first: after a kill, the checks are
+    repeated, and not the session."""
     inspection, page, notices = _inspect(ground, attempt)
-    request = request or _request(ground, attempt, outcome)
-    evidence = _evidence(ground, attempt, ended, outcome, inspection, request, passed.checks, page.logged)
+    if not taken.tree:
+        taken = msgspec.structs.replace(taken, tree=inspection.tree, commits=inspection.commits)
+        ground.journal.write(taken)
+    ended, outcome, request = taken.ended, taken.outcome, taken.request
+    evidence = _evidence(ground, attempt, ended, outcome, inspection, request, taken.checks, page.logged)
     again = ground.put_back(attempt.number, attempt.story)  # checks run the agent's code
     notices += (again.told,) if again.told else ()
     if left := page.left or again.left:
@@ -115,7 +141,7 @@ def _examined(
     told = msgspec.structs.replace(evidence, notices=(*notices, *evidence.notices))
     evidence = protect_again(ground, attempt, told)
     # Protected files that an agent committed itself are also restored by a commit.
-    return evidence, inspection, passed.commit or bool(notices and inspection.commits)
+    return evidence, inspection, taken.commit or bool(notices and inspection.commits)
 
 
 def _written_evidence(

@@ -24,6 +24,7 @@ from ralph.core.events import (
     Judged,
     Record,
     RunEnded,
+    SessionTaken,
     Settling,
 )
 from ralph.core.evidence import Ended, Evidence, How
@@ -32,15 +33,17 @@ from ralph.core.plan import Mode
 from ralph.core.ports import Reading
 from ralph.core.proof_trailers import AGENT_COMMIT
 from ralph.core.verdict import Kind, Verdict
+from ralph.engine.act import weigh_again
 from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.iteration_error import is_about_the_work
 from ralph.engine.judge import judge
-from ralph.engine.prepare import AFTER, BEFORE
+from ralph.engine.prepare import AFTER, BEFORE, next_reviewer
 from ralph.engine.settle import (
     finish,
     journal_agent_commits,
     keep,
     mark_setup,
+    settle,
     settle_changed,
     settle_refused,
     track,
@@ -63,6 +66,7 @@ class Open(Struct, frozen=True):
 
     started: IterationStarted
     agent: AgentStarted | None = None
+    taken: SessionTaken | None = None
     judged: Judged | None = None
     settling: Settling | None = None
     committed: Committed | None = None
@@ -84,7 +88,9 @@ def _further(found: Open, event: AnyEvent) -> Open:
     change = msgspec.structs.replace
     match event:
         case AgentStarted():
-            return change(found, agent=event)
+            return change(found, agent=event, taken=None)
+        case SessionTaken():
+            return change(found, taken=event)
         case Judged():
             # Judged again: a hook refused what was about to be kept, so that is not to be kept any more.
             return change(found, judged=event, settling=None, committed=None)
@@ -133,6 +139,8 @@ def _close(ground: Ground, found: Open, killed_at: float | None) -> str:
         evidence = _interrupted(attempt)
         finish(ground, attempt, evidence, judge(evidence), Inspection(""), before)
         return f"{name} was interrupted and is left as it is: the repository has changed since"
+    if found.taken is not None and found.judged is None and (done := _judge_now(ground, attempt, found.taken, name)):
+        return done
     if found.settling is None or found.judged is None:
         if attempt.mode is Mode.ACCEPTANCE:
             ground.acceptance.discard(attempt)
@@ -145,18 +153,33 @@ def _close(ground: Ground, found: Open, killed_at: float | None) -> str:
     return _keep(ground, attempt, found, target, name)
 
 
+def _judge_now(ground: Ground, attempt: Attempt, taken: SessionTaken, name: str) -> str:
+    """Judge a session that had ended when its loop was killed. Empty: its work is no longer as it left it."""
+    weighed = weigh_again(ground, attempt, taken)
+    if weighed is None:
+        return ""
+    evidence, inspection, wants_commit = weighed
+    verdict = judge(evidence)
+    ground.journal.write(Judged(attempt.number, evidence, verdict))
+    settle(ground, attempt, evidence, verdict, inspection, commit=ground.commits or wants_commit)
+    return f"{name} was killed during its checks; they ran again, and its work was {verdict.kind.value}"
+
+
 def _attempt(ground: Ground, found: Open) -> tuple[Attempt, str]:
     """The iteration as it started, and its display name."""
     started = found.started
     before = _reading(ground, BEFORE)
+    story = before.plan.story(started.story) if started.story else None
     attempt = Attempt(
         number=started.iteration,
         work=Work(started.story, started.mode),
-        story=before.plan.story(started.story) if started.story else None,
+        story=story,
         attempt=started.attempt,
         reading=before,
+        shown=ground.book.in_progress(before, started.story),
         checkpoint=started.checkpoint,
         begun=ground.clock(),
+        reviewer=next_reviewer(ground.reviewers, story) if started.mode is Mode.REVIEW else "",
     )
     return attempt, f"iteration {started.iteration} ({started.story or started.mode.value})"
 
