@@ -82,3 +82,48 @@ def test_an_agent_that_is_not_here_is_told_before_anything_starts(tmp_path: Path
     workspace(root, agent)
     done = ralph("run", "--fallback", "steady,codex", cwd=root, env={"RALPH_TRUST": "1"})
     assert (done.code, "unknown agent 'codex'" in done.err) == (64, True)
+
+
+def test_a_reviewer_at_its_limit_is_not_replaced_by_the_author(tmp_path: Path) -> None:
+    """The reviewer is another program. It is at a limit, so the other story is done first, and then the run exits."""
+    root, author, reviewer = tmp_path / "repo", tmp_path / "author.sh", tmp_path / "reviewer.sh"
+    author.write_text(
+        """#!/bin/sh
+cat > /dev/null
+echo x > "$RALPH_STORY.txt"; echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"; echo well
+"""
+    )
+    reviewer.write_text(
+        """#!/bin/sh
+cat > /dev/null
+echo "usage limit reached|$(( $(date +%s) + 7200 ))"; exit 1
+"""
+    )
+    for path in (author, reviewer):
+        path.chmod(0o755)
+    review = {"when": "always", "agent": "command", "model": "careful", "command": [str(reviewer)]}
+    workspace(root, author, review=review, on_limit="exit")
+    code, events = run(root)
+    started = [(e["story"], e["mode"], e["choice"]) for e in events if e["type"] == "IterationStarted"]
+    assert started == [("S-1", "implement", ""), ("S-1", "review", ""), ("S-2", "implement", "")]
+    assert (code, events[-1]["reason"]) == (2, "usage-limit")
+    assert "the reviewer's usage limit is reached" in events[-1]["detail"]
+
+
+def test_a_reviewer_that_never_gives_a_verdict_is_asked_in_two_reviews(tmp_path: Path) -> None:
+    root, agent = tmp_path / "repo", tmp_path / "agent.sh"
+    agent.write_text(
+        """#!/bin/sh
+cat > /dev/null
+[ "$RALPH_MODE" = review ] && { echo "looks fine to me"; exit 0; }
+echo x > "$RALPH_STORY.txt"; echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"; echo well
+"""
+    )
+    agent.chmod(0o755)
+    workspace(root, agent, review={"when": "always"})
+    code, events = run(root, "--story", "S-1")
+    modes = [e["mode"] for e in events if e["type"] == "IterationStarted"]
+    assert modes == ["implement", "review", "review"]
+    (aside,) = [e for e in events if e["type"] == "StorySetAside"]
+    assert aside["why"] == "2 reviews in a row gave no usable verdict"
+    assert code == 5

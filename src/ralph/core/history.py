@@ -118,6 +118,8 @@ class History(Struct, frozen=True):
     """Stories that wait for the user, with their question."""
     free: dict[str, int] = {}
     """Sessions of a story that cost no attempt, such as a usage limit or a broken connection."""
+    lost_reviews: dict[str, int] = {}
+    """Reviews of a story in a row without a usable verdict."""
     feedback: dict[str, str] = {}
     """Why the last attempt at a story was not accepted; under `EVERYBODY`, what every next session is given."""
     setup_done: bool = False
@@ -212,6 +214,7 @@ def _clean(history: History, again: frozenset[str]) -> History:
         asked={name: question for name, question in history.asked.items() if name not in again},
         stories={name: streak for name, streak in history.stories.items() if name not in again},
         gained={name: count for name, count in history.gained.items() if name not in again},
+        lost_reviews={name: count for name, count in history.lost_reviews.items() if name not in again},
         given_up=history.given_up - again,
     )
 
@@ -307,6 +310,7 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
         last_kind=event.kind,
         asked=history.asked | ({event.story: event.question} if event.kind is Kind.BLOCKED else {}),
         free=free,
+        lost_reviews=_lost_reviews(history, event),
         feedback=_feedback(history, event),
         setup_failures=history.setup_failures + (event.mode is Mode.SETUP and event.kind.feeds_breaker),
         setup_done=history.setup_done or (event.mode is Mode.SETUP and event.kind is Kind.ACCEPTED),
@@ -314,6 +318,14 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
         exam_failure=_exam_failure(history, event),
         proved=None,
     )
+
+
+def _lost_reviews(history: History, event: IterationEnded) -> dict[str, int]:
+    if event.mode is not Mode.REVIEW or not (event.kind.feeds_breaker or event.kind is Kind.ACCEPTED):
+        return history.lost_reviews
+    others = {name: count for name, count in history.lost_reviews.items() if name != event.story}
+    lost = history.lost_reviews.get(event.story, 0) + 1
+    return others if event.kind is Kind.ACCEPTED else others | {event.story: lost}
 
 
 def _exam_failure(history: History, event: IterationEnded) -> str:

@@ -82,6 +82,13 @@ class Limits(Struct, frozen=True):
     budget: Budget = Budget()
     fallback: tuple[str, ...] = ()
     """Fallback agents and models, in this order."""
+    reviewer: str = ""
+    """The reviewer, if it is another agent or model than the one that works: its name among the fallbacks, or else
+    `review`."""
+    worker: str = ""
+    """The name of the agent that works, for a review that it does."""
+    max_lost_reviews: int = 0
+    """Reviews of a story in a row without a usable verdict before the story is set aside; 0: no limit."""
     fallback_after: int = 2
     """Failures of one story in a row before a fallback tries it."""
     fallback_cooldown: float = 1800.0

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from ralph.core.guard import Guard
 from ralph.core.history import History
-from ralph.core.limits import Limits, OnStuck
-from ralph.core.lineup import choose
+from ralph.core.limits import Limits, OnLimit, OnStuck
+from ralph.core.lineup import choose, paused_until
 from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, ReviewStatus, State, Story
 from ralph.core.reviews import OPEN_FINDINGS, approved_at
@@ -56,8 +56,14 @@ def decide(
     too_dear = _too_dear(plan, history, limits)
     others = {story.id for story in plan.stories if story.id not in limits.stories} if limits.stories else set()
     unproven = _unproven(plan, limits)
-    if work := next_work(plan, review=review, skip={*history.asked, *history.aside, *too_dear, *others, *unproven}):
+    skip = {*history.asked, *history.aside, *too_dear, *others, *unproven}
+    paused: dict[Mode, float] = {}
+    while work := next_work(plan, review=review, skip=skip):
         story, mode = work[0].id, work[1]
+        if until := paused_until(history.bench, limits, story, mode, now):
+            paused[mode] = min(until, paused.get(mode, until))
+            skip.add(story)
+            continue
         if mode is Mode.IMPLEMENT and not work[0].attempts and needs_acceptance(work[0]):
             mode = Mode.ACCEPTANCE
         if why := _why_stuck(story, history, limits):
@@ -67,7 +73,11 @@ def decide(
                 said = history.stories[story].said if story in history.stories else ""
                 return SetAside(story, f"no iterations left{f'; last failure: {said}' if said else ''}")
             return Stop(Reason.ITERATION_CAP, _at_cap(history, limits))
-        return Work(story, mode, choose(history.bench, limits, story, now))
+        if mode is Mode.REVIEW and 0 < limits.max_lost_reviews <= history.lost_reviews.get(story, 0):
+            return SetAside(story, f"{history.lost_reviews[story]} reviews in a row gave no usable verdict")
+        return Work(story, mode, choose(history.bench, limits, story, now, mode))
+    if paused:
+        return _wait_for_somebody(paused, history, limits)
     if again := _given_up(plan, history, limits, too_dear):
         return Retry(again)
     if waiting := unproven - others:
@@ -93,6 +103,16 @@ def _after_exam(plan: Plan, history: History) -> Stop | None:
         more = " …" if stories[_SHOWN:] else ""
         return Stop(Reason.EXAM, f"new tests fail; added {', '.join(stories[:_SHOWN])}{more}")
     return None
+
+
+def _wait_for_somebody(paused: dict[Mode, float], history: History, limits: Limits) -> Stop | Wait:
+    who = "the reviewer's usage limit" if set(paused) == {Mode.REVIEW} else "the usage limit"
+    why = f"{who} is reached, and nobody else may do what is left"
+    unanswered = limits.on_limit is OnLimit.ASK_EXIT and history.answer == "nobody"
+    if limits.on_limit is OnLimit.EXIT or history.answer == "exit" or unanswered:
+        return Stop(Reason.USAGE_LIMIT, why)
+    asks = limits.on_limit in (OnLimit.ASK, OnLimit.ASK_EXIT) and not history.answer
+    return within_time(Wait(min(paused.values()), why, ask=asks), history, limits)
 
 
 def _too_dear(plan: Plan, history: History, limits: Limits) -> dict[str, Room]:
@@ -147,6 +167,7 @@ def _given_up(plan: Plan, history: History, limits: Limits, too_dear: dict[str, 
         if story.id in history.given_up
         and story.state is State.FAILED
         and story.id not in too_dear
+        and not 0 < limits.max_lost_reviews <= history.lost_reviews.get(story.id, 0)
         and (not limits.stories or story.id in limits.stories)
         and done.issuperset(story.depends_on)
     )

@@ -33,7 +33,7 @@ def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
     unanswered = limits.on_limit is OnLimit.ASK_EXIT and history.answer == "nobody"
     if limits.on_limit is OnLimit.EXIT or history.answer == "exit" or unanswered:
         return Stop(Reason.USAGE_LIMIT, why)
-    if limits.fallback and (awake := first_awake(history.bench, limits, now)):
+    if (limits.fallback or limits.reviewer) and (awake := first_awake(history.bench, limits, now)):
         until = min(until, awake)
     return Wait(until, why, ask=limits.on_limit in (OnLimit.ASK, OnLimit.ASK_EXIT) and not history.answer)
 
