@@ -499,17 +499,38 @@ def test_git_init_in_a_folder_of_the_project_is_undone(tmp_path: Path) -> None:
     assert project.in_commit(done.rescue.commit, "src/new.py") == b"new\n"
 
 
-def test_submodules_stay_as_they_are_and_are_reported(tmp_path: Path) -> None:
+def test_commits_and_files_inside_a_submodule_are_undone_and_saved(tmp_path: Path) -> None:
+    project, library = Project(tmp_path / "one"), Project(tmp_path / "two")
+    project.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
+    project.git("commit", "-qm", "library")
+    lib = project.root / "lib"
+    project.write("lib/mine.txt", "not committed\n")
+    head, before = project.git("rev-parse", "HEAD", cwd=lib), project.listing()
+    checkpoint = take(project.repo, project.index)
+    project.write("lib/a.txt", "agent\n")
+    project.git("commit", "-qam", "in the library", cwd=lib)
+    project.write("lib/new.txt", "agent\n")
+    project.write("lib/mine.txt", "agent\n")
+    project.write("a.txt", "broken\n")
+    done = _roll_back(project, checkpoint)
+    assert done.restored.left == ()
+    assert project.git("rev-parse", "HEAD", cwd=lib) == head
+    assert project.listing() == before
+    ref = done.submodules[0].rpartition(" ")[2]
+    assert project.git("show", f"{ref}:new.txt", cwd=lib) == "agent"
+    assert project.git("log", "--format=%s", ref, cwd=lib).count("in the library") == 1
+    release(project.repo, project.index)
+    assert project.git("for-each-ref", "refs/ralph/checkpoint", cwd=lib) == ""
+
+
+def test_a_submodule_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     project, library = Project(tmp_path / "one"), Project(tmp_path / "two")
     project.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
     project.git("commit", "-qm", "library")
     checkpoint = take(project.repo, project.index)
-    project.git("commit", "-q", "--allow-empty", "-m", "in the library", cwd=project.root / "lib")
-    project.write("a.txt", "broken\n")
+    (project.root / "lib/.git").unlink()
     done = _roll_back(project, checkpoint)
-    assert done.restored.left == ("lib",)
-    assert project.read("a.txt") == "one\n"
-    assert project.git("log", "-1", "--format=%s", cwd=project.root / "lib") == "in the library"
+    assert "the submodule lib could not be restored" in done.submodules[0]
 
 
 def test_a_submodule_added_by_the_agent_is_saved_and_removed(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ from ralph.host.shadow import shadow_of
 from ralph.host.signals import StopSignal
 from ralph.host.situation import in_progress, phrase
 from ralph.host.snapshot import LARGEST_FILE, snapshot, snapshot_tree
+from ralph.host.submodules import look_inside
 from ralph.host.trees import changes
 
 _RECENT = 50
@@ -127,6 +128,8 @@ class GitWorkTree:
         if gone := deleted_ignored(self._repo, *stores, before.ignored, store_of(self._index)):
             some = ", ".join(one_line(path, 60) for path in gone[:_FEW])
             notices.append(f"the agent deleted ignored files; a copy is in {store_of(self._index)}: {some}")
+        inside = look_inside(self._repo, before, self._index)
+        notices += [*inside.notices, *inside.objections]
         left_open = in_progress(self._repo.git_dir)
         if left_open and not before.in_progress:
             notices.append(f"the agent left {phrase(left_open)} unfinished")
@@ -138,7 +141,12 @@ class GitWorkTree:
             tree=found.tree,
             changed=tuple(change.path for change in changed),
             commits=committed.commits,
-            sound=not (committed.is_rewritten or committed.has_switched or (left_open and not before.in_progress)),
+            sound=not (
+                committed.is_rewritten
+                or committed.has_switched
+                or (left_open and not before.in_progress)
+                or inside.objections
+            ),
             notices=tuple(notices),
         )
 
@@ -239,6 +247,7 @@ class GitWorkTree:
                 *restored.lost_refs[:_FEW],
                 *notices[:_FEW],
                 *done.ignored.notices(),
+                *done.submodules,
             ),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -20,10 +21,11 @@ from ralph.host.plain_file import disk_trouble, is_special, read_plain
 from ralph.host.reflogs import copy_reflogs
 from ralph.host.refs import BRANCHES, LISTING, is_recorded, listing, parse_refs
 from ralph.host.removal import make_readable, remove_tree
-from ralph.host.repo import Repo, RepositoryReplaced, still_the_same
+from ralph.host.repo import Repo, RepositoryReplaced, identify, still_the_same
 from ralph.host.shadow import shadow_of
 from ralph.host.situation import in_progress
 from ralph.host.snapshot import LARGEST_FILE, full_snapshot
+from ralph.host.trees import SUBMODULE, entries
 
 _REMEMBERED = 30
 """Copies of index, refs and ignored files' list for the last ten checkpoints. Only the last one is ever needed."""
@@ -58,6 +60,8 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     empty_folders: tuple[bytes, ...] = ()
     ignored: str = ""
     """The list of ignored files of which there are copies."""
+    submodules: tuple[tuple[bytes, Checkpoint], ...] = ()
+    """Those that are checked out."""
 
 
 def store_of(index_file: Path) -> Path:
@@ -113,6 +117,7 @@ def take(
         unreadable=snapshot.unreadable,
         empty_folders=snapshot.empty_folders,
         ignored=keep_ignored(repo, answers[1].out, moments, ignored_of(index_file), before, ignored) if ignored else "",
+        submodules=_take_submodules(repo, index_file, snapshot.tree, limit),
     )
     link_objects(repo, index_file)
     copy_reflogs(repo, index_file)
@@ -120,6 +125,30 @@ def take(
     _pin(repo, {ref: name for ref, name in wanted.items() if known.get(ref) != name})
     forget_oldest(moments, _REMEMBERED)
     return checkpoint
+
+
+def _take_submodules(repo: Repo, index_file: Path, tree: str, limit: int) -> tuple[tuple[bytes, Checkpoint], ...]:
+    found = []
+    for path in submodules_of(repo, tree):
+        with contextlib.suppress(SetupError):  # a folder that is not usable as a repository has nothing to restore
+            found.append((path, take(submodule(repo, path), submodule_index(index_file, path), limit=limit)))
+    return tuple(found)
+
+
+def submodules_of(repo: Repo, tree: str) -> list[bytes]:
+    """The submodules of a tree that are checked out."""
+    if not (repo.root / ".gitmodules").exists():
+        return []
+    links = [path for path, entry in entries(repo, tree).items() if entry.mode == SUBMODULE]
+    return [path for path in links if os.path.lexists(repo.root / os.fsdecode(path) / ".git")]
+
+
+def submodule(repo: Repo, path: bytes) -> Repo:
+    return identify(repo.root / os.fsdecode(path))
+
+
+def submodule_index(index_file: Path, path: bytes) -> Path:
+    return index_file.with_name(f"{index_file.name}.sub-{hashlib.sha256(path).hexdigest()[:12]}")
 
 
 def _pin(repo: Repo, refs: dict[str, str]) -> None:
@@ -154,6 +183,9 @@ def release(repo: Repo, index_file: Path) -> None:
     forget_oldest(moments_of(index_file), 0)
     forget_objects(repo, index_file)
     remove_tree(ignored_of(index_file))
+    for path in submodules_of(repo, "HEAD"):
+        with contextlib.suppress(SetupError):
+            release(submodule(repo, path), submodule_index(index_file, path))
 
 
 @disk_trouble()

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,7 +14,16 @@ from msgspec.structs import replace
 
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.text import clean, one_line
-from ralph.host.checkpoint import Checkpoint, ignored_of, moments_of, real_index, store_of, undo_tampering
+from ralph.host.checkpoint import (
+    Checkpoint,
+    ignored_of,
+    moments_of,
+    real_index,
+    store_of,
+    submodule,
+    submodule_index,
+    undo_tampering,
+)
 from ralph.host.git import ask, git, line, printable
 from ralph.host.heads import moved
 from ralph.host.ignored import PutBack, restore_ignored
@@ -68,6 +77,8 @@ class RolledBack(Struct, frozen=True):
     restored: Restored
     ignored: PutBack = PutBack()
     """Ignored files."""
+    submodules: tuple[str, ...] = ()
+    """Sentences about submodules."""
 
 
 def roll_back(
@@ -75,15 +86,37 @@ def roll_back(
 ) -> RolledBack:
     """Save everything, then return to the checkpoint. Can be repeated after a crash at any point."""
     tampering = undo_tampering(repo, checkpoint, index_file)
+    rescue = save(repo, name, index_file, checkpoint, message, limit=limit)
+    submodules = tuple(_roll_back_submodules(repo, name, index_file, checkpoint, message, limit))
     for _ in range(3):
-        rescue = save(repo, name, index_file, checkpoint, message, limit=limit)
         restored = restore(repo, checkpoint, index_file, rescue.commit if rescue else None, limit=limit)
         # Putting the ignore rules back can show files that the agent's rules had hidden: save those too.
         if not restored.unsaved:
             break
+        rescue = save(repo, name, index_file, checkpoint, message, limit=limit)
     stores = (moments_of(index_file), ignored_of(index_file))
     ignored = restore_ignored(repo, *stores, checkpoint.ignored, store_of(index_file))
-    return RolledBack(rescue, restored if not tampering else replace(restored, tampering=tampering), ignored)
+    restored = restored if not tampering else replace(restored, tampering=tampering)
+    return RolledBack(rescue, restored, ignored, submodules)
+
+
+def _roll_back_submodules(
+    repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str, limit: int
+) -> Iterator[str]:
+    """Each submodule is a repository of its own, with its own rescue refs. Yields sentences."""
+    for path, before in checkpoint.submodules:
+        shown = one_line(printable(path), 100)
+        try:
+            done = roll_back(
+                submodule(repo, path), name, submodule_index(index_file, path), before, message, limit=limit
+            )
+        except SetupError as error:
+            yield f"the submodule {shown} could not be restored: {error}"
+            continue
+        if done.rescue is not None:
+            yield f"restored the submodule {shown}; the agent's work is in its {done.rescue.ref}"
+        yield from (f"{shown}/{left} could not be restored" for left in (*done.restored.unsaved, *done.restored.left))
+        yield from done.submodules
 
 
 @disk_trouble()
