@@ -405,3 +405,39 @@ def test_an_ignored_file_comes_back_with_a_rollback_and_a_large_one_is_in_the_re
     assert any("deleted ignored files" in notice and "user.log" in notice for notice in den.ended()[1].notices)
     report = ralph_here("report", cwd=den.root)
     assert "private/big.db" in report.out, report.out
+
+
+# Work on another branch
+
+
+def test_a_done_story_whose_commit_is_not_on_this_branch_is_worked_on_again(den: Den) -> None:
+    (den.root / ".git/info/exclude").write_text(".ralph/\n")
+    den.git("rm", "-rq", "--cached", ".ralph")
+    den.git("commit", "-qm", "the plan is not tracked")
+    den.git("switch", "-qc", "elsewhere")
+    assert den.run().code == 0
+    den.git("switch", "-q", "main")
+    assert set(den.status().values()) == {"done"}
+    done = den.run()
+    assert done.code == 0, done.out + done.err
+    assert "US-001 is open again: its commit" in done.out + done.err
+    assert (den.root / "src/US-001.txt").exists()
+    assert den.git("log", "-1", "--format=%s", "--", "src/US-001.txt") == "feat(US-001): Write US-001"
+
+
+@pytest.mark.parametrize("how", ["squash", "rebase"])
+def test_a_squash_or_a_rebase_keeps_stories_done(den: Den, how: str) -> None:
+    (den.root / ".git/info/exclude").write_text(".ralph/\n")
+    den.git("rm", "-rq", "--cached", ".ralph")
+    den.git("commit", "-qm", "the plan is not tracked")
+    den.git("switch", "-qc", "elsewhere")
+    assert den.run().code == 0
+    den.git("switch", "-q", "main")
+    den.git("commit", "-q", "--allow-empty", "-m", "other work")
+    if how == "squash":
+        den.git("merge", "-q", "--squash", "elsewhere")
+        den.git("commit", "-qm", "all of it")
+    else:
+        den.git("rebase", "-q", "main", "elsewhere")
+    assert "is open again" not in den.run().out
+    assert set(den.status().values()) == {"done"}

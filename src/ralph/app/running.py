@@ -19,6 +19,7 @@ from ralph.app.control import Control
 from ralph.app.hooking import rights_of
 from ralph.app.ignore_lines import is_only_added
 from ralph.app.killed_sessions import close_sessions
+from ralph.app.lost_work import reopen_lost
 from ralph.app.recent import Recent, recent_of_all
 from ralph.app.retry import CHANGED, failed_stories, listed, open_stories, renew, settings_key
 from ralph.app.tills import ledger_of, plan_name, prices_of
@@ -127,6 +128,7 @@ def _open_again(spec: RunSpec, env: Mapping[str, str]) -> tuple[Plan, list[str],
     store = store_for(spec.ref, env, settings_key(spec.settings))
     why = renew(store)
     notices = [f"{one_line(story, 40)} starts again: {reason}" for story, reason in list(why.items())[:_MOST_NOTICES]]
+    notices += reopen_lost(store, spec.ref, spec.repo, env, ours(spec, env).is_ours)
     failed = failed_stories(store.load().plan)
     wanted = [story for story in failed if spec.reset or story in spec.stories]
     if opened := open_stories(store, wanted):
