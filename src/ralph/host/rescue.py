@@ -29,7 +29,7 @@ from ralph.host.heads import moved
 from ralph.host.ignored import PutBack, restore_ignored
 from ralph.host.nested import add_files, all_files_below, files_of, new_repositories
 from ralph.host.plain_file import disk_trouble
-from ralph.host.removal import is_file, remove_file
+from ralph.host.removal import is_file, is_folder, remove_file
 from ralph.host.repo import Repo
 from ralph.host.restoring import Restored, restore, write_files
 from ralph.host.shadow import Shadow, shadow_of
@@ -170,7 +170,7 @@ def _outside_of_git(
     for path in before.keys() - now.keys():
         if is_file(repo.root, path):  # ignored now, or too large now
             extra[path] = root + b"/" + path
-        elif os.path.isdir(root + b"/" + path) and not os.path.islink(root + b"/" + path):  # noqa: PTH112, PTH114
+        elif is_folder(repo.root, path):
             extra |= all_files_below(repo.root, path, limit)  # a folder took the place of a file
     left = {*current.large, *current.nested} - {*extra, *nested, *checkpoint.large, *checkpoint.nested}
     extra = {name: path for name, path in extra.items() if name not in now}

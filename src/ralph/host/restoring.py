@@ -18,6 +18,7 @@ from ralph.host.nested import SAVED_GIT, all_files_below, files_of, new_reposito
 from ralph.host.plain_file import disk_trouble, special_in
 from ralph.host.removal import (
     is_file,
+    is_folder,
     make_folders,
     make_readable,
     remove_empty_folders,
@@ -168,8 +169,7 @@ class _Work:
 
     def _is_folder_saved(self, path: bytes) -> bool:
         """A folder in place of a file is removed with its content, so all of that must be saved."""
-        full = os.fsencode(self.repo.root) + b"/" + path
-        if os.path.islink(full) or not os.path.isdir(full):  # noqa: PTH112, PTH114 - bytes
+        if not is_folder(self.repo.root, path):
             return True
         return all(name in self.saved for name in all_files_below(self.repo.root, path, _EVERYTHING))
 
