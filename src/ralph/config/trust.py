@@ -103,6 +103,8 @@ def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
     prompt = layer.values.get("prompt")
     if prompt and prompt.value and is_outside(str(prompt.value), root):  # any file of the user would go to the model
         yield NamedCommand(source, "prompt", prompt.written)
+    if (setup := written.get(_SETUP, "auto")) not in ("auto", "none"):
+        yield NamedCommand(source, _SETUP, setup)
     for key, harmless in _PERMISSIONS.items():
         value = written.get(key, harmless)
         if value != harmless:
@@ -116,6 +118,7 @@ def is_outside(path: str, root: str) -> bool:
 
 
 _ARGVS = ("agent.command", "review.command", "planning.command", "notify.command")
+_SETUP = "proof.setup"
 _ADDRESSES = ("notify.webhook", "notify.apprise")
 """Where the workspace would send notifications: each address is a secret and is not recorded."""
 
@@ -200,4 +203,4 @@ def visible(text: str) -> str:
 
 def names_commands(key: str) -> bool:
     """Whether a change of this key can change what needs trust."""
-    return key in ("checks", "quality_checks", "steps", "prompt", *_ARGVS, *_ADDRESSES, *_PERMISSIONS)
+    return key in ("checks", "quality_checks", "steps", "prompt", _SETUP, *_ARGVS, *_ADDRESSES, *_PERMISSIONS)
