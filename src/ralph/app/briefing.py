@@ -12,12 +12,14 @@ import msgspec
 from ralph.app.acceptance_store import FOLDER, AcceptanceStore
 from ralph.app.answers import answers_path, read_answers
 from ralph.app.import_record import read_imports
-from ralph.app.memory import memory_of, recent_learnings
+from ralph.app.memory import Memory, memory_of, recent_learnings
+from ralph.app.other_plans import learnings_elsewhere
 from ralph.app.workspace import plan_state
 from ralph.config.schema import Config, minimum_grade
 from ralph.config.trust import is_outside
 from ralph.core.acceptance import Acceptance
 from ralph.core.errors import BadData, UsageError
+from ralph.core.learning import Learning, distinct
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Layout, Locations, PlanRef
 from ralph.core.recall import cue_for
@@ -80,7 +82,7 @@ def brief(
         attachments=_attachments(ref, where) if mode is not Mode.EXAM else (),
         checks=tuple(check.command for check in choose(config, plan, story, when)),
         rules=tuple(_rules(config, story, acceptance)) if mode in (Mode.IMPLEMENT, Mode.FIX) else (),
-        learnings=recent_learnings(memory) if _may_hear(config, mode) else (),
+        learnings=_learnings(ref, memory, env) if _may_hear(config, mode) else (),
         learnings_place=memory.name,
         learnings_tokens=config.memory.prompt_tokens,
         cue=cue_for(story, touched, feedback),
@@ -147,6 +149,10 @@ def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: 
     if mode is Mode.SETUP or where.prompt is None or not where.prompt.is_file():
         return "", ""
     return _text(where.prompt, ref.root), _relative(where.prompt, ref.root)
+
+
+def _learnings(ref: PlanRef, memory: Memory, env: Mapping[str, str]) -> tuple[Learning, ...]:
+    return distinct((*recent_learnings(memory), *learnings_elsewhere(ref, memory, env)))
 
 
 def _may_hear(config: Config, mode: Mode) -> bool:

@@ -324,7 +324,9 @@ def make_ground(
         uncommitted=uncommitted,
         is_protected=acceptance.protection(protection(config.protected, ref.root, spec.repo.root, books)),
         changed_rules=rules.changed,
-        put_back=lambda number, story: rules.put_back(number, story) + remembered.put_back(number),
+        put_back=lambda number, story: (
+            rules.put_back(number, story) + remembered.put_back(number, story.id if story else "")
+        ),
         is_bookkeeping=books.covers,
         bookkeeping=(where.plan, *tracking.files(spec.repo)),
     )

@@ -28,7 +28,7 @@ class Watchdog:
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-m", "ralph.host.watchdog", self._run],
-                env={"PATH": os.environ.get("PATH", os.defpath)},
+                env={"PATH": os.environ.get("PATH", os.defpath), "HOME": os.environ.get("HOME", "/")},
                 cwd="/",
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

@@ -84,6 +84,7 @@ class Briefing(Struct, frozen=True, kw_only=True):
     learnings: tuple[Learning, ...] = ()
     """All learnings of earlier sessions; the prompt includes as many as fit."""
     learnings_place: str = ""
+    """Their file, for the table of `ralph budget`."""
     learnings_tokens: int = 0
     cue: Cue = Cue()
     lasting: str = ""
@@ -146,9 +147,9 @@ def memory_part(briefing: Briefing) -> str:
     """Learnings of earlier sessions, as many as fit."""
     if briefing.layout == "steps":  # in the system prompt
         room = min(briefing.learnings_tokens, _MOST_LEARNINGS // 4)
-        told = short_list(briefing.learnings, briefing.cue, room, briefing.learnings_place)
+        told = short_list(briefing.learnings, briefing.cue, room)
         return f"Notes from earlier sessions, unverified:\n{told}" if told else ""
-    return section(briefing.learnings, briefing.cue, briefing.learnings_tokens, briefing.learnings_place)
+    return section(briefing.learnings, briefing.cue, briefing.learnings_tokens)
 
 
 def built_in(layout: str, mode: Mode) -> str:
