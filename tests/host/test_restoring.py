@@ -357,6 +357,29 @@ def test_head_and_branches_go_back(tmp_path: Path, attack: Callable[[Project], N
     project.check_health()
 
 
+def test_what_a_gc_has_removed_for_good_is_said_once_and_later_checkpoints_work(tmp_path: Path) -> None:
+    """As on file systems without hard links."""
+    project = Project(tmp_path)
+    lost = project.git("commit-tree", "HEAD^{tree}", "-m", "only here")
+    project.git("update-ref", "refs/heads/precious", lost)
+    checkpoint = take(project.repo, project.index)
+    shutil.rmtree(project.index.with_name("index.objects"))
+    project.git("update-ref", "-d", "refs/heads/precious")
+    project.git("branch", "fine")
+    project.git("branch", "-D", "fine")
+    project.git("reflog", "expire", "--expire=now", "--all")
+    project.git("gc", "-q", "--prune=now")
+    project.write("a.txt", "bad\n")
+    done = _roll_back(project, checkpoint)
+    assert done.restored.lost_refs == (f"refs/heads/precious could not be restored: {lost[:12]} no longer exists",)
+    assert "precious" not in done.restored.branches
+    assert project.read("a.txt") == "one\n"
+    again = take(project.repo, project.index)
+    project.write("a.txt", "bad again\n")
+    assert roll_back(project.repo, "run/2", project.index, again, "rejected").restored.is_complete
+    project.check_health()
+
+
 def test_a_branch_of_another_worktree_is_not_touched(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.git("worktree", "add", "-q", str(tmp_path / "tree"), "-b", "side")

@@ -15,12 +15,14 @@ from msgspec import Struct
 
 from ralph.core.errors import SetupError
 from ralph.core.text import one_line
+from ralph.host.signals import is_stopping
 
 TIMEOUT = 600.0
 """Seconds. A git command that takes longer is hanging, on a lock or a dead network drive."""
 _GRACE = 2.0
 _LOCKED = re.compile(rb"Unable to create '.*index\.lock': File exists")
 _LOCK_PATIENCE = 10.0
+_LOCK_PATIENCE_STOPPING = 1.0
 _LOCK_PAUSE = 0.1
 
 # Whatever can make git start another program, or change its answers. A `-c` wins over every file.
@@ -192,8 +194,10 @@ def _when_unlocked(call: Call, answer: Answer, timeout: float) -> Answer:
 
     Git takes this lock before it does anything, so nothing is done twice.
     """
-    deadline = time.monotonic() + _LOCK_PATIENCE
-    while answer.code == 128 and _LOCKED.search(answer.err) and time.monotonic() < deadline:
+    begun = time.monotonic()
+    while answer.code == 128 and _LOCKED.search(answer.err):
+        if time.monotonic() - begun > (_LOCK_PATIENCE if not is_stopping() else _LOCK_PATIENCE_STOPPING):
+            break
         time.sleep(_LOCK_PAUSE)
         with _started(call) as process:
             answer = _answer(call, process, timeout)

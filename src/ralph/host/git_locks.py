@@ -20,9 +20,11 @@ from pathlib import Path
 from ralph.core.errors import SetupError
 from ralph.host.removal import remove_tree
 from ralph.host.repo import Repo
+from ralph.host.signals import is_stopping
 
 _BLOCKING = ("index.lock", "HEAD.lock", "ORIG_HEAD.lock", "packed-refs.lock", "config.lock", "config.worktree.lock")
 _PATIENCE = 15.0
+_PATIENCE_STOPPING = 1.0
 _PAUSE = 0.05
 _FRESH = 5.0
 """Seconds in which nobody has to have a lock open for it to be respected."""
@@ -40,7 +42,7 @@ def clear_stale_locks(repo: Repo, patience: float = _PATIENCE) -> tuple[str, ...
     deadline = time.monotonic() + patience
     for lock in _locks(repo):
         while _may_have_owner(repo, lock):
-            if time.monotonic() > deadline:
+            if time.monotonic() > (deadline if not is_stopping() else deadline - patience + _PATIENCE_STOPPING):
                 raise GitBusy(
                     f"another program is using the repository {repo.root}: it holds {lock}",
                     hint="wait until it finishes, then run again",

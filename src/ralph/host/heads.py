@@ -98,7 +98,7 @@ def put_back_lost(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Resto
     stashes = stashed(repo)
     failed = (*done.failed, *restore_stash(repo, checkpoint, index_file))
     restored = (*mended, *done.restored, *((STASH,) if stashed(repo) != stashes else ()))
-    logs = restore_reflogs(repo, index_file, frozenset({*before, *now}))
+    logs = restore_reflogs(repo, index_file, frozenset({*now, *done.restored}))
     restored += tuple(f"the reflog of {name}" for name in logs if name not in done.restored)
     return Restored(restored, failed, done.kept)
 
@@ -145,7 +145,8 @@ def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Resto
     for number in sorted(_stashed_since(repo, checkpoint), reverse=True):
         git(repo, "stash", "drop", "--quiet", f"stash@{{{number}}}")
     failed = (*done.failed, *restore_stash(repo, checkpoint, index_file))
-    restore_reflogs(repo, index_file, frozenset({*branches_of(checkpoint, index_file), *found.now}))
+    gone = {ref for ref, name in found.undo.items() if not name}
+    restore_reflogs(repo, index_file, frozenset({*found.now, *done.restored} - gone))
     restore_index(repo, checkpoint, index_file)
     return Restored(tuple(sorted(ref.removeprefix(BRANCHES) for ref in done.restored)), failed)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.plain_file import read_plain
+from ralph.host.refs import missing_objects
 from ralph.host.removal import remove_tree
 from ralph.host.repo import Repo
 
@@ -45,16 +46,24 @@ def copy_reflogs(repo: Repo, index_file: Path) -> None:
 
 
 def restore_reflogs(repo: Repo, index_file: Path, refs: frozenset[str]) -> tuple[str, ...]:
-    """Put back the entries that are missing, before newer ones. `refs` exist. Returns the names of the changed logs."""
-    changed = []
+    """Put back the entries that are missing, before newer ones. `refs` exist. Returns the names of the changed logs.
+
+    Entries whose commits no longer exist are left out: git would call them invalid.
+    """
+    changed: dict[str, tuple[list[bytes], list[bytes]]] = {}
     for name, copy in _below(_store(index_file)):
         if name == STASH or (name != "HEAD" and name not in refs):
             continue
-        path = _place(repo, name)
-        before, now = copy.read_bytes(), read_plain(path) or b""
+        before, now = copy.read_bytes(), read_plain(_place(repo, name)) or b""
         if not now.startswith(before):
-            write_reflog(path, _joined(before, now))
-            changed.append(name)
+            changed[name] = before.splitlines(), now.splitlines()
+    gone = missing_objects(repo, (commit for old, _ in changed.values() for line in old for commit in _commits(line)))
+    gone.discard(repo.no_object)
+    for name, (old, now_lines) in changed.items():
+        known = set(old)
+        kept = [line for line in old if gone.isdisjoint(_commits(line))]
+        kept += [line for line in now_lines if line not in known and commit_in(line)]
+        write_reflog(_place(repo, name), b"".join(line + b"\n" for line in kept))
     return tuple(changed)
 
 
@@ -84,11 +93,9 @@ def commit_in(entry: bytes) -> str:
     return found[1].decode() if found else ""
 
 
-def _joined(before: bytes, now: bytes) -> bytes:
-    known = set(before.splitlines())
-    new = [line for line in now.splitlines() if line not in known and commit_in(line)]
-    start = before if not before or before.endswith(b"\n") else before + b"\n"
-    return start + b"".join(line + b"\n" for line in new)
+def _commits(entry: bytes) -> tuple[str, ...]:
+    """The old and the new commit."""
+    return tuple(part.decode("ascii", "replace") for part in entry.split(b" ", 2)[:2]) if commit_in(entry) else ()
 
 
 def _store(index_file: Path) -> Path:

@@ -19,6 +19,14 @@ _ECHO = 0.1
 """Seconds in which a second signal counts as the same one: a wrapper forwards what the terminal also sent to us."""
 
 
+_ENTERED: list[StopSignal] = []
+
+
+def is_stopping() -> bool:
+    """Whether a stop was requested of this process: then waits for other programs are cut short."""
+    return any(each.requested for each in _ENTERED)
+
+
 class StopSignal:
     """Counts requests to stop. As a context manager it handles SIGINT, SIGTERM and SIGHUP, then restores the handlers.
 
@@ -94,6 +102,7 @@ class StopSignal:
         return self.requested
 
     def __enter__(self) -> StopSignal:
+        _ENTERED.append(self)
         if threading.current_thread() is threading.main_thread():
             # The wakeup descriptor is written by the C handler, so a signal just before a select ends it, too.
             if self._writer >= 0:
@@ -107,6 +116,7 @@ class StopSignal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        _ENTERED.remove(self)
         for number, handler in self._before.items():
             # None: it was set by code that is not Python's, and cannot be put back.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
