@@ -115,6 +115,8 @@ def test_a_check_that_deletes_rescue_refs_is_no_error(tmp_path: Path) -> None:
         "mkdir -p .git/refs/heads/precious.lock .git/refs/heads/main.lock/deep .git/index.lock",
         "rm -rf .git/refs/heads; echo x > .git/refs/heads",
         "echo ref: refs/heads/nowhere > .git/refs/heads/precious",
+        "git update-ref refs/ralph/rescue/$RALPH_RUN HEAD",
+        "rm -r .git/refs/ralph/checkpoint; echo x > .git/refs/ralph/checkpoint",
         "rm .git/refs/heads/precious; mkdir -p .git/refs/heads/precious/deep; echo x > .git/refs/heads/precious/deep/y",
     ],
 )

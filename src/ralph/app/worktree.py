@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ralph.app.swapping import swap_back, swapped
+from ralph.core.errors import UsageError
 from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
 from ralph.engine.ground import Commit, Inspection, PutBack, RolledBack
@@ -169,7 +170,8 @@ class GitWorkTree:
         saved = save(self._repo, name, self._index, _checkpoint(checkpoint), f"{_SWAPPED}\n\n{listed}")
         yield
         if saved is not None:  # not after an error: undoing the iteration needs it
-            drop(self._repo, name)
+            with contextlib.suppress(UsageError):  # the checks ran the agent's code, which may have deleted it
+                drop(self._repo, name)
 
     def _swap_back(self, name: str) -> None:
         """Restore the work where a killed run left other versions of its files."""

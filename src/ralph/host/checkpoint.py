@@ -27,6 +27,7 @@ from ralph.host.situation import in_progress
 from ralph.host.snapshot import LARGEST_FILE, full_snapshot
 from ralph.host.trees import SUBMODULE, entries
 
+_PINS = "refs/ralph/checkpoint"
 _REMEMBERED = 30
 """Copies of index, refs and ignored files' list for the last ten checkpoints. Only the last one is ever needed."""
 
@@ -163,7 +164,13 @@ def _pin(repo: Repo, refs: dict[str, str]) -> None:
         return
     for ref, name in refs.items():
         path = repo.common_dir / ref
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):  # an agent made a ref of a part of the name
+            remove_tree(repo.common_dir / _PINS)
+            path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            remove_tree(path)
         temporary = path.with_name(f"{path.name}.lock")  # the name under which git would write it, too
         temporary.write_text(f"{name}\n")
         temporary.replace(path)
@@ -267,4 +274,4 @@ def written_at(path: Path) -> int:
 
 def _pins(index_file: Path) -> str:
     """Refs that keep the objects of the open checkpoint alive. Two runs in one repository use different ones."""
-    return f"refs/ralph/checkpoint/{hashlib.sha256(os.fsencode(index_file)).hexdigest()[:12]}"
+    return f"{_PINS}/{hashlib.sha256(os.fsencode(index_file)).hexdigest()[:12]}"

@@ -29,6 +29,7 @@ from ralph.host.heads import moved
 from ralph.host.ignored import PutBack, restore_ignored
 from ralph.host.nested import add_files, all_files_below, files_of, new_repositories
 from ralph.host.plain_file import disk_trouble
+from ralph.host.refs import put_back, recorded_refs
 from ralph.host.removal import is_file, is_folder, remove_file
 from ralph.host.repo import Repo
 from ralph.host.restoring import Restored, restore, write_files
@@ -144,7 +145,13 @@ def save(
     parents = [base, *parents, *([known.commit] if known else [])]
     now = int(time.time())
     commit = _commit(shadow, tree, parents, message, now)
-    git(repo, "update-ref", "-m", "ralph: rescue", ref, commit, known.commit if known else repo.no_object)
+    named = ask(repo, "update-ref", "-m", "ralph: rescue", ref, commit, known.commit if known else repo.no_object)
+    if named.code:  # an agent deleted it, or made a ref that is in its way
+        done = put_back(repo, {ref: commit}, recorded_refs(repo), keep=True)
+        if done.failed:
+            raise SetupError(
+                f"the work could not be saved: {done.failed[0]}", hint="check `git for-each-ref refs/ralph`"
+            )
     subject = " ".join(_text(message).partition("\n\n")[0].split("\n"))
     return Rescue(name=name, commit=commit, tree=tree, base=base, saved_at=now, subject=subject, left=left)
 
