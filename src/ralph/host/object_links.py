@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,8 +20,8 @@ from ralph.host.repo import Repo
 
 _FAN_OUT = tuple(f"{number:02x}" for number in range(256))
 _PACK = "pack"
-_MOST_LOOSE = 200_000
-"""Loose objects. Beyond that, linking them would take longer than a run should wait."""
+_LONGEST = 5.0
+"""Seconds for linking loose objects at one checkpoint; the rest is linked at the next."""
 
 _SEEN: dict[Path, dict[str, int]] = {}
 """Store → folder of objects → its mtime when everything in it was linked."""
@@ -41,7 +42,7 @@ def link_objects(repo: Repo, index_file: Path) -> None:
 
 def _link_all(objects: Path, store: Path) -> None:
     seen = _SEEN.setdefault(store, {})
-    count = 0
+    deadline = time.monotonic() + _LONGEST
     for folder in (_PACK, *_FAN_OUT):
         changed_at = _changed_at(objects / folder)
         if changed_at is None or seen.get(folder) == changed_at:
@@ -52,9 +53,8 @@ def _link_all(objects: Path, store: Path) -> None:
                 (store / folder).mkdir(exist_ok=True)
                 with contextlib.suppress(FileNotFoundError, FileExistsError):  # a gc at the same time
                     os.link(objects / folder / name, store / folder / name)
-                count += folder != _PACK
         seen[folder] = changed_at
-        if count > _MOST_LOOSE:
+        if time.monotonic() > deadline:
             return
 
 
