@@ -28,8 +28,8 @@ from ralph.host.snapshot import LARGEST_FILE, full_snapshot
 from ralph.host.trees import SUBMODULE, entries
 
 _PINS = "refs/ralph/checkpoint"
-_REMEMBERED = 30
-"""Copies of index, refs and ignored files' list for the last ten checkpoints. Only the last one is ever needed."""
+_REMEMBERED = 20
+"""Copies of the index and lists of refs and ignored files. Only those of the last checkpoint are ever needed."""
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):
