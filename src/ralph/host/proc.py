@@ -72,7 +72,7 @@ def run(
     """
     out, err = Excerpt(limit), Excerpt(limit)
     begun = time.monotonic()
-    process = start(argv, cwd=cwd, env=env, stdin=bool(stdin), before=fence.enter if fence else None)
+    process = start(argv, cwd=cwd, env=env, stdin=bool(stdin), fence=fence)
     tree = Tree(process)
     timed_out = False
     swept = 0
@@ -143,6 +143,7 @@ def start(
     env: Mapping[str, str] | None,
     stdin: bool,
     before: Callable[[], None] | None = None,
+    fence: Fence | None = None,
 ) -> Popen[bytes]:
     """Start a process with pipes. The caller must also call `finish`. `before` runs in it before its program does."""
     require_process_control()
@@ -166,7 +167,7 @@ def start(
 
     try:
         with _default_signals():
-            return HOUSEHOLD.start(make)
+            return HOUSEHOLD.start(make if fence is None else lambda: fence.inside(make))
     except (OSError, ValueError) as error:
         raise why_not_started(argv, cwd, env, error) from None
 
