@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -26,7 +27,7 @@ from ralph.core.events import RunEnded
 from ralph.core.plan import Story
 from ralph.core.ports import Locations, PlanRef
 from ralph.engine.ground import PageBack
-from ralph.host.file_record import Record, differences, keep_copy, record, restore
+from ralph.host.file_record import Entry, Record, differences, keep_copy, record, restore
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.places import home, state_home, user_config
 from ralph.prompts.templates import REVIEWERS
@@ -37,6 +38,13 @@ _AGENT_FILES = (".mcp.json",)
 _SKIPPED = (".claude/worktrees",)
 _NEVER = ("settings*.json", "hooks/*", "hooks.json", "config.toml")
 """Inside such a folder: what a story cannot allow to change either."""
+_OWN_SETTINGS = ("settings.json", "settings.local.json")
+"""In the client's folder in the user's home."""
+_GRANTS = (
+    "hooks", "permissions", "env", "sandbox", "apiKeyHelper", "statusLine", "disableAllHooks", "enabledPlugins",
+    "extraKnownMarketplaces", "enableAllProjectMcpServers", "enabledMcpjsonServers",
+)  # fmt: skip
+"""What runs a program or permits something. The client writes other keys itself, also for the user's other sessions."""
 _FEW = 5
 _ROUNDS = 3
 """Removing a link shows what it hid."""
@@ -55,6 +63,9 @@ class Rules:
         self._settings = {str(path) for path in (ref.root / ".ralph" / "config.yaml", user_config(env), *used)}
         pages = filter(None, (where.requirements, *_prompts(ref, where, settings.config)))
         files = [top / name for top in self._tops for name in _AGENT_FILES]
+        client = Path(env.get("CLAUDE_CONFIG_DIR") or self._home / ".claude")
+        self._own_settings = {str(client / name) for name in _OWN_SETTINGS}
+        files += map(Path, sorted(self._own_settings))
         self._files = tuple(dict.fromkeys((*map(Path, self._settings), *pages, *files, trust_file(ref.root, env))))
         self._folders = [
             ref.root / ".ralph" / "configs",
@@ -104,8 +115,11 @@ class Rules:
         return PageBack("; ".join((*list(told.values())[:_FEW], *more)))
 
     def _changed(self, story: Story | None) -> list[str]:
-        different = differences(self._before, self._read())
+        now = self._read()
+        different = differences(self._before, now)
         self._allowed.update(path for path in different if self._is_allowed(path, story))
+        own = self._own_settings.intersection(different)
+        self._allowed.update(path for path in own if _grants(self._before.get(path)) == _grants(now.get(path)))
         return [path for path in different if path not in self._allowed]
 
     def _restore(self, path: Path, iteration: int) -> str:
@@ -148,6 +162,17 @@ class Rules:
             if folder in _AGENT_FOLDERS and story is not None:
                 return not any(fnmatch.fnmatch(rest, pattern) for pattern in _NEVER) and _names(story, inside, folder)
         return False
+
+
+def _grants(entry: Entry | None) -> object:
+    """What client settings permit; the whole entry if they cannot be read."""
+    if entry is None or entry.link is not None or entry.data is None:
+        return entry or {}
+    try:
+        values = msgspec.json.decode(entry.data, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return entry
+    return {key: values[key] for key in _GRANTS if values.get(key)}
 
 
 def _names(story: Story, path: str, folder: str) -> bool:
