@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from subprocess import Popen
 
 import pytest
@@ -224,7 +225,7 @@ def test_a_terminal_that_is_resized_keeps_no_leftovers(tmp_path: Path) -> None:
         return done.stdout.decode()
 
     with running(made):
-        watch = f"cd {made.root} && exec {sys.executable} -m ralph watch"
+        watch = f"cd {quote(str(made.root))} && exec {quote(sys.executable)} -m ralph watch"
         tmux("-u", "new-session", "-d", "-x", "100", "-y", "24", watch)
         try:
             for columns, rows in ((100, 24), (50, 20), (120, 30), (40, 14)):

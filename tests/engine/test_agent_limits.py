@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_an_agent_that_starts_too_many_processes_is_ended(tmp_path: Path) -> Non
 
 def test_an_agent_that_uses_too_much_memory_is_ended(tmp_path: Path) -> None:
     """Two processes, each of which is within the limit."""
-    eat = f"{sys.executable} -c 'import time; x = bytearray(90_000_000); time.sleep(300)'"
+    eat = f"{quote(sys.executable)} -c 'import time; x = bytearray(90_000_000); time.sleep(300)'"
     made = limited(tmp_path, f"{eat} & {eat} & wait\n", max_memory_mb=150)
     run_ralph(made)
     assert "agent.max_memory_mb is 150" in ended(made)[0].headline
@@ -55,7 +56,7 @@ def test_an_agent_that_uses_too_much_memory_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_single_process_gets_no_more_memory_than_the_limit(tmp_path: Path) -> None:
-    eat = f"{sys.executable} -c 'bytearray(400_000_000)'"
+    eat = f"{quote(sys.executable)} -c 'bytearray(400_000_000)'"
     made = limited(tmp_path, f"{eat} 2>&1 | tail -1\necho one > src/one.txt\nexit 0\n", max_memory_mb=300)
     run_ralph(made)
     assert "MemoryError" in "".join(path.read_text() for path in made.state.glob("*/runs/*/raw/*-agent.log"))
