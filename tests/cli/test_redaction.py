@@ -54,7 +54,7 @@ COMMANDS = (
     ("log", "--check"),
     ("status",),
     ("status", "--json"),
-    ("show", "US-001"),
+    ("task", "show", "US-001"),
     ("report",),
     ("report", "--json"),
     ("report", "--markdown", "-"),

@@ -88,7 +88,8 @@ class Rules:
         told = [self._changed_by_user(path, now) for path in changed if path not in self._allowed]
         self._before, self._allowed = now, set()
         make_folder(self._folder, private=True)
-        write_bytes(self._folder / _RECORD, msgspec.msgpack.encode(now), mode=0o600, durable=False)
+        kept = {os.fsencode(path): entry for path, entry in now.items()}
+        write_bytes(self._folder / _RECORD, msgspec.msgpack.encode(kept), mode=0o600, durable=False)
         return told
 
     def listen(self, record: JournalRecord) -> None:
@@ -140,7 +141,8 @@ class Rules:
     def _saved(self) -> Record | None:
         """What was recorded by the same run before it was killed."""
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            return msgspec.msgpack.decode((self._folder / _RECORD).read_bytes(), type=Record)
+            kept = msgspec.msgpack.decode((self._folder / _RECORD).read_bytes(), type=dict[bytes, Entry])
+            return {os.fsdecode(path): entry for path, entry in kept.items()}
         return None
 
     def _changed_by_user(self, path: str, now: Record) -> str:

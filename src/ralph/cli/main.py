@@ -25,6 +25,7 @@ def entry() -> None:
         if getattr(sys, name) is None:  # the caller closed it
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - pathlib is too dear here
+    _use_utf8_for_paths()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors=_on_missing_characters(stream))  # type: ignore[union-attr]
     try:
@@ -38,6 +39,21 @@ def entry() -> None:
         code = 78
         _forget_stdout()
     sys.exit(code)
+
+
+def _use_utf8_for_paths() -> None:
+    """Start again in Python's UTF-8 mode if paths are decoded by a locale without Unicode (`LC_ALL=C PYTHONUTF8=0`).
+
+    The paths in plans, settings and journals are UTF-8, and must name the same files. The streams keep the encoding of
+    the locale, and child processes the environment.
+    """
+    if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode and os.name == "posix":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    if sys.flags.utf8_mode and os.environ.get("PYTHONUTF8") == "0" and "PYTHONIOENCODING" not in os.environ:
+        import locale
+
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(encoding=locale.getencoding())  # type: ignore[union-attr]
 
 
 def _on_missing_characters(stream: "TextIO") -> str:

@@ -7,6 +7,7 @@ JSON stays one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -86,10 +87,14 @@ class Redactor:
         return text if clean is data else clean.decode("utf-8", "surrogatepass")
 
     def value(self, value: T) -> T:
-        """A struct with all its text redacted, except object IDs of git: a record must stay usable."""
-        data = msgspec.json.encode(value)
-        if self.data(data) is data:
-            return value
+        """A struct with all its text redacted, except object IDs of git: a record must stay usable.
+
+        A path with bytes that are not UTF-8 is escaped, because JSON cannot hold it.
+        """
+        with contextlib.suppress(UnicodeEncodeError):
+            data = msgspec.json.encode(value)
+            if self.data(data) is data:
+                return value
         return msgspec.convert(self._walk(msgspec.to_builtins(value)), type(value))
 
     def spans(self, data: bytes) -> list[Span]:
@@ -160,7 +165,9 @@ class Redactor:
 
     def _walk(self, value: Any) -> Any:
         if isinstance(value, str):
-            return value if _OBJECT_ID.fullmatch(value) else self.text(value)
+            if _OBJECT_ID.fullmatch(value):
+                return value
+            return self.text(value.encode("utf-8", "backslashreplace").decode())
         if isinstance(value, list | tuple):
             return [self._walk(item) for item in value]
         if isinstance(value, dict):

@@ -28,6 +28,11 @@ def state_home(env: Mapping[str, str]) -> Path:
     return home(env) / ".local" / "state" / "ralph"
 
 
+def as_text(path: Path) -> str:
+    """For records and messages: bytes that are not UTF-8 are escaped."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
 def workspace_id(root: Path) -> str:
     """Readable, and the same for every spelling of a path: folder name plus a hash of the real path."""
     real = os.path.realpath(root)

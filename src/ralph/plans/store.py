@@ -148,12 +148,12 @@ class PlanStore:
             return False
 
     def dump(self, reading: Loaded) -> bytes:
-        return msgspec.msgpack.encode((reading.source, reading.sidecar, reading.home))
+        return msgspec.msgpack.encode((reading.source, reading.sidecar, os.fsencode(reading.home)))
 
     def undump(self, data: bytes) -> Loaded:
-        source, sidecar, home = msgspec.msgpack.decode(data, type=tuple[bytes, Sidecar, str])
+        source, sidecar, home = msgspec.msgpack.decode(data, type=tuple[bytes, Sidecar, str | bytes])
         in_file = self._parse(source)
-        return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, home=home)
+        return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, home=os.fsdecode(home))
 
     def _read(self) -> bytes:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -196,7 +197,8 @@ class Copies:
         self._known[str(target)] = (state, fingerprint(target))
 
     def _write(self) -> None:
-        write_bytes(self._record, msgspec.json.encode(self._known), mode=0o600, durable=False)
+        with contextlib.suppress(UnicodeEncodeError):  # a path that is not UTF-8: copied again by the next run
+            write_bytes(self._record, msgspec.json.encode(self._known), mode=0o600, durable=False)
 
 
 def listed_files(root: Path, patterns: Sequence[str]) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ def prepare_home(home: Path, base: Mapping[str, str]) -> None:
         make_folder(home / inner, private=True)
     settings = [(key, ask(user_home, "config", "--global", key).out) for key in _GIT_SETTINGS]
     lines = [f"[{key.partition('.')[0]}]\n\t{key.partition('.')[2]} = {_quoted(line(v))}\n" for key, v in settings if v]
-    (home / ".gitconfig").write_text("".join(lines))
+    (home / ".gitconfig").write_bytes(os.fsencode("".join(lines)))
     cargo = Path(base.get("CARGO_HOME") or user_home / ".cargo")
     for inner in _LINKED:
         source, target = cargo / inner.removeprefix(".cargo/"), home / inner
