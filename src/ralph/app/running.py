@@ -44,6 +44,7 @@ from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
 from ralph.host.signals import StopSignal
 from ralph.host.situation import Entry, Kind, Situation, abort_command, phrase, situation
+from ralph.host.steady_clock import SteadyClock
 from ralph.host.tree import ProcessId, become_subreaper, end_left_behind, identify
 from ralph.host.watchdog import Watchdog
 from ralph.journal.reading import cut_torn_tail, read
@@ -68,7 +69,7 @@ def execute(
     ready: Callable[[Situation, str], str],
     after: Callable[[Stop], None],
     sinks_for: Callable[[], Sinks],
-    clock: Callable[[], float] = time.time,
+    clock: Callable[[], float] | None = None,
     ask: Ask | None = None,
     ask_baseline: AskBaseline | None = None,
 ) -> Stop:
@@ -78,6 +79,7 @@ def execute(
     gets what was recovered. `after` cleans up. `sinks_for` creates the sinks of one run; a killed run that is closed
     here gets its own.
     """
+    clock = clock or SteadyClock()
     state = plan_state(spec.ref, env)
     make_folder(state, private=True)
     become_subreaper()
