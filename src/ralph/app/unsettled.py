@@ -49,12 +49,12 @@ def is_alive(line: Reserve, now: float) -> bool:
     return tree.is_alive(ProcessId(line.pid, line.start))
 
 
-def settle_dead(lines: Iterable[Reserve], charge: Charge, now: float, dearest: int = 0) -> Iterator[Settle]:
-    """`dearest`: micros of the most expensive session so far; 0: none is known."""
+def settle_dead(lines: Iterable[Reserve], charge: Charge, now: float, most: int = 0) -> Iterator[Settle]:
+    """`most`: micros of the most expensive session so far; 0: none is known."""
     for line in lines:
         basis, micros, tokens = Basis.RESERVED, line.micros, line.tokens
-        if micros is not None and dearest:
-            micros = min(micros, dearest)
+        if micros is not None and most:
+            micros = min(micros, most)
         found = _what_it_cost(line, charge)
         if found is not None:
             amount = amount_of(found)
