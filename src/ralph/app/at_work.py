@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -19,9 +18,7 @@ from ralph.host.locks import Lock
 from ralph.host.places import workspace_state
 from ralph.journal.reading import read
 from ralph.journal.run_state import RunState
-from ralph.journal.runs import find_run, journal_path, list_runs
-
-_RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
+from ralph.journal.runs import NEW_RUN_ID, find_run, journal_path, list_runs
 
 
 class AtWork(Struct, frozen=True):
@@ -65,7 +62,7 @@ def _run_of(state: Path) -> str:
     """The run that holds the plan's lock. Other commands also hold it briefly."""
     lock = Lock(state / LOCK)
     owner = lock.owner() if lock.is_held() else None
-    return owner.run if owner and _RUN.fullmatch(owner.run) else ""
+    return owner.run if owner and NEW_RUN_ID.fullmatch(owner.run) else ""
 
 
 def _worktrees(root: Path, env: Mapping[str, str]) -> Iterator[Path]:

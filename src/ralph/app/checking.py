@@ -33,7 +33,7 @@ from ralph.core.plan import Mode, Plan, Story
 from ralph.core.proof import Tests
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
-from ralph.host.files import write_bytes
+from ralph.host.files import read_state, write_bytes
 from ralph.host.redaction import redact_struct
 from ralph.host.signals import StopSignal
 from ralph.proof.acceptance import concealed
@@ -65,7 +65,7 @@ class _KnownTests(Struct, frozen=True):
 def made_by_checks(state: Path) -> frozenset[str]:
     """Untracked files that appeared while the baseline was taken: not the user's work, no reason to refuse a run."""
     try:
-        return frozenset(msgspec.json.decode((state / _MADE).read_bytes(), type=list[str]))
+        return frozenset(msgspec.json.decode(read_state(state / _MADE), type=list[str]))
     except (OSError, msgspec.DecodeError):
         return frozenset()
 
@@ -340,7 +340,7 @@ class Checks:
     def _known(self, tree: str, identity: str) -> tuple[CheckResult, ...] | None:
         """The last baseline, if it was taken on exactly this tree with these checks."""
         try:
-            known = msgspec.json.decode(self._cache.read_bytes(), type=Baseline)
+            known = msgspec.json.decode(read_state(self._cache), type=Baseline)
         except (OSError, msgspec.DecodeError):
             return None
         if known.check_set != identity:
@@ -356,7 +356,7 @@ class Checks:
     def _recall_tests(self) -> None:
         """The tests that ran when the known baseline was taken."""
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            known = msgspec.json.decode(self._cache.with_name(_TESTS).read_bytes(), type=_KnownTests)
+            known = msgspec.json.decode(read_state(self._cache.with_name(_TESTS)), type=_KnownTests)
             self._accepted = known.tests | self._accepted
 
     def listen(self, record: Record) -> None:

@@ -28,7 +28,7 @@ from ralph.core.plan import Story
 from ralph.core.ports import Locations, PlanRef
 from ralph.engine.ground import PageBack
 from ralph.host.file_record import Entry, Record, differences, keep_copy, record, restore
-from ralph.host.files import make_folder, write_bytes
+from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.host.places import home, state_home, user_config
 from ralph.prompts.templates import REVIEWERS
 
@@ -141,7 +141,7 @@ class Rules:
     def _saved(self) -> Record | None:
         """What was recorded by the same run before it was killed."""
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            kept = msgspec.msgpack.decode((self._folder / _RECORD).read_bytes(), type=dict[bytes, Entry])
+            kept = msgspec.msgpack.decode(read_state(self._folder / _RECORD), type=dict[bytes, Entry])
             return {os.fsdecode(path): entry for path, entry in kept.items()}
         return None
 

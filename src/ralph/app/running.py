@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ralph import __version__
+from ralph.app.active_runs import held_locks
 from ralph.app.bookkeeping import Bookkeeping, bookkeeping
 from ralph.app.checking import AskBaseline, made_by_checks
 from ralph.app.context_size import warning
@@ -25,6 +26,7 @@ from ralph.app.retry import CHANGED, failed_stories, listed, open_stories, renew
 from ralph.app.tills import ledger_of, plan_name, prices_of
 from ralph.app.wiring import RunSpec, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
+from ralph.core.environment import run_marks
 from ralph.core.errors import BadData, SetupError
 from ralph.core.events import AgentStarted, AnyEvent, Noted, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
@@ -33,11 +35,12 @@ from ralph.core.moves import Stop
 from ralph.core.permissions import may_line
 from ralph.core.plan import Plan, State
 from ralph.core.ports import PlanRef
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
+from ralph.engine.agent_run import SURVIVED
 from ralph.engine.ground import Ask
 from ralph.engine.loop import Loop
 from ralph.engine.recover import find_open, recover
-from ralph.host.files import keep_aside, make_folder, write_text
+from ralph.host.files import keep_aside, make_folder, read_state, write_text
 from ralph.host.git import ask as ask_git
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.locks import Lock, Owner
@@ -47,8 +50,8 @@ from ralph.host.situation import Entry, Kind, Situation, abort_command, phrase, 
 from ralph.host.steady_clock import SteadyClock
 from ralph.host.tree import ProcessId, become_subreaper, end_left_behind, identify
 from ralph.host.watchdog import Watchdog
-from ralph.journal.reading import cut_torn_tail, read
-from ralph.journal.runs import journal_path
+from ralph.journal.reading import Newer, cut_torn_tail, read, read_for_recovery
+from ralph.journal.runs import NEW_RUN_ID, journal_path, list_runs
 from ralph.journal.sinks.sink import Sinks
 from ralph.journal.writing import Journal, Listener
 from ralph.proof.choosing import choose, proof_needed
@@ -58,6 +61,7 @@ _GRACE = 5.0
 _MARK = "_RALPH_STATE"
 """Set in the environment of every git process that a run starts."""
 _MOST_CHECKS = 20
+_MOST_RUNS = 20
 _MOST_NOTICES = 20
 
 
@@ -194,25 +198,31 @@ def _recover_last(
     spec: RunSpec, state: Path, env: Mapping[str, str], stop: StopSignal, sinks: Sinks, clock: Callable[[], float]
 ) -> tuple[Recovered | None, History]:
     """Close the plan's last run if it was killed, and take over the failures of its attempts."""
-    last = last_run(state)
+    last, damage = _find_last(spec, state, env)
     path = journal_path(workspace_state(spec.ref.root, env), last) if last else None
-    if path is None or not path.is_file():
-        return None, History()
-    _remove_scraps(spec.repo.root, ours(spec, env))
-    cut_torn_tail(path)
+    if path is None or not os.path.lexists(path):
+        return (Recovered(last, 0, damage) if damage else None), History()
     try:
-        records = list(read(path))
+        records = read_for_recovery(path)
+    except Newer as error:
+        raise SetupError(
+            f"the last run of this plan, {last}, was made by a newer version of Ralph: {error}",
+            hint="continue with that version; nothing was changed, and no process was ended",
+        ) from None
     except BadData as error:
         # An iteration that is open before the damage may have been settled after it, so nothing is undone.
-        aside = keep_aside(path)
-        return Recovered(last, 0, f"{error}; it is kept as {aside.name}, and nothing in it is recovered"), History()
+        return Recovered(last, 0, _set_aside(last, path, f"{damage}{error}")), History()
+    _remove_scraps(spec.repo.root, ours(spec, env))
+    cut_torn_tail(path)
     history = History()
     for record in records:
         history = fold(history, record.event, record.t)
     carried = History(feedback=history.feedback)
     is_over = any(isinstance(record.event, RunEnded) for record in records)
     if is_over and find_open(record.event for record in records) is None:
-        return None, carried
+        if any(isinstance(record.event, Noted) and record.event.text.startswith(SURVIVED) for record in records):
+            _end_processes_of([last])
+        return (Recovered(last, 0, damage) if damage else None), carried
     # First: a git process that outlived the run would interfere, and one that was killed has left locks.
     end_left_behind(None, (_MARK, str(state)), _GRACE)
     clear_stale_locks(spec.repo)
@@ -231,7 +241,40 @@ def _recover_last(
     for event in told:
         history = fold(history, event, clock())
     carried = History(feedback=history.feedback)
+    what = damage + what
     return (Recovered(last, 0, what) if what else None), carried
+
+
+def _find_last(spec: RunSpec, state: Path, env: Mapping[str, str]) -> tuple[str, str]:
+    """The last run of this plan, and what was wrong with the file that names it. A run's journal names its plan."""
+    last = last_run(state)
+    if NEW_RUN_ID.fullmatch(last) or not os.path.lexists(state / _LAST):
+        return last, ""
+    home = workspace_state(spec.ref.root, env)
+    for run in reversed(list_runs(home)):
+        with contextlib.suppress(BadData):
+            started = next((record.event for record in read(journal_path(home, run))), None)
+            if isinstance(started, RunStarted) and started.plan == str(spec.ref.path):
+                return run, f"{state / _LAST} was damaged; the last run of this plan is {run}; "
+    owners = [owner for _, owner in held_locks(home)]
+    if None not in owners:  # never those of a run that is at work on another plan
+        _end_processes_of([run for run in list_runs(home)[-_MOST_RUNS:] if run not in {o.run for o in owners if o}])
+    return "", f"{state / _LAST} was damaged, and no journal of this plan is readable: nothing is recovered"
+
+
+def _set_aside(run: str, journal: Path, why: str) -> str:
+    """A journal that cannot be trusted is not acted on. What the run left running is found by its mark."""
+    ended = _end_processes_of([run])
+    try:
+        kept = f"it is kept as {keep_aside(journal).name}"
+    except OSError as error:
+        kept = f"it could not be moved away: {error.strerror}"
+    return f"{why}; {kept}, and nothing in it is recovered" + (f"; ended {plural(ended, 'process')}" if ended else "")
+
+
+def _end_processes_of(runs: Sequence[str]) -> int:
+    marks = [mark for run in runs for mark in run_marks(run)]
+    return end_left_behind(None, marks[0], _GRACE, *marks[1:]) if marks else 0
 
 
 def _remove_scraps(repo: Path, own: Bookkeeping) -> None:
@@ -246,7 +289,7 @@ def _remove_scraps(repo: Path, own: Bookkeeping) -> None:
 
 def last_run(state: Path) -> str:
     try:
-        return (state / _LAST).read_text().strip()
+        return read_state(state / _LAST).decode("utf-8", "replace").strip()
     except OSError:
         return ""
 
@@ -297,7 +340,7 @@ def _ignore_files_of_init(spec: RunSpec) -> frozenset[str]:
     if not path.is_relative_to(spec.repo.root) or path.is_symlink():
         return frozenset()
     try:
-        now = path.read_bytes()
+        now = read_state(path)
     except OSError:
         return frozenset()
     if b"# Ralph: " not in now:

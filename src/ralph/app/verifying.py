@@ -18,7 +18,7 @@ from ralph.core.events import Baseline
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import PlanRef
-from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
+from ralph.host.files import keep_aside, make_folder, read_bytes, read_state, write_bytes
 from ralph.host.git import git
 from ralph.host.redaction import redact_struct
 from ralph.host.repo import Repo
@@ -62,7 +62,7 @@ def run_checks(
 def _failed_before(baseline: Path) -> frozenset[str]:
     """Commands that failed on the last checkpoint of a run."""
     try:
-        known = msgspec.json.decode(baseline.read_bytes(), type=Baseline)
+        known = msgspec.json.decode(read_state(baseline), type=Baseline)
     except (OSError, msgspec.DecodeError):
         return frozenset()
     return frozenset(result.command for result in known.results if not result.passed)

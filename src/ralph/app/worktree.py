@@ -23,6 +23,7 @@ from ralph.host.checkpoint import (
     Checkpoint,
     head_of,
     ignored_of,
+    is_pinned,
     moments_of,
     pin_tree,
     store_of,
@@ -35,7 +36,7 @@ from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import put_back_lost
 from ralph.host.ignored import KeepIgnored, deleted_ignored
-from ralph.host.repo import Repo, is_in_place, still_the_same
+from ralph.host.repo import Repo, RepositoryReplaced, is_in_place, still_the_same
 from ralph.host.rescue import drop, find, roll_back, save
 from ralph.host.restoring import restore_some
 from ralph.host.shadow import shadow_of
@@ -95,6 +96,8 @@ class GitWorkTree:
         return is_in_place(self._repo)
 
     def knows(self, checkpoint: dict[str, Any]) -> bool:
+        if not is_pinned(self._repo, self._index, _checkpoint(checkpoint)):
+            raise RepositoryReplaced("the journal and refs/ralph/checkpoint/ name different checkpoints")
         return ask(self._repo, "cat-file", "-e", f"{_checkpoint(checkpoint).tree}^{{tree}}").code == 0
 
     def left_at(self, checkpoint: dict[str, Any]) -> float:

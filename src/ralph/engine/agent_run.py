@@ -34,6 +34,7 @@ from ralph.journal.writing import Journal
 
 _MOST_EVENTS = 2000
 _FEW = 5
+SURVIVED = "could not be ended"
 _TORN = "the agent's output breaks off in the middle of its last line"
 _SHORTEST = 1.0
 _HOWS = {
@@ -169,7 +170,7 @@ class AgentRunner:
         self._survivors = ending.survivors
         alive = [describe(process) for process in ending.survivors]
         notices = [raw.cut, raw.lost, raw_err.cut, raw_err.lost, _TORN if listener.is_torn else ""]
-        notices.append(f"could not be ended: {', '.join(alive[:_FEW])}" if alive else "")
+        notices.append(f"{SURVIVED}: {', '.join(alive[:_FEW])}" if alive else "")
         for notice in filter(None, notices):
             self._journal.write(Noted(notice, warning=True))
         for answered in watch.answers(session.iteration) if watch else ():

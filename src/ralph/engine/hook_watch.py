@@ -12,7 +12,7 @@ from ralph.core.agent import AgentEvent, Text, ToolResult, ToolUse, Usage
 from ralph.core.events import HookAnswered
 from ralph.core.ports import HookFiles
 from ralph.core.text import clean
-from ralph.host.files import write_bytes
+from ralph.host.files import open_state, write_bytes
 from ralph.host.redaction import redact
 
 _MOST = 500
@@ -55,7 +55,7 @@ class HookWatch:
     def _asks_for_rollback(self) -> str:
         """The command whose tests failed, if a hook asked for an immediate rollback."""
         try:
-            with self._files.records.open("rb") as stream:
+            with open_state(self._files.records) as stream:
                 stream.seek(self._read)
                 data = stream.read(_LIMIT)
         except OSError:
@@ -104,7 +104,7 @@ class HookWatch:
 
     def _lines(self) -> list[bytes]:
         try:
-            with self._files.records.open("rb") as stream:
+            with open_state(self._files.records) as stream:
                 return stream.read(_LIMIT).splitlines()
         except OSError:
             return []

@@ -34,6 +34,7 @@ from ralph.engine.prepare import AFTER, prepare
 from ralph.engine.seen import Seen
 from ralph.engine.settle import put_rules_back, settle, trailers_for
 from ralph.engine.waiting import LOOK, wait
+from ralph.host.files import read_state
 from ralph.host.redaction import redact_struct
 from ralph.host.repo import RepositoryReplaced
 
@@ -175,7 +176,7 @@ class Loop:
         if self._before is None or not ground.tree.is_in_place():
             return ""
         if settling is not None and not settling.keep:
-            self._before = ground.book.undump((ground.folder / AFTER).read_bytes())
+            self._before = ground.book.undump(read_state(ground.folder / AFTER))
         elif settling is not None and (not settling.commit or ground.tree.find_commit(self._trailers)):
             return ""  # the work is kept, and the plan says so
         ground.book.write(self._before)

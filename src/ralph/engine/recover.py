@@ -50,6 +50,7 @@ from ralph.engine.settle import (
     trailers_for,
     undo,
 )
+from ralph.host.files import read_state
 from ralph.host.kept import CopyLost
 from ralph.host.repo import RepositoryReplaced
 from ralph.host.tree import ProcessId, end_left_behind
@@ -187,7 +188,7 @@ def _attempt(ground: Ground, found: Open) -> tuple[Attempt, str]:
 def _reading(ground: Ground, name: str) -> Reading:
     path = ground.folder / name
     try:
-        return ground.book.undump(path.read_bytes())  # type: ignore[no-any-return]
+        return ground.book.undump(read_state(path))  # type: ignore[no-any-return]
     except (OSError, msgspec.DecodeError, PlanError) as error:
         raise CopyLost(f"the saved plan {path} could not be read: {error}") from None
 

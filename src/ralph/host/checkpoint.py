@@ -181,6 +181,17 @@ def pin_tree(repo: Repo, index_file: Path, name: str, tree: str) -> None:
     _pin(repo, {f"{_pins(index_file)}/{name}": tree})
 
 
+def is_pinned(repo: Repo, index_file: Path, checkpoint: Checkpoint) -> bool:
+    """Whether our refs name the objects of this checkpoint. True also if they are gone: an agent may have removed them.
+
+    A journal that names others was not written by the run that pinned them.
+    """
+    pins = _pins(index_file)
+    known = parse_refs(ask(repo, "for-each-ref", "--format=%(objectname) %(refname)", pins).out)
+    same_head = known.get(f"{pins}/head", checkpoint.head) == checkpoint.head or checkpoint.head is None
+    return same_head and known.get(f"{pins}/tree", checkpoint.tree) == checkpoint.tree
+
+
 @disk_trouble()
 def release(repo: Repo, index_file: Path) -> None:
     """The run is over and will not return to its last checkpoint. What the next run can reuse is kept."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import time
 from pathlib import Path
+from typing import BinaryIO, Literal
 
 from ralph.core.errors import BadData, SetupError
 from ralph.core.problems import Place
@@ -27,19 +29,18 @@ def read_bytes(path: Path, *, within: Path | None = None, limit: int = LARGEST_P
             hint="replace the link with the file itself, or work in the folder it points to",
         )
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        descriptor = open_regular(path)
     except FileNotFoundError:
         raise BadData("the file does not exist", where=Place(file=name)) from None
+    except NotRegular:
+        raise BadData("not a regular file", where=Place(file=name), hint=f"remove {name}") from None
     except OSError as error:
         raise BadData(f"could not open the file: {error.strerror}", where=Place(file=name)) from None
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):  # before `open`, which has an error of its own for a folder
-        os.close(descriptor)
-        raise BadData("not a regular file", where=Place(file=name), hint=f"remove {name}")
     with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
-        if found.st_size > limit:
+        size = os.fstat(descriptor).st_size
+        if size > limit:
             raise BadData(
-                f"the file has {found.st_size:,} bytes; the limit is {limit:,}",
+                f"the file has {size:,} bytes; the limit is {limit:,}",
                 where=Place(file=name),
                 hint="split it, or remove what is not needed",
             )
@@ -47,6 +48,41 @@ def read_bytes(path: Path, *, within: Path | None = None, limit: int = LARGEST_P
     if len(data) > limit:
         raise BadData(f"the file grew past {limit:,} bytes while being read", where=Place(file=name))
     return data
+
+
+class NotRegular(OSError):
+    """A FIFO, a socket, a device or a folder where a file should be."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(errno.EINVAL, "not a regular file", str(path))
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
+    """A descriptor of a regular file. Never waits, as opening a FIFO would, and refuses everything else at once."""
+    waiting = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        descriptor = os.open(path, flags | waiting, mode)
+    except OSError as error:
+        if error.errno in (errno.ENXIO, errno.EISDIR, errno.ENODEV, errno.EOPNOTSUPP):  # a FIFO nobody reads, a socket
+            raise NotRegular(path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotRegular(path)
+    return descriptor
+
+
+def open_state(path: Path, mode: Literal["rb", "r+b"] = "rb") -> BinaryIO:
+    """`path.open(mode)` for a file that an agent or a crash may have replaced with something else. Raises OSError."""
+    return open(open_regular(path, os.O_RDWR if mode == "r+b" else os.O_RDONLY), mode)
+
+
+def read_state(path: Path, limit: int = LARGEST_PLAN) -> bytes:
+    """`path.read_bytes()` for such a file. One over the limit is refused, too. Raises OSError."""
+    with open_state(path) as stream:
+        if os.fstat(stream.fileno()).st_size > limit:
+            raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
+        return stream.read(limit)
 
 
 def _is_within(path: Path, folder: Path) -> bool:

@@ -12,6 +12,7 @@ from subprocess import Popen
 
 from msgspec import Struct
 
+from ralph.core.errors import SetupError
 from ralph.core.text import one_line
 from ralph.host import ptable
 from ralph.host.adopt import HOUSEHOLD
@@ -182,11 +183,17 @@ def _end(hunt: _Hunt, grace: float, meanwhile: Callable[[float], bool] | None) -
 def end_left_behind(agent: ProcessId | None, marker: tuple[str, str], grace: float, *others: tuple[str, str]) -> int:
     """End what outlived a killed loop: the recorded agent, its descendants, and everything that carries its marks.
 
-    Never this process or its ancestors: an agent may itself run `ralph`. Returns the number of processes ended.
+    Never this process or its ancestors: an agent may itself run `ralph`. Returns the number of processes ended. Raises
+    SetupError if one cannot be ended: no agent may start beside it.
     """
     roots = [agent] if agent else []
     ended = end_tree(roots, grace=grace, also=lambda: [p for mark in (marker, *others) for p in marked(*mark)])
-    return ended.found - len(ended.survivors)
+    if ended.survivors:
+        raise SetupError(
+            f"could not end {', '.join(map(describe, ended.survivors))}, which an earlier run left behind",
+            hint="end it by hand (another user may have to): it may still change files",
+        )
+    return ended.found
 
 
 def send(process: ProcessId, number: int) -> bool:

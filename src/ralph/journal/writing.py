@@ -22,8 +22,9 @@ from ralph.core.events import (
     RunStarted,
     Settling,
 )
-from ralph.host.files import make_folder, sync_folder
+from ralph.host.files import make_folder, open_regular, sync_folder
 from ralph.host.redaction import redact_struct
+from ralph.journal.chain import chained, digest, last_line, write_head
 
 _DURABLE = (RunStarted, IterationStarted, Settling, IterationEnded, Recovered, RunEnded)
 """Events flushed to disk, with everything before them, to survive a power cut. A kill loses nothing that was written:
@@ -57,10 +58,10 @@ class Journal:
         self._seq = seq
         self._turn = threading.RLock()
         self._encoder = msgspec.json.Encoder()
+        self._before = digest(last_line(path))
         self._listeners: list[Listener] = []
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
         try:
-            self._descriptor = os.open(path, flags, 0o600)
+            self._descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         except OSError as error:
             raise JournalFailed(path, error) from error
         sync_folder(path.parent)
@@ -75,10 +76,12 @@ class Journal:
     def _write(self, event: AnyEvent) -> Record:
         record = Record(self._seq + 1, round(self._clock(), 3), event)
         try:
-            self._append(self._encoder.encode(record) + b"\n")
-            self._seq += 1
+            line = chained(self._encoder.encode(record), self._before)
+            self._append(line)
+            self._seq, self._before = self._seq + 1, digest(line)
             if isinstance(event, _DURABLE):
                 os.fsync(self._descriptor)
+                write_head(self.path, self._seq, line)
         except OSError as error:
             raise JournalFailed(self.path, error) from error
         for listener in tuple(self._listeners):

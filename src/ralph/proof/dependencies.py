@@ -12,7 +12,7 @@ import msgspec
 
 from ralph.core.errors import SetupError
 from ralph.host.copying import copy_tree, fingerprint, redirect
-from ralph.host.files import write_bytes
+from ralph.host.files import read_state, write_bytes
 from ralph.host.git import Located, git, names
 from ralph.host.removal import remove_tree
 
@@ -148,7 +148,7 @@ class Copies:
         self._known: dict[str, tuple[str, str]] = {}
         """Target → fingerprints of the original and of the copy."""
         try:
-            self._known = msgspec.json.decode(record.read_bytes(), type=dict[str, tuple[str, str]])
+            self._known = msgspec.json.decode(read_state(record), type=dict[str, tuple[str, str]])
         except (OSError, msgspec.DecodeError):
             self._known = {}
         self._pairs: dict[str, Path] = {}

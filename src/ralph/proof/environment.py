@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ralph.core.environment import run_marks
 from ralph.host.copying import size_of
-from ralph.host.files import make_folder
+from ralph.host.files import make_folder, read_state
 from ralph.host.git import ask, line
 
 _DROPPED = ("VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PWD", "OLDPWD", "INIT_CWD", "npm_config_local_prefix", "_")
@@ -137,7 +137,7 @@ def home_copies(home: Path, base: Mapping[str, str]) -> list[tuple[Path, Path]]:
 def _copy_file(source: Path, target: Path) -> None:
     target.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
-        lines = source.read_bytes().splitlines(keepends=True)
+        lines = read_state(source).splitlines(keepends=True)
         data = b"".join(text for text in lines if not _SECRET.search(text))
         make_folder(target.parent)
         target.touch(mode=0o600)
