@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ralph.core.events import AgentEnded, IterationEnded, Noted
-from support.loops import LoopProject, run_ralph, shell_project
+from support.loops import LoopProject, finish, run_ralph, shell_project, start_ralph
+from support.processes import wait_for
 
 BENCH = Path(__file__).parents[2] / "bench" / "agent_output.py"
 
@@ -105,3 +106,50 @@ def test_a_promise_in_a_code_block_is_no_claim(tmp_path: Path) -> None:
     run_ralph(made)
     ended = next(event for event in made.events() if isinstance(event, IterationEnded))
     assert ended.kind.value == "partial"
+
+
+ADD = """
+{python} - <<'END'
+import json
+path = "{plan}"
+text = open(path).read()
+if path.endswith(".json"):
+    plan = json.loads(text)
+    story = plan["userStories"][0]
+    plan["userStories"] += [dict(story, id="US-%06d" % n, title="More %d" % n, priority=n) for n in range(10, 100010)]
+    text = json.dumps(plan, indent=2)
+else:
+    items = "".join("- [ ] US-%06d: More %d\\n" % (n, n) for n in range(10, 100010))
+    text = text.replace("\\n## Details", items + "\\n## Details")
+open(path, "w").write(text)
+END
+echo one > src/one.txt
+echo '<promise>COMPLETE</promise>'
+"""
+
+
+@pytest.mark.parametrize("layout", ["tasks.json", "plan.md"])
+def test_a_hundred_thousand_added_stories_are_refused_in_bounded_time(tmp_path: Path, layout: str) -> None:
+    made = shell_project(tmp_path, "", layout=layout, max_iterations=1)
+    add = ADD.format(python=sys.executable, plan=made.plan.relative_to(made.root))
+    (tmp_path / "agent.sh").write_text(f"cat > /dev/null\n{add}")
+    begun = time.monotonic()
+    done = run_ralph(made)
+    assert time.monotonic() - begun < 60
+    ended = next(event for event in made.events() if isinstance(event, IterationEnded))
+    assert ended.kind.value == "accepted", done
+    assert "100,000 stories were added to the plan; one session may add 1,000" in done.out + done.err
+    assert made.plan.stat().st_size < 10_000
+    assert sum(path.stat().st_size for path in made.journals()) < 1_000_000
+
+
+def test_a_signal_while_such_a_plan_is_judged_is_obeyed_at_once(tmp_path: Path) -> None:
+    made = shell_project(tmp_path, "", max_iterations=1)
+    add = ADD.format(python=sys.executable, plan=made.plan.relative_to(made.root))
+    (tmp_path / "agent.sh").write_text(f"cat > /dev/null\n{add}")
+    process = start_ralph(made)
+    wait_for(lambda: any(isinstance(event, AgentEnded) for event in made.events()))
+    begun = time.monotonic()
+    process.terminate()
+    assert finish(process).code == 143
+    assert time.monotonic() - begun < 10

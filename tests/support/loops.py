@@ -354,11 +354,13 @@ class LoopProject:
         return self.git("for-each-ref", "--format=%(refname)", "refs/ralph/rescue/").splitlines()
 
 
-def shell_project(tmp_path: Path, body: str, *, name: str = "command", **config: object) -> LoopProject:
+def shell_project(
+    tmp_path: Path, body: str, *, name: str = "command", layout: str = "tasks.json", **config: object
+) -> LoopProject:
     """A project whose agent is a shell script."""
     settings = {"name": name, "command": ["sh", str(tmp_path / "agent.sh")]}
     more = {"review": {"enabled": False}, "archive": {"on_complete": False}, "checks": ["sh check.sh"], **config}
-    scenario = short("tasks.json")._replace(config=json.dumps({"agent": settings} | more))
+    scenario = short(layout)._replace(config=json.dumps({"agent": settings} | more))
     (tmp_path / "agent.sh").write_text(f"cat > /dev/null\n{body}")
     return LoopProject.make(tmp_path / "loop", scenario)
 

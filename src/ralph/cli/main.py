@@ -34,6 +34,8 @@ def entry() -> None:
     except BrokenPipeError:
         code = 0  # the reader has seen enough
         _forget_stdout()
+    except KeyboardInterrupt:
+        code = 130
     except OSError as error:
         sys.stderr.write(f"ralph: cannot write the output: {error.strerror}\n")
         code = 78
@@ -140,7 +142,17 @@ def _run(argv: list[str]) -> int:
     if name not in entries():
         name, *rest = [*_alias(name), *rest]
     module, parser = load(name)
-    return int(module.run(parser.parse_args(rest)))
+    arguments = parser.parse_args(rest)
+    _listen_to_interrupts()
+    return int(module.run(arguments))
+
+
+def _listen_to_interrupts() -> None:
+    """Only now: `ralph.__main__` has them end the process while modules are imported."""
+    import _signal  # type: ignore[import-not-found]
+
+    if _signal.getsignal(_signal.SIGINT) == _signal.SIG_DFL:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 
 def load(name: str) -> "tuple[Any, Parser]":
@@ -199,7 +211,7 @@ def _report_trouble(error: OSError) -> int:
 
 _TROUBLE = (
     "EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EFBIG", "EIO", "ESTALE", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN",
-    "ENAMETOOLONG", "ELOOP", "ENOTDIR", "EISDIR", "ETXTBSY",
+    "ENAMETOOLONG", "ELOOP", "ENOTDIR", "EISDIR", "ETXTBSY", "ENXIO",
 )  # fmt: skip
 
 

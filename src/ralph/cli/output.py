@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, AnyStr, TextIO
 
 from ralph.core.text import clean
@@ -77,14 +78,21 @@ def divert(to: Callable[[str], None] | None) -> None:
     _diverted[:] = [to] if to else []
 
 
-def leave_closed_terminal() -> None:
-    """Drop what a closed terminal did not take, so that it is not an error at exit."""
+@contextmanager
+def lost_output() -> Iterator[None]:
+    """Go on if stdout takes nothing more: a closed terminal, a closed pipe or a full device. A full one is reported."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in (errno.EIO, errno.EPIPE):
+            with suppress(OSError):
+                warn(f"the output could not be written: {error.strerror}")
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError as error:
-            if error.errno == errno.EIO:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except OSError:  # Python would try again at exit, and report it again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def warn(text: str) -> None:

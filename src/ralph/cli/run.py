@@ -19,7 +19,7 @@ from ralph.app.sandbox import sandbox
 from ralph.app.step_misfits import refuse_misfits
 from ralph.cli.arguments import add_workspace
 from ralph.cli.limit_question import BaselineQuestion, LimitQuestion
-from ralph.cli.output import ask, can_draw, emit_line, is_interactive, leave_closed_terminal, note, say, warn
+from ralph.cli.output import ask, can_draw, emit_line, is_interactive, lost_output, note, say, warn
 from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
 from ralph.cli.words import TERMINAL_CLOSED
@@ -186,13 +186,9 @@ def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listen
             baseline = BaselineQuestion(stop, _quiet(view))
         with _all_at_once(prepared, state):
             ended = launch(prepared, os.environ, stop, listeners, tell=note, ask=limit, ask_baseline=baseline)
-    try:
+    with lost_output():  # the run is over: what it came to is known, whoever reads it
         if not args.json:
             print_summary(state, tally.figures())
-    except OSError:
-        if ended.reason is not Reason.TERMINAL_CLOSED:
-            raise
-    leave_closed_terminal()
     return int(ended.reason.exit_code)
 
 

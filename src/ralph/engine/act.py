@@ -28,6 +28,8 @@ _VERDICT_TIME = 300.0
 """Seconds for a session that only has to write down its verdict."""
 
 _MOST_LOGGED = 2000
+_MOST_ADDED = 1000
+"""Stories. More are a mistake or an attack, and each costs time in every later step."""
 RunAgent = Callable[[dict[str, Any], float | None], tuple[Ended, Outcome]]
 
 
@@ -221,6 +223,11 @@ def _evidence(
     if misplaced := ground.book.misplaced(attempt.reading):
         trouble.append(misplaced)
     edits, problem = _plan_edits(ground, attempt)
+    notices = [request.problem] if request.problem else []
+    if edits is not None and len(edits.added) > _MOST_ADDED:
+        many = f"{len(edits.added):,} stories were added to the plan; one session may add {_MOST_ADDED:,}"
+        notices.append(f"{many}, so none of them was taken")
+        edits = msgspec.structs.replace(edits, added=())
     changed = tuple(path for path in inspection.changed if not ground.is_bookkeeping(path))
     claim = _claim(request, edits, attempt)
     looks = attempt.mode is Mode.REVIEW or (attempt.story is not None and attempt.story.is_review_step)
@@ -238,7 +245,7 @@ def _evidence(
         outcome=outcome,
         changed=changed,
         repository_trouble="; ".join(trouble),
-        notices=(request.problem,) if request.problem else (),
+        notices=tuple(notices),
         delta=edits,
         plan_problem=problem,
         claim=claim,

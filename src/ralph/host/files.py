@@ -54,7 +54,7 @@ class NotRegular(OSError):
     """A FIFO, a socket, a device or a folder where a file should be."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(errno.EINVAL, "not a regular file", str(path))
+        super().__init__(errno.ENXIO, "not a regular file", str(path))
 
 
 def open_regular(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
@@ -93,14 +93,18 @@ def write_bytes(path: Path, data: bytes, *, mode: int | None = None, durable: bo
     """Replace a file as one step: temporary file beside it, fsync, rename, fsync of the folder.
 
     A link is followed, so that it stays a link; an existing file keeps its permissions. Without `durable` it is still
-    atomic for readers, but a power cut may leave the old file.
+    atomic for readers, but a power cut may leave the old file. Only a regular file is replaced: root could rename a
+    file over the device that a link leads to.
     """
     target = Path(os.path.realpath(path))
+    try:
+        found = target.stat().st_mode
+    except OSError:
+        found = None
+    if found is not None and not stat.S_ISREG(found):
+        raise NotRegular(target)
     if mode is None:
-        try:
-            mode = stat.S_IMODE(target.stat().st_mode)
-        except OSError:
-            mode = 0o666 & ~_umask()
+        mode = stat.S_IMODE(found) if found is not None else 0o666 & ~_umask()
     temporary, descriptor = _beside(target)
     try:
         with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path

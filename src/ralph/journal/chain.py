@@ -16,6 +16,8 @@ from msgspec import Struct
 
 from ralph.host.files import open_state, read_state, write_bytes
 
+LONGEST_LINE = 64 * 1024 * 1024
+"""Bytes. A longer one was not written by a run."""
 _SIZE = 12
 _KEY = b',"prev":"'
 _LENGTH = len(_KEY) + 2 * _SIZE + len(b'"}\n')
@@ -51,7 +53,7 @@ def last_line(path: Path) -> bytes:
                 stream.seek(max(size - span, 0))
                 data = stream.read(span)
                 lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
-                if len(lines) > 1 or span >= size:
+                if len(lines) > 1 or span >= min(size, LONGEST_LINE):
                     return lines[-1] if lines else b""
                 span *= 8
     except OSError:

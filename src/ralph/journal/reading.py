@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ from ralph.core.events import SCHEMA, Record, RunStarted
 from ralph.core.problems import Place
 from ralph.core.text import plural
 from ralph.host.files import open_state
-from ralph.journal.chain import digest, link, read_head
+from ralph.journal.chain import LONGEST_LINE, digest, link, read_head
 
 
 @cache
@@ -61,7 +61,9 @@ def _lines(path: Path) -> Iterator[tuple[Record, bytes]]:
     is_chained = False
     before, version = b"", ""
     with stream:
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), 1):
+            if len(line) == LONGEST_LINE:
+                raise BadData(f"a line of more than {LONGEST_LINE:,} bytes", where=Place(str(path), number))
             if not line.endswith(b"\n"):
                 return
             record = _decode(line, path, number, version)
@@ -86,7 +88,7 @@ def pick(path: Path, marks: Sequence[bytes]) -> Iterator[Record]:
     except OSError:
         return
     with stream:
-        for line in stream:
+        for line in iter(partial(stream.readline, LONGEST_LINE), b""):
             if any(mark in line for mark in marks):
                 with contextlib.suppress(msgspec.DecodeError):
                     yield _decoder().decode(line)
@@ -161,7 +163,7 @@ class Follower:
         try:
             with open_state(self._path) as stream:
                 stream.seek(self._offset)
-                data = stream.read()
+                data = stream.read(LONGEST_LINE)
         except OSError:
             return []
         whole = data[: data.rfind(b"\n") + 1]
