@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -90,7 +91,7 @@ def prepare_hooks(
         "unreviewed": [s.id for s in attempt.reading.plan.stories if s.is_done and s.review.status is None],
     }
     write_bytes(state / BEFORE, attempt.reading.source, mode=0o600, durable=False)
-    write_bytes(policy_path, msgspec.json.encode(policy), mode=0o600, durable=False)
+    write_bytes(policy_path, as_json(policy), mode=0o600, durable=False)
     settings_path = state / "settings.json"
     write_bytes(settings_path, msgspec.json.encode(client_settings(strict=True)), mode=0o600, durable=False)
     return HookFiles(settings_path, {"RALPH_POLICY": str(policy_path), "RALPH_NONCE": nonce}, records, state)
@@ -184,3 +185,8 @@ def rights_of(config: Config) -> Rights:
 def stop_command() -> list[str]:
     """The command of the Stop hook: the loop's own rules, in a separate process."""
     return [sys.executable, "-I", "-m", "ralph", "hooks", "at-stop"]
+
+
+def as_json(policy: Mapping[str, Any]) -> bytes:
+    """As ASCII, because a path may have bytes that are not UTF-8."""
+    return json.dumps(msgspec.to_builtins(policy)).encode()

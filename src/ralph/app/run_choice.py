@@ -11,7 +11,7 @@ from pathlib import Path
 from ralph.app.workspace import Choice, choose_plan, find_plans, root_of
 from ralph.core.errors import BadData
 from ralph.core.events import RunStarted
-from ralph.host.places import workspace_state
+from ralph.host.places import as_text, workspace_state
 from ralph.journal.reading import read
 from ralph.journal.runs import find_run, journal_path, list_runs
 
@@ -28,7 +28,7 @@ def chosen_plans(args: Namespace, env: Mapping[str, str]) -> frozenset[str] | No
     if choice == Choice():
         return None
     root = root_of(args, env)
-    return frozenset(str(ref.path) for ref in find_plans(root, choice) or [choose_plan(root, choice)])
+    return frozenset(as_text(ref.path) for ref in find_plans(root, choice) or [choose_plan(root, choice)])
 
 
 def chosen_runs(args: Namespace, env: Mapping[str, str]) -> list[Path]:

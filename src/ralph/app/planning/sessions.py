@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
-from ralph.app.hooking import client_settings, guard_section, writable_places
+from ralph.app.hooking import as_json, client_settings, guard_section, writable_places
 from ralph.app.limits import allowance_of
 from ralph.app.planning.overhearing import Overheard
 from ralph.app.spending import Till
@@ -200,7 +200,7 @@ class Sessions:
             "protected": ["*"],
             "guard": guard | {"deny": [*guard["deny"], *_WRITES], "enabled": True},
         }
-        write_bytes(state / "policy.json", msgspec.json.encode(policy), mode=0o600, durable=False)
+        write_bytes(state / "policy.json", as_json(policy), mode=0o600, durable=False)
         write_bytes(
             state / "settings.json", msgspec.json.encode(client_settings(strict=True)), mode=0o600, durable=False
         )
