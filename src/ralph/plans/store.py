@@ -151,7 +151,7 @@ class PlanStore:
         return msgspec.msgpack.encode((reading.source, reading.sidecar, os.fsencode(reading.home)))
 
     def undump(self, data: bytes) -> Loaded:
-        source, sidecar, home = msgspec.msgpack.decode(data, type=tuple[bytes, Sidecar, str | bytes])
+        source, sidecar, home = msgspec.msgpack.decode(data, type=tuple[bytes, Sidecar, Any])
         in_file = self._parse(source)
         return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, home=os.fsdecode(home))
 
