@@ -23,13 +23,26 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
-KINDS = ("baseline", "one-line", "short-lines", "yes", "yes-claude", "json-other", "json-text", "json-large", "stderr")
+KINDS = (
+    "baseline",
+    "one-line",
+    "short-lines",
+    "long-words",
+    "yes",
+    "yes-claude",
+    "json-other",
+    "json-text",
+    "json-large",
+    "stderr",
+)
 
 # Print `mb` megabytes as fast as possible.
 AGENT = """
 import json, os, sys
 kind, mb = sys.argv[1], int(sys.argv[2])
-line = b"x" * 79 + b"\\n"
+line = b"an ordinary line of words, as tools print them, and a number: 1234567890 ok".ljust(79, b".") + b"\\n"
+if kind == "long-words":  # every line could be a token, so each is compared with the shapes of secrets
+    line = b"x" * 79 + b"\\n"
 text = "All of this is done, and the tests pass. " * 4
 message = {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": text}]}}
 if kind.startswith("yes"):
