@@ -443,3 +443,31 @@ def test_a_squash_or_a_rebase_keeps_stories_done(den: Den, how: str) -> None:
         den.git("rebase", "-q", "main", "elsewhere")
     assert "is open again" not in den.run().out
     assert set(den.status().values()) == {"done"}
+
+
+# All at once, and a kill
+
+
+def test_an_agent_that_destroys_everything_and_a_kill_lose_nothing(den: Den) -> None:
+    stashes = messages(den)
+    destroy = (
+        "git commit -qam mine; git for-each-ref --format='delete %(refname)' | git update-ref --stdin;"
+        f" {CLEAN}; rm -rf .git/logs; echo garbage > .git/packed-refs; : > .git/refs/heads/precious"
+    )
+    process = den.start({"US-001": [[BAD, shell(destroy), shell("touch src/started; sleep 60")]]})
+    wait_for((den.root / "src/started").exists, 60)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    done = den.run()
+    assert done.code == 0, done.out + done.err
+    assert "could not be restored" not in done.out + done.err
+    assert messages(den) == stashes
+    den.check()
+
+
+def test_an_agent_that_destroys_everything_again_and_again_costs_only_attempts(den: Den) -> None:
+    destroy = f"git for-each-ref --format='delete %(refname)' | git update-ref --stdin; {CLEAN}; rm -rf .git/logs"
+    attempts = [[BAD, shell(destroy), "claim"], [work("US-001"), shell(destroy), "claim"], good("US-001")]
+    done = den.run({"US-001": attempts})
+    assert done.code == 0, done.out + done.err
+    den.check()

@@ -45,6 +45,7 @@ from ralph.host.git import ask as ask_git
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
+from ralph.host.refs import mend_packed_refs
 from ralph.host.signals import StopSignal
 from ralph.host.situation import Entry, Kind, Situation, abort_command, phrase, situation
 from ralph.host.steady_clock import SteadyClock
@@ -226,6 +227,7 @@ def _recover_last(
     # First: a git process that outlived the run would interfere, and one that was killed has left locks.
     end_left_behind(None, (_MARK, str(state)), _GRACE)
     clear_stale_locks(spec.repo)
+    mend_packed_refs(spec.repo)  # git can do nothing else until then
     journal = Journal(path, clock, seq=records[-1].seq if records else 0)
     told: list[AnyEvent] = []
     journal.listen(lambda record: told.append(record.event))

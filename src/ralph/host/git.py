@@ -58,6 +58,7 @@ _BAD_OBJECT = (
     " with `git fetch` or from another clone; `git reflog` shows earlier commits to go back to"
 )
 _REMEDIES = (
+    (re.compile(r"(unexpected|unterminated) line in .*packed-refs"), "delete the line that git names from packed-refs"),
     (re.compile(r"No space left on device|Out of diskspace"), "free up space, then run again"),
     (
         re.compile(r"index file (smaller than expected|corrupt)|bad index file|bad signature 0x"),
