@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.core.agent import Outcome, Tokens
+from ralph.core.agent import ModelUse, Outcome, Tokens
 from ralph.core.events import AgentEnded, AgentStarted, Charged, IterationEnded, IterationStarted, Reserved
 from ralph.core.evidence import Ended, How
 from ralph.core.plan import Mode
@@ -144,3 +144,27 @@ def test_a_damaged_journal_is_told_and_the_others_count(books: Books) -> None:
     told = books.cost()
     assert "the journal is damaged" in told.err
     assert "~$0.62 +? for 4 iterations in 1 run" in told.out
+
+
+def test_a_session_is_split_by_model(tmp_path: Path) -> None:
+    """The client used a small model besides the one that did the work."""
+    books = Books(tmp_path)
+    run = books.run("20231114-221320-aaaa")
+    uses = (
+        ModelUse("big", Tokens(input=900, output=50), 0.40),
+        ModelUse("small", Tokens(input=100, output=10), 0.02),
+    )
+    outcome = Outcome(finished=True, ok=True, model="big", tokens=Tokens(1000, 60), cost_usd=0.42, uses=uses)
+    run.say(
+        IterationStarted(iteration=1, story="A", title="t", mode=Mode.IMPLEMENT, attempt=1),
+        AgentStarted(iteration=1, step="agent", pid=1, start="1"),
+        AgentEnded(iteration=1, step="agent", ended=Ended(How.EXITED, code=0, seconds=3), outcome=outcome),
+        charge(1, "A", 0.42, Basis.REPORTED),
+        IterationEnded(iteration=1, story="A", mode=Mode.IMPLEMENT, kind=Kind.ACCEPTED, seconds=4),
+    )
+    told = books.cost("--by", "model", "--json").json
+    assert {row["name"]: (row["usd"], row["tokens"]["input"]) for row in told["rows"]} == {
+        "big": (0.4, 900),
+        "small": (0.02, 100),
+    }
+    assert (told["total"]["usd"], sum(row["seconds"] for row in told["rows"])) == (0.42, 4)

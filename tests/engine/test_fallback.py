@@ -127,3 +127,31 @@ echo x > "$RALPH_STORY.txt"; echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"; e
     (aside,) = [e for e in events if e["type"] == "StorySetAside"]
     assert aside["why"] == "2 reviews in a row gave no usable verdict"
     assert code == 5
+
+
+def test_accepted_work_does_not_count_towards_giving_up(tmp_path: Path) -> None:
+    """Two attempts are allowed, and the review asks for changes four times: no attempt 3 of 2, and no failed story."""
+    root, agent = tmp_path / "repo", tmp_path / "agent.sh"
+    agent.write_text(
+        """#!/bin/sh
+cat > /dev/null
+echo "$RALPH_MODE $RALPH_ATTEMPT" >> ../log
+if [ "$RALPH_MODE" = review ]; then
+    n=$(grep -c review ../log)
+    [ "$n" -gt 4 ] && { echo '{"review": {"verdict": "approved"}}' > "$RALPH_REQUEST_FILE"; exit 0; }
+    echo '{"review": {"verdict": "changes_requested", "findings": [{"text": "it answers 40'$n', not 200"}]}}' \
+        > "$RALPH_REQUEST_FILE"
+    exit 0
+fi
+date +%N >> "$RALPH_STORY.txt"; echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"; echo well
+"""
+    )
+    agent.chmod(0o755)
+    workspace(root, agent, review={"when": "always", "cap": 8}, max_loops_per_task=2)
+    code, events = run(root, "--story", "S-1")
+    ended = [(e["mode"], e["kind"]) for e in events if e["type"] == "IterationEnded"]
+    rounds = [("review", "accepted"), ("fix", "accepted")] * 4
+    assert ended == [("implement", "accepted"), *rounds, ("review", "accepted")]
+    assert code == 0, "findings that differ in a number are no stalemate"
+    work = [line for line in (tmp_path / "log").read_text().splitlines() if not line.startswith("review")]
+    assert work == ["implement 1", *["fix 1"] * 4]
