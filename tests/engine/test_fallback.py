@@ -110,7 +110,7 @@ echo "usage limit reached|$(( $(date +%s) + 7200 ))"; exit 1
     assert "the reviewer's usage limit is reached" in events[-1]["detail"]
 
 
-def test_a_reviewer_that_never_gives_a_verdict_is_asked_in_two_reviews(tmp_path: Path) -> None:
+def test_a_reviewer_that_never_gives_a_verdict_is_asked_in_three_reviews(tmp_path: Path) -> None:
     root, agent = tmp_path / "repo", tmp_path / "agent.sh"
     agent.write_text(
         """#!/bin/sh
@@ -123,9 +123,9 @@ echo x > "$RALPH_STORY.txt"; echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"; e
     workspace(root, agent, review={"when": "always"})
     code, events = run(root, "--story", "S-1")
     modes = [e["mode"] for e in events if e["type"] == "IterationStarted"]
-    assert modes == ["implement", "review", "review"]
+    assert modes == ["implement", "review", "review", "review"]
     (aside,) = [e for e in events if e["type"] == "StorySetAside"]
-    assert aside["why"] == "2 reviews in a row gave no usable verdict"
+    assert aside["why"] == "3 reviews in a row gave no usable verdict"
     assert code == 5
 
 

@@ -163,7 +163,7 @@ def test_an_attempt_that_git_refuses_again_and_again_fails_the_story_and_not_the
     den = Den(tmp_path, config=CONFIG.replace("max_loops_per_task: 0", "max_loops_per_task: 2"))
     bad = [work("US-001"), shell("echo '*.enc working-tree-encoding=no-such' > .gitattributes; echo x > src/a.enc")]
     done = den.run({"US-001": [[*bad, "claim"]] * 3})
-    assert done.code == 1, done.out + done.err
+    assert done.code == 5, done.out + done.err
     assert den.status() == {"US-001": "failed", "US-002": "done"}
 
 

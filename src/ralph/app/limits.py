@@ -14,7 +14,7 @@ from ralph.host.child_setup import Allowance
 
 _JITTER = 30.0
 """Seconds by which a wait for a reset may run over."""
-_MOST_LOST_REVIEWS = 2
+_MOST_LOST_REVIEWS = 3
 _REVIEWER = "review"
 _DOUBTFUL = 3600.0
 """Seconds until the next session if the reset time that was reported is doubtful."""

@@ -66,6 +66,8 @@ def decide(
             continue
         if mode is Mode.IMPLEMENT and not work[0].attempts and needs_acceptance(work[0]):
             mode = Mode.ACCEPTANCE
+        if mode is Mode.REVIEW and 0 < limits.max_lost_reviews <= history.lost_reviews.get(story, 0):
+            return SetAside(story, f"{history.lost_reviews[story]} reviews in a row gave no usable verdict")
         if why := _why_stuck(story, history, limits):
             return SetAside(story, why)
         if is_at_cap(history, limits):
@@ -73,8 +75,6 @@ def decide(
                 said = history.stories[story].said if story in history.stories else ""
                 return SetAside(story, f"no iterations left{f'; last failure: {said}' if said else ''}")
             return Stop(Reason.ITERATION_CAP, _at_cap(history, limits))
-        if mode is Mode.REVIEW and 0 < limits.max_lost_reviews <= history.lost_reviews.get(story, 0):
-            return SetAside(story, f"{history.lost_reviews[story]} reviews in a row gave no usable verdict")
         return Work(story, mode, choose(history.bench, limits, story, now, mode))
     if paused:
         return _wait_for_somebody(paused, history, limits)
