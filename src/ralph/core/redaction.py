@@ -10,17 +10,18 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
-from ralph.core.secret_shapes import AWS_SECRET, JOINTS, SHAPES
+from ralph.core.secret_shapes import AWS_SECRET, CONTINUED, SHAPES
 
 MASK = "[redacted]"
 _MASK = MASK.encode()
 _RUN = 20
+_BASE64 = bytes(97 if (code < 128 and chr(code).isalnum()) or code in b"+/" else 32 for code in range(256))
 _A_RUN = b"a" * _RUN
 _COLOUR = re.compile(rb"[0-9;]{0,8}m")
 _CLASSES = bytes(97 if (code < 128 and chr(code).isalnum()) or code in b"_-" else 32 for code in range(256))
@@ -37,8 +38,7 @@ _MARKED = (
     (b"ecretAccessKey", b"ecretAccessKey" + AWS_SECRET.encode()),
 )
 """Secrets that are recognized by a text of their own, which is no long run."""
-_LONGEST_VALUE = 4096
-_BLOB = rb"[A-Za-z0-9+/]{2000,}"
+_A_BLOB = b"a" * 2000
 _HEAD = 400
 """Bytes of an image or archive in base64 that are compared."""
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -55,7 +55,12 @@ _BY_START: dict[bytes, list[bytes]] = {}
 """Prefixes by their first two bytes, the longest first."""
 for _prefix in sorted(_BODIES, key=len, reverse=True):
     _BY_START.setdefault(_prefix[:2], []).append(_prefix)
-_JOINTS = {ord(char): tuple(map(str.encode, texts.split())) for char, texts in JOINTS.items()}
+_ENDS_BEFORE = frozenset((*(prefix[-3:] for prefix in _BODIES if prefix[-1:] in b".="), b"er ", b"ic ", b"en "))
+"""What stands before a run that is a token without its prefix; the last ones are `Bearer`, `Basic` and `Token`."""
+_BEGINNINGS = tuple(map(str.encode, CONTINUED.split()))
+_MANY = 300
+"""Runs after which it pays to look at the whole text for the beginnings."""
+_BACKSLASH, _PERCENT, _BRACKET, _COLON = rb"\%[:"
 
 
 class Redactor:
@@ -66,17 +71,14 @@ class Redactor:
             form: f"[redacted {name}]".encode() for name, value in (values or {}).items() for form in _forms(value)
         }
         longest_first = sorted(self._labels, key=len, reverse=True)
-        in_runs = [value for value in longest_first if _A_RUN in value.translate(_CLASSES)]
-        self._short = [value for value in longest_first if value not in in_runs]
-        """Values without a long run, which have to be searched for everywhere."""
         self._values = re.compile(b"|".join(map(re.escape, longest_first))) if longest_first else None
-        self._in_runs = re.compile(b"|".join(map(_run_of, in_runs))) if in_runs else None
         self._patterns = [re.compile(pattern.encode()) for pattern in patterns]
         self.held = _HELD_FOR_PATTERNS if self._patterns else _HELD
 
-    def data(self, data: bytes) -> bytes:
-        """The same object if nothing is secret."""
-        if spans := self.spans(data):
+    def data(self, data: bytes, spans: Sequence[Span] | None = None) -> bytes:
+        """The same object if nothing is secret. `spans`: where the secrets are known to be, and perhaps further ones."""
+        spans = self.spans(data) if spans is None else [span for span in spans if span[1] <= len(data)]
+        if spans:
             data = _replaced(data, spans)
         return self._by_patterns(data) if self._patterns else data
 
@@ -99,9 +101,9 @@ class Redactor:
 
     def spans(self, data: bytes) -> list[Span]:
         """Where the secrets are, in order and without overlaps."""
-        spans = list(self._tokens(data))
-        if any(value in data for value in self._short):
-            spans += self._known(data, 0, len(data))
+        spans = self._tokens(data)
+        if any(value in data for value in self._labels):
+            spans += self._known(data)
         for mark, pattern in _MARKED:
             if mark in data:
                 spans += [(*match.span(match.lastindex or 0), _MASK) for match in re.finditer(pattern, data)]
@@ -115,32 +117,36 @@ class Redactor:
                 merged.append((start, end, label))
         return merged
 
-    def _tokens(self, data: bytes) -> Iterator[Span]:
+    def _tokens(self, data: bytes) -> list[Span]:
         """Looks only at long runs: where one starts, and before it where the text there allows it."""
+        spans: list[Span | None] = []
         classes = _classes(data)
-        at = classes.find(_A_RUN)
+        find, starts, ends = classes.find, _BY_START, _ENDS_BEFORE
+        joints, count = b"/+:", 0
+        at = find(_A_RUN)
         while at >= 0:
-            stop = classes.find(b" ", at + _RUN)
-            stop = len(data) if stop < 0 else stop
-            if self._in_runs and self._in_runs.search(data, at, stop):
-                yield from self._known(data, max(at - _LONGEST_VALUE, 0), stop + _LONGEST_VALUE)
+            stop = find(b" ", at + _RUN)
+            count += 1
+            if count == _MANY and not any(text in data for text in _BEGINNINGS):
+                joints = b":"
             before = data[at - 1] if at else 32
-            if before == 92:  # a backslash: the run starts with the letter of an escape
+            if before == _BACKSLASH:  # the run starts with the letter of an escape
                 at += 1
-            elif before == 37:  # a percent sign, in a URL
+            elif before == _PERCENT:
                 at += 2
-            elif before == 91 and (colour := _COLOUR.match(data, at)):
+            elif before == _BRACKET and (colour := _COLOUR.match(data, at)):
                 at = colour.end()
-            if data[at : at + 2] in _BY_START and (token := _token(data, at)):
-                yield token
-            if before == 32 and at > 2:
-                before = data[at - 2]
-            if before in _JOINTS:
-                yield from _tokens_before(data, at, _JOINTS[before])
-            at = classes.find(_A_RUN, stop)
+            elif data[at - 3 : at] in ends or (before in joints and _is_continued(data, at)):
+                spans += [_token(data, start) for start in range(max(at - _REACH, 0), at)]
+            if data[at : at + 2] in starts:
+                spans.append(_token(data, at))
+            if stop < 0:
+                break
+            at = find(_A_RUN, stop)
+        return [span for span in spans if span]
 
-    def _known(self, data: bytes, start: int, stop: int) -> list[Span]:
-        matches = self._values.finditer(data, start, stop) if self._values else ()
+    def _known(self, data: bytes) -> list[Span]:
+        matches = self._values.finditer(data) if self._values else ()
         return [(*match.span(), self._labels[match[0]]) for match in matches]
 
     def _by_patterns(self, data: bytes) -> bytes:
@@ -185,22 +191,26 @@ class Stream:
     def feed(self, data: bytes) -> bytes:
         data = self._rest + data if self._rest else data
         end = data.rfind(b"\n") + 1
+        spans = None
         if len(data) - end > self._redactor.held:
-            end = self._between_secrets(data, len(data) - self._redactor.held)
+            spans = self._redactor.spans(data)
+            end = _between(spans, data, len(data) - self._redactor.held)
         end = _before_open_key(data, end)
         self._rest = data[end:]
-        return self._redactor.data(data[:end]) if end else b""
+        return self._redactor.data(data[:end], spans) if end else b""
 
     def flush(self) -> bytes:
         rest, self._rest = self._rest, b""
         return self._redactor.data(rest) if rest else rest
 
-    def _between_secrets(self, data: bytes, end: int) -> int:
-        end = data.rfind(b" ", max(end - 1024, 0), end) + 1 or end
-        for start, stop, _ in self._redactor.spans(data):
-            if start < end < stop:
-                return start if stop == len(data) else stop
-        return end
+
+def _between(spans: Iterable[Span], data: bytes, end: int) -> int:
+    """Where to cut a line without cutting a secret."""
+    end = data.rfind(b" ", max(end - 1024, 0), end) + 1 or end
+    for start, stop, _ in spans:
+        if start < end < stop:
+            return start if stop == len(data) else stop
+    return end
 
 
 def _before_open_key(data: bytes, end: int) -> int:
@@ -214,12 +224,18 @@ def _before_open_key(data: bytes, end: int) -> int:
 def _classes(data: bytes) -> bytes:
     """`a` for every byte that can be part of a run, a space for the others and for the inside of large base64."""
     classes = data.translate(_CLASSES)
-    if len(data) > _HELD and classes.count(b" ") * 16 < len(data):
-        blobs = [match.span() for match in re.finditer(_BLOB, data)]
-        return _replaced(data, [(start + _HEAD, end, b" " * (end - start - _HEAD)) for start, end in blobs]).translate(
-            _CLASSES
-        )
-    return classes
+    is_dense = len(data) > _HELD and classes.count(b" ") * 16 < len(data)
+    blobs = list(_blobs(data.translate(_BASE64))) if is_dense else []
+    return _replaced(data, blobs).translate(_CLASSES) if blobs else classes
+
+
+def _blobs(classes: bytes) -> Iterator[Span]:
+    at = classes.find(_A_BLOB)
+    while at >= 0:
+        stop = classes.find(b" ", at + len(_A_BLOB))
+        stop = len(classes) if stop < 0 else stop
+        yield at + _HEAD, stop, b" " * (stop - at - _HEAD)
+        at = classes.find(_A_BLOB, stop)
 
 
 @cache
@@ -235,18 +251,11 @@ def _token(data: bytes, at: int) -> Span | None:
     return None
 
 
-def _tokens_before(data: bytes, run: int, texts: Iterable[bytes]) -> Iterator[Span]:
-    """Tokens that begin shortly before a run, if one of these texts is there."""
-    first = max(run - _REACH, 0)
-    near = data[first : run + 2]
-    if any(text in near for text in texts):
-        yield from filter(None, (_token(data, at) for at in range(first, run + 1)))
-
-
-def _run_of(value: bytes) -> bytes:
-    """The longest run of a value, as a pattern: the rest of it may not be in the text that is searched."""
-    runs: list[bytes] = re.findall(rb"[A-Za-z0-9_-]+", value)
-    return re.escape(max(runs, key=len))
+def _is_continued(data: bytes, run: int) -> bool:
+    """Whether a run may be a later part of a token that begins shortly before it."""
+    if data[run - 1] == _COLON:
+        return data[run : run + 2] == b"AA"
+    return any(data.rfind(text, max(run - _REACH, 0), run) >= 0 for text in _BEGINNINGS)
 
 
 def _forms(value: str) -> Iterator[bytes]:

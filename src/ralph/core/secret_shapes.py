@@ -109,16 +109,5 @@ SHAPES = (
     Shape("Authorization", r"[\\\"']{0,4}: ?[\\\"']{0,4}(?:Basic|Token|token) ([A-Za-z0-9_.~+/=-]{20,4000})"),
 )  # fmt: skip
 
-JOINTS = {
-    ".": "SG. hvs. hvb. hvr. ya29. dp. dt0 .atlasv1.",
-    "=": "AccountKey= SharedAccessKey= _authToken=",
-    "/": "hook whsec_ fm1 fm2_ glc_ sntrys_",
-    "+": "whsec_ fm1 fm2_ glc_ sntrys_",
-    ":": ":AA",
-    "r": "Bearer bearer",
-    "c": "Authorization",
-    "n": "Authorization",
-}
-"""Tokens with other characters near their start: by the last character before a run of letters, digits, `_` and `-`,
-what stands shortly before that run. The letters are the ends of `Bearer`, `Basic` and `Token`, with a space after them.
-"""
+CONTINUED = "hook whsec_ fm2_ glc_ sntrys_"
+"""In the beginning of tokens that contain `/` or `+`."""
