@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_a_full_stdout_does_not_change_the_exit_code_of_a_complete_run(
 
 
 def test_a_reader_that_left_does_not_change_the_exit_code(project: LoopProject) -> None:
-    line = f"{sys.executable} -m ralph run --plain --once; echo $? >&2"
+    line = f"{quote(sys.executable)} -m ralph run --plain --once; echo $? >&2"
     command = ["bash", "-c", f"({line}) | true"]
     done = subprocess.run(command, cwd=project.root, env=project.env, capture_output=True, text=True, check=False)
     assert done.stderr.split()[-1] == "1", "the first attempt is rejected"

@@ -93,3 +93,9 @@ def test_npm_without_its_packages_is_recognised(tmp_path: Path) -> None:
     path = f"{Path(shutil.which('npm') or '').parent}:/usr/bin:/bin"
     assert tried("npm test", tmp_path, path) == NotRunnable("jest is not installed", "npm install", "")
     assert tried("npm run nope", tmp_path, path) is not None
+
+
+def test_an_interpreter_in_a_folder_with_spaces_and_quotes_is_named_for_a_shell() -> None:
+    output = "/tmp/it's a place/bin/python3: No module named ruff\n"
+    trouble = why_not_runnable("'/tmp/it'\"'\"'s a place/bin/python3' -m ruff check", 1, output)
+    assert trouble == NotRunnable("ruff is not installed", "'/tmp/it'\"'\"'s a place/bin/python3' -m pip install ruff")

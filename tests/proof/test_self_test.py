@@ -119,7 +119,7 @@ def test_an_ignored_file_with_settings_is_named_with_the_command_that_copies_it(
     project.write(".env", "A=1\n")
     project.write("main.py", "open('.env')\n")
     tree = _commit(project)
-    place = choose_place(_request(project), tree, [ChosenCheck("run", f"{sys.executable} main.py")]).place
+    place = choose_place(_request(project), tree, [ChosenCheck("run", f"{quote(sys.executable)} main.py")]).place
     assert place.note.endswith("(git ignores .env: run `ralph config set proof.files '[\".env\"]'`)")
 
 

@@ -76,7 +76,7 @@ class Redactor:
         self.held = _HELD_FOR_PATTERNS if self._patterns else _HELD
 
     def data(self, data: bytes, spans: Sequence[Span] | None = None) -> bytes:
-        """The same object if nothing is secret. `spans`: where the secrets are known to be, and perhaps further ones."""
+        """The same object if nothing is secret. `spans`: where the secrets are, if that is known."""
         spans = self.spans(data) if spans is None else [span for span in spans if span[1] <= len(data)]
         if spans:
             data = _replaced(data, spans)
