@@ -391,7 +391,11 @@ def test_results_of_synthetic_messages_are_ignored() -> None:
 def test_a_tool_call_is_told_in_a_few_words(name: str, given: dict[str, Any], summary: str) -> None:
     init = line(type="system", subtype="init", cwd="/home/dev/project")
     use = line(type="assistant", message={"content": [{"type": "tool_use", "id": "t", "name": name, "input": given}]})
-    assert read([init, use])[1:] == [ToolUse(name, summary, "t")]
+    (event,) = read([init, use])[1:]
+    assert isinstance(event, ToolUse)
+    assert (event.name, event.summary, event.id) == (name, summary, "t")
+    path, command = given.get("file_path", ""), given.get("command", "")
+    assert (event.path, event.command) == (path, command if isinstance(command, str) else "")
 
 
 def test_a_huge_command_is_cut() -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import shutil
 import signal
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from difflib import unified_diff
@@ -299,9 +299,7 @@ def test_a_git_that_outlives_the_loop_is_ended_before_its_work_is_done_again(sho
 def test_a_branch_that_people_went_on_with_after_the_kill_is_left_to_them(shorter: Reference) -> None:
     project = shorter.template.copy(shorter.folder / "people")
     run_driven(project, "kill", shorter.numbers("journalled AgentEnded")[0], project.folder / "points")
-    (journal,) = project.journals()
-    hours_ago = re.sub(r'"t":(\d+)', lambda found: f'"t":{int(found[1]) - 7200}', journal.read_text())
-    journal.write_text(hours_ago)
+    time.sleep(8)  # an agent could still be writing right after the last sign of life of its loop
     project.git("reset", "-q", "--", "src")
     project.git("checkout", "-q", "--", "src")
     project.git("clean", "-qfd", "src", "extra")
@@ -310,7 +308,7 @@ def test_a_branch_that_people_went_on_with_after_the_kill_is_left_to_them(shorte
     project.git("commit", "-q", "-m", "by hand", "--", "src")
     done = run_ralph(project)
     assert (done.code, done.err) == (0, "")
-    assert "is left as it is: the repository has changed since" in done.out
+    assert "the agent did not make it" in done.out
     subjects = project.git("log", "--format=%s").splitlines()
     assert subjects.index("by hand") > subjects.index("feat(US-001): Say it all")
     assert list(problems_of(project)) == []

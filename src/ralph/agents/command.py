@@ -17,6 +17,7 @@ from ralph.core.ports import Launch, Reader, Session
 NAME = "command"
 TITLE = "any command line"
 HOOKS = False
+REPORTS_CALLS = False
 ENV = ()
 
 _SHOWN = 2000

@@ -188,7 +188,9 @@ class StreamJson:
             if len(self._open) >= _MOST_OPEN:
                 self._open.pop(next(iter(self._open)))
             self._open[call] = name
-        return ToolUse(name, summarise(name, members(block.get("input")), self._cwd), call)
+        given = members(block.get("input"))
+        path = text(given.get("file_path") or given.get("notebook_path"))
+        return ToolUse(name, summarise(name, given, self._cwd), call, path, text(given.get("command")))
 
     def _user(self, event: dict[str, Any]) -> Iterator[AgentEvent]:
         if event.get("isSynthetic") is True:

@@ -153,6 +153,12 @@ ADVICE: dict[Reason, Advice] = {
         "check the repository before you continue",
         Moment.FAILED,
     ),
+    Reason.SHARED_TREE: Advice(
+        "While an agent worked whose result was not accepted, commits were made or the branch was switched, and it "
+        "cannot be known by whom. They were kept, and the agent's work is saved.",
+        "look at the commits named above (`git log`); undo what is not yours, then `ralph run`",
+        Moment.FAILED,
+    ),
     Reason.BAD_PLAN: Advice(
         "The plan could not be read.",
         "`ralph check` lists the problems in the plan",

@@ -6,6 +6,7 @@ taken for the agent's.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +20,9 @@ from ralph.app.editing import find_story
 from ralph.app.last_run import is_at_work
 from ralph.app.turns import turn
 from ralph.app.workspace import plan_state, store_for
+from ralph.app.worktree_plans import moved_to, worktrees_of
 from ralph.core.changes import SetFields
+from ralph.core.errors import PlanError
 from ralph.core.plan import State
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
@@ -102,6 +105,17 @@ def answer(ref: PlanRef, story: str, text: str, env: Mapping[str, str]) -> Answe
         if not story or question == desk.waiting():
             desk.answered()
     return answered
+
+
+def asking_ref(ref: PlanRef, story: str, env: Mapping[str, str]) -> PlanRef:
+    """The plan with the question: the workspace's own, or the newest copy in a worktree if only there is one."""
+    copies = [moved_to(ref, root) for _, root in worktrees_of(ref.root, env)]
+    for each in (ref, *reversed(copies)):
+        with contextlib.suppress(PlanError):
+            asked = open_questions(store_for(each, env).load())
+            if story in asked or (not story and (asked or WorkspaceDesk(each.root, each.folder).waiting())):
+                return each
+    return ref
 
 
 def take_in(state: Path, store: PlanStore) -> list[str]:

@@ -7,6 +7,7 @@ acts on them at its next safe point; only `stop --now` is passed on right away, 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -22,12 +23,18 @@ from ralph.host.signals import StopSignal
 FOLDER = "control"
 KEY = "Ctrl-\\"
 _TICK = 0.2
+_BEAT = 10
+"""Ticks between two signs of life."""
 
 
 class Control:
     """Listens while used as a context manager. Calling it returns the requests so far."""
 
-    def __init__(self, state: Path, run: str, stop: StopSignal, tell: Callable[[Asked], object]) -> None:
+    def __init__(
+        self, state: Path, run: str, stop: StopSignal, tell: Callable[[Asked], object], alive: Path | None = None
+    ) -> None:
+        """`alive`: a file whose time shows until when this process lived."""
+        self._alive = os.open(alive, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600) if alive is not None else -1
         self._folder = state / FOLDER
         self._run = run
         self._stop = stop
@@ -53,10 +60,16 @@ class Control:
     ) -> None:
         self._over.set()
         self._thread.join()
+        if self._alive >= 0:
+            os.close(self._alive)
 
     def _listen(self) -> None:
+        ticks = 0
         while not self._over.wait(_TICK):
             try:
+                if self._alive >= 0 and ticks % _BEAT == 0:
+                    os.pwrite(self._alive, b".", 0)
+                ticks += 1
                 self()
             except (RalphError, OSError):  # a disk in trouble: the loop meets it too, and ends the run properly
                 return

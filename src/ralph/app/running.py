@@ -21,11 +21,14 @@ from ralph.app.hooking import rights_of
 from ralph.app.ignore_lines import is_only_added
 from ralph.app.killed_sessions import close_sessions
 from ralph.app.lost_work import reopen_lost
+from ralph.app.open_runs import forget_open_run, open_run, record_open_run
 from ralph.app.recent import Recent, recent_of_all
 from ralph.app.retry import CHANGED, failed_stories, listed, open_stories, renew, settings_key
+from ralph.app.sinks import make_sinks
 from ralph.app.tills import ledger_of, plan_name, prices_of
 from ralph.app.wiring import RunSpec, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
+from ralph.config.layers import load
 from ralph.core.environment import run_marks
 from ralph.core.errors import BadData, SetupError
 from ralph.core.events import AgentStarted, AnyEvent, Noted, Recovered, RunEnded, RunStarted
@@ -39,13 +42,14 @@ from ralph.core.text import one_line, plural
 from ralph.engine.agent_run import SURVIVED
 from ralph.engine.ground import Ask
 from ralph.engine.loop import Loop
-from ralph.engine.recover import find_open, recover
+from ralph.engine.recover import ALIVE, find_open, recover
 from ralph.host.files import keep_aside, make_folder, read_state, write_text
 from ralph.host.git import ask as ask_git
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
 from ralph.host.refs import mend_packed_refs
+from ralph.host.repo import Repo
 from ralph.host.signals import StopSignal
 from ralph.host.situation import Entry, Kind, Situation, abort_command, phrase, situation
 from ralph.host.steady_clock import SteadyClock
@@ -53,6 +57,7 @@ from ralph.host.tree import ProcessId, become_subreaper, end_left_behind, identi
 from ralph.host.watchdog import Watchdog
 from ralph.journal.reading import Newer, cut_torn_tail, read, read_for_recovery
 from ralph.journal.runs import NEW_RUN_ID, journal_path, list_runs
+from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.sink import Sinks
 from ralph.journal.writing import Journal, Listener
 from ralph.proof.choosing import choose, proof_needed
@@ -91,13 +96,16 @@ def execute(
     owner = Owner.here(spec.run)
     # The plan's lock and the working tree's: two runs in one tree would take each other's changes for their own.
     with Lock(state / "run.lock").held_by(owner), Lock(spec.repo.git_dir / "ralph-run").held_by(owner), _marked(state):
+        earlier = _close_other(spec, state, env, stop, clock)
         recovered, history = _recover_last(spec, state, env, stop, sinks_for(), clock)
         clear_stale_locks(spec.repo)
-        branch = ready(situation(spec.repo), recovered.what if recovered else "")
+        told = "; ".join(filter(None, (earlier, recovered.what if recovered else "")))
+        branch = ready(situation(spec.repo), told)
         plan, notices, renewed = _open_again(spec, env)
         history = History(feedback={story: text for story, text in history.feedback.items() if story not in renewed})
         past = _past(spec, env, clock())
         write_text(state / _LAST, spec.run + "\n")
+        record_open_run(spec.repo.root, spec.ref, spec.run, env)
         journal = Journal(journal_path(workspace_state(spec.ref.root, env), spec.run), clock)
         sinks = sinks_for()
         try:
@@ -106,7 +114,7 @@ def execute(
                 journal.listen(listener)
             started = journal.write(_started(spec, plan, branch, history, past))
             history = fold(History(), started.event, started.t)
-            for notice in notices:
+            for notice in (*notices, *filter(None, (earlier,))):
                 journal.write(Noted(notice))
             if recovered is not None:
                 journal.write(recovered)
@@ -114,9 +122,11 @@ def execute(
                 journal.write(Noted(heavy, warning=True))
             if choose(spec.config, plan, None, "story") and (remark := proof_needed(spec.config, plan)):
                 journal.write(Noted(remark))
-            with Watchdog(spec.run) as watchdog, Control(state, spec.run, stop, journal.write) as wish:
+            alive = journal.path.with_name(ALIVE)
+            with Watchdog(spec.run) as watchdog, Control(state, spec.run, stop, journal.write, alive) as wish:
                 journal.listen(lambda record: _follow(watchdog, record.event))
                 ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask, ask_baseline), history).run()
+            forget_open_run(spec.repo.root, env)  # not after an error: its iteration may be open
         finally:
             sinks.close()
             journal.close()
@@ -277,6 +287,32 @@ def _set_aside(run: str, journal: Path, why: str) -> str:
 def _end_processes_of(runs: Sequence[str]) -> int:
     marks = [mark for run in runs for mark in run_marks(run)]
     return end_left_behind(None, marks[0], _GRACE, *marks[1:]) if marks else 0
+
+
+def _close_other(
+    spec: RunSpec, state: Path, env: Mapping[str, str], stop: StopSignal, clock: Callable[[], float]
+) -> str:
+    """Close the run of another plan that was killed in this working tree: later, its rollback would undo our work."""
+    found = open_run(spec.repo.root, env)
+    if found is None or plan_state(found.ref, env) == state:
+        return ""
+    what = close_run(found.ref, spec.repo, env, stop, clock) if found.ref.path.exists() else ""
+    forget_open_run(spec.repo.root, env)
+    return f"{found.ref.name}: {what}" if what else ""
+
+
+def close_run(
+    ref: PlanRef, repo: Repo, env: Mapping[str, str], stop: StopSignal, clock: Callable[[], float] = time.time
+) -> str:
+    """Close the last run of a plan if it was killed. The caller holds the lock of its working tree."""
+    settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags={})
+    state = plan_state(ref, env)
+    sinks = make_sinks(ref, store_for(ref, env).layout.locations(ref), Door(ref.root), state)
+    with Lock(state / "run.lock").held_by(Owner.here("recovery")), _marked(state):
+        spec = RunSpec(run="", ref=ref, settings=settings, repo=repo)
+        recovered, _ = _recover_last(spec, state, env, stop, sinks, clock)
+    sinks.close()
+    return recovered.what if recovered else ""
 
 
 def _remove_scraps(repo: Path, own: Bookkeeping) -> None:

@@ -63,6 +63,7 @@ from ralph.engine.ground import Ask, Attempt, Ground
 from ralph.engine.pipeline import Pipeline
 from ralph.engine.waiting import wait
 from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time, transport, usage
+from ralph.host.git_trace import GIT_TRACE
 from ralph.host.ignored import KeepIgnored
 from ralph.host.places import home, workspace_state
 from ralph.host.repo import Repo
@@ -151,7 +152,7 @@ def make_ground(
     ignored = KeepIgnored(
         limits.file_kb << 10, limits.total_mb << 20, lambda path: books.covers(path) or path.startswith(books.own)
     )
-    work_tree = GitWorkTree(spec.repo, index, hook_env, stop, ignored if limits.file_kb else None)
+    work_tree = GitWorkTree(spec.repo, index, hook_env, stop, ignored if limits.file_kb else None, folder / GIT_TRACE)
 
     def is_same(old: str, new: str) -> bool:
         from ralph.app.verifying import differs  # once in a run, at most
@@ -212,6 +213,7 @@ def make_ground(
         ceiling=config.time_ceiling,
         time_left=time_left,
         allowance=allowance_of(config.agent),
+        note_session=work_tree.note_session,
     )
 
     till = open_till(spec.run, ref, spec.repo, config, journal, runner, env, clock, only=spec.stories)

@@ -190,7 +190,10 @@ def open_ref(
 
 def open_plan(args: Namespace, env: Mapping[str, str] | None = None) -> OpenPlan:
     env = os.environ if env is None else env
-    ref, settings = open_ref(args, env)
+    return opened_at(*open_ref(args, env), env)
+
+
+def opened_at(ref: PlanRef, settings: Settings, env: Mapping[str, str]) -> OpenPlan:
     store = store_for(ref, env)
     return OpenPlan(ref.root, ref, store.layout, store.load(), store, settings)
 

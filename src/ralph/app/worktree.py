@@ -5,23 +5,23 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ralph.app.other_changes import OtherChanges
 from ralph.app.swapping import swap_back, swapped
+from ralph.core.authorship import Author, Session, file_author
 from ralph.core.errors import UsageError
 from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
-from ralph.engine.ground import Commit, Inspection, PutBack, RolledBack
+from ralph.engine.ground import Commit, Inspection, PutBack, RolledBack, Shared
 from ralph.host import commit_message
 from ralph.host.agent_commits import agent_commits
 from ralph.host.checkpoint import (
     Checkpoint,
-    head_of,
     ignored_of,
     is_pinned,
     moments_of,
@@ -40,6 +40,7 @@ from ralph.host.repo import Repo, RepositoryReplaced, is_in_place, still_the_sam
 from ralph.host.rescue import drop, find, roll_back, save
 from ralph.host.restoring import restore_some
 from ralph.host.shadow import shadow_of
+from ralph.host.shared_tree import merge_texts, written_at
 from ralph.host.signals import StopSignal
 from ralph.host.situation import in_progress, phrase
 from ralph.host.snapshot import LARGEST_FILE, snapshot, snapshot_tree
@@ -49,8 +50,6 @@ from ralph.host.trees import changes
 _RECENT = 50
 _GC_ROUNDS = 2
 _FEW = 5
-_MOVED = re.compile(rb"> (\d+) [+-]\d{4}(?:\t|$)", re.MULTILINE)
-_END_OF_LOG = 10_000
 _NO_USER = "git has no user.name and user.email, so commits are made as Ralph Loop <ralph@localhost>"
 _UNDONE = {"changed": "restored", "removed": "restored", "added": "removed"}
 _SWAPPED = "ralph: work before its checks ran against other versions of files"
@@ -65,7 +64,12 @@ class GitWorkTree:
         hook_env: Mapping[str, str],
         stop: StopSignal | None = None,
         ignored: KeepIgnored | None = None,
+        trace: Path | None = None,
     ) -> None:
+        """`trace`: where the git processes of the agents report what they do."""
+        self._trace = trace or Path(os.devnull)
+        self._sessions: list[Session] = []
+        """Since the checkpoint."""
         self._repo = repo
         self._index = index_file
         self._hook_env = hook_env
@@ -82,6 +86,9 @@ class GitWorkTree:
 
     def checkpoint(self) -> dict[str, Any]:
         self._inspected = ""
+        self._sessions = []
+        if self._trace.is_file():
+            self._trace.unlink(missing_ok=True)
         for _ in range(_GC_ROUNDS):
             with contextlib.suppress(GitFailed):  # a `git gc --prune=now` of the user's removed what was just written
                 return self._take()
@@ -100,18 +107,29 @@ class GitWorkTree:
             raise RepositoryReplaced("the journal and refs/ralph/checkpoint/ name different checkpoints")
         return ask(self._repo, "cat-file", "-e", f"{_checkpoint(checkpoint).tree}^{{tree}}").code == 0
 
-    def left_at(self, checkpoint: dict[str, Any]) -> float:
+    def note_session(self, session: Session) -> None:
+        self._sessions.append(session)
+
+    def share(self, checkpoint: dict[str, Any], is_ours: Callable[[str], bool], *, files: bool = True) -> Shared:
         before = _checkpoint(checkpoint)
-        branch, _ = head_of(self._repo, {})
-        head = ask(self._repo, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        if branch == before.branch and line(head.out) == (before.head or ""):
-            return 0
-        try:
-            log = (self._repo.git_dir / "logs" / "HEAD").read_bytes()
-        except OSError:
-            return 0
-        moves = _MOVED.findall(log[-_END_OF_LOG:])
-        return float(moves[-1]) if moves else 0
+        tampering = undo_tampering(self._repo, before, self._index)
+        self._inspected = ""
+        others = OtherChanges(self._repo, self._index, before, self._sessions, self._trace)
+        after, notices, branch = others.adopted(is_ours, files=files)
+        checkpoint = checkpoint if after is before else msgspec.to_builtins(after)
+        return Shared(checkpoint, (*_told(tampering), *notices), branch.ask, branch.can_undo)
+
+    def author_of(self, path: Path) -> Author:
+        agents = [session for session in self._sessions if session.is_agent]  # checks do not edit the plan
+        written = written_at(path.parent, os.fsencode(path.name))
+        return file_author(str(path), written, 0, agents) if written is not None else Author.UNKNOWN
+
+    def merged(self, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+        return merge_texts(self._repo, self._index, base, ours, theirs)
+
+    def save(self, checkpoint: dict[str, Any], name: str, message: str) -> RolledBack:
+        saved = save(self._repo, name, self._index, _checkpoint(checkpoint), message)
+        return RolledBack(ref=saved.ref, commit=saved.commit) if saved else RolledBack()
 
     def inspect(self, checkpoint: dict[str, Any]) -> Inspection:
         before = _checkpoint(checkpoint)
@@ -236,10 +254,11 @@ class GitWorkTree:
         self._inspected = ""
         return snapshot_tree(self._repo, self._index)
 
-    def roll_back(self, checkpoint: dict[str, Any], name: str, message: str) -> RolledBack:
+    def roll_back(self, checkpoint: dict[str, Any], name: str, message: str, leave: Sequence[Path] = ()) -> RolledBack:
         self._inspected = ""
         self._swap_back(name)
-        done = roll_back(self._repo, name, self._index, _checkpoint(checkpoint), message)
+        left = [os.fsencode(os.path.relpath(path, self._repo.root)) for path in leave]
+        done = roll_back(self._repo, name, self._index, _checkpoint(checkpoint), message, leave=left)
         restored = done.restored
         notices = [f"{one_line(path, 100)} could not be restored" for path in (*restored.unsaved, *restored.left)]
         return RolledBack(

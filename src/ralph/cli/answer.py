@@ -10,12 +10,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from ralph.app import given
-from ralph.app.answers import all_questions, answer, question_of
+from ralph.app.answers import all_questions, answer, asking_ref, question_of
 from ralph.app.desk import WorkspaceDesk
 from ralph.app.trusting import refuse_inside_loop
 from ralph.app.workspace import open_ref, store_for
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import ask_line, emit_json, is_interactive, note, say, say_raw
+from ralph.cli.which_plan import working_ref
 from ralph.core.errors import UsageError
 from ralph.core.ports import PlanRef
 from ralph.core.text import clean
@@ -36,11 +37,11 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    ref, _ = open_ref(args)
+    story_id = "" if args.story in (None, "-") else args.story
+    ref = asking_ref(working_ref(args, open_ref(args)[0]), story_id, os.environ)
     if args.story is None:
         return _list(ref, as_json=args.json)
     refuse_inside_loop(os.environ, "answer its own questions")
-    story_id = "" if args.story == "-" else args.story
     text = given.prose("the answer", _text(args, ref, story_id)).strip()
     if not text:
         raise UsageError("the answer is empty", hint='`ralph answer US-003 "…"`')

@@ -64,10 +64,14 @@ class Text(Struct, frozen=True, tag="text", omit_defaults=True):
     """True for a further line of the previous text, from an agent that prints line by line."""
 
 
-class ToolUse(Struct, frozen=True, tag="tool_use"):
+class ToolUse(Struct, frozen=True, tag="tool_use", omit_defaults=True):
     name: str
     summary: str = ""
     id: str = ""
+    path: str = ""
+    """The file that it names. Not recorded."""
+    command: str = ""
+    """The shell command. Not recorded."""
 
 
 class ToolResult(Struct, frozen=True, tag="tool_result"):

@@ -69,6 +69,10 @@ class PlanError(BadData):
     pass
 
 
+class PlanEdited(PlanError):
+    """Somebody changed the plan since it was read."""
+
+
 class ConfigError(BadData):
     pass
 

@@ -249,6 +249,8 @@ class IterationEnded(Event, frozen=True, kw_only=True):
     rescue: str = ""
     undone: tuple[str, ...] = ()
     """What a rollback restored besides the files of the tree, and what it could not restore."""
+    ask: str = ""
+    """What the user has to look at: work that may be somebody else's was in the way of a rollback. The run stops."""
     learned: tuple[str, ...] = ()
 
 

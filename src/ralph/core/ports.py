@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -201,6 +201,11 @@ class Agent(Protocol):
         """The client supports hooks."""
         ...
 
+    @property
+    def REPORTS_CALLS(self) -> bool:
+        """Its output shows every tool call while it runs."""
+        ...
+
     def find(self, session: Session, path: str) -> str:
         """The program's path, searched on `path`. Raises SetupError with a fix if it is missing."""
         ...
@@ -281,6 +286,9 @@ R = TypeVar("R", bound=Reading)
 class PlanBook(Protocol[R]):
     """The plan on disk, as the engine uses it."""
 
+    last: bytes
+    """The text that was written last; empty: none."""
+
     def load(self) -> R:
         """Raises PlanError."""
         ...
@@ -301,8 +309,16 @@ class PlanBook(Protocol[R]):
         """What has replaced the plan's folder since it was read; empty if it is unchanged."""
         ...
 
-    def write(self, reading: R) -> None:
-        """Write exactly this to disk, whatever is there now."""
+    def source(self) -> bytes | None:
+        """The current text; None if there is none that can be read."""
+        ...
+
+    def rebuilt(self, reading: R, source: bytes) -> R:
+        """`reading` with another text. Raises PlanError."""
+        ...
+
+    def write(self, reading: R, over: Collection[bytes] | None = None) -> None:
+        """Write exactly this to disk, whatever is there now. With `over`, PlanEdited if it is none of these."""
         ...
 
     def dump(self, reading: R) -> bytes: ...

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from ralph.core.agent import Outcome, Trouble
-from ralph.core.delta import Delta, delta
-from ralph.core.errors import BadData, PlanError, RalphError, UsageError
+from ralph.core.delta import Delta
+from ralph.core.errors import BadData, RalphError, UsageError
 from ralph.core.events import Noted, SessionTaken
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, ReviewStatus
@@ -21,7 +21,9 @@ from ralph.engine.agent_run import Patience
 from ralph.engine.ground import Attempt, Ground, Inspection, PageBack
 from ralph.engine.iteration_error import is_about_the_work, with_error
 from ralph.engine.pipeline import Passed
+from ralph.engine.plan_text import plan_edits, with_plan
 from ralph.engine.protect import protect, protect_again
+from ralph.engine.shared_work import note_checks, share
 from ralph.prompts.verdict_form import verdict_prompt
 
 _VERDICT_TIME = 300.0
@@ -33,8 +35,14 @@ _MOST_ADDED = 1000
 RunAgent = Callable[[dict[str, Any], float | None], tuple[Ended, Outcome]]
 
 
-def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str]) -> tuple[Evidence, Inspection, bool]:
-    """The evidence, the tree, and whether the steps ask for a commit. `admit`: why no further agent may start."""
+Acted = tuple[Attempt, Evidence, Inspection, bool]
+
+
+def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str]) -> Acted:
+    """The evidence, the tree, and whether the steps ask for a commit. `admit`: why no further agent may start.
+
+    The attempt that is returned has a checkpoint with what somebody else changed meanwhile.
+    """
     ran: list[tuple[Ended, Outcome]] = []
     sessions: list[Session] = []
 
@@ -77,7 +85,7 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
             reviewers=ground.reviewers,
             interrupted=ground.stop.requested,
         )
-        return with_error(evidence, error), Inspection(""), False
+        return attempt, with_error(evidence, error), Inspection(""), False
 
 
 def _examined(
@@ -88,12 +96,13 @@ def _examined(
     context: Callable[[float | None], StepContext],
     ran: list[tuple[Ended, Outcome]],
     sessions: list[Session],
-) -> tuple[Evidence, Inspection, bool]:
+) -> Acted:
     """Run the steps and examine what they left. `ran` and `sessions` are filled by `run_agent`."""
     steps = ground.setup_steps if attempt.mode is Mode.SETUP and ground.setup_steps else ground.work_steps
     if attempt.mode in (Mode.ACCEPTANCE, Mode.EXAM):
         ended, outcome = run_agent(steps.agent_config, None)
-        return _written_evidence(ground, attempt, ended, outcome)
+        attempt, shared = share(ground, attempt)
+        return _written_evidence(ground, attempt, ended, outcome, shared)
     try:
         passed, unusable = steps.run(context, attempt.number), None
     except (BadData, UsageError) as error:  # the iteration is closed like any other, so that the user can fix it
@@ -107,6 +116,8 @@ def _examined(
             ended, outcome, request = _ask_for_verdict(ground, attempt, sessions[-1], outcome, request)
     if unusable is not None:
         outcome = msgspec.structs.replace(outcome, trouble=Trouble.SETTINGS, detail=_told(unusable))
+    if passed.checks:  # other steps than agents have run
+        note_checks(ground, attempt.begun)
     taken = SessionTaken(
         iteration=attempt.number,
         ended=ended,
@@ -118,7 +129,7 @@ def _examined(
     return _weigh(ground, attempt, taken)
 
 
-def weigh_again(ground: Ground, attempt: Attempt, taken: SessionTaken) -> tuple[Evidence, Inspection, bool] | None:
+def weigh_again(ground: Ground, attempt: Attempt, taken: SessionTaken) -> Acted | None:
     """The same for a session whose loop was killed while the checks ran. None: files or commits are not as the session
     left them."""
     inspection = ground.tree.inspect(attempt.checkpoint)
@@ -127,10 +138,13 @@ def weigh_again(ground: Ground, attempt: Attempt, taken: SessionTaken) -> tuple[
     return _weigh(ground, attempt, taken)
 
 
-def _weigh(ground: Ground, attempt: Attempt, taken: SessionTaken) -> tuple[Evidence, Inspection, bool]:
+def _weigh(ground: Ground, attempt: Attempt, taken: SessionTaken) -> Acted:
     """Inspect the tree and run the checks. What the session left is recorded first: after a kill, the checks are
     repeated, and not the session."""
+    attempt, shared = share(ground, attempt)
     inspection, page, notices = _inspect(ground, attempt)
+    attempt, unsure = with_plan(ground, attempt)
+    notices = (*shared, *notices, *unsure)
     if not taken.tree:
         taken = msgspec.structs.replace(taken, tree=inspection.tree, commits=inspection.commits)
         ground.journal.write(taken)
@@ -143,12 +157,12 @@ def _weigh(ground: Ground, attempt: Attempt, taken: SessionTaken) -> tuple[Evide
     told = msgspec.structs.replace(evidence, notices=(*notices, *evidence.notices))
     evidence = protect_again(ground, attempt, told)
     # Protected files that an agent committed itself are also restored by a commit.
-    return evidence, inspection, taken.commit or bool(notices and inspection.commits)
+    return attempt, evidence, inspection, taken.commit or bool(notices and inspection.commits)
 
 
 def _written_evidence(
-    ground: Ground, attempt: Attempt, ended: Ended, outcome: Outcome
-) -> tuple[Evidence, Inspection, bool]:
+    ground: Ground, attempt: Attempt, ended: Ended, outcome: Outcome, shared: tuple[str, ...]
+) -> Acted:
     """Of a session that writes tests only. An exam belongs to no story, so its session cannot ask about one."""
     request = ground.desk.take()
     page = ground.put_back(attempt.number, attempt.story)
@@ -163,7 +177,7 @@ def _written_evidence(
         outcome=outcome,
         changed=tuple(path for path in inspection.changed if not ground.is_bookkeeping(path)),
         repository_trouble="; ".join(() if inspection.sound else inspection.notices),
-        notices=(*written.notices, *((page.told,) if page.told else ())),
+        notices=(*shared, *written.notices, *((page.told,) if page.told else ())),
         objections=(*written.objections, *((page.left,) if page.left else ())),
         acceptance=written.tests,
         exam=written.stories,
@@ -173,7 +187,7 @@ def _written_evidence(
         learned=() if is_exam or ground.acceptance.is_hidden else request.learned,
         interrupted=ground.stop.requested,
     )
-    return evidence, inspection, False
+    return attempt, evidence, inspection, False
 
 
 def prove_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> tuple[Evidence, Inspection]:
@@ -222,7 +236,7 @@ def _evidence(
     trouble = list(() if inspection.sound else inspection.notices)
     if misplaced := ground.book.misplaced(attempt.reading):
         trouble.append(misplaced)
-    edits, problem = _plan_edits(ground, attempt)
+    edits, problem = plan_edits(ground, attempt)
     notices = [request.problem] if request.problem else []
     if edits is not None and len(edits.added) > _MOST_ADDED:
         many = f"{len(edits.added):,} stories were added to the plan; one session may add {_MOST_ADDED:,}"
@@ -292,16 +306,19 @@ def _prove(
     """
     if ground.stop.requested:
         return (), None, True
+    begun = ground.clock()
     when = "review" if attempt.mode is Mode.REVIEW else "story"
     plan = attempt.reading.plan  # as it was before: an agent does not choose its own checks
     candidate = ground.prover.candidate(attempt, inspection)
     checks = ground.check(plan, attempt.story, when, attempt.number, candidate)
+    note_checks(ground, begun)
     if attempt.mode is Mode.REVIEW:
         return checks, ground.prover.known(attempt.work.story), ground.stop.requested
     passed = all(check.passed for check in (*before, *checks) if check.required)
     proof = None
     if changed and passed and not ground.stop.requested:
         proof = ground.prover.prove(attempt, candidate, is_claimed=is_claimed)
+        note_checks(ground, begun)
     return checks, proof, ground.stop.requested
 
 
@@ -311,7 +328,7 @@ def _lacks_verdict(ground: Ground, attempt: Attempt, ended: Ended, outcome: Outc
         return False
     if request.review or request.ask or request.waiting:
         return False
-    edits, _ = _plan_edits(ground, attempt)
+    edits, _ = plan_edits(ground, attempt)
     edited = edits.of(attempt.story.id) if edits else None
     return edited is None or edited.new.review.status in (None, ReviewStatus.NEEDS_REVIEW)
 
@@ -333,15 +350,6 @@ def _ask_for_verdict(
         outcome, tokens=first.used + outcome.tokens, cost_usd=sum(known) if known else None
     )
     return ended, outcome, msgspec.structs.replace(request, learned=request.learned or left.learned)
-
-
-def _plan_edits(ground: Ground, attempt: Attempt) -> tuple[Delta | None, str]:
-    try:
-        before = attempt.shown or attempt.reading
-        after, problem = ground.book.understood(before)
-    except PlanError as error:
-        return None, str(error)
-    return delta(before.plan, after.plan), problem
 
 
 def _open_besides(attempt: Attempt) -> int:

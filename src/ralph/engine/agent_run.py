@@ -10,7 +10,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ralph.core.agent import AgentEvent, Init, Limit, Outcome, Result, Retry, Text, ToolUse, Trouble, add
+from ralph.core.agent import AgentEvent, Init, Limit, Outcome, Result, Retry, Text, ToolResult, ToolUse, Trouble, add
+from ralph.core.authorship import CallLog
+from ralph.core.authorship import Session as SessionRecord
 from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
 from ralph.core.events import AgentEnded, AgentSaid, AgentStarted, Noted
@@ -24,6 +26,8 @@ from ralph.engine.life import Occupation, SignsOfLife
 from ralph.host import supervise as host
 from ralph.host.child_setup import UNLIMITED, Allowance
 from ralph.host.files import make_folder
+from ralph.host.git_trace import GIT_TRACE
+from ralph.host.quiet import QuietTimes
 from ralph.host.rawlog import RawLog
 from ralph.host.redaction import redact
 from ralph.host.signals import StopSignal
@@ -87,12 +91,15 @@ class AgentRunner:
         promise: str,
         canary: str = "off",
         ceiling: float = 24 * 3600.0,
+        note_session: Callable[[SessionRecord], object] = lambda _: None,
         time_left: Callable[[], float | None] = lambda: None,
         allowance: Allowance = UNLIMITED,
     ) -> None:
         self._allowance = allowance
         self._survivors: tuple[ProcessId, ...] = ()
         """Processes of earlier sessions that could not be ended."""
+        self._note_session = note_session
+        """Told when a session has ended with its whole process tree."""
         self._ceiling = ceiling
         """Upper bound in seconds for any session, whatever the settings say."""
         self._time_left = time_left
@@ -124,16 +131,26 @@ class AgentRunner:
             return Ended(How.FAILED_TO_START, detail=_beside(alive)), Outcome()
         launch = agent.launch(session, program)
         watch = HookWatch(session.hooks, self._canary, self._window) if session.hooks else None
+        calls = CallLog(time.time())
         listener = Listener(
-            agent.reader(), self._journal.write, session.iteration, self._promise, watch, trusts_key=self._has_worked
+            agent.reader(),
+            self._journal.write,
+            session.iteration,
+            self._promise,
+            watch,
+            calls,
+            trusts_key=self._has_worked,
         )
         started: list[ProcessId] = []
         signs = SignsOfLife(
             listener.occupation, lambda: cpu_seconds(started[0]) if started else 0.0, lambda: stamp(session.cwd)
         )
 
+        quiet = QuietTimes(reports_calls=agent.REPORTS_CALLS)
+
         def on_start(process: ProcessId) -> None:
             started.append(process)
+            quiet.start(process.pid)
             self._journal.write(
                 AgentStarted(
                     iteration=session.iteration,
@@ -167,12 +184,15 @@ class AgentRunner:
                 ending = host.Ending(how=host.How.STOPPED, message=str(error))
                 trouble = _TROUBLES.get(type(error), Trouble.OTHER)
                 listener.outcome = msgspec.structs.replace(listener.outcome, trouble=trouble, detail=str(error))
+            finally:
+                silent = quiet.stop()
         self._survivors = ending.survivors
         alive = [describe(process) for process in ending.survivors]
         notices = [raw.cut, raw.lost, raw_err.cut, raw_err.lost, _TORN if listener.is_torn else ""]
         notices.append(f"{SURVIVED}: {', '.join(alive[:_FEW])}" if alive else "")
         for notice in filter(None, notices):
             self._journal.write(Noted(notice, warning=True))
+        self._note_session(calls.session(time.time(), reports_calls=agent.REPORTS_CALLS, quiet=silent))
         for answered in watch.answers(session.iteration) if watch else ():
             self._journal.write(answered)
         if denials := listener.outcome.denials:
@@ -233,6 +253,7 @@ class AgentRunner:
             added["RALPH_VERDICT_ONLY"] = "1"
         if session.request:
             added["RALPH_REQUEST_FILE"] = str(session.request)
+        added |= {"GIT_TRACE2_EVENT": str(self._raw_folder.parent / GIT_TRACE), "GIT_TRACE2_EVENT_BRIEF": "1"}
         wanted = (*agent.ENV, *self._wanted_env)
         return child_environment(self._env, wanted, added, everything=self._pass_all_env)
 
@@ -247,12 +268,14 @@ class Listener:
         iteration: int,
         promise: str,
         watch: HookWatch | None = None,
+        calls: CallLog | None = None,
         *,
         trusts_key: bool = False,
     ) -> None:
         """`trusts_key`: the key was accepted before, so the client's own retries run out first."""
         self._sure = math.inf if trusts_key else _SURE
         self._watch = watch
+        self._calls = calls or CallLog(time.time())
         self._read = read
         self._write = write
         self._iteration = iteration
@@ -281,6 +304,13 @@ class Listener:
     def _add(self, event: AgentEvent) -> None:
         self.outcome = add(self.outcome, event, self._promise)
         self.occupation.see(event)
+        match event:
+            case ToolUse(name, id=call, path=path, command=command):
+                self._calls.begin(call, name, path, command, time.time())
+            case ToolResult(id=call):
+                self._calls.end(call, time.time())
+            case Text():
+                self._calls.speak(time.time())
         if self._watch is not None:
             self._watch.see(event)
         if isinstance(event, Result | Init):
@@ -335,7 +365,7 @@ def _shown(event: AgentEvent) -> AgentEvent | None:
     match event:
         case Text(text):
             return Text(one_line(text, 200)) if text.strip() else None
-        case ToolUse(name, summary, id):
+        case ToolUse(name, summary, id):  # without path and command
             return ToolUse(one_line(name, 40), one_line(summary, 120), id)
         case Init() | Limit() | Retry():
             return event

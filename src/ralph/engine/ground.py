@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ralph.core.agent import Outcome
+from ralph.core.authorship import Author
+from ralph.core.authorship import Session as SessionRecord
 from ralph.core.changes import AddStory
 from ralph.core.control import Wish
 from ralph.core.events import AnyEvent, Noted
@@ -65,7 +67,20 @@ class RolledBack(Struct, frozen=True):
     commit: str = ""
     removed: int = 0
     rewritten: int = 0
+    ask: str = ""
+    """What the user has to look at."""
     notices: tuple[str, ...] = ()
+
+
+class Shared(Struct, frozen=True):
+    """A checkpoint that includes what somebody else changed in the working tree since."""
+
+    checkpoint: dict[str, Any]
+    notices: tuple[str, ...] = ()
+    ask: str = ""
+    """What the user has to look at if the work is not accepted."""
+    can_undo: bool = True
+    """Whether the agent's work can be undone without somebody else's."""
 
 
 class PutBack(Struct, frozen=True):
@@ -105,8 +120,16 @@ class WorkTree(Protocol):
         """Whether it can return to this checkpoint. Another repository cannot."""
         ...
 
-    def left_at(self, checkpoint: dict[str, Any]) -> float:
-        """When HEAD left the checkpoint's commit. 0: it has not, or the time is unknown."""
+    def note_session(self, session: SessionRecord) -> None:
+        """Record when an agent, or what ran after it, could write to the working tree."""
+        ...
+
+    def share(self, checkpoint: dict[str, Any], is_ours: Callable[[str], bool], *, files: bool = True) -> Shared:
+        """Take what somebody else changed into the checkpoint, by the sessions noted. `is_ours`: the loop's files."""
+        ...
+
+    def save(self, checkpoint: dict[str, Any], name: str, message: str) -> RolledBack:
+        """Save everything under a rescue ref and change nothing."""
         ...
 
     def inspect(self, checkpoint: dict[str, Any]) -> Inspection: ...
@@ -121,8 +144,19 @@ class WorkTree(Protocol):
         """The identity of the working tree as it is now."""
         ...
 
-    def roll_back(self, checkpoint: dict[str, Any], name: str, message: str) -> RolledBack:
-        """Save everything under a rescue ref, then return to the checkpoint. Safe to repeat after a crash."""
+    def author_of(self, path: Path) -> Author:
+        """Who wrote a file last, by the sessions noted."""
+        ...
+
+    def merged(self, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+        """Both changes of one text; None if they are in each other's way."""
+        ...
+
+    def roll_back(self, checkpoint: dict[str, Any], name: str, message: str, leave: Sequence[Path] = ()) -> RolledBack:
+        """Save everything under a rescue ref, then return to the checkpoint, except for the files in `leave`.
+
+        Safe to repeat after a crash.
+        """
         ...
 
     def commit(
@@ -178,7 +212,11 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """The plan before the iteration, to which the verdict's changes are applied."""
     shown: Reading | None = None
     """The plan as shown to the agent, with its story in progress; None: same as `reading`."""
+    plan_after: bytes = b""
+    """The plan's text after the session, if it was judged as the agent's."""
     checkpoint: dict[str, Any]
+    shared: Shared | None = None
+    """With this checkpoint, once the session has ended."""
     begun: float
     reviewer: str = ""
     """The reviewer's name, where there are several."""

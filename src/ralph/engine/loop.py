@@ -95,7 +95,8 @@ class Loop:
                 case Work():
                     if refusal := self._take_baseline(move, reading):
                         return refusal
-                    self._iterate(move, reading)
+                    if question := self._iterate(move, reading):
+                        return question
 
     def _decide(self, reading: Reading) -> Move:
         ground = self._ground
@@ -126,7 +127,7 @@ class Loop:
         ground.journal.write(Decided(move, now, needs_setup, ground.may_review, writes_tests, needs_exam))
         return move
 
-    def _iterate(self, work: Work, reading: Reading) -> None:
+    def _iterate(self, work: Work, reading: Reading) -> Stop | None:
         ground = self._ground
         self._before = reading
         free, most = self._history.free.get(work.story, 0), cap(self._history, ground.limits)
@@ -136,7 +137,7 @@ class Loop:
         feedback = to_be_told(self._history.feedback, work.story)
         if work.mode is Mode.EXAM:  # nothing from the sessions that implemented the stories
             feedback = self._history.feedback.get("", "")
-        evidence, inspection, wants_commit = act(ground, attempt, feedback, self._admit)
+        attempt, evidence, inspection, wants_commit = act(ground, attempt, feedback, self._admit)
         evidence = redact_struct(evidence)  # judged as it is recorded, so that a replay agrees
         verdict = judge(evidence)
         ground.journal.write(Judged(attempt.number, evidence, verdict))
@@ -144,7 +145,7 @@ class Loop:
         first: RalphError | OSError | None = None
         for tries_left in reversed(range(_SETTLE_TRIES)):
             try:
-                settle(ground, attempt, evidence, verdict, inspection, commit=commit)
+                settled = settle(ground, attempt, evidence, verdict, inspection, commit=commit)
                 break
             except (RalphError, OSError) as error:
                 # After its commit a story is done, whatever fails then. Later errors are about undoing the work: a
@@ -157,6 +158,7 @@ class Loop:
                 verdict = judge(evidence)
                 ground.journal.write(Judged(attempt.number, evidence, verdict))
         self._before = None
+        return Stop(Reason.SHARED_TREE, settled.ask) if settled.ask else None
 
     def _admit(self) -> str:
         """Why no further agent may start in the same iteration, e.g. the rate limit; empty: it may."""

@@ -1,7 +1,8 @@
 """Recover: finish or undo what a killed run left open, using only its journal.
 
 If the journal says that the work was to be kept, it is kept; any other open iteration is undone, with the work saved.
-A repository with newer commits of the user is left alone.
+What somebody else changed after the last sign of life is not the dead agent's: it stays. Where that cannot be told,
+nothing is undone, and the user is asked.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.agent import Outcome
+from ralph.core.authorship import Session, Span
 from ralph.core.environment import run_marks
-from ralph.core.errors import PlanError, RalphError
+from ralph.core.errors import PlanError, RalphError, SetupError
 from ralph.core.events import (
     AgentStarted,
     AnyEvent,
@@ -22,12 +24,14 @@ from ralph.core.events import (
     IterationEnded,
     IterationStarted,
     Judged,
+    Noted,
     Record,
     RunEnded,
     SessionTaken,
     Settling,
 )
 from ralph.core.evidence import Ended, Evidence, How
+from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason, Work
 from ralph.core.plan import Mode
 from ralph.core.ports import Reading
@@ -37,6 +41,7 @@ from ralph.engine.act import weigh_again
 from ralph.engine.ground import Attempt, Ground, Inspection
 from ralph.engine.iteration_error import is_about_the_work
 from ralph.engine.judge import judge
+from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, BEFORE, next_reviewer
 from ralph.engine.settle import (
     finish,
@@ -50,16 +55,24 @@ from ralph.engine.settle import (
     trailers_for,
     undo,
 )
+from ralph.engine.shared_work import share
 from ralph.host.files import read_state
 from ralph.host.kept import CopyLost
 from ralph.host.repo import RepositoryReplaced
 from ralph.host.tree import ProcessId, end_left_behind
 
 _GRACE = 5.0
-_LONGEST_AGENT = 3600.0
-"""Seconds, if the settings have no limit."""
-_SKEW = 60.0
 _FEW = 5
+_LAST_WORDS = 5.0
+"""Seconds after the last sign of life of a loop in which its agent may still have written."""
+ALIVE = "alive"
+"""A file in the run's folder that is written every other second while the run lives."""
+
+
+class NotUndone(SetupError):
+    """A killed run is closed, but its work is left as it is: the user has to look at it."""
+
+    exit_code = ExitCode.WAITING
 
 
 class Open(Struct, frozen=True):
@@ -71,6 +84,17 @@ class Open(Struct, frozen=True):
     judged: Judged | None = None
     settling: Settling | None = None
     committed: Committed | None = None
+
+
+def open_since(records: Iterable[Record]) -> float:
+    """When the first agent of the open iteration started; without one, when the iteration did."""
+    since, has_agent = 0.0, False
+    for record in records:
+        if isinstance(record.event, IterationStarted):
+            since, has_agent = record.t, False
+        elif isinstance(record.event, AgentStarted) and not has_agent:
+            since, has_agent = record.t, True
+    return since
 
 
 def find_open(events: Iterable[AnyEvent]) -> Open | None:
@@ -110,9 +134,13 @@ def recover(ground: Ground, records: list[Record]) -> str:
     mark, mark_in_checkout = run_marks(ground.run)
     ended = end_left_behind(agent, mark, _GRACE, mark_in_checkout)
     what = f"killed {ended} process{'' if ended == 1 else 'es'} of run {ground.run}" if ended else ""
+    question = ""
     if found is not None:
+        last = ground.clock() if ended else _last_sign(ground, records) + _LAST_WORDS
+        life = Span(open_since(records), last)
+        ground.tree.note_session(Session(life=life, is_agent=found.agent is not None))
         try:
-            done = _close(ground, found, records[-1].t if not ended else None)
+            done, question = _close(ground, found)
         except (RalphError, OSError) as error:
             if not isinstance(error, RepositoryReplaced | CopyLost) and not is_about_the_work(error):
                 raise  # a full disk or a held lock: the next run can still close the iteration
@@ -122,36 +150,52 @@ def recover(ground: Ground, records: list[Record]) -> str:
             what += f"; changed since that iteration started: {', '.join(changed[:_FEW])}; check them"
     if not any(isinstance(record.event, RunEnded) for record in records):
         ground.journal.write(RunEnded(Reason.INTERRUPTED, "killed; closed by the next run"))
+    if question:
+        raise NotUndone(
+            f"run {ground.run} was killed in an iteration, which is closed now. {question}",
+            hint="look at these commits (`git log`); undo what is not yours, then `ralph run` continues",
+        )
     return what
 
 
-def _close(ground: Ground, found: Open, killed_at: float | None) -> str:
-    """`killed_at`: None when the agent was still running."""
+def _last_sign(ground: Ground, records: list[Record]) -> float:
+    """When the killed loop was last known to be alive."""
+    try:
+        return max(records[-1].t, (ground.folder / ALIVE).stat().st_mtime)
+    except OSError:
+        return records[-1].t
+
+
+def _close(ground: Ground, found: Open) -> tuple[str, str]:
+    """What was done, and a question for the user if work was not undone."""
     attempt, name = _attempt(ground, found)
     before = attempt.reading
     if not ground.tree.knows(attempt.checkpoint):
         raise RepositoryReplaced(f"the repository in {ground.repo} does not have the files of its checkpoint")
     if commit := _commit_made(ground, found):
         target = _reading(ground, AFTER)
-        ground.book.write(target)  # a run that ended with an error has restored the plan
+        target = write_plan(ground, attempt, target)  # a run that ended with an error has restored the plan
         track(ground, attempt, target)
-        return _finish_kept(ground, attempt, found, target, commit, name)
-    if killed_at is not None and _was_worked_in(ground, attempt, killed_at):
-        evidence = _interrupted(attempt)
-        finish(ground, attempt, evidence, judge(evidence), Inspection(""), before)
-        return f"{name} was interrupted and is left as it is: the repository has changed since"
-    if found.taken is not None and found.judged is None and (done := _judge_now(ground, attempt, found.taken, name)):
-        return done
-    if found.settling is None or found.judged is None:
+        return _finish_kept(ground, attempt, found, target, commit, name), ""
+    attempt, notices = share(ground, attempt)
+    for notice in notices:
+        ground.journal.write(Noted(notice, warning=True))
+    can_undo = attempt.shared is None or attempt.shared.can_undo
+    taken = found.taken if found.judged is None and can_undo else None
+    if taken is not None and (done := _judge_now(ground, attempt, taken, name)):
+        return done, ""
+    if found.settling is None or found.judged is None or (found.settling.keep and not can_undo):
         if attempt.mode is Mode.ACCEPTANCE:
             ground.acceptance.discard(attempt)
         evidence = _interrupted(attempt)
-        return _undo(ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was interrupted")
+        return _undo(
+            ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was interrupted", notices
+        )
     target = _reading(ground, AFTER)
     evidence, verdict = found.judged.evidence, found.judged.verdict
     if not found.settling.keep:
-        return _undo(ground, attempt, evidence, verdict, target, f"finished undoing {name}")
-    return _keep(ground, attempt, found, target, name)
+        return _undo(ground, attempt, evidence, verdict, target, f"finished undoing {name}", notices)
+    return _keep(ground, attempt, found, target, name), ""
 
 
 def _judge_now(ground: Ground, attempt: Attempt, taken: SessionTaken, name: str) -> str:
@@ -159,7 +203,7 @@ def _judge_now(ground: Ground, attempt: Attempt, taken: SessionTaken, name: str)
     weighed = weigh_again(ground, attempt, taken)
     if weighed is None:
         return ""
-    evidence, inspection, wants_commit = weighed
+    attempt, evidence, inspection, wants_commit = weighed
     verdict = judge(evidence)
     ground.journal.write(Judged(attempt.number, evidence, verdict))
     settle(ground, attempt, evidence, verdict, inspection, commit=ground.commits or wants_commit)
@@ -220,7 +264,7 @@ def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, name: 
     assert found.judged is not None
     evidence = found.judged.evidence
     inspection = Inspection(found.settling.tree)
-    ground.book.write(target)
+    target = write_plan(ground, attempt, target)
     track(ground, attempt, target)
     settling = found.settling
     made = keep(ground, attempt, inspection, settling.message, settling.proof) if settling.commit else None
@@ -253,19 +297,18 @@ def _commit_made(ground: Ground, found: Open) -> str:
     return ground.tree.find_commit(trailers_for(ground.run, started.iteration, started.story))
 
 
-def _was_worked_in(ground: Ground, attempt: Attempt, killed_at: float) -> bool:
-    """Whether the user has committed or switched branches since. Going back would remove that from the branch.
-
-    An agent can outlive its loop, but hardly for longer than its own time limit. A time in the future is forged.
-    """
-    last = killed_at + (ground.patience.total or _LONGEST_AGENT)
-    return last < ground.tree.left_at(attempt.checkpoint) <= ground.clock() + _SKEW
-
-
-def _undo(ground: Ground, attempt: Attempt, evidence: Evidence, verdict: Verdict, target: Reading, what: str) -> str:
-    undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
-    finish(ground, attempt, evidence, verdict, Inspection(""), target, undone=undone)
-    return _with_rescue(what, undone.ref)
+def _undo(
+    ground: Ground,
+    attempt: Attempt,
+    evidence: Evidence,
+    verdict: Verdict,
+    target: Reading,
+    what: str,
+    notices: tuple[str, ...],
+) -> tuple[str, str]:
+    undone = undo(ground, attempt, verdict, target)
+    ended = finish(ground, attempt, evidence, verdict, Inspection(""), target, undone=undone)
+    return "; ".join((_with_rescue(what, undone.ref), *notices)), ended.ask
 
 
 def _with_rescue(what: str, ref: str) -> str:

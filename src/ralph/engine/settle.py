@@ -22,9 +22,11 @@ from ralph.core.ports import Reading
 from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.act import prove_again
-from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Commit, Ground, Inspection, RolledBack
+from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Commit, Ground, Inspection, RolledBack, Shared
 from ralph.engine.judge import judge
+from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, TITLES
+from ralph.engine.shared_work import share
 from ralph.host.commit_message import subject
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.redaction import redact_struct
@@ -47,18 +49,20 @@ def settle(
     is_again: bool = False,
 ) -> IterationEnded:
     """`is_again`: the result of a hook, judged like an agent's work."""
+    attempt, notices = share(ground, attempt, files=False)  # somebody may have committed while the checks ran
+    inspection = msgspec.structs.replace(inspection, notices=(*inspection.notices, *notices))
     target = _target(ground, attempt, verdict)
     if verdict.completes and ground.acceptance.join(attempt.work.story):
         inspection = ground.tree.inspect(attempt.checkpoint)
     if not verdict.kind.keeps_work:
         _announce(ground, attempt, target, keep=False)
-        undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
+        undone = undo(ground, attempt, verdict, target)
         track(ground, attempt, target)
         return finish(ground, attempt, evidence, verdict, inspection, target, undone=undone)
     message = message_for(attempt, verdict)
     proof = proof_trailers.written(evidence, verdict, inspection.tree, _plan_name(ground), inspection.commits)
     _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit, proof=proof)
-    ground.book.write(target)
+    target = write_plan(ground, attempt, target)
     track(ground, attempt, target)
     made = keep(ground, attempt, inspection, message, proof) if commit else None
     if made is not None and made.refused is not None:
@@ -98,7 +102,7 @@ def settle_changed(
         evidence = msgspec.structs.replace(evidence, repository_trouble=trouble)
     else:
         ground.journal.write(Noted(f"{who} changed {some}{more}: the result is checked and judged again"))
-        ground.book.write(attempt.shown or attempt.reading)
+        write_plan(ground, attempt, attempt.shown or attempt.reading)
         evidence, inspection = prove_again(ground, attempt, evidence)
     evidence = redact_struct(evidence)
     verdict = judge(evidence)
@@ -264,15 +268,25 @@ def journal_agent_commits(ground: Ground, number: int, commits: Iterable[str]) -
         ground.journal.write(Committed(iteration=number, commit=commit, message="(by the agent)", by_agent=True))
 
 
-def undo(ground: Ground, checkpoint: dict[str, Any], number: int, verdict: Verdict, target: Reading) -> RolledBack:
-    """Save the agent's work under a rescue ref, return to the checkpoint, and correct the plan."""
+def undo(ground: Ground, attempt: Attempt, verdict: Verdict, target: Reading) -> RolledBack:
+    """Save the agent's work under a rescue ref, return to the checkpoint, and correct the plan.
+
+    Where that would undo somebody else's work, everything is saved and left as it is, and the run stops.
+    """
+    number = attempt.number
     ground.acceptance.withdraw()
-    message = f"ralph: iteration {number}, {verdict.kind.value}: {verdict.headline}"
-    done = ground.tree.roll_back(checkpoint, f"{ground.run}/{number}", message)
-    ground.book.write(target)
+    name, message = f"{ground.run}/{number}", f"ralph: iteration {number}, {verdict.kind.value}: {verdict.headline}"
+    shared = attempt.shared
+    if shared is not None and not shared.can_undo:
+        done = ground.tree.save(attempt.checkpoint, name, message)
+    else:
+        done = ground.tree.roll_back(attempt.checkpoint, name, message, ground.bookkeeping[:1])
+    done = msgspec.structs.replace(done, ask=_question(shared, done.ref) if shared else "")
+    write_plan(ground, attempt, target)
     if done.ref:
         ground.journal.write(RescueSaved(number, done.ref, done.commit))
-    ground.journal.write(events.RolledBack(iteration=number, removed=done.removed, rewritten=done.rewritten))
+    if shared is None or shared.can_undo:
+        ground.journal.write(events.RolledBack(iteration=number, removed=done.removed, rewritten=done.rewritten))
     for notice in done.notices:
         ground.journal.write(Noted(notice, warning=True))
     return done
@@ -319,6 +333,7 @@ def finish(
         commit=commit,
         rescue=undone.ref,
         undone=undone.notices,
+        ask=undone.ask,
         learned=evidence.learned,
     )
     ground.journal.write(ended)
@@ -329,6 +344,16 @@ def _has_feedback(attempt: Attempt, verdict: Verdict) -> bool:
     """What is said about acceptance tests is for the session that writes them, not for the one that follows."""
     is_last = verdict.kind is Kind.ACCEPTED or attempt.attempt >= MOST_ACCEPTANCE_SESSIONS
     return attempt.mode is not Mode.ACCEPTANCE or not is_last
+
+
+def _question(shared: Shared, ref: str) -> str:
+    """A sentence for the user, if the run cannot continue without one."""
+    if not shared.ask:
+        return ""
+    where = f"; the agent's work is saved in {ref}" if ref else ""
+    if shared.can_undo:
+        return f"{shared.ask}; they were kept{where}"
+    return f"{shared.ask}, so nothing was rolled back{where} and is still in the working tree"
 
 
 def feedback_for(evidence: Evidence, verdict: Verdict, rescue: str) -> str:

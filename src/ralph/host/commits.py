@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -115,7 +116,7 @@ def commit_story(
             _remember_tree(index, new_tree)
             return made
     edited, now = _edited_hooks(repo, start.todo), snapshot_tree(repo, index_file)
-    mine = {change.raw for change in start.todo}
+    mine = {change.raw for change in start.todo} - {os.fsencode(os.path.relpath(p, repo.root)) for p in own or ()}
     if late := tuple(change.path for change in _changes(repo, tree, now) if change.raw in mine):
         return Committed(changed=late, edited_hooks=edited, tampering=tampering)
     restored: tuple[str, ...] = ()

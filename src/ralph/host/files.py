@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -89,12 +90,20 @@ def _is_within(path: Path, folder: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
-def write_bytes(path: Path, data: bytes, *, mode: int | None = None, durable: bool = True) -> None:
+def write_bytes(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int | None = None,
+    durable: bool = True,
+    check: Callable[[], object] | None = None,
+) -> None:
     """Replace a file as one step: temporary file beside it, fsync, rename, fsync of the folder.
 
     A link is followed, so that it stays a link; an existing file keeps its permissions. Without `durable` it is still
     atomic for readers, but a power cut may leave the old file. Only a regular file is replaced: root could rename a
-    file over the device that a link leads to.
+    file over the device that a link leads to. `check` is called at the last moment; if it raises, the file stays as it
+    is.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -114,6 +123,8 @@ def write_bytes(path: Path, data: bytes, *, mode: int | None = None, durable: bo
                 os.fchmod(stream.fileno(), mode)
             if durable:
                 os.fsync(stream.fileno())
+        if check is not None:
+            check()
         os.replace(temporary, target)  # noqa: PTH105 - one spelling for both arguments
     except BaseException as error:
         with contextlib.suppress(OSError):

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -83,14 +83,25 @@ class RolledBack(Struct, frozen=True):
 
 
 def roll_back(
-    repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str, *, limit: int = LARGEST_FILE
+    repo: Repo,
+    name: str,
+    index_file: Path,
+    checkpoint: Checkpoint,
+    message: str,
+    *,
+    limit: int = LARGEST_FILE,
+    leave: Collection[bytes] = (),
 ) -> RolledBack:
-    """Save everything, then return to the checkpoint. Can be repeated after a crash at any point."""
+    """Save everything, then return to the checkpoint, except for the files in `leave`.
+
+    Can be repeated after a crash at any point.
+    """
     tampering = undo_tampering(repo, checkpoint, index_file)
     rescue = save(repo, name, index_file, checkpoint, message, limit=limit)
     submodules = tuple(_roll_back_submodules(repo, name, index_file, checkpoint, message, limit))
     for _ in range(3):
-        restored = restore(repo, checkpoint, index_file, rescue.commit if rescue else None, limit=limit)
+        saved = rescue.commit if rescue else None
+        restored = restore(repo, checkpoint, index_file, saved, limit=limit, leave=leave)
         # Putting the ignore rules back can show files that the agent's rules had hidden: save those too.
         if not restored.unsaved:
             break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -57,9 +57,15 @@ class Restored(Struct, frozen=True, kw_only=True):
 
 @disk_trouble()
 def restore(
-    repo: Repo, checkpoint: Checkpoint, index_file: Path, saved: str | None, *, limit: int = LARGEST_FILE
+    repo: Repo,
+    checkpoint: Checkpoint,
+    index_file: Path,
+    saved: str | None,
+    *,
+    limit: int = LARGEST_FILE,
+    leave: Collection[bytes] = (),
 ) -> Restored:
-    """Restore HEAD, branches, index and files to `checkpoint`.
+    """Restore HEAD, branches, index and files to `checkpoint`, without those in `leave`: the caller writes them.
 
     `saved` is the tree or commit that holds the work of the agent. A file that is not in it, as it is now, stays.
     Without `saved` nothing that the checkpoint does not have is removed and nothing is overwritten.
@@ -69,12 +75,12 @@ def restore(
     safe = entries(repo, saved) if saved else {}
     work = _Work(repo, shadow_of(repo, index_file), checkpoint, safe, limit)
     current = work.look()
-    todo = changes(repo, current.tree, checkpoint.tree)
+    todo = [change for change in changes(repo, current.tree, checkpoint.tree) if change.raw not in leave]
     # The ignore rules first: they say which of the other files count as ignored, and those are not touched.
     if rules := [change for change in todo if change.raw.rpartition(b"/")[2] == b".gitignore"]:
         work.apply(rules)
         current = work.look()
-        todo = changes(repo, current.tree, checkpoint.tree)
+        todo = [change for change in changes(repo, current.tree, checkpoint.tree) if change.raw not in leave]
     work.apply(todo)
     work.remove_repositories(current)
     work.remove_pipes()
@@ -88,7 +94,7 @@ def restore(
         lost_refs=heads.failed,
         tampering=tampering,
         unsaved=tuple(sorted(unsaved)),
-        left=tuple(change.path for change in rest if change.path not in unsaved),
+        left=tuple(change.path for change in rest if change.path not in unsaved and change.raw not in leave),
     )
 
 

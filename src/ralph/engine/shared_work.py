@@ -1,0 +1,19 @@
+"""Somebody else works in the same tree: what they change is neither committed nor undone with the agent's work."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ralph.core.authorship import Session, Span
+from ralph.engine.ground import Attempt, Ground
+
+
+def share(ground: Ground, attempt: Attempt, *, files: bool = True) -> tuple[Attempt, tuple[str, ...]]:
+    """The attempt without what somebody else changed in its working tree meanwhile, and notices about that."""
+    shared = ground.tree.share(attempt.checkpoint, ground.is_bookkeeping, files=files)
+    return msgspec.structs.replace(attempt, checkpoint=shared.checkpoint, shared=shared), shared.notices
+
+
+def note_checks(ground: Ground, begun: float) -> None:
+    """What changed since then may be the work of commands that the loop started."""
+    ground.tree.note_session(Session(life=Span(begun, ground.clock()), is_agent=False))
