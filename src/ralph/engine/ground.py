@@ -30,8 +30,7 @@ from ralph.host.signals import StopSignal
 from ralph.journal.writing import Journal
 
 Ask = Callable[[str, float, Callable[[], bool]], str]
-"""Asks at the terminal whether to wait: reason, end time, and a test that cancels the question when the run gets
-another request. Empty: no answer."""
+"""Asks at the terminal whether to wait: reason, end time, a test that cancels the question. Empty: no answer."""
 
 
 class Inspection(Struct, frozen=True):
@@ -276,9 +275,8 @@ class Written(Struct, frozen=True, kw_only=True):
     tests: tuple[str, ...] = ()
     """Those that fail now: names, or files where the runner reports no names."""
     stories: tuple[AddStory, ...] = ()
-    """Of an exam: the stories for the tests that fail."""
+    """Of an exam: the stories for the tests that fail, and below the number of tests that pass."""
     passed: int = 0
-    """Of an exam: tests that pass."""
     objections: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
