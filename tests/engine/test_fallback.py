@@ -154,4 +154,4 @@ date +%N >> "$RALPH_STORY.txt"; echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"
     assert ended == [("implement", "accepted"), *rounds, ("review", "accepted")]
     assert code == 0, "findings that differ in a number are no stalemate"
     work = [line for line in (tmp_path / "log").read_text().splitlines() if not line.startswith("review")]
-    assert work == ["implement 1", *["fix 1"] * 4]
+    assert work == ["implement 1", "fix 1", "fix 2", "fix 3", "fix 4"], "rounds, and no failed attempt"

@@ -221,7 +221,7 @@ class LiveView:
         if limits.same_error and history.streak.same_error > 1:
             yield f"same error {history.streak.same_error}/{limits.same_error}"
         current, most = state.current, limits.max_attempts
-        if current and current.story and current.mode in (Mode.IMPLEMENT, Mode.FIX) and current.attempt <= most:
+        if current and current.story and current.mode is Mode.IMPLEMENT and current.attempt <= most:
             yield f"attempt {current.attempt}/{most}"
 
 

@@ -77,9 +77,12 @@ def next_reviewer(reviewers: Sequence[str], story: Story | None) -> str:
 
 
 def attempt_number(story: Story | None, mode: Mode, reviewers: Sequence[str] = ()) -> int:
-    """For a review: its number among the story's reviews, by any reviewer."""
+    """For a review: its number among the story's reviews, by any reviewer. For a fix: the reviews before it, and the
+    attempts that failed."""
     if story is None:
         return 1
+    if mode is Mode.FIX:
+        return story.attempts + max(story.review.count, 1)
     if mode is not Mode.REVIEW:
         return story.attempts + 1
     return story.review.count * max(len(reviewers), 1) + len(story.ledger.heard) + 1

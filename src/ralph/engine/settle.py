@@ -140,13 +140,13 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
     if story is not None:
         fields: dict[str, Any] = {}
         if _uses_attempt(attempt, verdict):
-            fields["attempts"] = attempt.attempt
+            fields["attempts"] = story.attempts + 1
         if verdict.kind is Kind.BLOCKED:
             fields["state"] = State.BLOCKED
             why[story.id] = f"asks: {verdict.question}"
         elif _gives_up(ground, attempt, verdict):
             fields["state"] = State.FAILED
-            why[story.id] = f"{plural(attempt.attempt, 'attempt')}; last failure: {one_line(verdict.headline, 200)}"
+            why[story.id] = f"{plural(story.attempts + 1, 'attempt')}; last failure: {one_line(verdict.headline, 200)}"
         elif verdict.completes:
             why[story.id] = ""
             fields["attempts"] = 0
@@ -183,7 +183,8 @@ def _as_reviewed(verdict: Verdict, story: Story, note: str) -> dict[str, Any]:
 def _gives_up(ground: Ground, attempt: Attempt, verdict: Verdict) -> bool:
     """A bad review is not an attempt at the story; the circuit breaker counts it."""
     most = ground.limits.max_attempts
-    return bool(most) and _uses_attempt(attempt, verdict) and attempt.attempt >= most
+    failed = attempt.story.attempts + 1 if attempt.story else attempt.attempt
+    return bool(most) and _uses_attempt(attempt, verdict) and failed >= most
 
 
 def _uses_attempt(attempt: Attempt, verdict: Verdict) -> bool:
