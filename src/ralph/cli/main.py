@@ -49,7 +49,7 @@ def _use_utf8_for_paths() -> None:
     The paths in plans, settings and journals are UTF-8, and must name the same files. The streams keep the encoding of
     the locale, and child processes the environment.
     """
-    if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode and os.name == "posix":
+    if sys.getfilesystemencoding() != "utf-8" and os.name == "posix" and sys.executable:
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     if sys.flags.utf8_mode and os.environ.get("PYTHONUTF8") == "0" and "PYTHONIOENCODING" not in os.environ:
         import locale
