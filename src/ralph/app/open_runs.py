@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,14 +37,15 @@ def record_open_run(tree: Path, ref: PlanRef, run: str, env: Mapping[str, str]) 
     make_folder(file.parent, private=True)
     places = {name: str(getattr(ref, name)) for name in ("root", "folder", "path")}
     found = OpenRun(run=run, layout=ref.layout, name=ref.name, **places)
-    write_bytes(file, msgspec.json.encode(found) + b"\n", mode=0o600)
+    text = json.dumps(msgspec.to_builtins(found))  # ASCII: a path may have bytes that are not UTF-8
+    write_bytes(file, text.encode() + b"\n", mode=0o600)
 
 
 def open_run(tree: Path, env: Mapping[str, str]) -> OpenRun | None:
     """The run that was started last in this working tree and has not ended. A live one counts."""
-    with contextlib.suppress(OSError, BadData, msgspec.DecodeError):
+    with contextlib.suppress(OSError, BadData, ValueError, RecursionError):
         file = _file(tree, env)
-        return msgspec.json.decode(read_bytes(file), type=OpenRun) if file.exists() else None
+        return msgspec.convert(json.loads(read_bytes(file)), OpenRun) if file.exists() else None
     return None
 
 
