@@ -46,6 +46,8 @@ DESTROYS = (
     "git for-each-ref --format='delete %(refname)' refs/ralph | git update-ref --stdin",
     "git reset -q --hard HEAD && git clean -fdxq -e .ralph",
 )
+MOST_WRITES = 10
+"""By a person, who then lets the run start with a clean tree."""
 FORGETS = "git reflog expire --expire=now --all && git gc -q --prune=now"
 LOST = ("commit", "file", "ref", "hang")
 
@@ -96,7 +98,7 @@ class Person:
         self._thread.join()
 
     def _work(self) -> None:
-        while not self._stop.wait(self._chance.uniform(0.2, 2)):
+        while len(self.files) < MOST_WRITES and not self._stop.wait(self._chance.uniform(0.2, 2)):
             name, text = f"person/{len(self.files)}.txt", f"{self._chance.random()}\n"
             self._project.write(name, text)
             self.files[name] = text
@@ -211,10 +213,20 @@ def lost(project: LoopProject, reference: Reference, drawn: Draw, person: Person
         if name == "refs":
             missing = set(was.splitlines()) - set(now[name].splitlines())
             yield from (Problem("ref", f"{ref} is gone or moved") for ref in sorted(missing))
+        elif name not in now and is_kept_aside(project, was):
+            continue
         elif now.get(name) != was and not (drawn.person and name in ("staged", "edited")):
             yield Problem("file", f"{name} was {was[:200]!r} and is {now.get(name, '')[:200]!r}")
     if problems := [line for line in project.health() if line.startswith("fsck")]:
         yield Problem("commit", problems[0])
+
+
+def is_kept_aside(project: LoopProject, text: str) -> bool:
+    """Whether the state folder or a ref has a copy of an ignored file that accepted work deleted."""
+    data = text.encode()
+    if any(path.is_file() and path.read_bytes() == data for path in project.state.rglob("*")):
+        return True
+    return blob_name(project, text) in project.git("rev-list", "--objects", "--all", check=False)
 
 
 def blob_name(project: LoopProject, text: str) -> str:

@@ -303,7 +303,8 @@ class LoopProject:
         refs = self.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
         refs = [ref for ref in refs if not ref.startswith(("refs/heads/main ", "refs/ralph/"))]
         names = ("build/out.bin", "notes.log", ".ralph/ideas.txt", ".ralph/kept.txt", ".ralph/staged.txt")
-        files = {name: (self.root / name).read_text() for name in (*names, ".git/config")}
+        present = [name for name in (*names, ".git/config") if (self.root / name).is_file()]
+        files = {name: (self.root / name).read_text() for name in present}
         hooks = {str(path): path.read_text() for path in sorted(self.root.glob(".git/hooks/*"))}
         return files | {
             "refs": "\n".join(refs),
