@@ -79,7 +79,7 @@ def test_a_story_that_gets_nowhere_is_set_aside_until_the_circuit_is_reset(tmp_p
 
     again = run_ralph(made, "run", "--plain", "--reset-circuit")
     assert "retrying failed stories: US-001" in again.out
-    assert again.code == 1, "it is played from the first attempt on, and trips once more"
+    assert again.code == 5, "it is played from the first attempt on, and trips once more"
 
 
 def test_an_agent_that_dies_at_once_stops_the_run_and_blames_no_story(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class Call:
     def input(self, name: str) -> str:
         given = self.values.get("tool_input")
         value = given.get(name) if isinstance(given, dict) else None
-        if isinstance(value, list):  # a command as a list of words
+        if isinstance(value, list) and name == "command":  # as a list of words
             return " ".join(_quoted(word) for word in value)
         return value if isinstance(value, str) else ""
 
