@@ -108,7 +108,7 @@ def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     assert f"Version: {__version__}\n" in metadata
     assert "Requires-Python: >=3.11\n" in metadata
     assert "License-Expression: MIT\n" in metadata
-    assert "ralph = ralph.cli.main:entry" in wheel.read(f"{folder}/entry_points.txt").decode()
+    assert "ralph = ralph.__main__:main" in wheel.read(f"{folder}/entry_points.txt").decode()
     assert f"{folder}/licenses/LICENSE" in wheel.namelist()
 
 

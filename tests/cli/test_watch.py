@@ -186,7 +186,6 @@ def test_a_killed_run_is_said_to_be_dead_and_what_comes_next(tmp_path: Path) -> 
         watched = run_ralph(made, "watch")
         assert watched.code == 1
         assert "died after" in watched.err
-        assert "its agent is still running" in watched.err
         assert "iteration 1 (US-001) was open; the next `ralph run` saves its work" in watched.err
         let_go(made)
         assert run_ralph(made).code == 0
