@@ -101,7 +101,8 @@ def _examined(
     steps = ground.setup_steps if attempt.mode is Mode.SETUP and ground.setup_steps else ground.work_steps
     if attempt.mode in (Mode.ACCEPTANCE, Mode.EXAM):
         ended, outcome = run_agent(steps.agent_config, None)
-        attempt, shared = share(ground, attempt)
+        # To tell who wrote a file takes a snapshot, and with that hidden tests would be in the repository.
+        attempt, shared = share(ground, attempt, files=not ground.acceptance.is_hidden)
         return _written_evidence(ground, attempt, ended, outcome, shared)
     try:
         passed, unusable = steps.run(context, attempt.number), None

@@ -177,6 +177,8 @@ def _close(ground: Ground, found: Open) -> tuple[str, str]:
         target = write_plan(ground, attempt, target)  # a run that ended with an error has restored the plan
         track(ground, attempt, target)
         return _finish_kept(ground, attempt, found, target, commit, name), ""
+    if attempt.mode is Mode.ACCEPTANCE and found.settling is None:
+        ground.acceptance.discard(attempt)  # before a snapshot: hidden tests must not be in the repository
     attempt, notices = share(ground, attempt)
     for notice in notices:
         ground.journal.write(Noted(notice, warning=True))
@@ -185,8 +187,6 @@ def _close(ground: Ground, found: Open) -> tuple[str, str]:
     if taken is not None and (done := _judge_now(ground, attempt, taken, name)):
         return done, ""
     if found.settling is None or found.judged is None or (found.settling.keep and not can_undo):
-        if attempt.mode is Mode.ACCEPTANCE:
-            ground.acceptance.discard(attempt)
         evidence = _interrupted(attempt)
         return _undo(
             ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was interrupted", notices
