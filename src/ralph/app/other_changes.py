@@ -41,7 +41,8 @@ class OtherChanges:
         before = self._before
         moves, stashes = moves_since(self._repo, before), stashes_since(self._repo, before)
         traced = writing_commands(self._trace, before.taken_at) if moves or stashes else ()
-        authors = [move_author(move.at, traced, self._sessions) for move in moves]
+        # A branch that names no commit any more is restored whoever did that: nothing of it could be kept.
+        authors = [move_author(m.at, traced, self._sessions) if m.new else Author.AGENT for m in moves]
         branch = branch_after(moves, authors)
         head = moves[branch.kept - 1].new if branch.kept else before.head
         if branch.ask:
