@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralph.core.authorship import Author, Branch, Move, Session, branch_after, file_author, move_author
+from ralph.core.authorship import Author, Branch, Move, Session, Span, branch_after, file_author, move_author
 from ralph.core.text import one_line
 from ralph.host.checkpoint import Checkpoint
 from ralph.host.git import printable
@@ -41,8 +41,7 @@ class OtherChanges:
         before = self._before
         moves, stashes = moves_since(self._repo, before), stashes_since(self._repo, before)
         traced = writing_commands(self._trace, before.taken_at) if moves or stashes else ()
-        # A branch that names no commit any more is restored whoever did that: nothing of it could be kept.
-        authors = [move_author(m.at, traced, self._sessions) if m.new else Author.AGENT for m in moves]
+        authors = [self._author(move, traced) for move in moves]
         branch = branch_after(moves, authors)
         head = moves[branch.kept - 1].new if branch.kept else before.head
         if branch.ask:
@@ -66,6 +65,15 @@ class OtherChanges:
         notices += [f"kept stash entry {name[:9]}: it is not known to be the agent's" for name in theirs]
         after = adopt(self._repo, before, self._index, tree, paths, head or None, theirs, agents)
         return after, tuple(notices), branch
+
+    def _author(self, move: Move, traced: Sequence[Span]) -> Author:
+        """A branch that names no commit any more, or a switch without a new commit, has nothing that could be lost.
+
+        Unless somebody else is known to have done it, it is undone with the agent's work.
+        """
+        author = move_author(move.at, traced, self._sessions) if move.new else Author.AGENT
+        is_empty = move.is_switch and move.new == self._before.head
+        return Author.AGENT if is_empty and (author is Author.UNKNOWN or not move.at) else author
 
     def _authors(self, tree: str, is_ours: Callable[[str], bool]) -> dict[bytes, Author]:
         """Who wrote the files that differ from the checkpoint."""

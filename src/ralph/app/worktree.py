@@ -34,7 +34,7 @@ from ralph.host.commits import candidate_tree, commit_story
 from ralph.host.git import GitFailed, ask, git, line, names, printable
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
-from ralph.host.heads import put_back_lost
+from ralph.host.heads import mend_head, put_back_lost
 from ralph.host.ignored import KeepIgnored, deleted_ignored
 from ralph.host.refs import mend_packed_refs
 from ralph.host.repo import Repo, RepositoryReplaced, is_in_place, still_the_same
@@ -114,7 +114,8 @@ class GitWorkTree:
     def share(self, checkpoint: dict[str, Any], is_ours: Callable[[str], bool], *, files: bool = True) -> Shared:
         before = _checkpoint(checkpoint)
         tampering = undo_tampering(self._repo, before, self._index)
-        mend_packed_refs(self._repo)  # git reads nothing before that
+        mend_head(self._repo, before)  # git reads nothing before that
+        mend_packed_refs(self._repo)
         self._inspected = ""
         others = OtherChanges(self._repo, self._index, before, self._sessions, self._trace)
         after, notices, branch = others.adopted(is_ours, files=files)

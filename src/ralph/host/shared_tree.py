@@ -39,8 +39,8 @@ def moves_since(repo: Repo, checkpoint: Checkpoint) -> tuple[Move, ...]:
     ]
     if moves and moves[-1].new == (head or "") and (branch != checkpoint.branch) <= moves[-1].is_switch:
         return tuple(moves)
-    # There is no reflog, or it does not tell: one move, at the time of the commit.
-    at = line(ask(repo, "log", "-1", "--format=%ct", head).out) if head else ""
+    # There is no reflog, or it does not tell: one move, at the time of the commit, or at none without a new one.
+    at = line(ask(repo, "log", "-1", "--format=%ct", head).out) if head and head != checkpoint.head else ""
     is_switch = branch != checkpoint.branch
     return (Move(checkpoint.head or "", head or "", float(at or 0), is_switch=is_switch),)
 
