@@ -13,7 +13,7 @@ import msgspec
 
 from ralph.app.other_changes import OtherChanges
 from ralph.app.swapping import swap_back, swapped
-from ralph.core.authorship import Author, Session, file_author
+from ralph.core.authorship import AT_ANY_TIME, Author, Session, file_author
 from ralph.core.errors import UsageError
 from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
@@ -47,6 +47,7 @@ from ralph.host.situation import in_progress, phrase
 from ralph.host.snapshot import LARGEST_FILE, snapshot, snapshot_tree
 from ralph.host.submodules import look_inside
 from ralph.host.trees import changes
+from ralph.host.write_times import WriteTimes
 
 _RECENT = 50
 _GC_ROUNDS = 2
@@ -71,6 +72,7 @@ class GitWorkTree:
         self._trace = trace or Path(os.devnull)
         self._sessions: list[Session] = []
         """Since the checkpoint."""
+        self._times = WriteTimes()
         self._repo = repo
         self._index = index_file
         self._hook_env = hook_env
@@ -88,6 +90,7 @@ class GitWorkTree:
     def checkpoint(self) -> dict[str, Any]:
         self._inspected = ""
         self._sessions = []
+        self._times.start()
         if self._trace.is_file():
             self._trace.unlink(missing_ok=True)
         for _ in range(_GC_ROUNDS):
@@ -111,19 +114,22 @@ class GitWorkTree:
     def note_session(self, session: Session) -> None:
         self._sessions.append(session)
 
+    def _timed_sessions(self) -> Sequence[Session]:
+        return self._sessions if self._times.are_comparable(self._index.parent) else [AT_ANY_TIME]
+
     def share(self, checkpoint: dict[str, Any], is_ours: Callable[[str], bool], *, files: bool = True) -> Shared:
         before = _checkpoint(checkpoint)
         tampering = undo_tampering(self._repo, before, self._index)
         mend_head(self._repo, before)  # git reads nothing before that
         mend_packed_refs(self._repo)
         self._inspected = ""
-        others = OtherChanges(self._repo, self._index, before, self._sessions, self._trace)
+        others = OtherChanges(self._repo, self._index, before, self._timed_sessions(), self._trace)
         after, notices, branch = others.adopted(is_ours, files=files)
         checkpoint = checkpoint if after is before else msgspec.to_builtins(after)
         return Shared(checkpoint, (*_told(tampering), *notices), branch.ask, branch.can_undo)
 
     def author_of(self, path: Path) -> Author:
-        agents = [session for session in self._sessions if session.is_agent]  # checks do not edit the plan
+        agents = [session for session in self._timed_sessions() if session.is_agent]  # checks do not edit the plan
         written = written_at(path.parent, os.fsencode(path.name))
         return file_author(str(path), written, 0, agents) if written is not None else Author.UNKNOWN
 

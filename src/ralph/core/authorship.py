@@ -21,6 +21,7 @@ taken off a branch: the run stops and asks.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from enum import StrEnum
@@ -65,6 +66,10 @@ class Session(Struct, frozen=True, kw_only=True):
     """Absolute paths that its tool calls named."""
     quiet: tuple[Span, ...] = ()
     """When its whole process tree did nothing."""
+
+
+AT_ANY_TIME = Session(life=Span(-math.inf, math.inf))
+"""Where times cannot be compared, every file may be the agent's."""
 
 
 class CallLog:

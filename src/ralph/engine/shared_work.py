@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 
 from ralph.core.authorship import Session, Span
@@ -16,4 +18,5 @@ def share(ground: Ground, attempt: Attempt, *, files: bool = True) -> tuple[Atte
 
 def note_checks(ground: Ground, begun: float) -> None:
     """What changed since then may be the work of commands that the loop started."""
-    ground.tree.note_session(Session(life=Span(begun, ground.clock()), is_agent=False))
+    now = time.time()  # as files have it; the run's own clock is ahead of it after the system's was set back
+    ground.tree.note_session(Session(life=Span(now - (ground.clock() - begun), now), is_agent=False))
