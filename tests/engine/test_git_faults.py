@@ -471,3 +471,27 @@ def test_an_agent_that_destroys_everything_again_and_again_costs_only_attempts(d
     done = den.run({"US-001": attempts})
     assert done.code == 0, done.out + done.err
     den.check()
+
+
+BUG = """
+import os, ralph.engine.act as act
+real = act.note_checks
+def note_checks(*arguments):
+    if not os.path.exists(os.environ["BUG_SEEN"]):
+        open(os.environ["BUG_SEEN"], "w").close()
+        raise TypeError("nobody foresaw this")
+    return real(*arguments)
+act.note_checks = note_checks
+"""
+
+
+def test_a_bug_of_ours_costs_an_iteration_and_is_kept(den: Den, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BUG)
+    env = {"PYTHONPATH": str(tmp_path), "BUG_SEEN": str(tmp_path / "seen")}
+    done = den.run({"US-001": [good("US-001"), good("US-001")]}, env=env)
+    assert done.code == 0, done.out + done.err
+    assert [end.completes for end in den.ended()][:2] == [False, True]
+    log = den.state / "runs" / den.runs[-1] / "internal-error.log"
+    assert f"an error inside Ralph (TypeError: nobody foresaw this); please report it with {log}" in done.out
+    assert "Traceback" in log.read_text()
+    den.check()

@@ -72,7 +72,7 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
 
     try:
         return _examined(ground, attempt, admit, run_agent, context, ran, sessions)
-    except (RalphError, OSError) as error:
+    except Exception as error:
         if not ran or not is_about_the_work(error):
             raise
         ended, outcome = ran[-1]
@@ -85,7 +85,7 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
             reviewers=ground.reviewers,
             interrupted=ground.stop.requested,
         )
-        return attempt, with_error(evidence, error), Inspection(""), False
+        return attempt, with_error(evidence, error, ground.folder), Inspection(""), False
 
 
 def _examined(

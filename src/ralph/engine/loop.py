@@ -143,19 +143,19 @@ class Loop:
         verdict = judge(evidence)
         ground.journal.write(Judged(attempt.number, evidence, verdict))
         commit = ground.commits or wants_commit
-        first: RalphError | OSError | None = None
+        first: Exception | None = None
         for tries_left in reversed(range(_SETTLE_TRIES)):
             try:
                 settled = settle(ground, attempt, evidence, verdict, inspection, commit=commit)
                 break
-            except (RalphError, OSError) as error:
+            except Exception as error:  # noqa: BLE001
                 # After its commit a story is done, whatever fails then. Later errors are about undoing the work: a
                 # `git gc` of somebody else's may have been in the way.
                 first = first or error
                 is_done = commit and ground.tree.find_commit(self._trailers)
                 if is_done or not tries_left or not is_about_the_work(error):
                     raise first from None
-                evidence, commit = with_error(evidence, first), False
+                evidence, commit = with_error(evidence, first, ground.folder), False
                 verdict = judge(evidence)
                 ground.journal.write(Judged(attempt.number, evidence, verdict))
         self._before = None
