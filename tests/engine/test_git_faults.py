@@ -495,3 +495,13 @@ def test_a_bug_of_ours_costs_an_iteration_and_is_kept(den: Den, tmp_path: Path) 
     assert f"an error inside Ralph (TypeError: nobody foresaw this); please report it with {log}" in done.out
     assert "Traceback" in log.read_text()
     den.check()
+
+
+@pytest.mark.parametrize("path", [".gitignore", "src/.gitignore", ".gitattributes", ".git/info/exclude", ".mailmap"])
+def test_a_pipe_that_git_would_wait_for_costs_an_iteration(den: Den, path: str) -> None:
+    actions = [BAD, shell(f"rm -f {path}; mkfifo {path}"), "claim"]
+    done = den.run({"US-001": [actions, good("US-001")]})
+    assert done.code == 0, done.out + done.err
+    assert [end.completes for end in den.ended()][:2] == [False, True]
+    assert not (den.root / path).is_fifo()
+    den.check()

@@ -15,11 +15,15 @@ from msgspec import Struct
 
 from ralph.core.errors import SetupError
 from ralph.core.text import one_line
+from ralph.host.git_pipes import remove_pipes_in_the_way
 from ralph.host.signals import is_stopping
 
 TIMEOUT = 600.0
 """Seconds. A git command that takes longer is hanging, on a lock or a dead network drive."""
 _GRACE = 2.0
+_SLOW = 3.0
+"""Seconds after which git may be waiting for a named pipe."""
+_PIPES = 20
 _LOCKED = re.compile(rb"Unable to create '.*index\.lock': File exists")
 _LOCK_PATIENCE = 10.0
 _LOCK_PATIENCE_STOPPING = 1.0
@@ -301,8 +305,25 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _answer(call: Call, process: subprocess.Popen[bytes], timeout: float) -> Answer:
     try:
-        out, err = process.communicate(call.stdin or None, timeout)
+        out, err = _communicate(call, process, timeout)
     except subprocess.TimeoutExpired:
         _end(process)
         raise GitFailed(call.args, Answer(-9, b"", f"did not finish within {timeout:g} seconds".encode())) from None
     return Answer(process.returncode, out, err)
+
+
+def _communicate(call: Call, process: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
+    given, begun = call.stdin or None, time.monotonic()
+    for _ in range(_PIPES if timeout > _SLOW else 0):
+        try:
+            return process.communicate(given, _SLOW)
+        except subprocess.TimeoutExpired:
+            given = None  # it is kept
+        root, git_dir = _places(call.where)
+        if not remove_pipes_in_the_way(root, git_dir):
+            break
+    return process.communicate(given, max(timeout - (time.monotonic() - begun), 0.1))
+
+
+def _places(where: Located | Path) -> tuple[Path, Path]:
+    return (where, where / ".git") if isinstance(where, Path) else (where.root, where.git_dir)
