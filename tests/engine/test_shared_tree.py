@@ -46,9 +46,11 @@ def ended(project: LoopProject) -> list[IterationEnded]:
 @pytest.mark.parametrize("script", [BAD, GOOD], ids=["rejected", "accepted"])
 def test_files_and_commits_of_a_person_stay(tmp_path: Path, script: str) -> None:
     project = made(tmp_path, script)
+    project.git("branch", "other")
     process = start_ralph(project, "run", "--plain", "--once")
     in_the_quiet(project)
     commit = commit_by_hand(project, "docs/mine.md")
+    project.git("branch", "-f", "other", commit)
     project.write("src/idea.txt", "half an idea\n")
     project.write("src/zero.txt", "changed by hand\n")
     done = finish(process)
@@ -61,6 +63,8 @@ def test_files_and_commits_of_a_person_stay(tmp_path: Path, script: str) -> None
         "?? src/idea.txt",
     ]
     assert "src/idea.txt" in done.out
+    assert project.git("rev-parse", "other") == commit, done.out
+    assert "refs/heads/other stays where it was moved to" in done.out
     assert f"kept commit {commit[:9]} on main" in done.out
     (event,) = ended(project)
     if script is BAD:

@@ -14,7 +14,7 @@ from ralph.host.checkpoint import Checkpoint
 from ralph.host.git import printable
 from ralph.host.git_trace import writing_commands
 from ralph.host.repo import Repo
-from ralph.host.shared_tree import adopt, moves_since, stashes_since, written_at
+from ralph.host.shared_tree import adopt, moves_since, refs_since, stashes_since, written_at
 from ralph.host.snapshot import snapshot
 from ralph.host.trees import changes
 
@@ -40,20 +40,22 @@ class OtherChanges:
         """
         before = self._before
         moves, stashes = moves_since(self._repo, before), stashes_since(self._repo, before)
-        traced = writing_commands(self._trace, before.taken_at) if moves or stashes else ()
+        moved = refs_since(self._repo, before, self._index)
+        traced = writing_commands(self._trace, before.taken_at) if moves or stashes or moved else ()
         authors = [self._author(move, traced) for move in moves]
         branch = branch_after(moves, authors)
         head = moves[branch.kept - 1].new if branch.kept else before.head
         if branch.ask:
             branch = msgspec.structs.replace(branch, ask=f"{branch.ask} ({_named(moves)})")
         theirs = [name for name, at in stashes.items() if move_author(at, traced, self._sessions) is not Author.AGENT]
+        refs = {ref: name for ref, (name, at) in moved.items() if self._is_others(at, traced)}
         tree, paths, agents = before.tree, [], {}
         if files or head != before.head:
             tree = snapshot(self._repo, self._index, unreadable_before=before.unreadable).tree
             written = self._authors(tree, is_ours)
             paths = [path for path, author in written.items() if author is Author.OTHER and files]
             agents = {path: author is Author.AGENT for path, author in written.items()}
-        if not paths and not theirs and head == before.head:
+        if not paths and not theirs and not refs and head == before.head:
             return before, (), branch
         committed = {change.raw for change in changes(self._repo, before.head, head)} if before.head and head else ()
         notices = []
@@ -62,8 +64,9 @@ class OtherChanges:
         for move, author in zip(moves[: branch.kept], authors, strict=False):
             why = "the agent did not make it" if author is Author.OTHER else "it is not known to be the agent's"
             notices.append(f"kept commit {move.new[:9]} on {before.branch}: {why}")
+        notices += [f"{ref} stays where it was moved to: the agent did not move it" for ref in refs]
         notices += [f"kept stash entry {name[:9]}: it is not known to be the agent's" for name in theirs]
-        after = adopt(self._repo, before, self._index, tree, paths, head or None, theirs, agents)
+        after = adopt(self._repo, before, self._index, tree, paths, head or None, theirs, refs, agents)
         return after, tuple(notices), branch
 
     def _author(self, move: Move, traced: Sequence[Span]) -> Author:
@@ -74,6 +77,12 @@ class OtherChanges:
         author = move_author(move.at, traced, self._sessions) if move.new else Author.AGENT
         is_empty = move.is_switch and move.new == self._before.head
         return Author.AGENT if is_empty and (author is Author.UNKNOWN or not move.at) else author
+
+    def _is_others(self, at: float, traced: Sequence[Span]) -> bool:
+        """Whether a ref whose file was written then is known not to have been moved by the agent."""
+        if any(span.has(at, 1, 1) for span in traced):
+            return False
+        return file_author("", at, self._before.taken_at, self._sessions) is Author.OTHER
 
     def _authors(self, tree: str, is_ours: Callable[[str], bool]) -> dict[bytes, Author]:
         """Who wrote the files that differ from the checkpoint."""

@@ -17,7 +17,7 @@ from ralph.host.checkpoint import Checkpoint, branches_of, head_of, moments_of, 
 from ralph.host.git import ask, git, line
 from ralph.host.kept import keep, kept
 from ralph.host.plain_file import disk_trouble, read_plain
-from ralph.host.refs import listing
+from ralph.host.refs import BRANCHES, listing, recorded_refs
 from ralph.host.repo import Repo
 from ralph.host.shadow import shadow_of
 from ralph.host.trees import TreeEntry, changes, entries, index_line
@@ -55,6 +55,17 @@ def stashes_since(repo: Repo, checkpoint: Checkpoint) -> dict[str, float]:
     return found
 
 
+def refs_since(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> dict[str, tuple[str, float]]:
+    """Refs that moved, other than the current branch: where to, and when. A packed one does not show when."""
+    before, found = branches_of(checkpoint, index_file), {}
+    for ref, name in recorded_refs(repo).items():
+        if ref in before and name != before[ref] and ref != f"{BRANCHES}{checkpoint.branch}":
+            at = written_at(repo.common_dir, os.fsencode(ref))
+            if at is not None:
+                found[ref] = (name, at)
+    return found
+
+
 @disk_trouble()
 def adopt(
     repo: Repo,
@@ -64,9 +75,10 @@ def adopt(
     paths: Iterable[bytes],
     head: str | None,
     stashes: Sequence[str],
+    refs: Mapping[str, str],
     is_agents: Mapping[bytes, bool],
 ) -> Checkpoint:
-    """The checkpoint with these files as they are in `tree`, the working tree, and with the branch at `head`.
+    """The checkpoint with these files as they are in `tree`, the working tree, the branch at `head`, and these refs.
 
     A file of the commits up to `head` that the agent changed afterwards is taken as it was committed.
     """
@@ -83,12 +95,12 @@ def adopt(
     if new_tree != checkpoint.tree:  # protected from `git gc` like that of the checkpoint
         pin_tree(repo, index_file, "shared", new_tree)
     result = replace(checkpoint, tree=new_tree, stash=(*checkpoint.stash, *stashes))
-    if head == checkpoint.head:
-        return result
-    branches = branches_of(checkpoint, index_file)
-    if checkpoint.branch is not None and head:
-        branches[f"refs/heads/{checkpoint.branch}"] = head
     moments = moments_of(index_file)
+    branches = branches_of(checkpoint, index_file) | dict(refs)
+    if head == checkpoint.head:
+        return replace(result, branches=keep(moments, listing(branches), durable=False)) if refs else result
+    if checkpoint.branch is not None and head:
+        branches[f"{BRANCHES}{checkpoint.branch}"] = head
     staged = {change.raw: TreeEntry(change.new_mode, change.new_id) for change in committed}
     return replace(
         result,
