@@ -44,7 +44,7 @@ DESTROYS = (
     "git branch -m elsewhere main-2",
     "git update-ref -d refs/heads/elsewhere",
     "git for-each-ref --format='delete %(refname)' refs/ralph | git update-ref --stdin",
-    "git reset -q --hard HEAD && git clean -fdxq -e .ralph",
+    CLEANS := "git reset -q --hard HEAD && git clean -fdxq -e .ralph -e src -e person",  # not what was just written
 )
 MOST_WRITES = 10
 """By a person, who then lets the run start with a clean tree."""
@@ -185,12 +185,14 @@ def play(project: LoopProject, reference: Reference, drawn: Draw) -> int:
         code = done.code
         if code == 0:
             break
-        obey(project)
+        obey(project, done.err)
     return code
 
 
-def obey(project: LoopProject) -> None:
-    """What a run asks for before it starts: a person commits their files."""
+def obey(project: LoopProject, said: str) -> None:
+    """What a run asks for before it starts: a person commits their files, and removes what is saved anyway."""
+    if "the agent's work is saved in refs/ralph/rescue/" in said:
+        project.git("clean", "-fdq", "src", check=False)
     if (project.root / "person").is_dir():
         project.git("add", "--", "person", check=False)
         project.git("commit", "-q", "--no-verify", "-m", "person: the rest", "--", "person", check=False)
@@ -209,13 +211,13 @@ def lost(project: LoopProject, reference: Reference, drawn: Draw, person: Person
         if blob_name(project, text) not in kept:
             yield Problem("file", f"{name} of the person is neither on disk nor in a ref")
     now = project.theirs()
+    cleans = CLEANS in drawn.destroys
+    excused = {*(("staged", "edited") if drawn.person or cleans else ()), *(("build/out.bin",) if cleans else ())}
     for name, was in reference.theirs.items():
         if name == "refs":
             missing = set(was.splitlines()) - set(now[name].splitlines())
             yield from (Problem("ref", f"{ref} is gone or moved") for ref in sorted(missing))
-        elif name not in now and is_kept_aside(project, was):
-            continue
-        elif now.get(name) != was and not (drawn.person and name in ("staged", "edited")):
+        elif now.get(name) != was and name not in excused and not is_kept_aside(project, was):
             yield Problem("file", f"{name} was {was[:200]!r} and is {now.get(name, '')[:200]!r}")
     if problems := [line for line in project.health() if line.startswith("fsck")]:
         yield Problem("commit", problems[0])

@@ -75,7 +75,9 @@ def test_a_client_that_outlives_the_loop_is_ended_by_its_next_hook(tmp_path: Pat
     inner = f"{quote(sys.executable)} -m ralph run --plain; sleep 25"  # the model stays
     command = [sys.executable, str(INSIDE), str(script), str(project.requests), "sh", "-c", inner]
     nowhere = subprocess.DEVNULL
-    running = subprocess.Popen(command, cwd=project.root, env=project.env, stdout=nowhere, stderr=nowhere)
+    running = subprocess.Popen(
+        command, cwd=project.root, env=project.env, stdout=nowhere, stderr=nowhere, start_new_session=True
+    )
     try:
         wait_for(ready.exists, 60)
         run, pid = started(project)
@@ -87,5 +89,5 @@ def test_a_client_that_outlives_the_loop_is_ended_by_its_next_hook(tmp_path: Pat
         for path in project.state.glob("*/runs/*"):
             for process in marked("RALPH_RUN", path.name):
                 os.kill(process.pid, signal.SIGKILL)
-        running.kill()
+        os.killpg(running.pid, signal.SIGKILL)  # the shell that keeps the model alive, too
         running.communicate()

@@ -465,6 +465,38 @@ def test_an_agent_that_destroys_everything_and_a_kill_lose_nothing(den: Den) -> 
     den.check()
 
 
+@pytest.mark.parametrize("accepted", [False, True])
+def test_files_without_a_commit_survive_an_agent_that_cleans_up(den: Den, accepted: bool) -> None:
+    den.write(".ralph/ideas.txt", "half an idea\n")
+    actions = [work("US-001") if accepted else BAD, shell("rm .ralph/ideas.txt"), "claim"]
+    done = den.run({"US-001": [actions, good("US-001")]})
+    assert done.code == 0, done.out + done.err
+    if not accepted:
+        assert (den.root / ".ralph/ideas.txt").read_text() == "half an idea\n"
+        return
+    told = re.search(r"files that were not committed; (refs/ralph/keep/\w+) has them: .ralph/ideas.txt", done.out)
+    assert told, done.out
+    assert den.git("show", f"{told[1]}:.ralph/ideas.txt") == "half an idea"
+
+
+def test_a_kill_after_an_agent_removed_the_objects_of_the_checkpoint(den: Den) -> None:
+    """Nothing but the hard links has them then."""
+    stashes = messages(den)
+    destroy = (
+        f"git for-each-ref --format='delete %(refname)' refs/ralph | git update-ref --stdin; git stash clear; {CLEAN}"
+    )
+    den.write(".ralph/ideas.txt", "half an idea\n")
+    process = den.start({"US-001": [[BAD, shell(destroy), shell("touch src/started; sleep 60")]]})
+    wait_for((den.root / "src/started").exists, 60)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    done = den.run()
+    assert done.code == 0, done.out + done.err
+    assert "cannot be rolled back" not in done.out + done.err
+    assert messages(den) == stashes
+    assert (den.root / ".ralph/ideas.txt").read_text() == "half an idea\n"
+
+
 def test_an_agent_that_destroys_everything_again_and_again_costs_only_attempts(den: Den) -> None:
     destroy = f"git for-each-ref --format='delete %(refname)' | git update-ref --stdin; {CLEAN}; rm -rf .git/logs"
     attempts = [[BAD, shell(destroy), "claim"], [work("US-001"), shell(destroy), "claim"], good("US-001")]

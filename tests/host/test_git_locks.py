@@ -77,14 +77,14 @@ def test_a_commit_whose_editor_is_open_holds_its_lock(tmp_path: Path) -> None:
     project = Project(tmp_path)
     repo, lock = project.repo, project.root / ".git" / "index.lock"
     project.write("a.txt", "two\n")
-    editor = f"touch {tmp_path}/open; sleep 60; :"
+    editor = f"touch {tmp_path}/open; while [ ! -e {tmp_path}/close ]; do sleep 0.05; done; false"
     environment = {**os.environ, "GIT_EDITOR": editor}
-    with subprocess.Popen(["git", *IDENTITY, "commit", "-qa"], cwd=project.root, env=environment) as commit:
+    with subprocess.Popen(["git", *IDENTITY, "commit", "-qa"], cwd=project.root, env=environment):
         wait_for((tmp_path / "open").exists)
         os.utime(lock, (time.time() - 60,) * 2)
         with pytest.raises(GitBusy):
             clear_stale_locks(repo, patience=0.2)
-        subprocess.run(["pkill", "-P", str(commit.pid)], check=False)
+        (tmp_path / "close").touch()
     assert clear_stale_locks(repo) == ()
 
 

@@ -12,7 +12,7 @@ from ralph.core.authorship import Author, Branch, Move, Session, Span, branch_af
 from ralph.core.text import one_line
 from ralph.host.checkpoint import Checkpoint
 from ralph.host.git import printable
-from ralph.host.git_trace import writing_commands
+from ralph.host.git_trace import Traced, writing_commands
 from ralph.host.repo import Repo
 from ralph.host.shared_tree import adopt, moves_since, refs_since, stashes_since, written_at
 from ralph.host.snapshot import snapshot
@@ -41,14 +41,18 @@ class OtherChanges:
         before = self._before
         moves, stashes = moves_since(self._repo, before), stashes_since(self._repo, before)
         moved = refs_since(self._repo, before, self._index)
-        traced = writing_commands(self._trace, before.taken_at) if moves or stashes or moved else ()
-        authors = [self._author(move, traced) for move in moves]
+        traced = writing_commands(self._trace, before.taken_at) if moves or stashes or moved else Traced()
+        authors = [self._author(move, traced.moved_head) for move in moves]
         branch = branch_after(moves, authors)
         head = moves[branch.kept - 1].new if branch.kept else before.head
         if branch.ask:
             branch = msgspec.structs.replace(branch, ask=f"{branch.ask} ({_named(moves)})")
-        theirs = [name for name, at in stashes.items() if move_author(at, traced, self._sessions) is not Author.AGENT]
-        refs = {ref: name for ref, (name, at) in moved.items() if self._is_others(at, traced)}
+        theirs = [
+            name
+            for name, at in stashes.items()
+            if move_author(at, traced.moved_head, self._sessions) is not Author.AGENT
+        ]
+        refs = {ref: name for ref, (name, at) in moved.items() if self._is_others(at, traced.moved_refs)}
         tree, paths, agents = before.tree, [], {}
         if files or head != before.head:
             tree = snapshot(self._repo, self._index, unreadable_before=before.unreadable).tree
@@ -74,7 +78,7 @@ class OtherChanges:
 
         Unless somebody else is known to have done it, it is undone with the agent's work.
         """
-        author = move_author(move.at, traced, self._sessions) if move.new else Author.AGENT
+        author = move_author(move.at, traced, self._sessions, move.lasted) if move.new else Author.AGENT
         is_empty = move.is_switch and move.new == self._before.head
         return Author.AGENT if is_empty and (author is Author.UNKNOWN or not move.at) else author
 

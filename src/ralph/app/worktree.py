@@ -17,7 +17,7 @@ from ralph.core.authorship import AT_ANY_TIME, Author, Session, file_author
 from ralph.core.errors import UsageError
 from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
-from ralph.engine.ground import Commit, Inspection, PutBack, RolledBack, Shared
+from ralph.engine.work_tree import Commit, Inspection, PutBack, RolledBack, Shared
 from ralph.host import commit_message
 from ralph.host.agent_commits import agent_commits
 from ralph.host.checkpoint import (
@@ -36,6 +36,7 @@ from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import mend_head, put_back_lost
 from ralph.host.ignored import KeepIgnored, deleted_ignored
+from ralph.host.object_links import restore_objects
 from ralph.host.refs import mend_packed_refs
 from ralph.host.repo import Repo, RepositoryReplaced, is_in_place, still_the_same
 from ralph.host.rescue import drop, find, roll_back, save
@@ -47,6 +48,7 @@ from ralph.host.situation import in_progress, phrase
 from ralph.host.snapshot import LARGEST_FILE, snapshot, snapshot_tree
 from ralph.host.submodules import look_inside
 from ralph.host.trees import changes
+from ralph.host.uncommitted import keep_uncommitted
 from ralph.host.write_times import WriteTimes
 
 _RECENT = 50
@@ -109,7 +111,10 @@ class GitWorkTree:
     def knows(self, checkpoint: dict[str, Any]) -> bool:
         if not is_pinned(self._repo, self._index, _checkpoint(checkpoint)):
             raise RepositoryReplaced("the journal and refs/ralph/checkpoint/ name different checkpoints")
-        return ask(self._repo, "cat-file", "-e", f"{_checkpoint(checkpoint).tree}^{{tree}}").code == 0
+        look = ("cat-file", "-e", f"{_checkpoint(checkpoint).tree}^{{tree}}")
+        if ask(self._repo, *look).code == 0:
+            return True
+        return restore_objects(self._repo, self._index) and ask(self._repo, *look).code == 0
 
     def note_session(self, session: Session) -> None:
         self._sessions.append(session)
@@ -132,6 +137,13 @@ class GitWorkTree:
         agents = [session for session in self._timed_sessions() if session.is_agent]  # checks do not edit the plan
         written = written_at(path.parent, os.fsencode(path.name))
         return file_author(str(path), written, 0, agents) if written is not None else Author.UNKNOWN
+
+    def keep_uncommitted(
+        self, checkpoint: dict[str, Any], tree: str, is_ours: Callable[[str], bool]
+    ) -> tuple[str, ...]:
+        ref, paths = keep_uncommitted(self._repo, self._index, _checkpoint(checkpoint), tree, is_ours)
+        some = ", ".join(one_line(path, 60) for path in paths[:_FEW])
+        return (f"the agent changed or deleted files that were not committed; {ref} has them: {some}",) if ref else ()
 
     def merged(self, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
         return merge_texts(self._repo, self._index, base, ours, theirs)

@@ -120,6 +120,8 @@ class Move(Struct, frozen=True):
     old: str
     new: str
     at: float
+    lasted: float = 1.0
+    """Git records whole seconds; the last move is known better, from the file of its ref."""
     is_switch: bool = False
     """To another branch."""
 
@@ -141,10 +143,11 @@ def file_author(path: str, written: float, checkpoint: float, sessions: Sequence
     return Author.OTHER
 
 
-def move_author(at: float, traced: Sequence[Span], sessions: Sequence[Session]) -> Author:
-    """The author of a commit, or of another change of HEAD. Git records whole seconds."""
-    moment = Span(at, at + 1)
-    if any(span.start - 1 <= moment.end and moment.start <= span.end + 1 for span in traced):
+def move_author(at: float, traced: Sequence[Span], sessions: Sequence[Session], lasted: float = 1.0) -> Author:
+    """The author of a commit, or of another change of HEAD, made between `at` and `lasted` seconds later."""
+    moment = Span(at, at + lasted)
+    slack = min(lasted, 1) or _COARSE
+    if any(_overlap(span, moment, slack, slack) for span in traced):
         return Author.AGENT
     agents = [one for one in sessions if one.is_agent and _overlap(one.life, moment, _COARSE, _COARSE)]
     for session in agents:

@@ -37,6 +37,7 @@ from ralph.engine.settle import put_rules_back, settle, trailers_for
 from ralph.engine.waiting import LOOK, wait
 from ralph.host.files import read_state
 from ralph.host.redaction import redact_struct
+from ralph.host.refs import MovedMeanwhile
 from ralph.host.repo import RepositoryReplaced
 
 _REASONS = {signal.SIGINT: Reason.INTERRUPTED, getattr(signal, "SIGHUP", -1): Reason.TERMINAL_CLOSED}
@@ -148,6 +149,9 @@ class Loop:
             try:
                 settled = settle(ground, attempt, evidence, verdict, inspection, commit=commit)
                 break
+            except MovedMeanwhile:  # a person committed in this very moment: look again whose commits are there
+                if not tries_left:
+                    raise
             except Exception as error:  # noqa: BLE001
                 # After its commit a story is done, whatever fails then. Later errors are about undoing the work: a
                 # `git gc` of somebody else's may have been in the way.

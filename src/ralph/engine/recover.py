@@ -38,7 +38,7 @@ from ralph.core.ports import Reading
 from ralph.core.proof_trailers import AGENT_COMMIT
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.act import weigh_again
-from ralph.engine.ground import Attempt, Ground, Inspection
+from ralph.engine.ground import Attempt, Ground
 from ralph.engine.iteration_error import is_about_the_work
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
@@ -56,13 +56,16 @@ from ralph.engine.settle import (
     undo,
 )
 from ralph.engine.shared_work import share
+from ralph.engine.work_tree import Inspection
 from ralph.host.files import read_state
 from ralph.host.kept import CopyLost
+from ralph.host.refs import MovedMeanwhile
 from ralph.host.repo import RepositoryReplaced
 from ralph.host.tree import ProcessId, end_left_behind
 
 _GRACE = 5.0
 _FEW = 5
+_CALM_TRIES = 3
 _LAST_WORDS = 5.0
 """Seconds after the last sign of life of a loop in which its agent may still have written."""
 ALIVE = "alive"
@@ -140,7 +143,7 @@ def recover(ground: Ground, records: list[Record]) -> str:
         life = Span(open_since(records), last)
         ground.tree.note_session(Session(life=life, is_agent=found.agent is not None))
         try:
-            done, question = _close(ground, found)
+            done, question = _close_calmly(ground, found)
         except (RalphError, OSError) as error:
             if not isinstance(error, RepositoryReplaced | CopyLost) and not is_about_the_work(error):
                 raise  # a full disk or a held lock: the next run can still close the iteration
@@ -164,6 +167,14 @@ def _last_sign(ground: Ground, records: list[Record]) -> float:
         return max(records[-1].t, (ground.folder / ALIVE).stat().st_mtime)
     except OSError:
         return records[-1].t
+
+
+def _close_calmly(ground: Ground, found: Open) -> tuple[str, str]:
+    """A person may commit in this very moment: then look again whose commits are there."""
+    for _ in range(_CALM_TRIES):
+        with contextlib.suppress(MovedMeanwhile):
+            return _close(ground, found)
+    return _close(ground, found)
 
 
 def _close(ground: Ground, found: Open) -> tuple[str, str]:

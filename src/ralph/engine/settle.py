@@ -22,12 +22,13 @@ from ralph.core.ports import Reading
 from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.act import prove_again
-from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Commit, Ground, Inspection, RolledBack, Shared
+from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Ground
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, TITLES
 from ralph.engine.reopen import reopened
 from ralph.engine.shared_work import share
+from ralph.engine.work_tree import Commit, Inspection, RolledBack, Shared
 from ralph.host.commit_message import subject
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.redaction import redact_struct
@@ -60,6 +61,8 @@ def settle(
         undone = undo(ground, attempt, verdict, target)
         track(ground, attempt, target)
         return finish(ground, attempt, evidence, verdict, inspection, target, undone=undone)
+    lost = ground.tree.keep_uncommitted(attempt.checkpoint, inspection.tree, ground.is_bookkeeping)
+    inspection = msgspec.structs.replace(inspection, notices=(*inspection.notices, *lost))
     message = message_for(attempt, verdict)
     proof = proof_trailers.written(evidence, verdict, inspection.tree, _plan_name(ground), inspection.commits)
     _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit, proof=proof)

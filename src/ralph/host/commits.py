@@ -27,6 +27,7 @@ from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import end_operations, put_index, restore_index
 from ralph.host.plain_file import disk_trouble
+from ralph.host.refs import MovedMeanwhile
 from ralph.host.removal import is_file
 from ralph.host.repo import SETTINGS, Repo, parse_settings
 from ralph.host.rescue import AUTHOR
@@ -384,7 +385,7 @@ def _publish(
         subject = message.partition("\n")[0]
         moved = ask(repo, "update-ref", "-m", f"commit: {subject}", "HEAD", commit, start.head or repo.no_object)
         if moved.code:
-            raise HeadMoved(f"HEAD moved during the commit: {moved.complaint}", hint="run again")
+            raise MovedMeanwhile(f"HEAD moved during the commit: {moved.complaint}", hint="run again")
     except SetupError:
         put_index(repo, before, since)
         raise

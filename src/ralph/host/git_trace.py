@@ -20,6 +20,12 @@ _READING = frozenset((
     "merge-base", "name-rev", "remote", "rev-list", "rev-parse", "shortlog", "show", "show-ref", "status", "var",
     "version",
 ))  # fmt: skip
+_MOVES_REFS_ONLY = frozenset((
+    "add", "apply", "archive", "branch", "clean", "clone", "commit-graph", "commit-tree", "fetch", "gc", "hash-object",
+    "init", "maintenance", "mktree", "mv", "notes", "pack-refs", "prune", "push", "reflog", "repack", "replace",
+    "restore", "rm", "sparse-checkout", "tag", "update-index", "write-tree",
+))  # fmt: skip
+"""They write, but move neither HEAD nor the current branch, and make no stash."""
 
 
 class _Line(Struct):
@@ -32,11 +38,19 @@ class _Line(Struct):
     name: str = ""
 
 
-def writing_commands(file: Path, since: float) -> tuple[Span, ...]:
-    """When git commands ran that can move a branch or write a stash."""
+class Traced(Struct, frozen=True):
+    """When git commands ran."""
+
+    moved_head: tuple[Span, ...] = ()
+    """Those that can move HEAD or its branch, or make a stash."""
+    moved_refs: tuple[Span, ...] = ()
+    """Those that can write any ref."""
+
+
+def writing_commands(file: Path, since: float) -> Traced:
     started: dict[str, float] = {}
     ended: dict[str, float] = {}
-    writes: set[str] = set()
+    writes: dict[str, set[str]] = {}
     for line in _lines(file):
         try:
             record = msgspec.json.decode(line, type=_Line)
@@ -49,8 +63,12 @@ def writing_commands(file: Path, since: float) -> tuple[Span, ...]:
             continue
         ended[record.sid] = max(ended.get(record.sid, begun), begun + record.t_abs)
         if record.event == "cmd_name" and record.name not in _READING:
-            writes.add(record.sid)
-    return tuple(Span(started[sid], ended[sid]) for sid in writes if ended[sid] >= since - 1)
+            writes.setdefault(record.sid, set()).add(record.name)
+    spans = {sid: Span(started[sid], ended[sid]) for sid in writes if ended[sid] >= since - 1}
+    return Traced(
+        tuple(span for sid, span in spans.items() if not writes[sid] <= _MOVES_REFS_ONLY),
+        tuple(spans.values()),
+    )
 
 
 def _lines(file: Path) -> list[bytes]:

@@ -27,6 +27,7 @@ from ralph.host.reflogs import (
 )
 from ralph.host.refs import (
     BRANCHES,
+    MovedMeanwhile,
     checked_out_elsewhere,
     displaced,
     missing_objects,
@@ -130,10 +131,12 @@ def _visited(repo: Repo, checkpoint: Checkpoint, branch: str | None) -> set[str]
     return {f"{BRANCHES}{name}" for name in (branch, checkpoint.branch, *names) if name}
 
 
-def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Restored:
-    """Restore refs, HEAD, stash, reflogs and index. The tips must already be saved."""
+def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path, saved: str | None) -> Restored:
+    """Restore refs, HEAD, stash, reflogs and index. Raises MovedMeanwhile if `saved` does not have all commits."""
     clear_stale_locks(repo)
     found = moved(repo, checkpoint, index_file)
+    if any(not _has(repo, saved or checkpoint.head, tip) for tip in found.tips):
+        raise MovedMeanwhile("somebody committed while the work was being undone", hint="run again")
     if found.branch != checkpoint.branch or (checkpoint.branch is None and found.head != checkpoint.head):
         if checkpoint.branch is not None:
             git(repo, "symbolic-ref", "-m", "ralph: back to the checkpoint", "HEAD", f"{BRANCHES}{checkpoint.branch}")
@@ -149,6 +152,10 @@ def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Resto
     restore_reflogs(repo, index_file, frozenset({*found.now, *done.restored} - gone))
     restore_index(repo, checkpoint, index_file)
     return Restored(tuple(sorted(ref.removeprefix(BRANCHES) for ref in done.restored)), failed)
+
+
+def _has(repo: Repo, commit: str | None, tip: str) -> bool:
+    return bool(commit) and ask(repo, "merge-base", "--is-ancestor", tip, commit or "").code == 0
 
 
 def end_operations(repo: Repo) -> None:

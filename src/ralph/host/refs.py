@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
+from ralph.core.errors import SetupError
 from ralph.core.text import one_line
 from ralph.host.files import write_bytes
 from ralph.host.git import ask, git, line
@@ -31,6 +32,10 @@ _MAY_MOVE = ("refs/ralph/proved/",)
 _SYMBOLIC = "ref: "
 _BROKEN = re.compile(r"^(?:warning|error): ignoring (?:broken ref|ref with broken name|dangling symref) (\S+)", re.M)
 _PACKED_LINE = re.compile(rb"#[^\n]*|[0-9a-f]{40,64} refs/[^\0-\x20\x7f]+|\^[0-9a-f]{40,64}")
+
+
+class MovedMeanwhile(SetupError):
+    """Somebody moved a ref after it had been looked at. Nothing was changed: look again, then repeat."""
 
 
 class PutBack(Struct, frozen=True):
@@ -134,7 +139,8 @@ def checked_out_elsewhere(repo: Repo) -> set[str]:
 def put_back(repo: Repo, wanted: Mapping[str, str], now: Mapping[str, str], *, keep: bool) -> PutBack:
     """Restore these refs. Refs in their way, and with `keep` also what they name now, get a name below `KEEP`.
 
-    A ref whose object no longer exists, or that git refuses to write, is left out and reported.
+    A ref whose object no longer exists, or that git refuses to write, is left out and reported. Raises MovedMeanwhile
+    if one is no longer as in `now`.
     """
     if not wanted:
         return PutBack()
@@ -151,7 +157,10 @@ def put_back(repo: Repo, wanted: Mapping[str, str], now: Mapping[str, str], *, k
         if not name:
             _write(repo, f"delete {ref}\n")
     direct = {ref: name for ref, name in todo.items() if name and not name.startswith(_SYMBOLIC)}
-    if _write(repo, "".join(f"update {ref} {name}\n" for ref, name in direct.items())):
+    if _write(repo, "".join(f"update {ref} {name}{_expected(now.get(ref, ''))}\n" for ref, name in direct.items())):
+        current = recorded_refs(repo)
+        if any(ref in current and current[ref] != now.get(ref) for ref in direct):
+            raise MovedMeanwhile("a branch moved while it was being restored", hint="run again")
         for ref, name in direct.items():
             if _write(repo, f"update {ref} {name}\n") and (why := _write_over(repo, ref, name)):
                 failed.append(f"{_shown(ref)} could not be restored: {why}")
@@ -195,6 +204,10 @@ def _write(repo: Repo, script: str) -> str:
         return ""
     answer = ask(repo, "update-ref", "--no-deref", "-m", "ralph: restored", "--stdin", stdin=os.fsencode(script))
     return answer.complaint if answer.code else ""
+
+
+def _expected(name: str) -> str:
+    return f" {name}" if name and not name.startswith(_SYMBOLIC) else ""
 
 
 def _write_over(repo: Repo, ref: str, name: str) -> str:

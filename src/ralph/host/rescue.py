@@ -152,7 +152,7 @@ def save(
         return replace(known, left=left)
     if not known and tree == checkpoint.tree and not parents:
         return None
-    base = known.base if known else _base(repo, shadow, checkpoint)
+    base = known.base if known else base_of(repo, shadow, checkpoint)
     parents = [base, *parents, *([known.commit] if known else [])]
     now = int(time.time())
     commit = _commit(shadow, tree, parents, message, now)
@@ -235,7 +235,7 @@ def _staged(repo: Repo, shadow: Shadow, checkpoint: Checkpoint, head: str | None
     return [_commit(shadow, tree, [head] if head else [], "what was staged", checkpoint.taken_at)]
 
 
-def _base(repo: Repo, shadow: Shadow, checkpoint: Checkpoint) -> str:
+def base_of(repo: Repo, shadow: Shadow, checkpoint: Checkpoint) -> str:
     """A commit with the tree of the checkpoint."""
     if checkpoint.head and _tree_of(repo, checkpoint.head) == checkpoint.tree:
         return checkpoint.head

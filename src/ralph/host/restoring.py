@@ -71,7 +71,7 @@ def restore(
     Without `saved` nothing that the checkpoint does not have is removed and nothing is overwritten.
     """
     tampering = undo_tampering(repo, checkpoint, index_file)
-    heads = restore_heads(repo, checkpoint, index_file)
+    heads = restore_heads(repo, checkpoint, index_file, saved)
     safe = entries(repo, saved) if saved else {}
     work = _Work(repo, shadow_of(repo, index_file), checkpoint, safe, limit)
     current = work.look()

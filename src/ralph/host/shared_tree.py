@@ -24,6 +24,8 @@ from ralph.host.trees import TreeEntry, changes, entries, index_line
 
 _ENTRY = re.compile(rb"^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) .*?> (\d+) [+-]\d{4}(?:\t(.*))?$", re.MULTILINE)
 _GONE = "000000"
+_CLOCK_STEP = 30.0
+"""Seconds between the time in the reflog and the write, at most: git takes the time when a commit begins."""
 
 
 def moves_since(repo: Repo, checkpoint: Checkpoint) -> tuple[Move, ...]:
@@ -38,6 +40,9 @@ def moves_since(repo: Repo, checkpoint: Checkpoint) -> tuple[Move, ...]:
         for old, name, at, said in _ENTRY.findall(new)
     ]
     if moves and moves[-1].new == (head or "") and (branch != checkpoint.branch) <= moves[-1].is_switch:
+        last, written = moves[-1], written_at(repo.common_dir, os.fsencode(f"{BRANCHES}{branch}")) if branch else None
+        if written is not None and not last.is_switch and last.at <= written < last.at + _CLOCK_STEP:
+            moves[-1] = replace(last, at=written, lasted=0)
         return tuple(moves)
     # There is no reflog, or it does not tell: one move, at the time of the commit, or at none without a new one.
     at = line(ask(repo, "log", "-1", "--format=%ct", head).out) if head and head != checkpoint.head else ""
