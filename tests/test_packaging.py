@@ -12,6 +12,7 @@ import tomllib
 import zipfile
 from importlib.metadata import requires
 from pathlib import Path
+from shlex import quote
 from types import ModuleType
 from typing import Any
 
@@ -201,7 +202,9 @@ def test_a_missing_python_is_told_clearly(case: str, clone: Path, tmp_path: Path
 def test_the_first_python_that_is_new_enough_is_taken(clone: Path, tmp_path: Path) -> None:
     shutil.rmtree(clone / ".venv")
     program(tmp_path / "bin" / "python3", "exit 3")
-    program(tmp_path / "bin" / "python3.13", f'[ "$2" = -c ] && exit 0\necho "made by $0"; exit 7; {sys.executable}')
+    program(
+        tmp_path / "bin" / "python3.13", f'[ "$2" = -c ] && exit 0\necho "made by $0"; exit 7; {quote(sys.executable)}'
+    )
     done = call(clone / "scripts" / "test", cwd=tmp_path, PATH=f"{tmp_path}/bin:/usr/bin:/bin")
     assert (done.returncode, done.stdout) == (7, f"made by {tmp_path}/bin/python3.13\n")
 

@@ -40,6 +40,8 @@ class Place:
     """A workspace, a home, a state folder and an agent's program, all in folders with this name."""
 
     def __init__(self, folder: Path, name: str, extra: str = "", **env: str) -> None:
+        if env == PLAIN and not sys.prefix.isascii():
+            pytest.skip("Python itself cannot start from this clone's folder in a locale without Unicode")
         self.root = folder / name / name
         self.env = {
             **{key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "RALPH_"))},

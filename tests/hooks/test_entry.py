@@ -226,7 +226,8 @@ def test_a_failing_import_denies_a_risky_call(run: LiveRun, tmp_path: Path) -> N
     broken = tmp_path / "lib" / "ralph" / "hooks"
     shutil.copytree(Path(hooks.__file__).parent, broken, ignore=shutil.ignore_patterns("__pycache__"))
     (broken.parent / "__init__.py").touch()
-    command = strict_command().replace(str(Path(hooks.__file__).parents[2]), str(tmp_path / "lib"))
+    inside = str(Path(hooks.__file__).parents[2]).replace("'", "'\"'\"'")  # as the shell's quotes have it
+    command = strict_command().replace(inside, str(tmp_path / "lib"))
     risky = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}, "cwd": str(run.workspace)}
     assert b'"deny"' in as_the_client(command, run.env, risky).stdout
     for name, text in [
