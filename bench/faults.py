@@ -176,8 +176,10 @@ def play(project: LoopProject, reference: Reference, drawn: Draw) -> int:
     """The disturbed runs, then undisturbed ones until the plan is complete. Returns the last exit code."""
     for number, (how, at) in enumerate(drawn.faults):
         point = 1 + int(at * reference.points)
-        if run_driven(project, how, point, project.folder / f"points-{number}").code == 0:
+        done = run_driven(project, how, point, project.folder / f"points-{number}")
+        if done.code == 0:
             return 0
+        tidy(project, done.err)
     code = 1
     for number in range(MOST_STARTS):
         done = run_ralph(project)
@@ -185,14 +187,19 @@ def play(project: LoopProject, reference: Reference, drawn: Draw) -> int:
         code = done.code
         if code == 0:
             break
-        obey(project, done.err)
+        tidy(project, done.err)
+        commit_the_rest(project)
     return code
 
 
-def obey(project: LoopProject, said: str) -> None:
-    """What a run asks for before it starts: a person commits their files, and removes what is saved anyway."""
+def tidy(project: LoopProject, said: str) -> None:
+    """Where the run could not know who committed, it saved and left everything, and asked a person to look at it."""
     if "the agent's work is saved in refs/ralph/rescue/" in said:
         project.git("clean", "-fdq", "src", check=False)
+
+
+def commit_the_rest(project: LoopProject) -> None:
+    """A run does not start in a dirty tree."""
     if (project.root / "person").is_dir():
         project.git("add", "--", "person", check=False)
         project.git("commit", "-q", "--no-verify", "-m", "person: the rest", "--", "person", check=False)
