@@ -19,16 +19,16 @@ MODULES = {
 }
 
 LONGEST = 400
-LONG: frozenset[str] = frozenset()
+LONG: frozenset[str] = frozenset(("ralph.hooks.guard.parser",))
 """Modules that may be longer, each with the reason beside it."""
 
 # Third-party packages a layer may import. A layer that is not named here may use all that Ralph depends on.
 EXTERNAL = {
     "core": {"msgspec"},
     "host": {"msgspec"},  # for its values only; `core` has imported it anyway
-    "hooks": {"tree_sitter", "tree_sitter_bash"},
+    "hooks": set(),
 }
-DEPENDENCIES = {"minijinja", "msgspec", "yaml", "tree_sitter", "tree_sitter_bash"}
+DEPENDENCIES = {"minijinja", "msgspec", "yaml", "tree_sitter"}
 EXTERNAL["notify"] = {"msgspec", "apprise"}  # an extra, and only in a process of its own
 
 # What reaches out of the process. `core` decides and never does.

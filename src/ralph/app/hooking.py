@@ -7,7 +7,6 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -116,23 +115,14 @@ def hook_entry(event: str, command: str = "", *, strict: bool = False) -> dict[s
 
 
 def hook_command() -> str:
-    """`python -I -m ralph.hooks`, twice as fast: without `site` and `runpy`, with its folders named instead.
+    """`python -I -m ralph.hooks`, twice as fast: without `site` and `runpy`, with its folder named instead.
 
     If Ralph is no longer installed this exits with 1, which a client ignores. A missing script would exit with 2, which
     denies every tool call.
     """
-    folders = ", ".join(map(_literal, _folders()))
-    code = f"import sys; sys.path += [{folders}]; from ralph.hooks.entry import main; main()"
+    folder = _literal(str(Path(__file__).resolve().parents[2]))
+    code = f"import sys; sys.path.append({folder}); from ralph.hooks.entry import main; main()"
     return f"{shlex.quote(sys.executable)} -I -S -c {shlex.quote(code)}"
-
-
-def _folders() -> list[str]:
-    """The folders of Ralph and of the command guard's parser; the same one unless this is a clone."""
-    found = [Path(__file__).resolve().parents[2]]
-    spec = find_spec("tree_sitter")
-    if spec and spec.origin:
-        found.append(Path(spec.origin).parents[1])
-    return list(dict.fromkeys(map(str, found)))
 
 
 def _literal(text: str) -> str:

@@ -113,10 +113,10 @@ def _command(call: Call) -> Answer:
     if section.get("enabled") is False:
         return ALLOWED
     try:
-        from ralph.hooks.guard.shielded import judge_shielded
+        from ralph.hooks.guard.decide import judge_command
 
         cwd = os.path.realpath(call.cwd) if call.cwd else ""
-        decision = judge_shielded(command, cwd, section | _places(call))
+        decision = judge_command(command, cwd, section | _places(call))
     except Exception as error:  # noqa: BLE001 - the command was not judged, so it does not run
         keep(call, NOTHING, f"{type(error).__name__}: {error}")
         return deny("The command guard could not check this command. Write it more simply.", "guard-failed")

@@ -163,10 +163,9 @@ def test_a_plain_command_costs_next_to_nothing() -> None:
     assert new <= {"ralph"}
 
 
-def test_the_grammar_is_loaded_without_its_packages() -> None:
-    new = loaded("rm -rf /", denied=True)
-    assert "tree_sitter._binding" in new
-    assert not new & {"tree_sitter", "tree_sitter_bash", "typing", "pathlib", "json", "ast", "inspect", "dataclasses"}
+def test_a_command_is_parsed_without_the_slow_modules() -> None:
+    new = {name for name in loaded("rm -rf /", denied=True) if not name.startswith("ralph.hooks")}
+    assert new <= {"ralph"}
 
 
 def test_the_workspace_may_be_wider_than_the_folder_of_the_command() -> None:

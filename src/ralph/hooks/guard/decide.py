@@ -32,14 +32,9 @@ class Decision:
 ALLOWED = Decision(False)
 
 
-def needs_reading(command: str, section: dict[str, object]) -> bool:
-    """Whether the quick check is not enough."""
-    return bool(section.get("deny")) or not is_plain(command)
-
-
 def judge_command(command: str, cwd: str, section: dict[str, object]) -> Decision:
     """`section` is the compiled `guard:` of the settings; without its `workspace`, `cwd` is the workspace."""
-    if not needs_reading(command, section):
+    if not section.get("deny") and is_plain(command):
         return ALLOWED
     if len(command) > _LONGEST:
         return _unreadable(command, "too long")
@@ -60,10 +55,10 @@ def judge_command(command: str, cwd: str, section: dict[str, object]) -> Decisio
 
 def _judge(shell: "Shell", command: str) -> None:
     from ralph.hooks.guard.marks import without_marks
-    from ralph.hooks.guard.reading import read
+    from ralph.hooks.guard.parser import parse
     from ralph.hooks.guard.walk import end, run_script
 
-    run_script(shell, read(without_marks(command)))
+    run_script(shell, parse(without_marks(command)))
     end(shell)
 
 

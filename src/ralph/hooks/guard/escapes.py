@@ -1,4 +1,4 @@
-"""Backslashes: in `$'…'`, in the arguments of `printf` and `echo -e`, and between double quotes."""
+"""Backslashes: in `$'…'`, and in the arguments of `printf` and `echo -e`."""
 
 _SIMPLE = {
     "a": "\a",
@@ -51,40 +51,6 @@ def unescape(text: str) -> str:
             i += 1
         else:
             out.append("\\" + letter)
-    return "".join(out)
-
-
-def unquote_double(text: str) -> str:
-    """Between double quotes a backslash only matters before these."""
-    if "\\" not in text:
-        return text
-    out: list[str] = []
-    i, end = 0, len(text)
-    while i < end:
-        if text[i] == "\\" and i + 1 < end and text[i + 1] in '$`"\\\n':
-            if text[i + 1] != "\n":
-                out.append(text[i + 1])
-            i += 2
-        else:
-            out.append(text[i])
-            i += 1
-    return "".join(out)
-
-
-def unquote_bare(text: str) -> str:
-    """Outside quotes a backslash keeps the next character as it is; before a line end both are removed."""
-    if "\\" not in text:
-        return text
-    out: list[str] = []
-    i, end = 0, len(text)
-    while i < end:
-        if text[i] == "\\":
-            i += 1
-            if i < end and text[i] != "\n":
-                out.append(text[i])
-        else:
-            out.append(text[i])
-        i += 1
     return "".join(out)
 
 

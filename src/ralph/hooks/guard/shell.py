@@ -1,4 +1,4 @@
-"""A shell command as values: words made of parts, and statements made of words. Both parsers return these.
+"""A shell command as values: words made of parts, and statements made of words. The parser returns these.
 
 For the guard `a && b`, `a || b` and `a; b` are the same, because it takes every branch. So they are all plain lists
 here.
@@ -180,31 +180,5 @@ class Redirected(Node):
         self.redirects = redirects
 
 
-def shape(value: object) -> object:
-    """Comparable: equal for statements that mean the same, however a parser splits a word."""
-    if isinstance(value, list):
-        return _word_shape(value) if value and isinstance(value[0], Part) else [shape(each) for each in value]
-    if isinstance(value, (Node, Part, Assign, Redirect)):
-        return (type(value).__name__, *[shape(getattr(value, name)) for name in type(value).__slots__])
-    return value
-
-
-def _word_shape(word: Word) -> object:
-    pieces: list[object] = []
-    text, quoted = "", ""
-    for part in _flat(word):
-        if isinstance(part, Lit):
-            text += part.text
-            quoted += ("q" if part.quoted else "p") * len(part.text)
-        else:
-            pieces += [(text, quoted), shape(part)]
-            text, quoted = "", ""
-    return [*pieces, (text, quoted)]
-
-
-def _flat(word: Word) -> Word:
-    return [inner for part in word for inner in (part.parts if isinstance(part, Quoted) else [part])]
-
-
 class Unreadable(Exception):
-    """A parser cannot make sense of the text."""
+    """The parser cannot make sense of the text."""

@@ -9,8 +9,7 @@ from ralph.hooks.guard.environment import judge_variable
 from ralph.hooks.guard.expand import bounded, expand, text_of
 from ralph.hooks.guard.invoke import invoke
 from ralph.hooks.guard.marks import UNKNOWN, is_known, taints
-from ralph.hooks.guard.reading import read
-from ralph.hooks.guard.second_reader import DECLARES
+from ralph.hooks.guard.parser import DECLARES, parse
 from ralph.hooks.guard.shell import (
     Assign,
     Background,
@@ -40,7 +39,7 @@ def run_text(shell: Shell, text: str, stdin: str = "") -> str:
     """A command line in the same shell, as with `eval`."""
     shell.deeper()
     try:
-        return run_script(shell, read(text), stdin)
+        return run_script(shell, parse(text), stdin)
     finally:
         shell.depth -= 1
 

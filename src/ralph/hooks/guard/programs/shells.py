@@ -14,14 +14,14 @@ _VALUED_LONG = ("--rcfile", "--init-file", "--init-command", "--features")
 
 def judge_script(shell: Shell, text: str, argv: list[str], stdin: str = "") -> str:
     """Text that a shell runs: literal, or from another source."""
-    from ralph.hooks.guard.reading import read
+    from ralph.hooks.guard.parser import parse
     from ralph.hooks.guard.walk import end, run_script
 
     if not text.strip() or text.strip() in (UNKNOWN, OUTPUT):
         return UNKNOWN
     shell.deeper()
     try:
-        script = read(text)
+        script = parse(text)
     except Unreadable as problem:
         if NETWORK in text:
             shell.deny("remote-code", "This runs downloaded code", argv)

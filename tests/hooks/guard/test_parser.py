@@ -1,4 +1,4 @@
-"""Two readers of shell commands: they agree, and what only one of them reads rightly is read rightly."""
+"""The shell parser: words and statements are what bash makes of them."""
 
 from __future__ import annotations
 
@@ -10,37 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralph.hooks.guard import reading, second_reader, tree_reader
 from ralph.hooks.guard.expand import expand
-from ralph.hooks.guard.shell import Redirect, Script, Simple, Unreadable, shape
+from ralph.hooks.guard.parser import parse
+from ralph.hooks.guard.shell import Redirect, Script, Simple, Unreadable
 from support.guard_corpus import load
 
 LINES = [line.command for line in (*load("dangerous"), *load("harmless"))]
 
-# What the grammar is known to read wrongly, and says nothing: a lost word, a word in two, a number for a word.
-MISREAD = ("- <<", "$IFS/", "\\\n", "0>&1", "0<p", "$$")
 
-
-def test_both_readers_agree_on_nearly_everything() -> None:
-    different = []
-    for command in LINES:
-        try:
-            first, second = tree_reader.read(command), second_reader.read(command)
-        except Unreadable:
-            continue
-        if shape(first) != shape(second) and not any(part in command for part in MISREAD):
-            different.append(command)
-    assert len(different) <= 3, different
-
-
-def test_the_second_reader_reads_what_people_write() -> None:
+def test_everything_that_people_write_can_be_parsed() -> None:
     failed = []
     for command in LINES:
         try:
-            second_reader.read(command)
+            parse(command)
         except Unreadable:
             failed.append(command)
-    assert failed == [":(){:|:&};:"]  # which is no bash either: a blank is missing
+    assert failed == []
 
 
 def words_of(script: Script) -> list[list[str]]:
@@ -88,9 +73,8 @@ def test_words_become_what_bash_makes_of_them(command: str) -> None:
     from ralph.hooks.guard.walk import run_script
 
     shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, cwd="/").stdout
-    found = run_script(_shell("/", {}), second_reader.read(command))
+    found = run_script(_shell("/", {}), parse(command))
     assert found.split() == shown.split()
-    assert run_script(_shell("/", {}), reading.read(command)).split()[-len(shown.split()) :] == shown.split()
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=12), min_size=1, max_size=4))
@@ -101,8 +85,7 @@ def test_quoted_words_come_back_as_they_were(words: list[str]) -> None:
 
     words = [without_marks(word) for word in words]
     command = shlex.join(["echo", *words])
-    assert words_of(second_reader.read(command)) == [["echo", *words]]
-    assert words_of(tree_reader.read(command)) == [["echo", *words]]
+    assert words_of(parse(command)) == [["echo", *words]]
 
 
 @pytest.mark.parametrize(
@@ -116,14 +99,13 @@ def test_quoted_words_come_back_as_they_were(words: list[str]) -> None:
     ],
 )
 def test_a_here_document_is_read_to_its_end(command: str, body: str) -> None:
-    for read in (second_reader.read, tree_reader.read):
-        node = read(command)[0]
-        assert isinstance(node, Simple)
-        assert _text(node.redirects[0]) == body
+    node = parse(command)[0]
+    assert isinstance(node, Simple)
+    assert _text(node.redirects[0]) == body
 
 
 def _text(redirect: Redirect) -> str:
-    from ralph.hooks.guard.line_reader import plain_text
+    from ralph.hooks.guard.parser import plain_text
 
     return plain_text(redirect.word)
 
@@ -133,12 +115,11 @@ def _text(redirect: Redirect) -> str:
 )
 def test_what_does_not_end_is_unreadable(command: str) -> None:
     with pytest.raises(Unreadable):
-        reading.read(command)
+        parse(command)
 
 
 @given(st.text(st.sampled_from("rm -f/~$(){}[]<>|&;'\"`\\\n=!*?#ab1"), max_size=60))
 @settings(max_examples=400)
-def test_no_text_breaks_a_reader(text: str) -> None:
-    for read in (second_reader.read, tree_reader.read, reading.read):
-        with suppress(Unreadable):
-            read(text)
+def test_no_text_breaks_the_parser(text: str) -> None:
+    with suppress(Unreadable):
+        parse(text)
