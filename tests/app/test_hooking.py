@@ -35,14 +35,14 @@ def test_a_folder_may_have_any_name(tmp_path: Path, name: str, monkeypatch: pyte
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
     shutil.copytree(Path(ralph.hooks.__file__).parent, package / "hooks", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(hooking, "_folders", lambda: [str(folder)])
+    monkeypatch.setattr(hooking, "_INSTALLED_IN", folder)
     done = run(f"{hook_command()} PreToolUse")
     assert (done.returncode, done.stdout, done.stderr) == (0, '{"decision": "allow"}\n', "")
 
 
 def test_a_ralph_that_is_gone_denies_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client takes exit code 2 for a denial, of every tool, in every session. Any other code is passed over."""
-    monkeypatch.setattr(hooking, "_folders", lambda: [str(tmp_path / "gone")])
+    monkeypatch.setattr(hooking, "_INSTALLED_IN", tmp_path / "gone")
     assert run(f"{hook_command()} PreToolUse").returncode == 1
     _, *rest = shlex.split(hook_command())
     assert run(f"{shlex.join([str(tmp_path / 'python'), *rest])} PreToolUse").returncode == 127

@@ -33,6 +33,7 @@ EVENTS = (
     "SessionStart",
     "SessionEnd",
 )
+_INSTALLED_IN = Path(__file__).resolve().parents[2]
 _TIMEOUTS = {"Stop": 30, "SessionEnd": 5}
 _TIMEOUT = 15
 _TOOLS = "*"
@@ -120,8 +121,7 @@ def hook_command() -> str:
     If Ralph is no longer installed this exits with 1, which a client ignores. A missing script would exit with 2, which
     denies every tool call.
     """
-    folder = _literal(str(Path(__file__).resolve().parents[2]))
-    code = f"import sys; sys.path.append({folder}); from ralph.hooks.entry import main; main()"
+    code = f"import sys; sys.path.append({_literal(str(_INSTALLED_IN))}); from ralph.hooks.entry import main; main()"
     return f"{shlex.quote(sys.executable)} -I -S -c {shlex.quote(code)}"
 
 
