@@ -16,9 +16,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ralph.hooks.guard.decide import judge_command
+from ralph.guard.decision import judge_command
 
-CORPUS = Path(__file__).resolve().parent.parent / "tests" / "hooks" / "guard" / "corpus"
+CORPUS = Path(__file__).resolve().parent.parent / "tests" / "guard" / "corpus"
 CWD = "/home/user/project"
 TARGETS = {"dangerous": 0.97, "harmless": 0.99}
 

@@ -19,7 +19,8 @@ MODULES = {
 }
 
 LONGEST = 400
-LONG: frozenset[str] = frozenset(("ralph.hooks.guard.parser",))
+_PROGRAMS = ("files", "git", "network", "python_code", "script_code", "system", "text")
+LONG = frozenset(("ralph.guard.parser", *(f"ralph.guard.programs.{name}" for name in _PROGRAMS)))
 """Modules that may be longer, each with the reason beside it."""
 
 # Third-party packages a layer may import. A layer that is not named here may use all that Ralph depends on.
@@ -27,6 +28,7 @@ EXTERNAL = {
     "core": {"msgspec"},
     "host": {"msgspec"},  # for its values only; `core` has imported it anyway
     "hooks": set(),
+    "guard": set(),
 }
 DEPENDENCIES = {"minijinja", "msgspec", "yaml", "tree_sitter"}
 EXTERNAL["notify"] = {"msgspec", "apprise"}  # an extra, and only in a process of its own
@@ -117,8 +119,8 @@ def test_the_core_has_no_way_out() -> None:
 
 
 def test_only_the_host_layer_knows_the_system() -> None:
-    """Hooks stand alone: they have no host layer to ask."""
-    others = {module: used for module, used in imported().items() if layer_of(module) not in ("host", "hooks")}
+    """Hooks and the command guard stand alone: they have no host layer to ask."""
+    others = {module: used for module, used in imported().items() if layer_of(module) not in ("host", "hooks", "guard")}
     assert {module: used & HOST_ONLY for module, used in others.items() if used & HOST_ONLY} == {}
     assert {module for module in others if _literals_with("/proc/", MODULES[module])} == set()
 

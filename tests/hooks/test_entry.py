@@ -223,22 +223,24 @@ def test_too_little_memory_denies_a_risky_call(run: LiveRun, kilobytes: int) -> 
 
 
 def test_a_failing_import_denies_a_risky_call(run: LiveRun, tmp_path: Path) -> None:
-    broken = tmp_path / "lib" / "ralph" / "hooks"
-    shutil.copytree(Path(hooks.__file__).parent, broken, ignore=shutil.ignore_patterns("__pycache__"))
-    (broken.parent / "__init__.py").touch()
+    broken = tmp_path / "lib" / "ralph"
+    for name in ("hooks", "guard"):
+        copied = Path(hooks.__file__).parents[1] / name
+        shutil.copytree(copied, broken / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (broken / "__init__.py").touch()
     inside = str(Path(hooks.__file__).parents[2]).replace("'", "'\"'\"'")  # as the shell's quotes have it
     command = strict_command().replace(inside, str(tmp_path / "lib"))
     risky = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}, "cwd": str(run.workspace)}
     assert b'"deny"' in as_the_client(command, run.env, risky).stdout
     for name, text in [
-        ("guard/decide.py", "import nothing_of_this_name\n"),
-        ("pre_tool.py", "x ="),
-        ("entry.py", "x ="),
+        ("guard/decision.py", "import nothing_of_this_name\n"),
+        ("hooks/pre_tool.py", "x ="),
+        ("hooks/entry.py", "x ="),
     ]:
         (broken / name).write_text(text)
         done = as_the_client(command, run.env, risky)
         assert done.returncode == 2 or b'"deny"' in done.stdout, name
-    shutil.rmtree(broken)
+    shutil.rmtree(broken / "hooks")
     done = as_the_client(command, run.env, risky)
     assert (done.returncode, b"was not checked" in done.stderr) == (2, True)
 

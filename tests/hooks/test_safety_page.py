@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ralph.core.permissions import Rights, may_line
-from ralph.hooks.guard.decide import judge_command
+from ralph.guard.decision import judge_command
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "safety.md").read_text()
 

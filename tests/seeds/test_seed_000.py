@@ -10,7 +10,7 @@ import pytest
 
 from ralph.core.changes import SetFields
 from ralph.core.plan import State
-from ralph.hooks.guard.decide import judge_command
+from ralph.guard.decision import judge_command
 from ralph.journal.sinks.run_log import agent_output
 from ralph.plans import plan_md
 from support.seed_projects import SeedProject

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from ralph.hooks.guard.decide import Decision, judge_command
+from ralph.guard.decision import Decision, judge_command
 
-FOLDER = Path(__file__).resolve().parents[1] / "hooks" / "guard" / "corpus"
+FOLDER = Path(__file__).resolve().parents[1] / "guard" / "corpus"
 CWD = "/home/user/project"
 
 quoted = shlex.quote

@@ -20,8 +20,8 @@ from ralph.cli.arguments import add_json, add_project
 from ralph.cli.output import emit_json, emit_line, paint, say_raw, warn
 from ralph.core.errors import RalphError, UsageError
 from ralph.core.text import one_line
-from ralph.hooks.guard.categories import BY_ID, TABLE
-from ralph.hooks.guard.decide import Decision, judge_command
+from ralph.guard.categories import BY_ID, TABLE
+from ralph.guard.decision import Decision, judge_command
 
 EXAMPLES = """
 ralph guard 'rm -rf build'            allowed: exit code 0

@@ -64,7 +64,7 @@ def _read(call: Call, tool: str) -> Answer:
 
 
 def _is_private_key(path: str) -> bool:
-    from ralph.hooks.guard.secrets import is_private_key
+    from ralph.guard.secrets import is_private_key
 
     return is_private_key(path) or is_private_key(path + "/id_")  # the folder of the keys, to be searched
 
@@ -113,7 +113,7 @@ def _command(call: Call) -> Answer:
     if section.get("enabled") is False:
         return ALLOWED
     try:
-        from ralph.hooks.guard.decide import judge_command
+        from ralph.guard.decision import judge_command
 
         cwd = os.path.realpath(call.cwd) if call.cwd else ""
         decision = judge_command(command, cwd, section | _places(call))

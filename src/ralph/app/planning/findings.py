@@ -48,7 +48,7 @@ def denied(target: Target, commands: Iterable[str], story: str = "") -> Iterator
 
 
 def why_denied(command: str, root: str, config: Config) -> str:
-    from ralph.hooks.guard.decide import judge_command
+    from ralph.guard.decision import judge_command
 
     try:
         decision = judge_command(command, root, guard_section(config) | {"workspace": root})

@@ -1,0 +1,303 @@
+"""One command with its arguments: find the function that knows the program, and call it."""
+
+import sys
+
+from ralph.guard import effects
+from ralph.guard import paths as at
+from ralph.guard.categories import BY_ID
+from ralph.guard.effects import contents, is_secret
+from ralph.guard.patterns import has_glob, matches, one_of
+from ralph.guard.programs.index import MODULES, NOTORIOUS
+from ralph.guard.state import Shell
+from ralph.guard.taint import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, taints
+
+_BUILD = one_of(
+    """
+    make gmake ninja npm yarn pnpm bun cargo mvn mvnw gradle gradlew poetry pdm bundle composer mix patch tox nox
+    """
+)
+_GIT = one_of(
+    """
+    add am apply branch checkout cherry-pick commit fetch init merge mv pull rebase restore revert rm stash submodule
+    switch tag worktree
+    """
+)
+_FOLDER_OPTIONS = ("-C", "--directory", "--prefix", "--cwd", "--dir")
+_CREATES = {"clone": 1, "init": 0, "worktree": 1}
+"""Git commands that create a folder, and the position of its name among their arguments."""
+
+
+_OUTPUTS = {
+    **dict.fromkeys(one_of("sort gcc g++ cc c++ clang clang++ ld rustc go pandoc"), ("-o", "--output")),
+    "curl": ("--output-dir",),
+    **dict.fromkeys(one_of("pip pip3"), ("--target", "-t", "--prefix", "--root")),
+    **dict.fromkeys(one_of("tsc babel"), ("--outDir", "--out-dir", "--outFile")),
+}
+"""Programs, and the options that name their output."""
+
+
+def judge_folder(shell: Shell, name: str, argv: list[str]) -> None:
+    for option in _OUTPUTS.get(name, ()):
+        for word, following in zip(argv, [*argv[1:], ""], strict=True):
+            path = following if word == option else word.partition("=")[2] if word.startswith(f"{option}=") else ""
+            if path:
+                effects.write(shell, path, argv, appends=True)
+    if name not in _BUILD and name != "git":
+        return
+    folder, words = ".", [*argv[1:]]
+    while words and words[0] in _FOLDER_OPTIONS:
+        folder, words = words[1] if len(words) > 1 else ".", words[2:]
+    if name == "git" and words[:1] == ["config"] and _changes_global(words[1:]):
+        shell.deny("outside", "This changes git's global settings", argv)
+    if name == "git" and (not words or words[0] not in _GIT):
+        _judge_created(shell, words, argv)
+        return
+    place = shell.places.on_disk(shell.locate(folder))
+    if place.kind in (at.OUTSIDE, at.SYSTEM) and is_known(place.path):
+        shell.deny("outside", f"This works in {place.path}, outside the workspace", argv)
+    _judge_created(shell, words, argv)
+
+
+def _judge_created(shell: Shell, words: list[str], argv: list[str]) -> None:
+    at_word = _CREATES.get(words[0]) if words else None
+    plain = [word for word in words[1:] if not word.startswith("-")]
+    if argv[0].rpartition("/")[2] != "git" or at_word is None or len(plain) <= at_word:
+        return
+    if words[0] != "worktree" or plain[0] == "add":
+        effects.make_folder(shell, plain[at_word], argv)
+
+
+def _changes_global(words: list[str]) -> bool:
+    if not {"--global", "--system"} & set(words):
+        return False
+    plain = [word for word in words if not word.startswith("-")]
+    if {"--get", "--get-all", "--get-regexp", "--list", "-l"} & set(words) or plain[:1] in (["get"], ["list"]):
+        return False
+    return len(plain) > 1 or any(word.startswith(("--unset", "--edit", "-e", "--re")) for word in words)
+
+
+class Options:
+    """Short flags are kept individually (`-rf` is `-r` and `-f`); long ones may be abbreviated, as in GNU tools and
+    git."""
+
+    def __init__(
+        self, args: list[str], valued: str = "", valued_long: "tuple[str, ...]" = (), stops: bool = False
+    ) -> None:
+        self.flags: set[str] = set()
+        self.values: list[tuple[str, str]] = []
+        self.rest: list[str] = []
+        self.after: list[str] = []
+        """The words after `--`."""
+        i = 0
+        while i < len(args):
+            arg = args[i]
+            i += 1
+            if arg == "--":
+                self.after = args[i:]
+                self.rest += args[i:]
+                break
+            if arg.startswith("--"):
+                name, equals, value = arg.partition("=")
+                self.flags.add(name)
+                if equals:
+                    self.values.append((name, value))
+                elif name in valued_long and i < len(args):
+                    self.values.append((name, args[i]))
+                    i += 1
+            elif arg.startswith("-") and len(arg) > 1:
+                i = self._short(arg, args, i, valued, valued_long)
+            else:
+                self.rest.append(arg)
+                if stops:
+                    self.rest += args[i:]
+                    break
+
+    def _short(self, arg: str, args: list[str], i: int, valued: str, valued_long: "tuple[str, ...]") -> int:
+        if arg in valued_long:  # `-name`, as find and openssl have them
+            self.flags.add(arg)
+            if i < len(args):
+                self.values.append((arg, args[i]))
+            return i + 1
+        for position, letter in enumerate(arg[1:], 1):
+            flag = "-" + letter
+            self.flags.add(flag)
+            if letter in valued:
+                if arg[position + 1 :]:
+                    self.values.append((flag, arg[position + 1 :]))
+                elif i < len(args):
+                    self.values.append((flag, args[i]))
+                    i += 1
+                break
+        return i
+
+    def has(self, *names: str) -> bool:
+        """Whether one of them is present. Four letters of a long name are enough."""
+        for name in names:
+            if name in self.flags:
+                return True
+            if name.startswith("--") and any(len(flag) > 4 and name.startswith(flag) for flag in self.flags):
+                return True
+        return False
+
+    def value(self, *names: str) -> str | None:
+        found = [value for name, value in self.values if name in names]
+        return found[-1] if found else None
+
+    def all(self, *names: str) -> list[str]:
+        return [value for name, value in self.values if name in names]
+
+
+_MOST_CALLS = 3
+_PACKAGE = "ralph.guard.programs."
+
+
+class Invocation:
+    """A program about to be run. `run` and `run_text` follow what it runs in turn."""
+
+    __slots__ = ("args", "argv", "env", "name", "shell", "stdin")
+
+    def __init__(self, shell: Shell, name: str, argv: list[str], stdin: str, env: dict[str, str]) -> None:
+        self.shell = shell
+        self.name = name
+        self.argv = argv
+        self.args = argv[1:]
+        self.stdin = stdin
+        self.env = env
+
+    def deny(self, category: str, what: str = "") -> None:
+        self.shell.deny(category, what or f"This {BY_ID[category].meaning}", self.argv)
+
+    def options(self, valued: str = "", valued_long: tuple[str, ...] = (), stops: bool = False) -> Options:
+        return Options(self.args, valued, valued_long, stops)
+
+    def run(self, argv: list[str], stdin: str | None = None) -> str:
+        if not argv:
+            return ""
+        return invoke(self.shell, argv, self.stdin if stdin is None else stdin, self.env)
+
+    def run_text(self, text: str, stdin: str | None = None) -> str:
+        """In a subshell."""
+        from ralph.guard.programs.shells import judge_script
+
+        return judge_script(self.shell.fork(), text, self.argv, self.stdin if stdin is None else stdin)
+
+    def output(self) -> str:
+        """The output of an unknown program: only what goes into it is known."""
+        found = taints(self.stdin)
+        for arg in self.args:
+            found += taints(arg)
+            if not arg.startswith("-") and self.shell.files and is_known(arg):
+                found += taints(self.shell.files.get(self.shell.full(arg), ""))
+            if is_secret(self.shell, arg):
+                found += SECRET
+        return UNKNOWN + found if found else UNKNOWN
+
+    def files(self, paths: list[str]) -> str:
+        """The content of files, one after the other; stdin if there are none."""
+        if not paths:
+            return self.stdin
+        return "".join(self.stdin if path == "-" else contents(self.shell, path) for path in paths)
+
+
+def invoke(shell: Shell, argv: list[str], stdin: str, env: dict[str, str], is_program: bool = False) -> str:
+    """Returns its output. `is_program`: functions and aliases of that name are ignored."""
+    shell.meter.step()
+    name = argv[0]
+    if name in shell.functions and not is_program:
+        return _call_function(shell, name, argv, stdin)
+    if name in shell.aliases and not is_program:
+        return _call_alias(shell, name, argv, stdin)
+    if rule := shell.rules.denies(argv):
+        shell.deny(rule.category or "project", rule.reason or "The project's rules deny this", argv)
+    base = name.rpartition("/")[2].rstrip("!") or name
+    if shell.files and is_known(name) and "/" in name:
+        base = shell.files.get(shell.full(name), "").partition("program:")[2] or base  # a copy, or a link
+    if has_glob(base) or not is_known(name):
+        base = _guessed(shell, base, argv)
+    call = Invocation(shell, base, argv, stdin, env)
+    if (module := MODULES.get(base)) is None:
+        module = _by_shape(call)
+    if _asks_for_help(call, module):
+        return UNKNOWN
+    judge = _load(module).JUDGES.get(base) or _load(module).JUDGES["*"]  # type: ignore[attr-defined]
+    out = judge(call)
+    judge_folder(shell, base, argv)  # last: what the program itself is denied for says more
+    return call.output() if out is None else str(out)
+
+
+def _load(module: str) -> object:
+    path = _PACKAGE + module
+    if path not in sys.modules:
+        __import__(path)
+    return sys.modules[path]
+
+
+_RUN_OTHERS = frozenset(("shells", "wrappers", "interpreters"))
+
+
+def _asks_for_help(call: Invocation, module: str) -> bool:
+    args = call.args
+    if not args:
+        return False
+    if module in _RUN_OTHERS:
+        return args[0] in ("--help", "--version")
+    return ("--help" in args and ("--" not in args or args.index("--") > args.index("--help"))) or args == ["--version"]
+
+
+def _by_shape(call: Invocation) -> str:
+    """Programs recognized by part of their name, scripts, and all others."""
+    base = call.name
+    if base.startswith("mkfs."):
+        return "system"
+    if base.startswith(("python", "pypy")):
+        return "interpreters"
+    if base.startswith("git-"):
+        return "git"
+    if call.shell.files and is_known(call.argv[0]) and call.shell.full(call.argv[0]) in call.shell.files:
+        return "shells"
+    if "/" in call.argv[0] and base.endswith((".sh", ".bash")):
+        return "shells"
+    return "rules"
+
+
+def _guessed(shell: Shell, base: str, argv: list[str]) -> str:
+    """The program's name is a pattern, or unknown."""
+    if NETWORK in argv[0]:
+        shell.deny("remote-code", "This runs downloaded code", argv)
+    if OPAQUE in argv[0]:
+        shell.deny("opaque", "The guard cannot see what this runs", argv)
+    flags = {letter for arg in argv[1:] if arg.startswith("-") and not arg.startswith("--") for letter in arg[1:]}
+    if "r" in flags and "f" in flags:
+        return "rm"  # `$x -rf …`
+    if has_glob(base) and is_known(base) and any(letter.isalpha() for letter in base):
+        return next((name for name in NOTORIOUS if matches(base, name)), base)
+    return base
+
+
+def _call_function(shell: Shell, name: str, argv: list[str], stdin: str) -> str:
+    from ralph.guard.evaluator import run_script
+
+    before = [spawned for called, spawned in shell.calls if called == name]
+    if before and shell.spawned > before[0]:
+        shell.deny("fork-bomb", f"{name} starts itself in an endless loop", argv)
+    if len(before) >= _MOST_CALLS:
+        return UNKNOWN
+    params, shell.params = shell.params, argv[1:]
+    shell.calls = [*shell.calls, (name, shell.spawned)]
+    shell.deeper()
+    out = run_script(shell, shell.functions[name], stdin)
+    shell.depth -= 1
+    shell.calls = shell.calls[:-1]
+    shell.params = params
+    return out
+
+
+def _call_alias(shell: Shell, name: str, argv: list[str], stdin: str) -> str:
+    from ralph.guard.evaluator import run_text
+
+    text = shell.aliases.pop(name)
+    rest = " ".join("'" + arg.replace("'", "'\\''") + "'" for arg in argv[1:])
+    try:
+        return run_text(shell, f"{text} {rest}", stdin)
+    finally:
+        shell.aliases[name] = text

@@ -1,0 +1,278 @@
+"""Where a path leads, relative to the workspace. The guard judges the command's text; in a run it follows links."""
+
+import os
+
+from ralph.guard.patterns import has_glob, matches, one_of, takes_everything
+from ralph.guard.taint import OUTPUT, UNKNOWN, Names, is_known, is_mark
+
+NOTHING = "nothing"
+INSIDE = "inside"
+ROOT = "root"
+"""The workspace itself, or a folder above it."""
+ALL = "all"
+"""Everything in the workspace."""
+GIT = "git"
+GIT_HOOK = "git-hook"
+OWN = "own"
+"""Ralph's files, or the agent's settings."""
+TEMP = "temp"
+TEMP_ROOT = "temp-root"
+STARTUP = "startup"
+HISTORY = "history"
+LOG = "log"
+RIGHTS = "rights"
+SYSTEM = "system"
+OUTSIDE = "outside"
+DEVICE = "device"
+KERNEL = "kernel"
+NULL = "null"
+NET = "net"
+UNSURE = "unsure"
+MAYBE_ROOT = "maybe-root"
+"""Starts with a variable that may be empty, which would leave a system folder."""
+
+_NULL = frozenset(
+    f"/dev/{name}" for name in ("null", "zero", "stdout", "stderr", "stdin", "tty", "full", "random", "urandom", "ptmx")
+)
+_TEMP = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp", "/dev/shm", "/var/folders", "/private/var/folders")
+_STARTUP_NAMES = one_of(
+    """
+    .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin
+    .zlogout .cshrc .tcshrc .kshrc .inputrc .xinitrc .xprofile .xsession .pam_environment .ssh .gitconfig .envrc
+    """
+)
+_STARTUP_FOLDERS = (
+    ".config/fish",
+    ".config/autostart",
+    ".config/systemd",
+    ".config/git",
+    ".local/share/systemd",
+    "Library/LaunchAgents",
+)
+_SYSTEM_STARTUP = (
+    "/etc/cron",
+    "/etc/anacrontab",
+    "/var/spool/cron",
+    "/var/spool/at",
+    "/etc/systemd",
+    "/lib/systemd",
+    "/usr/lib/systemd",
+    "/run/systemd",
+    "/etc/init.d",
+    "/etc/init/",
+    "/etc/rc",
+    "/etc/profile",
+    "/etc/bash",
+    "/etc/zsh",
+    "/etc/environment",
+    "/etc/ld.so.preload",
+    "/etc/xdg/autostart",
+    "/Library/LaunchDaemons",
+    "/Library/LaunchAgents",
+)
+_RIGHTS = ("/etc/sudoers", "/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc/pam.d", "/etc/doas.conf")
+_HISTORIES = one_of(
+    """
+    .bash_history .zsh_history .history .sh_history .python_history .node_repl_history .mysql_history
+    .psql_history .sqlite_history .lesshst .viminfo fish_history
+    """
+)
+_OWN_IN_HOME = (".claude", ".claude.json", ".ralph", ".local/state/ralph", ".codex", ".gemini")
+_TOP = one_of(
+    """
+    bin boot dev etc home lib lib32 lib64 media mnt opt proc root run sbin srv sys usr var Users Library System
+    Applications tmp
+    """
+)
+
+
+_USUAL = one_of("workspace workspaces repo repos app project projects code work src")
+"""Where containers keep the project they work on."""
+_PERSONAL = one_of(
+    "Documents Downloads Desktop Pictures Music Movies Videos Library Public Templates Applications snap"
+)
+
+
+class Place:
+    __slots__ = ("kind", "path")
+
+    def __init__(self, kind: str, path: str) -> None:
+        self.kind = kind
+        self.path = path
+
+
+class Places:
+    def __init__(self, workspace: str, home: str, temp: tuple[str, ...], names: Names) -> None:
+        self.workspace = normal(workspace)
+        self.home = normal(home)
+        self.temp = (*_TEMP, *(normal(folder) for folder in temp if folder.startswith("/") and normal(folder) != "/"))
+        self.names = names
+        self.is_home_within = (self.home + "/").startswith(self.workspace + "/")
+        self.is_guess = False
+        """The workspace is unknown: a path that looks like one counts as one."""
+        self.follows_links = False
+        """Check the disk: a link in the workspace leads to where it points."""
+
+    def locate(self, text: str, cwd: str) -> Place:
+        if not text:
+            return Place(NOTHING, "")
+        if text.startswith("~/") or text == "~":
+            text = self.home + text[1:]
+        if not text.startswith("/"):
+            if is_mark(text[0]):
+                return self._unsure(text)
+            if not cwd.startswith("/"):
+                wide = text.strip("./*") == ""
+                return Place(MAYBE_ROOT if wide and cwd not in (UNKNOWN, OUTPUT) else UNSURE, text)
+            text = f"{cwd}/{text}"
+        return self._absolute(normal(text))
+
+    def on_disk(self, place: Place, follow: bool = True) -> Place:
+        """The real location. Without `follow` the last part may be a link, which is then meant itself."""
+        path = place.path
+        if not self.follows_links or not path.startswith("/") or not is_known(path) or has_glob(path):
+            return place
+        if place.kind in (NULL, NET, DEVICE, KERNEL):
+            return place
+        folder, _, name = path.rpartition("/")
+        real = os.path.realpath(path) if follow else f"{os.path.realpath(folder or '/').rstrip('/')}/{name}"
+        return place if real == path else self._absolute(real)
+
+    def _unsure(self, text: str) -> Place:
+        rest = text.lstrip("".join(letter for letter in text if is_mark(letter)))
+        if rest.startswith("/") and self.names.names_in(text[0]):
+            top = normal(rest).lstrip("/").split("/")[0]
+            if not top or top in _TOP or takes_everything(top):
+                return Place(MAYBE_ROOT, text)
+        return Place(UNSURE, text)
+
+    def _absolute(self, path: str) -> Place:
+        parts = path[1:].split("/") if path != "/" else []
+        fixed = next((i for i, part in enumerate(parts) if has_glob(part) or not is_known(part)), len(parts))
+        prefix = "/" + "/".join(parts[:fixed])
+        rest = parts[fixed:]
+        if self._holds_workspace(prefix, rest):
+            return Place(ROOT, path)
+        if prefix == self.workspace or prefix.startswith(self.workspace + "/"):
+            kind = self._inside(parts[len(self.workspace[1:].split("/")) :])
+            if not (kind == INSIDE and self.is_home_within and self._is_below(prefix, self.home)):
+                return Place(kind, path)
+        return Place(self._outside(path, prefix, rest), path)
+
+    def _holds_workspace(self, prefix: str, rest: list[str]) -> bool:
+        """The path is the workspace or above it, or a pattern that matches one of its parents."""
+        if not rest:
+            return prefix == "/" or (self.workspace + "/").startswith(prefix + "/")
+        above = prefix if prefix == "/" else prefix + "/"
+        if not self.workspace.startswith(above):
+            return False
+        below = self.workspace[len(above) :].split("/")
+        return all(
+            (has_glob(pattern) and matches(pattern, name)) or pattern == name
+            for pattern, name in zip(rest, below, strict=False)
+        ) and len(rest) <= len(below)
+
+    def _inside(self, parts: list[str]) -> str:
+        if not parts:
+            return ROOT
+        if len(parts) == 1 or (len(parts) == 2 and parts[1] == "**"):
+            if takes_everything(parts[0]):
+                return ALL
+            if has_glob(parts[0]) and parts[0].startswith(".") and matches(parts[0], ".git"):
+                return GIT
+        if ".git" in parts:
+            return _in_git(parts[parts.index(".git") + 1 :])
+        return OWN if _is_own(parts) else INSIDE
+
+    def _outside(self, path: str, prefix: str, rest: list[str]) -> str:
+        if path in _NULL or path.startswith("/dev/fd/") or (path.startswith("/proc") and "/fd/" in path):
+            return NULL
+        for folder in self.temp:
+            if path == folder or (prefix == folder and rest and takes_everything(rest[0])):
+                return TEMP_ROOT
+            if path.startswith(folder + "/"):
+                return TEMP
+        if path.startswith(("/dev/tcp/", "/dev/udp/")):
+            return NET
+        if path == "/dev" or path.startswith("/dev/"):
+            return DEVICE
+        if path.startswith(("/proc", "/sys/")):
+            return KERNEL
+        if (tail := self._below_home(path)) is not None:
+            return _in_home(tail)
+        if path.startswith(_RIGHTS):
+            return RIGHTS
+        if path.startswith(_SYSTEM_STARTUP):
+            return STARTUP
+        if path.startswith("/var/log"):
+            return LOG
+        top, _, below = path[1:].partition("/")
+        if self.is_guess and top in _USUAL:
+            return self._inside(below.split("/")) if below.strip("/*") else ROOT
+        return SYSTEM if top in _TOP or not prefix.strip("/") else OUTSIDE
+
+    def moved(self, workspace: str) -> "Places":
+        return Places(workspace, self.home, self.temp, self.names)
+
+    def could_be_workspace(self, path: str) -> bool:
+        """A folder in a home folder that is not one of the standard ones."""
+        tail = self._below_home(path)
+        if not tail:
+            return False
+        first = tail.split("/")[0]
+        return not first.startswith(".") and first not in _PERSONAL and is_known(tail)
+
+    def _below_home(self, path: str) -> str | None:
+        if self._is_below(path, self.home):
+            return path[len(self.home) + 1 :]
+        parts = path.split("/")
+        if parts[1] == "root":
+            return "/".join(parts[2:])
+        if parts[1] in ("home", "Users") and len(parts) > 2:
+            return "/".join(parts[3:])
+        return None
+
+    def _is_below(self, path: str, folder: str) -> bool:
+        return path == folder or path.startswith(folder + "/")
+
+
+def _in_git(parts: list[str]) -> str:
+    if not parts:
+        return GIT
+    if parts[0] in ("hooks", "config"):
+        return GIT_HOOK
+    if parts == ["info", "exclude"] or parts[-1].endswith(".lock") or parts[-1] == "COMMIT_EDITMSG":
+        return INSIDE
+    return GIT
+
+
+def _is_own(parts: list[str]) -> bool:
+    first, second = parts[0], parts[1] if len(parts) > 1 else ""
+    if first == ".ralph":
+        return second in ("", "config.yaml", "config.yml", "config.json", "configs", "hooks", "state", "*", "**")
+    if first in (".claude", ".codex", ".gemini"):
+        return second in ("", "hooks", "config.toml", "hooks.json", "*", "**") or second.startswith("settings")
+    return first in (".ralph-active", ".ralph.yaml", ".ralph.yml", ".mcp.json")
+
+
+def _in_home(tail: str) -> str:
+    parts = tail.split("/")
+    if parts[-1] in _HISTORIES:
+        return HISTORY
+    if parts[0] in _STARTUP_NAMES or tail.startswith(_STARTUP_FOLDERS):
+        return STARTUP
+    if any(tail == own or tail.startswith(own + "/") for own in _OWN_IN_HOME):
+        return OWN
+    return OUTSIDE
+
+
+def normal(path: str) -> str:
+    """Absolute, without `.`, `..` and doubled slashes."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if parts:
+                parts.pop()
+        elif part and part != ".":
+            parts.append(part)
+    return "/" + "/".join(parts)

@@ -1,0 +1,348 @@
+"""Database clients, and framework tools that drop and rebuild databases."""
+
+from ralph.guard import paths as at
+from ralph.guard.invocation import Invocation, Options
+from ralph.guard.patterns import one_of
+from ralph.guard.taint import UNKNOWN, is_known
+
+_STATEMENTS = (
+    *(
+        "DROP DATABASE",
+        "DROP SCHEMA",
+        "DROP TABLE",
+        "DROP KEYSPACE",
+        "DROP COLLECTION",
+        "DROP USER",
+        "DROP ROLE",
+        "DROP VIEW",
+    ),
+    *(
+        "DROP INDEX",
+        "DROP TABLESPACE",
+        "DROP OWNED",
+        "DROP MATERIALIZED",
+        "DROP TYPE",
+        "DROP BUCKET",
+        "DROP MEASUREMENT",
+    ),
+    *(
+        "DROP SEQUENCE",
+        "DROP FUNCTION",
+        "DROP EXTENSION",
+        "DROP PROCEDURE",
+        "DROP TRIGGER",
+        "DROP STREAM",
+        "DROP DICTIONARY",
+    ),
+    *("TRUNCATE", "DROPDATABASE(", "SHUTDOWN", "DROP PUBLICATION", "DETACH DELETE"),
+)
+_TRIAL = ("test", "tmp", "temp", "scratch", "sandbox", "demo", "dummy", "fixture", "mock", "example")
+
+
+def harm_in(text: str) -> str:
+    """The harmful statement; empty if there is none."""
+    for statement in _statements(text):
+        words = " ".join(statement.upper().split())
+        if not words or words.startswith(
+            ("SELECT", "EXPLAIN", "SHOW", "DESCRIBE", "INSERT INTO LOG", "\\D", "PRAGMA TABLE")
+        ):
+            continue
+        if any(words.startswith(harm) or f" {harm} " in words for harm in _STATEMENTS) and not _is_trial(statement):
+            return statement
+        if words.startswith("DELETE FROM") and " WHERE " not in words:
+            return statement
+        if words.startswith("UPDATE ") and " SET " in words and " WHERE " not in words:
+            return statement
+        if words.startswith("ALTER TABLE") and (" DROP COLUMN " in words or " DROP " in words):
+            return statement
+        if " WHERE 1=1" in words or " WHERE TRUE" in words or " WHERE 1 = 1" in words:
+            return statement
+    return ""
+
+
+def _is_trial(statement: str) -> bool:
+    """Whether the name says that it is for testing."""
+    name = statement.split()[-1].strip("\"'`;()").lower() if statement.split() else ""
+    if name in ("cascade", "restrict"):
+        name = statement.split()[-2].strip("\"'`;()").lower()
+    return any(name == word or name.startswith(word + "_") or name.endswith("_" + word) for word in _TRIAL)
+
+
+def is_trial_name(name: str) -> bool:
+    name = name.lower().rpartition("/")[2]
+    parts = name.replace("-", "_").replace(".", "_").split("_")
+    return any(word in parts for word in (*_TRIAL, "tests", "testing", "ci")) or name.startswith("test")
+
+
+def _statements(text: str) -> list[str]:
+    """Split at semicolons outside quotes, without comments."""
+    lines = [line.partition("--")[0] for line in text.split("\n")]
+    text = "\n".join(lines)
+    while "/*" in text and "*/" in text:
+        head, _, rest = text.partition("/*")
+        text = head + " " + rest.partition("*/")[2]
+    found: list[str] = []
+    current, quote = "", ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"`":
+            quote = letter
+        elif letter == ";":
+            found.append(current.strip())
+            current = ""
+            continue
+        current += letter
+    return [*found, current.strip()]
+
+
+_MONGO = (
+    "dropdatabase(",
+    ".drop(",
+    "deletemany({})",
+    "remove({})",
+    "deletemany( {} )",
+    "dropuser(",
+    "dropalldatabases",
+)
+_REDIS = ("FLUSHALL", "FLUSHDB", "SHUTDOWN", "SWAPDB", "DEBUG SEGFAULT")
+
+
+def mongo_harm(text: str) -> bool:
+    plain = "".join(text.lower().split())
+    return any("".join(word.split()) in plain for word in _MONGO)
+
+
+def redis_harm(text: str) -> bool:
+    words = " ".join(text.upper().split())
+    return any(f" {word} " in f" {words} " for word in _REDIS) or "CONFIG SET DIR" in words
+
+
+_CODE = ("-c", "--command", "-e", "--execute", "-q", "-Q", "--query", "--eval", "-cmd", "--sql", "-x")
+
+
+def client(call: Invocation) -> str | None:
+    """psql, mysql and others: the statements are in an option, or come from stdin."""
+    valued = "cdhpUfvoPRFLeDuSqQT" if call.name != "mysql" and call.name != "mariadb" else "eDhuPS"
+    long = (
+        "--command",
+        "--dbname",
+        "--host",
+        "--port",
+        "--username",
+        "--file",
+        "--execute",
+        "--database",
+        "--user",
+        "--query",
+    )
+    options = Options(call.args, valued, (*long, "--eval", "--sql"))
+    texts = [value for name, value in options.values if name in _CODE]
+    if not texts:
+        texts = [call.stdin] if call.stdin else []
+    for text in texts:
+        _shell_escapes(call, text)
+        if harm := harm_in(text):
+            database = options.value("-d", "--dbname", "-D", "--database") or (options.rest[0] if options.rest else "")
+            if not (database and is_trial_name(database)):
+                call.deny("databases", f"This runs {' '.join(harm.split()[:4])}")
+    return None
+
+
+def _shell_escapes(call: Invocation, text: str) -> None:
+    for line in [each.strip() for each in text.split("\n")]:
+        for mark in ("\\!", ".shell ", ".system ", "!", "system "):
+            if line.startswith(mark) and len(line) > len(mark):
+                call.run_text(line[len(mark) :])
+        if "to program '" in line.lower():
+            start = line.lower().index("to program '") + 12
+            call.run_text(line[start:].partition("'")[0])
+        if "from program '" in line.lower():
+            start = line.lower().index("from program '") + 14
+            call.run_text(line[start:].partition("'")[0])
+
+
+def sqlite(call: Invocation) -> str | None:
+    options = Options(call.args, "", ("-cmd", "-init", "-separator"))
+    words = options.rest
+    path = words[0] if words else ""
+    statements = [*words[1:], *options.all("-cmd")] or [call.stdin]
+    for text in statements:
+        _shell_escapes(call, text)
+        if (harm := harm_in(text)) and not _is_trial_file(call, path):
+            call.deny("databases", f"This runs {' '.join(harm.split()[:4])}")
+    return None
+
+
+def _is_trial_file(call: Invocation, path: str) -> bool:
+    return path in ("", ":memory:") or is_trial_name(path) or call.shell.locate(path).kind == at.TEMP
+
+
+def mongo(call: Invocation) -> str | None:
+    options = call.options(valued="u", valued_long=("--eval", "--host", "--port", "--username", "--password"))
+    for text in [*options.all("--eval"), call.stdin]:
+        if mongo_harm(text) and not any(is_trial_name(word) for word in options.rest):
+            call.deny("databases")
+    if call.name == "mongorestore" and options.has("--drop"):
+        call.deny("databases")
+    return None
+
+
+def redis(call: Invocation) -> str | None:
+    if redis_harm(" ".join(call.args)) or redis_harm(call.stdin):
+        call.deny("databases")
+    return None
+
+
+def drop(call: Invocation) -> None:
+    """dropdb, dropuser."""
+    options = call.options(valued="hpUe", valued_long=("--host", "--port", "--username", "--maintenance-db"))
+    if not options.rest or not all(is_trial_name(name) for name in options.rest):
+        call.deny("databases")
+
+
+def admin(call: Invocation) -> None:
+    words = [word.lower() for word in call.options(valued="uhpP").rest]
+    if words and words[0] in ("drop", "shutdown", "flush-hosts") and not (len(words) > 1 and is_trial_name(words[1])):
+        call.deny("databases")
+
+
+def pg_restore(call: Invocation) -> None:
+    options = call.options(valued="dhpUnt", valued_long=("--dbname",))
+    name = options.value("-d", "--dbname")
+    if options.has("-c", "--clean") and name and not is_trial_name(name):
+        call.deny("databases")
+
+
+_TASKS = {
+    "db:drop",
+    "db:drop:all",
+    "db:reset",
+    "db:purge",
+    "db:truncate_all",
+    "db:migrate:reset",
+    "db:schema:load",
+    "db:setup:reset",
+    "db:drop:_unsafe",
+    "ecto.drop",
+    "ecto.reset",
+    "migrate:fresh",
+    "migrate:reset",
+    "migrate:refresh",
+    "db:wipe",
+    "flush",
+    "reset_db",
+    "sqlflush:run",
+    "schema:drop",
+    "db:drop:test",
+    "db:migrate:undo:all",
+    "reset_schema",
+    "delete_all",
+    "queue:flush",
+}
+
+
+def tasks(call: Invocation) -> None:
+    """rails, rake, mix, artisan, sequelize, typeorm, manage.py."""
+    environment = {**call.env, **dict(arg.split("=", 1) for arg in call.args if "=" in arg)}
+    names = ("RAILS_ENV", "MIX_ENV", "NODE_ENV", "APP_ENV", "DJANGO_ENV", "RACK_ENV")
+    if (
+        any(environment.get(name) == "test" for name in names)
+        or "--env=testing" in call.args
+        or "--env=test" in call.args
+    ):
+        return
+    words = call.options().rest
+    if words[:1] == ["hex.publish"]:
+        call.deny("publishing")
+    if call.name in ("rails", "rake") and words[:1] in (["runner"], ["r"]):
+        _code(call, words[1:], "ruby")
+    if call.name in ("manage.py", "django-admin") and words[:1] == ["shell"]:
+        _code(
+            call, call.options(valued="c", valued_long=("--command",)).all("-c", "--command") or [call.stdin], "python"
+        )
+    if any(word in _TASKS for word in words) or (words[:1] == ["migrate"] and words[-1] == "zero"):
+        call.deny("databases")
+
+
+def _code(call: Invocation, texts: list[str], program: str) -> None:
+    for text in texts:
+        call.run([program, "-c" if program == "python" else "-e", text], "")
+
+
+_HARM = {
+    "prisma": (("migrate", "reset"), ("db", "push", "--force-reset"), ("db", "execute")),
+    "supabase": (
+        ("db", "reset"),
+        ("projects", "delete"),
+        ("branches", "delete"),
+        ("functions", "delete"),
+        ("db", "push"),
+    ),
+    "alembic": (("downgrade", "base"),),
+    "flask": (("db", "downgrade", "base"), ("drop-db",), ("reset-db",)),
+    "knex": (("migrate:rollback", "--all"),),
+    "drizzle-kit": (("drop",),),
+    "flyway": (("clean",),),
+    "liquibase": (("dropAll",), ("drop-all",)),
+    "goose": (("reset",),),
+    "dbmate": (("drop",),),
+    "migrate": (("drop",), ("down", "-all")),
+    "neo4j-admin": (("database", "delete"),),
+    "etcdctl": (("del",),),
+    "influx": (("delete",), ("bucket", "delete"), ("org", "delete")),
+    "bq": (("rm",),),
+    "rabbitmqctl": (
+        ("reset",),
+        ("force_reset",),
+        ("delete_queue",),
+        ("purge_queue",),
+        ("stop_app",),
+        ("delete_vhost",),
+    ),
+    "rabbitmqadmin": (("delete",), ("purge",)),
+    "nats": (("stream", "rm"), ("stream", "purge"), ("kv", "del")),
+    "pg_dropcluster": ((),),
+    "kafka-topics": (("--delete",),),
+    "kafka-topics.sh": (("--delete",),),
+    "kafka-consumer-groups": (("--delete",),),
+    "curator": (("delete",),),
+    "kafka-delete-records": ((),),
+    "kafka-delete-records.sh": ((),),
+    "cockroach": (("node", "decommission"),),
+    "pscale": (("database", "delete"), ("branch", "delete")),
+    "turso": (("db", "destroy"),),
+    "neonctl": (("projects", "delete"), ("branches", "delete")),
+}
+
+
+def tool(call: Invocation) -> None:
+    words = [arg for arg in call.args if is_known(arg)]
+    for pattern in _HARM[call.name]:
+        if set(pattern) <= set(words) and not {"--dry-run", "--help"} & set(words):
+            call.deny("databases")
+
+
+def other_client(call: Invocation) -> str | None:
+    """clickhouse, cqlsh, sqlplus …: the same statements, different options."""
+    for text in [*call.args, call.stdin]:
+        if harm_in(text):
+            call.deny("databases")
+    return UNKNOWN
+
+
+JUDGES = {
+    **dict.fromkeys(one_of("psql pgcli mysql mariadb mycli cockroach-sql usql"), client),
+    **dict.fromkeys(one_of("sqlite3 sqlite litecli duckdb"), sqlite),
+    **dict.fromkeys(("mongosh", "mongo", "mongorestore"), mongo),
+    **dict.fromkeys(("redis-cli", "valkey-cli", "keydb-cli"), redis),
+    "dropdb": drop,
+    "dropuser": drop,
+    "mysqladmin": admin,
+    "pg_restore": pg_restore,
+    **dict.fromkeys(one_of("rails rake mix artisan sequelize sequelize-cli typeorm manage.py"), tasks),
+    **dict.fromkeys(("django-admin", "mikro-orm", "doctrine"), tasks),
+    **dict.fromkeys(_HARM, tool),
+    **dict.fromkeys(one_of("cqlsh clickhouse-client clickhouse sqlcmd osql sqlplus snowsql db2"), other_client),
+    **dict.fromkeys(one_of("cypher-shell isql presto trino hive beeline impala-shell athena"), other_client),
+}

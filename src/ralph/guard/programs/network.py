@@ -1,0 +1,406 @@
+"""Downloads and uploads: with curl and wget, as copies, by email, in DNS lookups."""
+
+from ralph.guard import effects
+from ralph.guard.effects import contents, is_local_host, keep
+from ralph.guard.invocation import Invocation, Options
+from ralph.guard.patterns import one_of
+from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known, is_mark
+
+
+def netcat(call: Invocation) -> str:
+    options = call.options(
+        valued="ecwpsqiIXxoGTkmO", valued_long=("--exec", "--sh-exec", "--lua-exec", "--source-port")
+    )
+    if options.has("-e", "--exec", "--sh-exec", "--lua-exec") or options.value("-c"):
+        call.deny("remote-shell", "This gives the other end of a connection access to a program")
+    return judge_socket(call, options.rest, listens=options.has("-l"), probes=options.has("-z"))
+
+
+def judge_socket(call: Invocation, words: list[str], listens: bool = False, probes: bool = False) -> str:
+    """A raw connection: probing a port is fine, and so is the local machine."""
+    hosts = [host_of(word) for word in words if not word.isdigit() and not word.startswith("-")]
+    if probes or (not listens and hosts and is_local_host(hosts[0])):
+        return UNKNOWN + NETWORK
+    if SECRET in call.stdin:
+        leaks(call, hosts[0] if hosts else "another machine")
+    if listens and call.stdin and not is_known(call.stdin):
+        call.deny("exfiltration", "This serves data to anyone who connects")
+    if call.stdin and not is_known(call.stdin):
+        call.deny("exfiltration", "This sends raw data to another machine")
+    return NETWORK
+
+
+def relay(call: Invocation) -> str:
+    """socat."""
+    for word in call.args:
+        lower = word.lower()
+        if lower.startswith(("exec:", "system:", "shell:")):
+            call.deny("remote-shell", "This gives the other end of a connection access to a program")
+    if any(word.lower().startswith(("tcp", "udp", "openssl", "ssl")) for word in call.args):
+        hosts = [word.split(":")[1] for word in call.args if word.count(":") > 1]
+        return judge_socket(call, hosts or ["another"], listens="listen" in " ".join(call.args).lower())
+    return UNKNOWN
+
+
+_SSH_VALUED = "bcDEeFIiJLlmOopQRSWwB"
+
+
+def secure_shell(call: Invocation) -> str:
+    options = Options(call.args, _SSH_VALUED, (), stops=True)
+    for name, value in options.values:
+        if name == "-o" and value.lower().startswith(
+            ("proxycommand", "localcommand", "permitlocalcommand", "knownhostscommand")
+        ):
+            call.run_text(value.partition("=")[2] or value.partition(" ")[2])
+    if options.has("-V", "-G", "-Q") or not options.rest:
+        return UNKNOWN
+    host, command = options.rest[0], options.rest[1:]
+    while command and command[0].startswith("-"):
+        command = command[2:] if command[0][1:2] in _SSH_VALUED and len(command[0]) == 2 else command[1:]
+    if options.has("-R", "-D", "-w") or any(arg.startswith("-R") for arg in call.args):
+        call.deny("remote-shell", "This opens a tunnel to another machine")
+    if SECRET in call.stdin or any(SECRET in word for word in command):
+        leaks(call, host)
+    if host.startswith("git@"):
+        return UNKNOWN
+    if options.has("-N") or (options.has("-L") and not command):
+        return UNKNOWN
+    inner = call.shell.elsewhere()
+    text = " ".join(command) or call.stdin
+    if not text:
+        call.deny("remote-shell", f"This opens a shell on {host}")
+        return NETWORK
+    from ralph.guard.programs.shells import judge_script
+
+    judge_script(inner, text, call.argv, call.stdin if command else "")
+    if call.stdin and not is_known(call.stdin) and command and text.split()[0] in ("cat", "tar", "tee", "dd"):
+        call.deny("exfiltration", f"This sends files to {host}")
+    return NETWORK
+
+
+def with_password(call: Invocation) -> str:
+    return call.run(Options(call.args, "pfdPe", (), stops=True).rest)
+
+
+def tunnel(call: Invocation) -> str:
+    if call.args[:1] and call.args[0] in ("version", "help", "config", "--version", "status"):
+        return UNKNOWN
+    call.deny("remote-shell", "This exposes this machine to others")
+    return UNKNOWN
+
+
+def weapon(call: Invocation) -> str:
+    call.deny("remote-shell")
+    return NETWORK
+
+
+def telnet(call: Invocation) -> str:
+    return judge_socket(call, call.args)
+
+
+_CURL_VALUED = "dFTHuoAbceXmxCEKrtUwyYzQPD"
+_CURL_LONG = (
+    *("--data", "--data-raw", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "--form", "--form-string"),
+    *(
+        "--upload-file",
+        "--header",
+        "--user",
+        "--output",
+        "--user-agent",
+        "--cookie",
+        "--cookie-jar",
+        "--request",
+        "--max-time",
+    ),
+    *(
+        "--proxy",
+        "--cert",
+        "--key",
+        "--cacert",
+        "--config",
+        "--write-out",
+        "--url",
+        "--output-dir",
+        "--connect-timeout",
+    ),
+    *(
+        "--retry",
+        "--retry-delay",
+        "--resolve",
+        "--referer",
+        "--oauth2-bearer",
+        "--limit-rate",
+        "--dump-header",
+        "--unix-socket",
+    ),
+)
+_SHOWN = ("-H", "--header", "-A", "--user-agent", "-b", "--cookie", "-e", "--referer", "-u", "--user")
+_SENT = ("-d", "--data", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "-F", "--form", "--data-raw")
+
+
+def host_of(url: str) -> str:
+    rest = url.partition("://")[2] or url
+    rest = rest.partition("/")[0].partition("?")[0].rpartition("@")[2]
+    return rest.rpartition("]")[0].lstrip("[") if rest.startswith("[") else rest.partition(":")[0]
+
+
+def curl(call: Invocation) -> str:
+    options = call.options(valued=_CURL_VALUED, valued_long=_CURL_LONG)
+    urls = [*options.rest, *options.all("--url")]
+    is_local = bool(urls) and all(is_local_host(host_of(url)) for url in urls)
+    if not is_local:
+        _judge_sent(call, options, urls)
+        method = (options.value("-X", "--request") or "").upper()
+        if method == "DELETE" and urls and is_known(host_of(urls[0])):
+            call.deny("cloud", f"This deletes something on {host_of(urls[0])}")
+    if _empties_an_index(urls, (options.value("-X", "--request") or "").upper()):
+        call.deny("databases", "This deletes a search index or its content")
+    data = NETWORK if not is_local else UNKNOWN + NETWORK
+    targets = [path for path in options.all("-o", "--output") if path not in ("-", "/dev/stdout")]
+    for path in targets:
+        effects.write(call.shell, path, call.argv)
+        keep(call.shell, path, NETWORK)
+    if options.has("-O", "--remote-name", "--remote-name-all", "-J"):
+        _keep_remote_names(call, urls)
+        return ""
+    for path in options.all("-K", "--config"):
+        effects.look(call.shell, path, call.argv)
+    return "" if targets else data
+
+
+def _empties_an_index(urls: list[str], method: str) -> bool:
+    """Search servers by their default ports."""
+    if any("_delete_by_query" in url for url in urls):
+        return True
+    return method == "DELETE" and any(f":{port}/" in url for url in urls for port in (9200, 7700, 8983, 6333))
+
+
+def _keep_remote_names(call: Invocation, urls: list[str]) -> None:
+    for url in urls:
+        name = url.partition("?")[0].rstrip("/").rpartition("/")[2]
+        if name:
+            keep(call.shell, name, NETWORK)
+
+
+def _judge_sent(call: Invocation, options: Options, urls: list[str]) -> None:
+    target = host_of(urls[0]) if urls else "another machine"
+    for name, value in options.values:
+        if name in _SENT:
+            _judge_body(call, value, target)
+        elif (
+            name in ("-T", "--upload-file")
+            and (SECRET in _body(call, value) or (value in (".", "-") and SECRET in call.stdin))
+        ) or (name in _SHOWN and SECRET in _without_variables(call, value)):
+            leaks(call, target)
+    for url in urls:
+        if SECRET in _without_keys(call, url):
+            leaks(call, target)
+
+
+def _judge_body(call: Invocation, value: str, target: str) -> None:
+    if SECRET in value and (SECRET in _without_variables(call, value) or not _names_a_login(value)):
+        leaks(call, target)
+    path = value.partition("=@")[2] or value.partition("=<")[2] or (value[1:] if value.startswith("@") else "")
+    if path and SECRET in _body(call, path.partition(";")[0]):
+        leaks(call, target)
+
+
+def _body(call: Invocation, path: str) -> str:
+    """The content of the file that is sent."""
+    return call.stdin if path in ("-", "/dev/stdin") else contents(call.shell, path)
+
+
+_DROPS = (
+    *("webhook.site", "requestbin.com", "pipedream.net", "ngrok.io", "ngrok-free.app", "oastify.com", "interact.sh"),
+    *("burpcollaborator.net", "file.io", "transfer.sh", "0x0.st", "termbin.com", "hastebin.com", "pastebin.com"),
+)
+"""Sites where anyone can post anything."""
+
+
+def _names_a_login(value: str) -> bool:
+    """A token is passed to the service it is for: `client_secret=$X&grant_type=…`, `{"token": …}`."""
+    return any(
+        word in value for word in ("client_id", "grant_type", "password=", '"password"', "username", "refresh_token")
+    )
+
+
+def leaks(call: Invocation, target: str) -> None:
+    call.deny("exfiltration", f"This sends secrets to {target}")
+
+
+def _without_variables(call: Invocation, text: str) -> str:
+    """Secrets in a variable are commonly put into headers; file contents are not."""
+    out = ""
+    for i, letter in enumerate(text):
+        if letter == SECRET and i and call.shell.names.name(text[i - 1]):
+            continue
+        out += letter
+    return out
+
+
+def _without_keys(call: Invocation, url: str) -> str:
+    """Some services expect `?key=$API_KEY`."""
+    query = url.partition("?")[2]
+    if host_of(url).endswith(_DROPS):
+        return url
+    names = ("key=", "api_key=", "apikey=", "access_token=", "token=", "appid=", "auth=")
+    if query.startswith(names) or any(f"&{name}" in query for name in names) or "@" in url:
+        return _without_variables(call, url)
+    return url
+
+
+def wget(call: Invocation) -> str:
+    long = (
+        "--post-file",
+        "--post-data",
+        "--body-file",
+        "--body-data",
+        "--header",
+        "--output-document",
+        "--directory-prefix",
+    )
+    options = call.options(
+        valued="OPoaiUteTQAR", valued_long=(*long, "--method", "--user", "--password", "--tries", "--timeout")
+    )
+    urls = options.rest
+    if not (urls and all(is_local_host(host_of(url)) for url in urls)):
+        target = host_of(urls[0]) if urls else "another machine"
+        for path in options.all("--post-file", "--body-file"):
+            if SECRET in _body(call, path):
+                leaks(call, target)
+        for text in [*options.all("--post-data", "--body-data", "--header"), *urls]:
+            if SECRET in _without_keys(call, _without_variables(call, text) if text not in urls else text):
+                leaks(call, target)
+    output = options.value("-O", "--output-document")
+    if output is None and not options.has("--spider"):
+        folder = options.value("-P", "--directory-prefix")
+        if folder:
+            effects.write(call.shell, folder, call.argv, appends=True)
+        _keep_remote_names(call, urls)
+        return ""
+    if output in ("-", "/dev/stdout"):
+        return NETWORK
+    if output:
+        effects.write(call.shell, output, call.argv)
+        keep(call.shell, output, NETWORK)
+    return ""
+
+
+def downloader(call: Invocation) -> str:
+    """aria2c, httpie, xh, lynx -dump: their output comes from the network."""
+    is_local = any(is_local_host(host_of(arg)) for arg in call.args if not arg.startswith("-"))
+    is_secret = SECRET in call.stdin or any(SECRET in _without_variables(call, arg) for arg in call.args)
+    if is_secret and not is_local:
+        leaks(call, "another machine")
+    for arg in call.args:
+        at = max(arg.find("@"), arg.find("=@"))
+        if at >= 0 and SECRET in contents(call.shell, arg[at + 1 :].lstrip("@")):
+            leaks(call, "another machine")
+    if call.name in ("aria2c", "axel", "fetch"):
+        _keep_remote_names(call, [arg for arg in call.args if "://" in arg])
+    if call.args[:1] == ["DELETE"] and len(call.args) > 1 and not is_local_host(host_of(call.args[1])):
+        call.deny("cloud", f"This deletes something on {host_of(call.args[1])}")
+    return NETWORK
+
+
+def secure_copy(call: Invocation) -> str:
+    options = call.options(valued="cFiJloPSDX")
+    for name, value in options.values:
+        if name in ("-S",) or (name == "-o" and value.lower().startswith("proxycommand")):
+            call.run_text(value.partition("=")[2] or value)
+    if len(options.rest) < 2:
+        return NETWORK
+    target = options.rest[-1]
+    if ":" in target.partition("/")[0]:
+        judge_upload(call, options.rest[:-1], target)
+    else:
+        effects.write(call.shell, target, call.argv)
+    return NETWORK
+
+
+def judge_upload(call: Invocation, paths: list[str], target: str) -> None:
+    for path in paths:
+        text = contents(call.shell, path) if path and not (is_mark(path[0]) and len(path) == 1) else path
+        if SECRET in text or call.shell.full(path) in (call.shell.places.home, "/", "/etc"):
+            leaks(call, target.partition(":")[0])
+
+
+def file_transfer(call: Invocation) -> str:
+    """sftp, ftp, lftp, tftp: their commands come from stdin or an option."""
+    text = " ".join([*call.args, call.stdin])
+    words = text.replace(";", " ").split()
+    pairs = [(words[i], words[i + 1]) for i in range(len(words) - 1)]
+    for verb, path in pairs:
+        if verb in ("put", "mput", "send", "mirror") and (effects.is_secret(call.shell, path) or SECRET in path):
+            leaks(call, "another machine")
+        if verb in ("rm", "mrm", "delete", "mdelete", "rmdir"):
+            call.deny("destruction", "This deletes files on another machine")
+        if verb.startswith("!") and len(verb) > 1:
+            call.run_text(text.partition("!")[2])
+    return NETWORK
+
+
+def mail(call: Invocation) -> str:
+    sent = call.stdin + "".join(call.args)
+    attached = [arg for arg in call.args if effects.is_secret(call.shell, arg)]
+    if SECRET in sent or attached:
+        leaks(call, "someone by email")
+    return ""
+
+
+def lookup(call: Invocation) -> str:
+    """dig, nslookup, host, ping: a name can carry data out."""
+    for arg in call.args:
+        if SECRET in arg:
+            leaks(call, "a name server")
+        if not is_known(arg) and "." in arg and any(is_mark(letter) for letter in arg.partition(".")[0]):
+            names = call.shell.names.names_in(arg)
+            if not names or len(arg.partition(".")[0]) > 1:
+                call.deny("exfiltration", "This sends data in a DNS lookup")
+    return UNKNOWN
+
+
+_RCLONE_HARM = one_of("purge delete deletefile sync move cleanup rmdir rmdirs")
+
+
+def send_file(call: Invocation) -> str:
+    """wormhole, croc, ffsend, rclone, and other ways to send a file to someone."""
+    for path in call.args:
+        if not path.startswith("-") and SECRET in contents(call.shell, path):
+            leaks(call, "someone else")
+    if SECRET in call.stdin:
+        leaks(call, "someone else")
+    words = call.options().rest
+    is_dry = "--dry-run" in call.args or "-n" in call.args
+    if call.name == "rclone" and words[:1] and words[0] in _RCLONE_HARM and not is_dry:
+        call.deny("cloud", "This deletes files in remote storage")
+    return UNKNOWN
+
+
+def evaluate_expression(call: Invocation) -> str:
+    """PowerShell's `iex`."""
+    if NETWORK in call.stdin or any(NETWORK in arg for arg in call.args) or any("(" in arg for arg in call.args):
+        call.deny("remote-code")
+    return call.run_text(" ".join(call.args) or call.stdin)
+
+
+JUDGES = {
+    "curl": curl,
+    "wget": wget,
+    **dict.fromkeys(one_of("aria2c http https httpie xh xhs lynx w3m links fetch axel"), downloader),
+    **dict.fromkeys(one_of("iwr irm Invoke-WebRequest Invoke-RestMethod websocat grpcurl"), downloader),
+    "scp": secure_copy,
+    "pscp": secure_copy,
+    **dict.fromkeys(one_of("sftp ftp lftp tftp ncftpput"), file_transfer),
+    **dict.fromkeys(one_of("mail mailx mutt sendmail swaks msmtp sendemail s-nail"), mail),
+    **dict.fromkeys(one_of("dig nslookup host drill ping ping6 getent kdig"), lookup),
+    **dict.fromkeys(one_of("wormhole croc ffsend rclone transfer bashupload magic-wormhole dropbox"), send_file),
+    **dict.fromkeys(("iex", "Invoke-Expression"), evaluate_expression),
+    **dict.fromkeys(one_of("nc ncat netcat nc.traditional nc.openbsd"), netcat),
+    "socat": relay,
+    "telnet": telnet,
+    **dict.fromkeys(one_of("ssh autossh mosh slogin dbclient"), secure_shell),
+    "sshpass": with_password,
+    **dict.fromkeys(one_of("ngrok cloudflared localtunnel lt chisel frpc bore tailscale"), tunnel),
+    **dict.fromkeys(one_of("msfvenom msfconsole pwncat pwncat-cs hydra sqlmap evil-winrm"), weapon),
+}

@@ -1,0 +1,769 @@
+"""Python code on the command line: parsed with `ast`, and followed as far as its values are constants."""
+
+import ast
+import binascii
+from collections.abc import Callable
+
+from ralph.guard import effects
+from ralph.guard.invocation import Invocation
+from ralph.guard.paths import normal
+from ralph.guard.patterns import one_of
+from ralph.guard.programs.databases import harm_in, is_trial_name
+from ralph.guard.programs.network import host_of
+from ralph.guard.programs.text import decoded
+from ralph.guard.state import TooMuch
+from ralph.guard.taint import LOCAL, NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, is_secret_name
+
+
+class Path(str):
+    """A `pathlib.Path`."""
+
+    __slots__ = ()
+
+
+class Reference:
+    """Something by its dotted name: `os.system`, or the return value of a module's function."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+class Method:
+    """A method of a known value."""
+
+    __slots__ = ("name", "of")
+
+    def __init__(self, of: "Value", name: str) -> None:
+        self.of = of
+        self.name = name
+
+
+Value = str | int | list["Value"] | Reference | Method | None
+
+
+def as_text(value: Value) -> str:
+    """Unknown values are marks; lists are joined, because only the marks in them matter."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool) or value is None:
+        return UNKNOWN
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, list):
+        return " ".join(as_text(each) for each in value)
+    if isinstance(value, Method) and isinstance(value.of, str):
+        return str(value.of)
+    return UNKNOWN
+
+
+def joined(values: list[Value]) -> str:
+    return "".join(as_text(value) for value in values)
+
+
+def binary(operator: ast.operator, left: Value, right: Value) -> Value:
+    if isinstance(operator, ast.Add):
+        if isinstance(left, list) and isinstance(right, list):
+            return left + right
+        if isinstance(left, int) and isinstance(right, int):
+            return left + right
+        if isinstance(left, str) or isinstance(right, str):
+            return as_text(left) + as_text(right)
+        return None
+    if isinstance(operator, ast.Div) and (isinstance(left, Path) or isinstance(right, Path)):
+        return join_paths(as_text(left), as_text(right))
+    if isinstance(operator, ast.Mult) and isinstance(left, str) and isinstance(right, int) and right < 100:
+        return left * right
+    if isinstance(operator, ast.Mod) and isinstance(left, str):
+        return _formatted(left, right)
+    if isinstance(left, int) and isinstance(right, int):
+        return _calculated(operator, left, right)
+    return None
+
+
+def _calculated(operator: ast.operator, left: int, right: int) -> Value:
+    if isinstance(operator, ast.Sub):
+        return left - right
+    if isinstance(operator, ast.BitXor):
+        return left ^ right
+    if isinstance(operator, ast.Mult) and abs(left) < 10**9 and abs(right) < 10**9:
+        return left * right
+    return None
+
+
+def _formatted(form: str, values: Value) -> str:
+    items = values if isinstance(values, list) else [values]
+    out = form
+    for item in items:
+        out = out.replace("%s", as_text(item), 1).replace("%d", as_text(item), 1) if "%" in out else out
+    return out
+
+
+def join_paths(*parts: str) -> Path:
+    path = ""
+    for part in parts:
+        path = part if part.startswith("/") or not path else f"{path.rstrip('/')}/{part}"
+    return Path(path)
+
+
+def indexed(base: Value, index: "int | slice") -> Value:
+    if not isinstance(base, (str, list)):
+        return None
+    if isinstance(base, str) and not is_known(base):
+        return base
+    try:
+        return base[index]
+    except (IndexError, ValueError):
+        return None
+
+
+def text_value(call: Invocation, path: str, args: list[Value], named: dict[str, Value]) -> Value:
+    """The return value of a function; None: unknown."""
+    first = args[0] if args else None
+    text = as_text(first)
+    shell = call.shell
+    if path in ("pathlib.Path", "pathlib.PosixPath", "Path", "pathlib.PurePath"):
+        return join_paths(*[as_text(arg) for arg in args]) if args else Path(".")
+    if path in ("pathlib.Path.home", "Path.home"):
+        return Path(shell.places.home)
+    if path in ("pathlib.Path.cwd", "Path.cwd", "os.getcwd", "os.getcwdb"):
+        return Path(shell.cwd)
+    if path.startswith("os.path."):
+        return _path(call, path[8:], args)
+    if path.startswith(
+        ("base64.", "binascii.", "codecs.", "bytes.", "zlib.", "gzip.", "marshal.", "pickle.", "bz2.", "lzma.")
+    ):
+        return _decoded(path, text, args)
+    if path in ("chr", "unichr") and isinstance(first, int):
+        return chr(first) if 0 <= first < 0xD800 else UNKNOWN
+    if path in (
+        "str",
+        "bytes",
+        "bytearray",
+        "repr",
+        "dict",
+        "json.dumps",
+        "bytes.decode",
+        "urllib.parse.urlencode",
+        "list",
+    ):
+        if path in ("bytes", "bytearray") and isinstance(first, list):
+            return "".join(chr(number) for number in first if isinstance(number, int) and 0 <= number < 256)
+        return first if path == "list" else text
+    if path == "range" and all(isinstance(arg, int) for arg in args) and args:
+        return [*range(*[arg for arg in args if isinstance(arg, int)][:3])][:50]
+    if path == "reversed" and isinstance(first, (str, list)):
+        return list(first)[::-1]
+    if path.startswith("tempfile."):
+        return Path("/tmp/tmp.0123456789")
+    if path in ("glob.glob", "glob.iglob", "os.listdir", "os.scandir"):
+        return [text if "glob" in path else f"{text}/*" if first is not None else "*"]
+    if path == "os.walk":
+        return [[f"{text}", [LOCAL], ["*"]]]
+    if path in ("sys.stdin.read", "sys.stdin.readline", "input"):
+        return call.stdin
+    if path in ("globals", "locals", "vars", "sys.modules"):
+        return Reference("")
+    if path.endswith((".urlopen", ".get", ".urlretrieve")) and path.startswith(("urllib", "requests", "httpx")):
+        return NETWORK
+    if path == "shlex.split" and is_known(text):
+        return list(text.split())
+    if path == "shlex.quote":
+        return text
+    return None
+
+
+def _path(call: Invocation, name: str, args: list[Value]) -> Value:
+    text = as_text(args[0] if args else None)
+    if name == "expanduser":
+        return Path(call.shell.places.home + text[1:]) if text.startswith("~") else text
+    if name == "expandvars":
+        return text.replace("$HOME", call.shell.places.home).replace("${HOME}", call.shell.places.home)
+    if name == "join":
+        return join_paths(*[as_text(arg) for arg in args])
+    if name in ("abspath", "realpath", "normpath"):
+        return Path(normal(text if text.startswith("/") else f"{call.shell.cwd}/{text}")) if is_known(text) else text
+    if name == "dirname":
+        return text.rpartition("/")[0] or "."
+    if name == "basename":
+        return text.rpartition("/")[2]
+    return None
+
+
+def _decoded(path: str, text: str, args: list[Value]) -> Value:
+    name = path.rpartition(".")[2]
+    if name in ("b64encode", "hexlify", "encode", "compress", "dumps", "b2a_base64", "open"):
+        return text if name in ("encode",) else UNKNOWN + "".join(letter for letter in text if not is_known(letter))
+    if not is_known(text):
+        return OPAQUE + text
+    if name in ("b64decode", "urlsafe_b64decode", "standard_b64decode", "a2b_base64", "decodebytes", "decodestring"):
+        return decoded(text)
+    if name in ("unhexlify", "fromhex", "a2b_hex", "b16decode"):
+        return from_hex(text)
+    if path == "codecs.decode" and len(args) > 1:
+        return _by_codec(text, as_text(args[1]))
+    return OPAQUE
+
+
+def from_hex(text: str) -> str:
+    try:
+        return binascii.unhexlify("".join(text.split())).decode("utf-8", "replace")
+    except (binascii.Error, ValueError):
+        return OPAQUE
+
+
+def _by_codec(text: str, codec: str) -> str:
+    if codec.replace("_", "").replace("-", "") in ("rot13", "rot"):
+        return "".join(_rotated(letter) for letter in text)
+    if codec.startswith("hex"):
+        return from_hex(text)
+    return decoded(text) if codec.startswith("base64") else OPAQUE
+
+
+def _rotated(letter: str) -> str:
+    if not letter.isascii() or not letter.isalpha():
+        return letter
+    base = ord("a") if letter.islower() else ord("A")
+    return chr((ord(letter) - base + 13) % 26 + base)
+
+
+def text_method(text: str, name: str, args: list[Value]) -> Value:
+    """A method of a string."""
+    first = as_text(args[0]) if args else ""
+    if name == "join" and args and isinstance(args[0], list):
+        return text.join(as_text(item) for item in args[0])
+    if name == "replace" and len(args) > 1 and is_known(text):
+        return text.replace(first, as_text(args[1]))
+    if name == "format":
+        for arg in args:
+            text = text.replace("{}", as_text(arg), 1)
+        for number, arg in enumerate(args):
+            text = text.replace(f"{{{number}}}", as_text(arg))
+        return text
+    if name == "decode" and args and first in ("hex", "base64", "rot13"):
+        return _by_codec(text, first)
+    if name in ("split", "splitlines") and is_known(text):
+        pieces = text.split(first) if first else text.split()
+        return list(pieces)
+    if name in ("lower", "upper", "strip", "lstrip", "rstrip", "title") and is_known(text) and not args:
+        return str(getattr(text, name)())
+    if name in ("copy", "items", "keys", "values", "read", "decode", "encode", "json", "strip", "hex", "readlines"):
+        return text
+    return Method(text, name) if not is_known(text) else UNKNOWN
+
+
+_SHELL = one_of(
+    """
+    os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput
+    commands.getstatusoutput asyncio.create_subprocess_shell popen2.popen2 posix.system nt.system platform.popen
+    asyncio.subprocess_shell
+    """
+)
+_SPAWN = one_of(
+    """
+    subprocess.run subprocess.call subprocess.check_call subprocess.check_output subprocess.Popen pty.spawn
+    asyncio.create_subprocess_exec sh.Command
+    """
+)
+_DELETE = one_of(
+    """
+    os.remove os.unlink os.rmdir os.removedirs shutil.rmtree send2trash.send2trash posix.unlink posix.remove
+    distutils.dir_util.remove_tree
+    """
+)
+_WRITE_FIRST = frozenset(("os.truncate", "os.mknod", "os.utime"))
+_WRITE_SECOND = one_of(
+    """
+    shutil.copy shutil.copy2 shutil.copyfile shutil.copytree os.symlink os.link shutil.unpack_archive
+    """
+)
+_MOVE = one_of("shutil.move os.rename os.replace os.renames")
+_SENDS = one_of(
+    """
+    requests.post requests.put requests.patch requests.get requests.request requests.delete httpx.post httpx.put
+    httpx.get httpx.patch urllib.request.urlopen urllib.request.Request urllib2.urlopen urllib.urlopen
+    httpx.request urllib.request.urlretrieve aiohttp.post webbrowser.open
+    """
+)
+_SENDING = one_of("send sendall sendto sendmail send_message post put patch request upload_file put_object storbinary")
+KNOWN = _SHELL | _SPAWN | _DELETE | _WRITE_FIRST | _WRITE_SECOND | _MOVE | _SENDS
+
+
+class World:
+    """The effects of the program: each call is judged when it is reached."""
+
+    def __init__(self, call: Invocation, run_code: "Callable[[str], None]") -> None:
+        self.call = call
+        self.run_code = run_code
+        self.endless = 0
+        self.narrowed = 0
+        """Under a condition: not everything a loop iterates over."""
+        self.argv = ["-c", *call.args[call.args.index("-c") + 2 :]] if "-c" in call.args else []
+        self.database = ""
+        self.has_cloud = False
+        self.is_connected = False
+        self.gives_streams = False
+
+    def attribute(self, base: Value, name: str) -> Value:
+        if isinstance(base, Reference):
+            if base.path in ("os", "posix") and name in ("environ", "environb"):
+                return UNKNOWN + SECRET
+            return Reference(f"{base.path}.{name}")
+        if isinstance(base, Path) and name in ("parent", "name", "stem"):
+            head, _, tail = str(base).rstrip("/").rpartition("/")
+            return Path(head or "/") if name == "parent" else tail
+        if isinstance(base, str) and name in ("text", "content", "stdout") and not is_known(base):
+            return base
+        return Method(base, name)
+
+    def item(self, base: Value, index: Value) -> Value:
+        if isinstance(base, Reference) and base.path == "sys.argv" and isinstance(index, int):
+            return self.argv[index] if 0 <= index < len(self.argv) else None
+        if isinstance(index, int):
+            return indexed(base, index)
+        if isinstance(base, str) and SECRET in base and isinstance(index, str):
+            return self._variable(index)
+        if isinstance(base, Reference) and isinstance(index, str):  # globals()["x"], sys.modules["os"]
+            return Reference(index)
+        return base if isinstance(base, str) else None
+
+    def _variable(self, name: str) -> str:
+        known = self.call.shell.value(name)
+        if known is not None:
+            return known[0]
+        return self.call.shell.names.mark(name) + (SECRET if is_secret_name(name) else "")
+
+    def assigned(self, base: str, index: Value, value: Value) -> None:
+        if SECRET in base and isinstance(index, str):
+            from ralph.guard.evaluator import judge_variable
+
+            judge_variable(self.call.shell, index, as_text(value))
+
+    def run(self, function: Reference | Method, args: list[Value], named: dict[str, Value]) -> Value:
+        if isinstance(function, Method):
+            return self._method(function, args, named)
+        path = function.path.removeprefix("builtins.")
+        first = args[0] if args else next(iter(named.values()), None)
+        if path in _SHELL:
+            return self.call.run_text(as_text(first), "")
+        if path in _SPAWN or path.startswith(("os.exec", "os.spawn", "os.posix_spawn")):
+            return self._spawn(path, args, named)
+        if path in _DELETE:
+            self._delete(first, path.endswith(("rmtree", "remove_tree")))
+            return None
+        if path in _MOVE and len(args) > 1:
+            effects.move(self.call.shell, as_text(args[0]), as_text(args[1]), self.call.argv)
+            self._write(args[1])
+            return None
+        if path in _WRITE_FIRST or (path in _WRITE_SECOND and len(args) > 1):
+            self._write(args[1] if path in _WRITE_SECOND else args[0])
+            return None
+        if path in _SENDS:
+            return self._send(args, named)
+        return self._other(path, args, named)
+
+    def _other(self, path: str, args: list[Value], named: dict[str, Value]) -> Value:
+        first = args[0] if args else None
+        if path in ("map", "filter") and len(args) > 1 and isinstance(first, Reference) and isinstance(args[1], list):
+            return [self.run(first, [item], {}) for item in args[1][:_MOST_ITEMS]]
+        if path in ("exec", "eval", "execfile"):
+            return self._evaluate(as_text(first))
+        if path == "compile":
+            return first
+        if path in ("open", "io.open", "codecs.open"):
+            return self._open(as_text(first), as_text(args[1]) if len(args) > 1 else as_text(named.get("mode", "r")))
+        if path in ("__import__", "importlib.import_module") and isinstance(first, str):
+            return Reference(first)
+        if path == "getattr" and len(args) > 1 and isinstance(args[1], str):
+            return self.attribute(first, args[1])
+        if path in ("os.chmod", "os.chown", "os.lchown", "shutil.chown") and first is not None:
+            effects.change(self.call.shell, as_text(first), self.call.argv, "the permissions", True)
+        elif path in ("os.kill", "os.killpg"):
+            self.call.run(["kill", "-9", as_text(first)]) if first != "0" else None
+        elif path in ("os.fork", "multiprocessing.Process", "os.forkpty", "threading.Thread"):
+            if self.endless and path == "os.fork":
+                self.call.deny("fork-bomb")
+        elif path in ("os.setuid", "os.setgid", "os.seteuid", "os.setreuid"):
+            self.call.deny("privilege")
+        elif path in ("os.chdir", "os.fchdir") and isinstance(first, str):
+            self.call.shell.cwd = self.call.shell.full(first)
+        elif path == "os.dup2":
+            self._stream()
+        elif path in ("sqlite3.connect", "psycopg2.connect", "pymysql.connect"):
+            self.database = as_text(first) if first is not None else ""
+            return Method(None, "connection")
+        elif path in ("os.getenv", "os.environ.get") and isinstance(first, str):
+            return self._variable(first)
+        elif path.startswith("socket."):
+            return Method(None, "socket")
+        return text_value(self.call, path, args, named)
+
+    def _stream(self) -> None:
+        self.gives_streams = True
+        if self.is_connected:
+            self.call.deny("remote-shell", "This gives the other end of a connection a shell")
+
+    def _spawn(self, path: str, args: list[Value], named: dict[str, Value]) -> Value:
+        first = args[0] if args else named.get("args")
+        if path.startswith("os.spawn"):
+            args = args[1:]
+        if path.startswith("os."):
+            words = args[1] if len(args) > 1 and isinstance(args[1], list) else args[1:]
+            program = as_text(args[0]) if args else ""
+            first = [program, *[word for word in words[1:] if not isinstance(word, Reference)]]
+        elif path == "asyncio.create_subprocess_exec":
+            first = list(args)
+        if self.is_connected and path in ("pty.spawn", "subprocess.call", "subprocess.Popen", "subprocess.run"):
+            self._stream()
+        if isinstance(first, list):
+            argv = [as_text(word) for word in first]
+            if named.get("shell") is not None and argv:
+                return self.call.run_text(argv[0], "")
+            return self.call.run(argv, as_text(named["input"]) if "input" in named else "")
+        return self.call.run_text(as_text(first), "") if isinstance(first, str) else None
+
+    def _delete(self, path: Value, recursive: bool) -> None:
+        if isinstance(path, str):
+            text = path.replace("*", LOCAL) if self.narrowed else str(path)
+            effects.delete(self.call.shell, text, self.call.argv, recursive)
+
+    def _write(self, path: Value, appends: bool = False) -> None:
+        if isinstance(path, str):
+            effects.write(self.call.shell, str(path), self.call.argv, appends)
+
+    def _open(self, path: str, mode: str) -> Value:
+        if any(letter in mode for letter in "wax+"):
+            effects.write(self.call.shell, path, self.call.argv, appends="a" in mode)
+            return Method(Path(path), "writer")
+        effects.look(self.call.shell, path, self.call.argv)
+        return Method(effects.contents(self.call.shell, path), "reader")
+
+    def _evaluate(self, text: str) -> Value:
+        if NETWORK in text:
+            self.call.deny("remote-code", "This runs downloaded code")
+        if OPAQUE in text:
+            self.call.deny("opaque", "The guard cannot see what this runs")
+        if is_known(text):
+            self.run_code(text)
+        return None
+
+    def _send(self, args: list[Value], named: dict[str, Value]) -> Value:
+        url = as_text(args[0]) if args else as_text(named.get("url"))
+        if not effects.is_local_host(host_of(url)):
+            sent = as_text(args) + "".join(
+                as_text(value) for name, value in named.items() if name not in ("headers", "auth")
+            )
+            if SECRET in sent:
+                self.call.deny("exfiltration", f"This sends secrets to {host_of(url)}")
+        return NETWORK
+
+    def _method(self, method: Method, args: list[Value], named: dict[str, Value]) -> Value:
+        of, name = method.of, method.name
+        first = args[0] if args else None
+        if isinstance(of, Method):
+            return self._chained(of, name, args, named)
+        if isinstance(of, Path):
+            return self._path_method(of, name, first)
+        if isinstance(of, str):
+            if name in ("get", "pop") and SECRET in of and isinstance(first, str):
+                return self._variable(first)
+            return text_method(of, name, args)
+        if name in ("execute", "executescript", "executemany", "query", "raw") and isinstance(first, str):
+            self._statement(first)
+        if name in ("system", "popen") and isinstance(first, str):  # of a C library or a wrapper
+            return self.call.run_text(first, "")
+        if name in ("connect", "connect_ex") and isinstance(first, list):
+            self.is_connected = not effects.is_local_host(as_text(first[0]))
+            if self.gives_streams and self.is_connected:
+                self._stream()
+        if name in _SENDING and SECRET in as_text(args):
+            self.call.deny("exfiltration", "This sends secrets to another machine")
+        if self.has_cloud and name.startswith(("delete_", "terminate", "remove_", "destroy", "purge_")):
+            self.call.deny("cloud")
+        if name in ("drop_database", "drop_all", "drop_collection", "flushall", "flushdb"):
+            self.call.deny("databases")
+        if name in ("extractall", "extract"):
+            self._write(first if name == "extractall" else (args[1] if len(args) > 1 else None))
+        return Method(None, name)
+
+    def _chained(self, of: Method, name: str, args: list[Value], named: dict[str, Value]) -> Value:
+        """Calls on the result of a call: an open file, a connection, a socket."""
+        if of.name == "reader" and isinstance(of.of, str):
+            return of.of if name in ("read", "readlines", "readline") else Method(of.of, "reader")
+        if of.name == "writer" and name in ("write", "writelines") and isinstance(of.of, str):
+            effects.keep(self.call.shell, str(of.of), as_text(args[0] if args else None), True)
+            return None
+        if of.name in ("connection", "cursor", "socket") or of.of is None:
+            return self._method(Method(None, name), args, named) if name not in ("cursor", "makefile") else of
+        return self._method(Method(None, name), args, named)
+
+    def _path_method(self, path: Path, name: str, first: Value) -> Value:
+        if name in ("unlink", "rmdir"):
+            self._delete(path, False)
+        elif name in ("write_text", "write_bytes", "touch", "symlink_to", "hardlink_to"):
+            self._write(path, name == "touch")
+            effects.keep(self.call.shell, str(path), as_text(first))
+        elif name in ("rename", "replace"):
+            effects.move(self.call.shell, str(path), as_text(first), self.call.argv)
+            self._write(first)
+        elif name in ("read_text", "read_bytes"):
+            effects.look(self.call.shell, str(path), self.call.argv)
+            return effects.contents(self.call.shell, str(path))
+        elif name == "open":
+            return self._open(str(path), as_text(first) if first is not None else "r")
+        elif name == "chmod":
+            effects.change(self.call.shell, str(path), self.call.argv, "the permissions", False)
+        elif name in ("glob", "rglob", "iterdir"):
+            return [join_paths(str(path), as_text(first) if first is not None else "*")]
+        elif name in ("expanduser", "resolve", "absolute", "joinpath", "with_suffix", "with_name"):
+            if name == "expanduser" and path.startswith("~"):
+                return Path(self.call.shell.places.home + path[1:])
+            return join_paths(str(path), as_text(first)) if name == "joinpath" else path
+        return None
+
+    def _statement(self, text: str) -> None:
+        trial = not self.database or self.database == ":memory:" or is_trial_name(self.database)
+        if (harm := harm_in(text)) and not (trial and self.database):
+            self.call.deny("databases", f"This runs {' '.join(harm.split()[:4])}")
+
+
+_MOST_TURNS = 8
+_MOST_ITEMS = 300
+_DEEPEST = 6
+_CLOUD = ("boto3", "botocore", "azure", "kubernetes", "digitalocean", "hcloud", "libcloud")
+
+
+def judge_python(call: Invocation, code: str) -> None:
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        from ralph.guard.programs.script_code import judge_code
+
+        judge_code(call, "python", code)
+        return
+    from ralph.guard.programs.script_code import EMPTIES
+
+    if any(part in code for part in EMPTIES):
+        call.deny("databases", "This deletes every row of a table")
+    _Reader(call).block(tree.body)
+
+
+class _Reader:
+    def __init__(self, call: Invocation) -> None:
+        self.world = World(call, self.code)
+        self.names: dict[str, Value] = {}
+        self.functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda] = {}
+        self.depth = 0
+        self.stars: list[str] = []
+        """Modules imported with `*`."""
+
+    def code(self, text: str) -> None:
+        """The argument of `exec` and `eval`."""
+        if self.depth > _DEEPEST:
+            raise TooMuch
+        self.depth += 1
+        judge_python(self.world.call, text)
+        self.depth -= 1
+
+    def block(self, statements: "list[ast.stmt]") -> None:
+        for statement in statements:
+            self.statement(statement)
+
+    def statement(self, node: ast.stmt) -> None:
+        self.world.call.shell.meter.step()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            self.world.has_cloud |= any(module.split(".")[0] in _CLOUD for module in modules)
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                self.names[name] = Reference(alias.name if alias.asname else name)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if alias.name == "*" and node.module:
+                    self.stars.append(node.module)
+                self.names[alias.asname or alias.name] = Reference(f"{node.module or ''}.{alias.name}")
+        elif isinstance(node, ast.Assign):
+            value = self.value(node.value)
+            for target in node.targets:
+                self.bind(target, value)
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            self.bind(node.target, self.value(node.value))
+        elif isinstance(node, ast.AugAssign):
+            before = self.value(node.target)
+            self.bind(node.target, binary(ast.Add(), before, self.value(node.value)))
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self.functions[node.name] = node
+            self.call_function(node, [])
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            self.loop(node)
+        elif isinstance(node, ast.While):
+            self.repeated(node)
+        elif isinstance(node, ast.If):
+            self.value(node.test)
+            self.world.narrowed += 1
+            self.block(node.body + node.orelse)
+            self.world.narrowed -= 1
+        else:
+            self.generic(node)
+
+    def generic(self, node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                self.statement(child)
+            elif isinstance(child, ast.expr):
+                self.value(child)
+            elif isinstance(child, ast.withitem):
+                value = self.value(child.context_expr)
+                if child.optional_vars is not None:
+                    self.bind(child.optional_vars, value)
+            else:
+                self.generic(child)
+
+    def loop(self, node: "ast.For | ast.AsyncFor") -> None:
+        items = self.value(node.iter)
+        turns: list[Value] = list(items[:_MOST_TURNS]) if isinstance(items, (list, str)) and items else [None]
+        if isinstance(items, str) and not is_known(items):
+            turns = [items]
+        for item in turns:
+            self.bind(node.target, item)
+            self.block(node.body)
+        self.block(node.orelse)
+
+    def repeated(self, node: ast.While) -> None:
+        self.value(node.test)
+        is_endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+        self.world.endless += is_endless
+        self.block(node.body)
+        self.world.endless -= is_endless
+
+    def bind(self, target: ast.expr, value: Value) -> None:
+        if isinstance(target, ast.Name):
+            self.names[target.id] = value
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for number, each in enumerate(target.elts):
+                self.bind(each, value[number] if isinstance(value, list) and number < len(value) else None)
+        elif isinstance(target, ast.Subscript):
+            self.world.assigned(as_text(self.value(target.value)), self.value(target.slice), value)
+
+    def value(self, node: ast.expr | None) -> Value:
+        if node is None:
+            return None
+        if isinstance(node, ast.Constant):
+            found = node.value
+            if isinstance(found, bytes):
+                return found.decode("utf-8", "replace")
+            return found if isinstance(found, (str, int)) else None
+        if isinstance(node, ast.Name):
+            if node.id not in self.names and self.stars:
+                return next(
+                    (Reference(f"{star}.{node.id}") for star in self.stars if f"{star}.{node.id}" in KNOWN),
+                    Reference(node.id),
+                )
+            return self.names.get(node.id, Reference(node.id))
+        if isinstance(node, ast.Attribute):
+            return self.world.attribute(self.value(node.value), node.attr)
+        if isinstance(node, ast.Call):
+            return self.called(node)
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+            return self.items(node.elts)
+        if isinstance(node, ast.JoinedStr):
+            return joined([self.value(part) for part in node.values])
+        if isinstance(node, ast.FormattedValue):
+            return as_text(self.value(node.value))
+        return self.composed(node)
+
+    def composed(self, node: ast.expr) -> Value:
+        if isinstance(node, ast.BinOp):
+            return binary(node.op, self.value(node.left), self.value(node.right))
+        if isinstance(node, ast.Subscript):
+            return self.subscript(node)
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
+            return self.comprehension(node)
+        if isinstance(node, ast.IfExp):
+            self.value(node.test)
+            other = self.value(node.orelse)
+            return self.value(node.body) or other
+        if isinstance(node, ast.BoolOp):
+            return next((value for value in [self.value(each) for each in node.values] if value is not None), None)
+        if isinstance(node, ast.NamedExpr):
+            value = self.value(node.value)
+            self.bind(node.target, value)
+            return value
+        if isinstance(node, (ast.Await, ast.Starred)):
+            return self.value(node.value)
+        if isinstance(node, ast.UnaryOp):
+            value = self.value(node.operand)
+            return -value if isinstance(node.op, ast.USub) and isinstance(value, int) else None
+        if isinstance(node, ast.Dict):
+            values = [self.value(each) for each in (*node.keys, *node.values) if each is not None]
+            return joined([value for value in values if value is not None])
+        self.generic(node)
+        return None
+
+    def items(self, nodes: "list[ast.expr]") -> list[Value]:
+        found: list[Value] = []
+        for node in nodes[:_MOST_ITEMS]:
+            value = self.value(node)
+            if isinstance(node, ast.Starred) and isinstance(value, list):
+                found += value
+            else:
+                found.append(value)
+        return found
+
+    def subscript(self, node: ast.Subscript) -> Value:
+        base = self.value(node.value)
+        if isinstance(node.slice, ast.Slice):
+            low, high, step = (self.value(each) for each in (node.slice.lower, node.slice.upper, node.slice.step))
+            return indexed(base, slice(*(each if isinstance(each, int) else None for each in (low, high, step))))
+        return self.world.item(base, self.value(node.slice))
+
+    def comprehension(self, node: "ast.ListComp | ast.GeneratorExp | ast.SetComp") -> Value:
+        first = node.generators[0]
+        source = self.value(first.iter)
+        found: list[Value] = []
+        for item in list(source)[:_MOST_ITEMS] if isinstance(source, (list, str)) else [None]:
+            self.bind(first.target, item)
+            for other in node.generators[1:]:
+                inner = self.value(other.iter)
+                self.bind(other.target, inner[0] if isinstance(inner, list) and inner else None)
+            found.append(self.value(node.elt))
+        return found
+
+    def called(self, node: ast.Call) -> Value:
+        if isinstance(node.func, ast.Name) and node.func.id in self.functions and self.depth < _DEEPEST:
+            return self.call_function(self.functions[node.func.id], self.items(node.args))
+        if isinstance(node.func, ast.Lambda):
+            return self.call_function(node.func, self.items(node.args))
+        function = self.value(node.func)
+        args = self.items(node.args)
+        named = {each.arg: self.value(each.value) for each in node.keywords if each.arg}
+        for each in node.keywords:
+            if each.arg is None:
+                self.value(each.value)
+        if isinstance(function, (Reference, Method)):
+            return self.world.run(function, args, named)
+        if isinstance(function, str) and (NETWORK in function or OPAQUE in function):
+            return function
+        return None
+
+    def call_function(self, node: "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda", args: list[Value]) -> Value:
+        self.depth += 1
+        before = dict(self.names)
+        for number, each in enumerate(node.args.args):
+            self.names[each.arg] = args[number] if number < len(args) else None
+        result: Value = None
+        if isinstance(node, ast.Lambda):
+            result = self.value(node.body)
+        else:
+            self.block(node.body)
+            last = node.body[-1]
+            result = self.value(last.value) if isinstance(last, ast.Return) and args != [] else None
+        self.names = before
+        self.depth -= 1
+        return result

@@ -1,0 +1,289 @@
+"""Programs that run other programs: `env`, `timeout`, `nohup`, `npx` and many more. What they run is judged."""
+
+from ralph.guard.evaluator import judge_unset, judge_variable
+from ralph.guard.invocation import Invocation, Options, invoke
+from ralph.guard.patterns import one_of
+from ralph.guard.taint import OPAQUE, SECRET, UNKNOWN, is_known
+
+# Name → letters of options that take a value, such long options, and how many words come before the command.
+_SIMPLE: dict[str, tuple[str, tuple[str, ...], int]] = {
+    "nice": ("n", ("--adjustment",), 0),
+    "nohup": ("", (), 0),
+    "timeout": ("ks", ("--kill-after", "--signal"), 1),
+    "gtimeout": ("ks", ("--kill-after", "--signal"), 1),
+    "time": ("fo", ("--format", "--output"), 0),
+    "stdbuf": ("ioe", ("--input", "--output", "--error"), 0),
+    "setsid": ("", (), 0),
+    "ionice": ("cnpPu", ("--class", "--classdata"), 0),
+    "chrt": ("TPD", (), 1),
+    "taskset": ("", ("--cpu-list",), 1),
+    "strace": ("aeEIoOpPsSuX", (), 0),
+    "ltrace": ("aAeEFlnoprsSu", (), 0),
+    "dtruss": ("", (), 0),
+    "valgrind": ("", (), 0),
+    "unbuffer": ("", (), 0),
+    "fakeroot": ("lsib", (), 0),
+    "proot": ("rbqwk", (), 0),
+    "firejail": ("", (), 0),
+    "bwrap": ("", ("--uid", "--gid", "--chdir", "--hostname", "--setenv", "--unsetenv"), 0),
+    "caffeinate": ("tw", (), 0),
+    "setarch": ("", (), 1),
+    "arch": ("", (), 0),
+    "linux32": ("", (), 0),
+    "linux64": ("", (), 0),
+    "numactl": ("iNCmpP", (), 0),
+    "cgexec": ("g", (), 0),
+    "prlimit": ("p", (), 0),
+    "systemd-run": ("ptuMHEC", ("--unit", "--property", "--description", "--slice", "--uid", "--gid", "--setenv"), 0),
+    "systemd-inhibit": ("", ("--what", "--who", "--why"), 0),
+    "dbus-run-session": ("", (), 0),
+    "xvfb-run": ("efnpsw", ("--server-args", "--server-num"), 0),
+    "rlwrap": ("", (), 0),
+    "eatmydata": ("", (), 0),
+    "faketime": ("f", (), 1),
+    "torsocks": ("", (), 0),
+    "torify": ("", (), 0),
+    "proxychains": ("f", (), 0),
+    "proxychains4": ("f", (), 0),
+    "cross-env": ("", (), 0),
+    "dotenvx": ("f", (), 1),
+    "coproc": ("", (), 0),
+    "retry": ("tds", ("--times", "--delay", "--tries", "--sleep"), 0),
+    "entr": ("", (), 0),
+    "watchexec": ("ewifs", ("--exts", "--watch", "--ignore", "--filter", "--signal"), 0),
+    "pueue": ("", (), 1),
+    "direnv": ("", (), 2),
+    "chpst": ("uUbemdoprft", (), 0),
+    "setuidgid": ("", (), 1),
+    "envdir": ("", (), 1),
+    "sg": ("", (), 1),
+    "busctl": ("", (), 0),
+    "start-stop-daemon": ("xpunsa", ("--exec", "--pidfile", "--chuid", "--name", "--startas"), 0),
+    "dtach": ("", (), 1),
+    "doas-env": ("", (), 0),
+    "catchsegv": ("", (), 0),
+    "ts": ("", (), 0),
+    "sem": ("j", (), 0),
+    "xterm": ("T", (), 0),
+    "bundle": ("", (), 1),
+    "asdf": ("", (), 1),
+    "mise": ("", (), 1),
+    "rtx": ("", (), 1),
+    "apptainer": ("B", (), 2),
+    "singularity": ("B", (), 2),
+    "doppler": ("pc", ("--project", "--config"), 1),
+    "op": ("", ("--env-file",), 1),
+    "honcho": ("fe", (), 1),
+    "foreman": ("fe", (), 1),
+    "dotenv": ("fe", (), 0),
+}
+_RUNS_AFTER_WORD = one_of("bundle asdf mise rtx apptainer singularity doppler op honcho foreman")
+_RUN_WORDS = frozenset(("exec", "run", "x", "e", "add"))
+
+
+def wrapped(call: Invocation) -> str | None:
+    valued, valued_long, skipped = _SIMPLE[call.name]
+    options = Options(call.args, valued, valued_long, stops=True)
+    rest = options.rest
+    if call.name == "dotenv" and rest[:1] in (["run"], ["--"]):
+        rest = rest[1:]
+    if call.name in _RUNS_AFTER_WORD and not (rest and rest[0] in _RUN_WORDS):
+        from ralph.guard.programs.rules import judge
+
+        return judge(call)
+    if skipped:
+        rest = Options(rest[skipped:], valued, valued_long, stops=True).rest
+    for name, value in options.values:
+        if name in ("--exec", "--startas", "-x") and call.name == "start-stop-daemon":
+            rest = [value, *rest]
+    return run_with_variables(call, rest) if rest else None
+
+
+def run_with_variables(call: Invocation, rest: list[str]) -> str:
+    env = dict(call.env)
+    while rest and "=" in rest[0][1:] and "/" not in rest[0].partition("=")[0]:
+        name, _, value = rest[0].partition("=")
+        judge_variable(call.shell, name, value)
+        env[name] = value
+        rest = rest[1:]
+    return invoke(call.shell, rest, call.stdin, env) if rest else UNKNOWN
+
+
+def env(call: Invocation) -> str:
+    options = Options(call.args, "uCS", ("--unset", "--chdir", "--split-string"), stops=True)
+    for name in options.all("-u", "--unset"):
+        judge_unset(call.shell, name)
+    if split := options.value("-S", "--split-string"):
+        return call.run_text(" ".join([split, *options.rest]))
+    rest = options.rest[1:] if options.rest[:1] == ["-"] else options.rest
+    out = run_with_variables(call, rest)
+    has_command = any("=" not in word for word in rest)
+    return out if has_command else UNKNOWN + SECRET
+
+
+def flock(call: Invocation) -> str:
+    options = Options(call.args, "wEc", ("--timeout", "--command"), stops=True)
+    if command := options.value("-c", "--command"):
+        return call.run_text(command)
+    rest = options.rest[1:]
+    if rest[:1] in (["-c"], ["--command"]):
+        return call.run_text(" ".join(rest[1:]))
+    return call.run(rest)
+
+
+def watch(call: Invocation) -> str:
+    rest = Options(call.args, "nq", ("--interval",), stops=True).rest
+    return call.run_text(" ".join(rest))
+
+
+def hyperfine(call: Invocation) -> str:
+    """Also concurrently: each word is a command."""
+    options = call.options(
+        valued="wrmMpcnLkDsSu", valued_long=("--prepare", "--cleanup", "--setup", "--names", "--kill-others")
+    )
+    for command in [*options.rest, *options.all("--prepare", "-p", "--cleanup", "-c", "--setup", "-s")]:
+        call.run_text(command)
+    return UNKNOWN
+
+
+def script(call: Invocation) -> str | None:
+    options = Options(call.args, "cEoITOB", ("--command",), stops=True)
+    if command := options.value("-c", "--command"):
+        return call.run_text(command)
+    if len(options.rest) > 1:  # the BSD form: file, then command
+        return call.run(options.rest[1:])
+    if not options.rest and call.stdin:
+        return call.run_text(call.stdin)
+    return None
+
+
+def parallel(call: Invocation) -> str:
+    options = Options(call.args, "jnNLIaSd", ("--jobs", "--colsep", "--arg-file", "--delay", "--timeout"), stops=True)
+    words = options.rest
+    at = next((i for i, word in enumerate(words) if word in (":::", "::::", ":::+")), len(words))
+    command, items = words[:at], [word for word in words[at + 1 :] if not word.startswith(":::")]
+    if at == len(words):
+        items = call.stdin.splitlines()[:10]
+    for item in items or [UNKNOWN]:
+        if not command:
+            call.run_text(item)
+            continue
+        line = " ".join(command)
+        call.run_text(line.replace("{}", item) if "{}" in line else f"{line} {item}")
+    return UNKNOWN
+
+
+def node_runner(call: Invocation) -> str | None:
+    """npx and similar fetch a package and run its program."""
+    options = Options(call.args, "pcw", ("--package", "--call", "--workspace"), stops=True)
+    for command in options.all("-c", "--call"):
+        call.run_text(command)
+    rest = options.rest
+    if not rest:
+        return None
+    program = rest[0]
+    if program.startswith("@") and "/" in program:
+        program = program.partition("/")[2]
+    return call.run([program.partition("@")[0], *rest[1:]])
+
+
+_RUNNERS = {
+    "uv": (("run",), "pwP", ("--with", "--python", "--project", "--directory", "--extra", "--group", "--env-file")),
+    "poetry": (("run",), "CP", ("--directory", "--project")),
+    "pipenv": (("run",), "", ()),
+    "pdm": (("run",), "p", ("--project",)),
+    "hatch": (("run",), "e", ("--env",)),
+    "rye": (("run",), "", ()),
+    "pixi": (("run",), "e", ("--environment",)),
+    "conda": (("run",), "np", ("--name", "--prefix", "--cwd")),
+    "mamba": (("run",), "np", ("--name", "--prefix")),
+    "micromamba": (("run",), "np", ("--name", "--prefix")),
+    "pipx": (("run",), "", ("--spec",)),
+    "nix": (("shell", "develop", "run"), "c", ()),
+    "devbox": (("run",), "c", ()),
+    "aws-vault": (("exec",), "", ()),
+    "infisical": (("run",), "", ("--env",)),
+    "wsl": ((), "du", ()),
+    "corepack": ((), "", ()),
+}
+_PUBLISHES = frozenset(("publish", "upload", "release"))
+
+
+def runner(call: Invocation) -> str | None:
+    words, valued, valued_long = _RUNNERS[call.name]
+    options = Options(call.args, "" if call.name != "wsl" else valued, valued_long, stops=True)
+    rest = options.rest
+    if words and (not rest or rest[0] not in words):
+        if rest and rest[0] in _PUBLISHES and "--dry-run" not in call.args:
+            call.deny("publishing")
+        if call.name == "uv" and rest[:1] in (["pip"], ["tool"]):
+            return call.run(rest) if rest[0] == "pip" else None
+        return None
+    inner = Options(rest[1:] if words else rest, valued, valued_long, stops=True)
+    command = inner.rest
+    for given in inner.all("-c"):
+        command = [given, *command]
+    if call.name == "uv" and inner.has("-m"):
+        return call.run(["python", "-m", *command])
+    if call.name == "uv" and command and command[0].endswith(".py"):
+        command = ["python", *command]
+    return call.run(command) if command else None
+
+
+def nix_shell(call: Invocation) -> str | None:
+    for command in call.options(valued="pA", valued_long=("--run", "--command", "--packages")).all(
+        "--run", "--command"
+    ):
+        call.run_text(command)
+    return None
+
+
+def nodemon(call: Invocation) -> str | None:
+    options = call.options(valued="xwei", valued_long=("--exec", "--watch", "--ext"))
+    for command in options.all("-x", "--exec"):
+        call.run_text(" ".join([command, *options.rest]))
+    return None
+
+
+def terminal(call: Invocation) -> str | None:
+    """tmux, screen, terminals: they run a command, or type one."""
+    args = call.args
+    for i, arg in enumerate(args):
+        if arg in ("-e", "-x", "--"):
+            call.run_text(" ".join(args[i + 1 :]))
+            return None
+    return None
+
+
+def perf(call: Invocation) -> str | None:
+    options = Options(call.args, "", (), stops=True)
+    inner = Options(options.rest[1:], "eoFpcCtD", (), stops=True)
+    return call.run(inner.rest) if options.rest[:1] in (["stat"], ["record"], ["trace"]) and inner.rest else None
+
+
+def cron_like(call: Invocation) -> str:
+    """run-parts: a folder of programs."""
+    return OPAQUE if not is_known(" ".join(call.args)) else UNKNOWN
+
+
+JUDGES = {
+    **dict.fromkeys(_SIMPLE, wrapped),
+    "env": env,
+    "genv": env,
+    "flock": flock,
+    "watch": watch,
+    "hyperfine": hyperfine,
+    "concurrently": hyperfine,
+    "npm-run-all": hyperfine,
+    "script": script,
+    "parallel": parallel,
+    **dict.fromkeys(one_of("npx bunx pnpx uvx"), node_runner),
+    **dict.fromkeys(_RUNNERS, runner),
+    "nix-shell": nix_shell,
+    "nodemon": nodemon,
+    "cross-env-shell": nodemon,
+    "gnome-terminal": terminal,
+    "konsole": terminal,
+    "perf": perf,
+    "run-parts": cron_like,
+}
