@@ -16,11 +16,7 @@ _SAFE = one_of(
 """Harmless with any arguments, as long as they are plain words."""
 
 _SAFE_PAIRS = {
-    "git": one_of(
-        """
-    status diff log show blame add rev-parse ls-files describe shortlog whatchanged grep
-    """
-    ),
+    "git": one_of("status diff log show blame add rev-parse ls-files describe shortlog whatchanged grep"),
     "npm": one_of("test t ci install i ls list outdated audit view run-script start"),
     "yarn": one_of("test install list why"),
     "pnpm": one_of("test install list why"),

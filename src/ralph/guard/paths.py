@@ -2,7 +2,7 @@
 
 import os
 
-from ralph.guard.patterns import has_glob, matches, one_of, takes_everything
+from ralph.guard.patterns import has_glob, matches, one_of, takes_everything, wordlist
 from ralph.guard.taint import OUTPUT, UNKNOWN, Names, is_known, is_mark
 
 NOTHING = "nothing"
@@ -41,34 +41,17 @@ _STARTUP_NAMES = one_of(
     .zlogout .cshrc .tcshrc .kshrc .inputrc .xinitrc .xprofile .xsession .pam_environment .ssh .gitconfig .envrc
     """
 )
-_STARTUP_FOLDERS = (
-    ".config/fish",
-    ".config/autostart",
-    ".config/systemd",
-    ".config/git",
-    ".local/share/systemd",
-    "Library/LaunchAgents",
+_STARTUP_FOLDERS = wordlist(
+    """
+    .config/fish .config/autostart .config/systemd .config/git .local/share/systemd Library/LaunchAgents
+    """
 )
-_SYSTEM_STARTUP = (
-    "/etc/cron",
-    "/etc/anacrontab",
-    "/var/spool/cron",
-    "/var/spool/at",
-    "/etc/systemd",
-    "/lib/systemd",
-    "/usr/lib/systemd",
-    "/run/systemd",
-    "/etc/init.d",
-    "/etc/init/",
-    "/etc/rc",
-    "/etc/profile",
-    "/etc/bash",
-    "/etc/zsh",
-    "/etc/environment",
-    "/etc/ld.so.preload",
-    "/etc/xdg/autostart",
-    "/Library/LaunchDaemons",
-    "/Library/LaunchAgents",
+_SYSTEM_STARTUP = wordlist(
+    """
+    /etc/cron /etc/anacrontab /var/spool/cron /var/spool/at /etc/systemd /lib/systemd /usr/lib/systemd /run/systemd
+    /etc/init.d /etc/init/ /etc/rc /etc/profile /etc/bash /etc/zsh /etc/environment /etc/ld.so.preload
+    /etc/xdg/autostart /Library/LaunchDaemons /Library/LaunchAgents
+    """
 )
 _RIGHTS = ("/etc/sudoers", "/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc/pam.d", "/etc/doas.conf")
 _HISTORIES = one_of(

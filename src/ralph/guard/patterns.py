@@ -6,7 +6,7 @@ def one_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def words(text: str) -> tuple[str, ...]:
+def wordlist(text: str) -> tuple[str, ...]:
     """The same in their order, for prefixes, endings and lists."""
     return tuple(text.split())
 

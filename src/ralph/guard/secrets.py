@@ -1,6 +1,6 @@
 """Which files hold secrets."""
 
-from ralph.guard.patterns import one_of
+from ralph.guard.patterns import one_of, wordlist
 
 _NAMES = one_of(
     """
@@ -13,10 +13,7 @@ _NAMES = one_of(
     """
 )
 _ENDINGS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ovpn", "_rsa", "_ed25519", ".tfstate")
-_FOLDERS = (
-    *("/.ssh", "/.aws", "/.gnupg", "/.kube", "/.docker", "/.azure", "/.config/gcloud", "/.config/gh"),
-    "/.password-store",
-)
+_FOLDERS = wordlist("/.ssh /.aws /.gnupg /.kube /.docker /.azure /.config/gcloud /.config/gh /.password-store")
 _PLAIN_ENDINGS = (".pub", ".example", ".sample", ".template", ".dist", ".md", "known_hosts", ".crt", ".test")
 _OPEN_NAMES = frozenset(("config", "known_hosts", "authorized_keys"))
 

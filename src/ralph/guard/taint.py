@@ -1,6 +1,8 @@
 """Unknown parts of text: each mark is one private-use character, so that joining, cutting and passing text on keeps
 track of its origin."""
 
+from ralph.guard.patterns import wordlist
+
 UNKNOWN = "\ue000"
 """Something from this machine: the content of a file, the output of a program."""
 SECRET = "\ue001"
@@ -71,18 +73,7 @@ class Names:
         return [] if text.isascii() else [name for letter in text if (name := self.name(letter))]
 
 
-_SECRET_WORDS = (
-    "TOKEN",
-    "SECRET",
-    "PASSW",
-    "PASSWD",
-    "API_KEY",
-    "APIKEY",
-    "PRIVATE",
-    "CREDENTIAL",
-    "ACCESS_KEY",
-    "_PAT",
-)
+_SECRET_WORDS = wordlist("TOKEN SECRET PASSW PASSWD API_KEY APIKEY PRIVATE CREDENTIAL ACCESS_KEY _PAT")
 
 
 def is_secret_name(name: str) -> bool:

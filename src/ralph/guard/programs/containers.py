@@ -1,59 +1,18 @@
 """Containers, clusters and virtual machines."""
 
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import one_of
+from ralph.guard.patterns import one_of, wordlist
 from ralph.guard.taint import EVERYONE, UNKNOWN
 
 _GLOBAL = ("--context", "--host", "--log-level", "--config", "--namespace", "--kubeconfig", "--cluster", "--user")
 _RUN_VALUED = "aceghlmpuvw"
-_RUN_LONG = (
-    *(
-        "--name",
-        "--volume",
-        "--env",
-        "--env-file",
-        "--network",
-        "--net",
-        "--publish",
-        "--workdir",
-        "--user",
-        "--mount",
-        "--pid",
-    ),
-    *(
-        "--entrypoint",
-        "--label",
-        "--memory",
-        "--cpus",
-        "--platform",
-        "--hostname",
-        "--restart",
-        "--add-host",
-        "--cap-add",
-    ),
-    *(
-        "--device",
-        "--security-opt",
-        "--userns",
-        "--ipc",
-        "--uts",
-        "--tmpfs",
-        "--ulimit",
-        "--gpus",
-        "--shm-size",
-        "--link",
-    ),
-    *(
-        "--volumes-from",
-        "--pull",
-        "--log-driver",
-        "--dns",
-        "--expose",
-        "--health-cmd",
-        "--stop-signal",
-        "--cgroupns",
-        "--index",
-    ),
+_RUN_LONG = wordlist(
+    """
+    --name --volume --env --env-file --network --net --publish --workdir --user --mount --pid --entrypoint --label
+    --memory --cpus --platform --hostname --restart --add-host --cap-add --device --security-opt --userns --ipc --uts
+    --tmpfs --ulimit --gpus --shm-size --link --volumes-from --pull --log-driver --dns --expose --health-cmd
+    --stop-signal --cgroupns --index
+    """
 )
 _MOUNTS_DENIED = ("/", "/etc", "/root", "/home", "/var", "/usr", "/boot", "/dev", "/sys", "/proc", "/var/run", "/run")
 
@@ -211,11 +170,7 @@ def helm(call: Invocation) -> None:
         call.deny("publishing")
 
 
-_MACHINES = one_of(
-    """
-    delete destroy rm remove purge undefine unregistervm prune reset stop-all nuke kill
-    """
-)
+_MACHINES = one_of("delete destroy rm remove purge undefine unregistervm prune reset stop-all nuke kill")
 
 
 def machines(call: Invocation) -> None:

@@ -2,7 +2,7 @@
 
 from ralph.guard import paths as at
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import one_of
+from ralph.guard.patterns import one_of, wordlist
 from ralph.guard.taint import UNKNOWN, is_known
 
 _STATEMENTS = (
@@ -124,18 +124,7 @@ _CODE = ("-c", "--command", "-e", "--execute", "-q", "-Q", "--query", "--eval", 
 def client(call: Invocation) -> str | None:
     """psql, mysql and others: the statements are in an option, or come from stdin."""
     valued = "cdhpUfvoPRFLeDuSqQT" if call.name != "mysql" and call.name != "mariadb" else "eDhuPS"
-    long = (
-        "--command",
-        "--dbname",
-        "--host",
-        "--port",
-        "--username",
-        "--file",
-        "--execute",
-        "--database",
-        "--user",
-        "--query",
-    )
+    long = wordlist("--command --dbname --host --port --username --file --execute --database --user --query")
     options = Options(call.args, valued, (*long, "--eval", "--sql"))
     texts = [value for name, value in options.values if name in _CODE]
     if not texts:
@@ -214,32 +203,13 @@ def pg_restore(call: Invocation) -> None:
         call.deny("databases")
 
 
-_TASKS = {
-    "db:drop",
-    "db:drop:all",
-    "db:reset",
-    "db:purge",
-    "db:truncate_all",
-    "db:migrate:reset",
-    "db:schema:load",
-    "db:setup:reset",
-    "db:drop:_unsafe",
-    "ecto.drop",
-    "ecto.reset",
-    "migrate:fresh",
-    "migrate:reset",
-    "migrate:refresh",
-    "db:wipe",
-    "flush",
-    "reset_db",
-    "sqlflush:run",
-    "schema:drop",
-    "db:drop:test",
-    "db:migrate:undo:all",
-    "reset_schema",
-    "delete_all",
-    "queue:flush",
-}
+_TASKS = one_of(
+    """
+    db:drop db:drop:all db:reset db:purge db:truncate_all db:migrate:reset db:schema:load db:setup:reset db:drop:_unsafe
+    ecto.drop ecto.reset migrate:fresh migrate:reset migrate:refresh db:wipe flush reset_db sqlflush:run schema:drop
+    db:drop:test db:migrate:undo:all reset_schema delete_all queue:flush
+    """
+)
 
 
 def tasks(call: Invocation) -> None:

@@ -4,7 +4,7 @@ from ralph.guard import effects
 from ralph.guard import paths as at
 from ralph.guard.effects import contents, keep
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import one_of, takes_everything
+from ralph.guard.patterns import one_of, takes_everything, wordlist
 from ralph.guard.taint import LOCAL, OPAQUE, OUTPUT, SECRET, UNKNOWN, is_known, taints
 
 _NONE = ("000", "0", "a-rwx")
@@ -393,15 +393,7 @@ def archive(call: Invocation) -> str:
         args[0] = "-" + args[0]
     from ralph.guard.invocation import Options
 
-    valued = (
-        "--directory",
-        "--file",
-        "--exclude",
-        "--transform",
-        "--to-command",
-        "--checkpoint-action",
-        "--files-from",
-    )
+    valued = wordlist("--directory --file --exclude --transform --to-command --checkpoint-action --files-from")
     programs = ("--use-compress-program", "--rsh-command", "--info-script", "--new-volume-script", "--checkpoint")
     options = Options(args, "fCTXIFbHgKLNV", valued + programs)
     for name, value in options.values:

@@ -5,7 +5,7 @@ import os
 from ralph.guard import effects
 from ralph.guard import paths as at
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import takes_everything
+from ralph.guard.patterns import takes_everything, wordlist
 from ralph.guard.taint import LOCAL, SECRET, UNKNOWN, is_known
 
 _GONE = frozenset(("delete", "archive", "unarchive", "transfer"))
@@ -104,19 +104,11 @@ def rewrites(call: Invocation) -> str | None:
     return None
 
 
-_PROGRAMS = (
-    "core.pager",
-    "core.editor",
-    "core.sshcommand",
-    "core.fsmonitor",
-    "core.askpass",
-    "core.gitproxy",
-    "sequence.editor",
-    "diff.external",
-    "credential.helper",
-    "gpg.program",
-    "init.templatedir",
-    "uploadpack.packobjectshook",
+_PROGRAMS = wordlist(
+    """
+    core.pager core.editor core.sshcommand core.fsmonitor core.askpass core.gitproxy sequence.editor diff.external
+    credential.helper gpg.program init.templatedir uploadpack.packobjectshook
+    """
 )
 _READS = ("--get", "--get-all", "--get-regexp", "--list", "-l", "--get-urlmatch", "--show-origin", "--name-only")
 

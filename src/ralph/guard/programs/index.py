@@ -1,6 +1,6 @@
 """Which module judges which program. A module is imported when a command first needs it."""
 
-from ralph.guard.patterns import words
+from ralph.guard.patterns import wordlist
 
 _FAMILIES = {
     "text": """
@@ -101,7 +101,7 @@ for _family, _names in _FAMILIES.items():
     for _name in _names.split():
         MODULES.setdefault(_name, _family)
 
-NOTORIOUS = words(
+NOTORIOUS = wordlist(
     """
     rm dd mkfs shutdown reboot halt poweroff sudo su chmod chown kill killall pkill bash sh dash zsh curl wget nc
     git mv cp cat tee find xargs shred python python3 perl ruby node crontab systemctl docker kubectl ssh scp rsync

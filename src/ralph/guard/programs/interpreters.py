@@ -6,11 +6,7 @@ from ralph.guard.invocation import Invocation, Options, invoke
 from ralph.guard.patterns import one_of
 from ralph.guard.taint import NETWORK, OPAQUE, UNKNOWN, is_known
 
-_MODULES_RUN = one_of(
-    """
-    pip twine flit maturin alembic flask http.server pytest build venv coverage black ruff mypy
-    """
-)
+_MODULES_RUN = one_of("pip twine flit maturin alembic flask http.server pytest build venv coverage black ruff mypy")
 
 
 def python(call: Invocation) -> str | None:

@@ -3,7 +3,7 @@
 from ralph.guard import effects
 from ralph.guard.effects import contents, is_local_host, keep
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import one_of
+from ralph.guard.patterns import one_of, wordlist
 from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known, is_mark
 
 
@@ -99,40 +99,13 @@ def telnet(call: Invocation) -> str:
 
 
 _CURL_VALUED = "dFTHuoAbceXmxCEKrtUwyYzQPD"
-_CURL_LONG = (
-    *("--data", "--data-raw", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "--form", "--form-string"),
-    *(
-        "--upload-file",
-        "--header",
-        "--user",
-        "--output",
-        "--user-agent",
-        "--cookie",
-        "--cookie-jar",
-        "--request",
-        "--max-time",
-    ),
-    *(
-        "--proxy",
-        "--cert",
-        "--key",
-        "--cacert",
-        "--config",
-        "--write-out",
-        "--url",
-        "--output-dir",
-        "--connect-timeout",
-    ),
-    *(
-        "--retry",
-        "--retry-delay",
-        "--resolve",
-        "--referer",
-        "--oauth2-bearer",
-        "--limit-rate",
-        "--dump-header",
-        "--unix-socket",
-    ),
+_CURL_LONG = wordlist(
+    """
+    --data --data-raw --data-binary --data-urlencode --data-ascii --json --form --form-string --upload-file --header
+    --user --output --user-agent --cookie --cookie-jar --request --max-time --proxy --cert --key --cacert --config
+    --write-out --url --output-dir --connect-timeout --retry --retry-delay --resolve --referer --oauth2-bearer
+    --limit-rate --dump-header --unix-socket
+    """
 )
 _SHOWN = ("-H", "--header", "-A", "--user-agent", "-b", "--cookie", "-e", "--referer", "-u", "--user")
 _SENT = ("-d", "--data", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "-F", "--form", "--data-raw")
@@ -250,15 +223,7 @@ def _without_keys(call: Invocation, url: str) -> str:
 
 
 def wget(call: Invocation) -> str:
-    long = (
-        "--post-file",
-        "--post-data",
-        "--body-file",
-        "--body-data",
-        "--header",
-        "--output-document",
-        "--directory-prefix",
-    )
+    long = wordlist("--post-file --post-data --body-file --body-data --header --output-document --directory-prefix")
     options = call.options(
         valued="OPoaiUteTQAR", valued_long=(*long, "--method", "--user", "--password", "--tries", "--timeout")
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ralph.guard import effects
 from ralph.guard.invocation import Invocation
 from ralph.guard.paths import normal
-from ralph.guard.patterns import one_of
+from ralph.guard.patterns import one_of, wordlist
 from ralph.guard.programs.databases import harm_in, is_trial_name
 from ralph.guard.programs.network import host_of
 from ralph.guard.programs.text import decoded
@@ -137,17 +137,7 @@ def text_value(call: Invocation, path: str, args: list[Value], named: dict[str, 
         return _decoded(path, text, args)
     if path in ("chr", "unichr") and isinstance(first, int):
         return chr(first) if 0 <= first < 0xD800 else UNKNOWN
-    if path in (
-        "str",
-        "bytes",
-        "bytearray",
-        "repr",
-        "dict",
-        "json.dumps",
-        "bytes.decode",
-        "urllib.parse.urlencode",
-        "list",
-    ):
+    if path in wordlist("str bytes bytearray repr dict json.dumps bytes.decode urllib.parse.urlencode list"):
         if path in ("bytes", "bytearray") and isinstance(first, list):
             return "".join(chr(number) for number in first if isinstance(number, int) and 0 <= number < 256)
         return first if path == "list" else text
@@ -255,9 +245,8 @@ def text_method(text: str, name: str, args: list[Value]) -> Value:
 
 _SHELL = one_of(
     """
-    os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput
-    commands.getstatusoutput asyncio.create_subprocess_shell popen2.popen2 posix.system nt.system platform.popen
-    asyncio.subprocess_shell
+    os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput commands.getstatusoutput
+    asyncio.create_subprocess_shell popen2.popen2 posix.system nt.system platform.popen asyncio.subprocess_shell
     """
 )
 _SPAWN = one_of(

@@ -2,7 +2,7 @@
 
 from ralph.guard.effects import is_secret
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import matches
+from ralph.guard.patterns import matches, wordlist
 from ralph.guard.programs.rule_table import PROGRAMS, TABLE
 from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known
 
@@ -28,31 +28,13 @@ def _unknown(call: Invocation) -> str | None:
     return None
 
 
-_VALUED = (
-    *(
-        "--profile",
-        "--region",
-        "--output",
-        "--endpoint-url",
-        "--query",
-        "--project",
-        "--zone",
-        "--prefix",
-        "--workspace",
-    ),
-    *(
-        "--registry",
-        "--cwd",
-        "--repo",
-        "--manifest-path",
-        "--directory",
-        "--stack",
-        "--app",
-        "--context",
-        "--namespace",
-    ),
-    *("--account", "--configuration", "--filter", "--tag", "--config", "--token", "--subscription", "--resource-group"),
-    *("--team", "--scope", "-chdir", "--index-url", "--org", "--stage", "--dir", "--file", "--settings", "--model"),
+_VALUED = wordlist(
+    """
+    --profile --region --output --endpoint-url --query --project --zone --prefix --workspace --registry --cwd --repo
+    --manifest-path --directory --stack --app --context --namespace --account --configuration --filter --tag --config
+    --token --subscription --resource-group --team --scope -chdir --index-url --org --stage --dir --file --settings
+    --model
+    """
 )
 _VALUED_SHORT = {
     "npm": "w",

@@ -7,7 +7,7 @@ of them and takes their constant arguments.
 from ralph.guard import effects
 from ralph.guard.invocation import Invocation
 from ralph.guard.parser import unescape
-from ralph.guard.patterns import one_of
+from ralph.guard.patterns import one_of, wordlist
 from ralph.guard.programs.databases import harm_in, mongo_harm
 from ralph.guard.programs.text import decoded
 from ralph.guard.taint import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, is_secret_name
@@ -143,17 +143,7 @@ _HOMES = ("process.env.HOME", "os.homedir", "Dir.home", "homedir")
 _FOLDERS = ("process.cwd", "__dirname", "Dir.pwd", "getcwd", "Deno.cwd")
 _PATH_JOINS = ("path.join", "path.resolve", "File.join", "join")
 _DECODES = ("atob", "base64_decode", "decode64", "decode_base64", "strict_decode64", "urlsafe_decode64", "b64decode")
-_HIDES = (
-    "gzinflate",
-    "gzuncompress",
-    "inflateSync",
-    "gunzipSync",
-    "unpack",
-    "pack",
-    "str_rot13",
-    "decompress",
-    "uudecode",
-)
+_HIDES = wordlist("gzinflate gzuncompress inflateSync gunzipSync unpack pack str_rot13 decompress uudecode")
 _FETCHES = ("fetch", "file_get_contents", "get", "getSync", "urlopen", "readText")
 _OPENERS = {"(": ")", "[": "]", "{": "}"}
 
@@ -336,19 +326,7 @@ _RUNS = one_of(
     """
 )
 _METHODS_ONLY = frozenset(("run", "call", "command", "Command", "execute", "cmd", "shell"))
-_RUN_OWNERS = (
-    "os.",
-    "subprocess.",
-    "child_process.",
-    "cp.",
-    "Kernel.",
-    "IO.",
-    "Open3.",
-    "Process.",
-    "Deno.",
-    "Bun.",
-    "System.",
-)
+_RUN_OWNERS = wordlist("os. subprocess. child_process. cp. Kernel. IO. Open3. Process. Deno. Bun. System.")
 _DELETES = one_of(
     """
     unlink unlinkSync rm rmSync rmdir rmdirSync rimraf rimrafSync removeSync emptyDirSync rm_rf rm_r rm_f
@@ -356,19 +334,7 @@ _DELETES = one_of(
     removedirs moveItemToTrash trash rmDirSync
     """
 )
-_DELETE_OWNERS = (
-    "fs.",
-    "FileUtils.",
-    "File.",
-    "Dir.",
-    "os.",
-    "Deno.",
-    "fsp.",
-    "promises.",
-    "shutil.",
-    "Pathname.",
-    "Path.",
-)
+_DELETE_OWNERS = wordlist("fs. FileUtils. File. Dir. os. Deno. fsp. promises. shutil. Pathname. Path.")
 _WRITES = one_of(
     """
     writeFileSync writeFile appendFileSync appendFile createWriteStream file_put_contents truncateSync ftruncate
@@ -383,20 +349,7 @@ _EVALUATES = one_of(
     create_function evalSync exec_string Eval runInContext
     """
 )
-_NETWORK = (
-    "http",
-    "https",
-    "fetch",
-    "axios",
-    "Net.HTTP",
-    "LWP",
-    "curl_",
-    "URI.open",
-    "open-uri",
-    "got",
-    "request",
-    "socket",
-)
+_NETWORK = wordlist("http https fetch axios Net.HTTP LWP curl_ URI.open open-uri got request socket")
 _SOCKETS = (
     *("net.Socket", "net.connect", "net.createConnection", "TCPSocket", "fsockopen", "IO.Socket", "IO::Socket"),
     *("Socket.INET", "socket.tcp", "Socket;", "/inet/tcp/", "socket.connect", "socket.socket", "tls.connect"),
@@ -455,12 +408,7 @@ def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]
     whole, code = code, "".join(token.text for token in found if token.kind != "text" or " " not in token.text)
     if any(mark in code for mark in _SOCKETS) and any(shell in whole for shell in _SHELLS):
         call.deny("remote-shell", "This gives the other end of a connection a shell")
-    if names & {"fork", "Process.fork", "os.fork", "pcntl_fork", "fork()"} and names & {
-        "while",
-        "loop",
-        "until",
-        "for",
-    }:
+    if names & {"fork", "Process.fork", "os.fork", "pcntl_fork", "fork()"} and names & one_of("while loop until for"):
         call.deny("fork-bomb")
     if language == "awk" and "/inet/" in code and "localhost" not in code:
         call.deny("remote-shell")
@@ -493,19 +441,7 @@ def _sends(code: str) -> bool:
     return goes_out and not is_local and any(name in code for name in _NETWORK)
 
 
-_STARTS = (
-    "exec",
-    "spawn",
-    "system",
-    "popen",
-    "eval",
-    "child_process",
-    "getline",
-    "open3",
-    "open2",
-    "Function",
-    "proc_open",
-)
+_STARTS = wordlist("exec spawn system popen eval child_process getline open3 open2 Function proc_open")
 
 
 def _judge_texts(call: Invocation, language: str, code: str, found: list[Token]) -> None:

@@ -2,7 +2,7 @@
 
 from ralph.guard import paths as at
 from ralph.guard.invocation import Invocation, Options, invoke
-from ralph.guard.patterns import one_of
+from ralph.guard.patterns import one_of, wordlist
 from ralph.guard.taint import EVERYONE, PARENT, UNKNOWN
 
 _BROAD = one_of(
@@ -101,16 +101,7 @@ def terminal(call: Invocation) -> str | None:
     if words[:1] and words[0] in ("send-keys", "send"):
         rest = Options(words[1:], "tN").rest
         call.run_text(" ".join(word for word in rest if word not in ("Enter", "C-m", "C-c", "ENTER")))
-    elif words[:1] and words[0] in (
-        "new-session",
-        "new",
-        "new-window",
-        "neww",
-        "split-window",
-        "splitw",
-        "run-shell",
-        "run",
-    ):
+    elif words[:1] and words[0] in wordlist("new-session new new-window neww split-window splitw run-shell run"):
         rest = Options(words[1:], "stncFxye").rest
         call.run_text(" ".join(rest))
     elif call.name == "screen":
@@ -223,11 +214,7 @@ _LOOKS = one_of(
 )
 
 
-_POWER = one_of(
-    """
-    poweroff reboot halt kexec suspend hibernate rescue emergency isolate exit hybrid-sleep
-    """
-)
+_POWER = one_of("poweroff reboot halt kexec suspend hibernate rescue emergency isolate exit hybrid-sleep")
 
 
 def services(call: Invocation) -> None:
@@ -353,21 +340,7 @@ def power(call: Invocation) -> None:
 
 
 def firewall(call: Invocation) -> None:
-    looks = {
-        "-L",
-        "-S",
-        "--list",
-        "status",
-        "list",
-        "--list-all",
-        "-V",
-        "--version",
-        "-nL",
-        "-vnL",
-        "-nvL",
-        "-Ln",
-        "verbose",
-    }
+    looks = one_of("-L -S --list status list --list-all -V --version -nL -vnL -nvL -Ln verbose")
     if not looks & set(call.args):
         call.deny("system", "This changes firewall rules")
 
@@ -387,35 +360,8 @@ def settings(call: Invocation) -> None:
         return
     if call.name in ("hostnamectl", "timedatectl") and (not args or args[0] in ("status", "show", "list-timezones")):
         return
-    if call.name in (
-        "hostname",
-        "hwclock",
-        "efibootmgr",
-        "defaults",
-        "nvram",
-        "pmset",
-        "spctl",
-        "csrutil",
-        "reg",
-        "sc",
-    ):
-        looks = (
-            "read",
-            "find",
-            "-r",
-            "--show",
-            "-v",
-            "-f",
-            "-i",
-            "-p",
-            "-g",
-            "status",
-            "query",
-            "--status",
-            "-I",
-            "-s",
-            "-d",
-        )
+    if call.name in wordlist("hostname hwclock efibootmgr defaults nvram pmset spctl csrutil reg sc"):
+        looks = wordlist("read find -r --show -v -f -i -p -g status query --status -I -s -d")
         if not args or args[0] in looks:
             return
     call.deny("system")
