@@ -247,8 +247,6 @@ def _asks_for_help(call: Invocation, module: str) -> bool:
 def _by_shape(call: Invocation) -> str:
     """Programs recognized by part of their name, scripts, and all others."""
     base = call.name
-    if base.startswith("mkfs."):
-        return "system"
     if base.startswith(("python", "pypy")):
         return "interpreters"
     if base.startswith("git-"):

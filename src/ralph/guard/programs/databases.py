@@ -3,7 +3,7 @@
 from ralph.guard import paths as at
 from ralph.guard.invocation import Invocation, Options
 from ralph.guard.patterns import one_of, wordlist
-from ralph.guard.taint import UNKNOWN, is_known
+from ralph.guard.taint import UNKNOWN
 
 _STATEMENTS = (
     *(
@@ -172,8 +172,6 @@ def mongo(call: Invocation) -> str | None:
     for text in [*options.all("--eval"), call.stdin]:
         if mongo_harm(text) and not any(is_trial_name(word) for word in options.rest):
             call.deny("databases")
-    if call.name == "mongorestore" and options.has("--drop"):
-        call.deny("databases")
     return None
 
 
@@ -240,59 +238,6 @@ def _code(call: Invocation, texts: list[str], program: str) -> None:
         call.run([program, "-c" if program == "python" else "-e", text], "")
 
 
-_HARM = {
-    "prisma": (("migrate", "reset"), ("db", "push", "--force-reset"), ("db", "execute")),
-    "supabase": (
-        ("db", "reset"),
-        ("projects", "delete"),
-        ("branches", "delete"),
-        ("functions", "delete"),
-        ("db", "push"),
-    ),
-    "alembic": (("downgrade", "base"),),
-    "flask": (("db", "downgrade", "base"), ("drop-db",), ("reset-db",)),
-    "knex": (("migrate:rollback", "--all"),),
-    "drizzle-kit": (("drop",),),
-    "flyway": (("clean",),),
-    "liquibase": (("dropAll",), ("drop-all",)),
-    "goose": (("reset",),),
-    "dbmate": (("drop",),),
-    "migrate": (("drop",), ("down", "-all")),
-    "neo4j-admin": (("database", "delete"),),
-    "etcdctl": (("del",),),
-    "influx": (("delete",), ("bucket", "delete"), ("org", "delete")),
-    "bq": (("rm",),),
-    "rabbitmqctl": (
-        ("reset",),
-        ("force_reset",),
-        ("delete_queue",),
-        ("purge_queue",),
-        ("stop_app",),
-        ("delete_vhost",),
-    ),
-    "rabbitmqadmin": (("delete",), ("purge",)),
-    "nats": (("stream", "rm"), ("stream", "purge"), ("kv", "del")),
-    "pg_dropcluster": ((),),
-    "kafka-topics": (("--delete",),),
-    "kafka-topics.sh": (("--delete",),),
-    "kafka-consumer-groups": (("--delete",),),
-    "curator": (("delete",),),
-    "kafka-delete-records": ((),),
-    "kafka-delete-records.sh": ((),),
-    "cockroach": (("node", "decommission"),),
-    "pscale": (("database", "delete"), ("branch", "delete")),
-    "turso": (("db", "destroy"),),
-    "neonctl": (("projects", "delete"), ("branches", "delete")),
-}
-
-
-def tool(call: Invocation) -> None:
-    words = [arg for arg in call.args if is_known(arg)]
-    for pattern in _HARM[call.name]:
-        if set(pattern) <= set(words) and not {"--dry-run", "--help"} & set(words):
-            call.deny("databases")
-
-
 def other_client(call: Invocation) -> str | None:
     """clickhouse, cqlsh, sqlplus …: the same statements, different options."""
     for text in [*call.args, call.stdin]:
@@ -304,7 +249,7 @@ def other_client(call: Invocation) -> str | None:
 JUDGES = {
     **dict.fromkeys(one_of("psql pgcli mysql mariadb mycli cockroach-sql usql"), client),
     **dict.fromkeys(one_of("sqlite3 sqlite litecli duckdb"), sqlite),
-    **dict.fromkeys(("mongosh", "mongo", "mongorestore"), mongo),
+    **dict.fromkeys(("mongosh", "mongo"), mongo),
     **dict.fromkeys(("redis-cli", "valkey-cli", "keydb-cli"), redis),
     "dropdb": drop,
     "dropuser": drop,
@@ -312,7 +257,6 @@ JUDGES = {
     "pg_restore": pg_restore,
     **dict.fromkeys(one_of("rails rake mix artisan sequelize sequelize-cli typeorm manage.py"), tasks),
     **dict.fromkeys(("django-admin", "mikro-orm", "doctrine"), tasks),
-    **dict.fromkeys(_HARM, tool),
     **dict.fromkeys(one_of("cqlsh clickhouse-client clickhouse sqlcmd osql sqlplus snowsql db2"), other_client),
     **dict.fromkeys(one_of("cypher-shell isql presto trino hive beeline impala-shell athena"), other_client),
 }

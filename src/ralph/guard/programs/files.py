@@ -70,12 +70,6 @@ def change_attributes(call: Invocation) -> str:
     return ""
 
 
-def windows(call: Invocation) -> str:
-    if any(arg.lower() in ("/t", "/r", "/grant", "/f") for arg in call.args):
-        call.deny("permissions")
-    return ""
-
-
 _NAMES = ("-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname", "-inum", "-samefile")
 _RUNS = ("-exec", "-execdir", "-ok", "-okdir")
 _MOST_ITEMS = 40
@@ -516,6 +510,4 @@ JUDGES = {
     "setfacl": change_attributes,
     "chattr": change_attributes,
     "chflags": change_attributes,
-    "icacls": windows,
-    "takeown": windows,
 }

@@ -1,4 +1,4 @@
-"""git: what destroys commits or uncommitted work, what leaves the repository, and what git is made to run."""
+"""git, gh and glab, as far as one rule a line does not suffice: branches, pathspecs, settings, aliases."""
 
 import os
 
@@ -6,126 +6,64 @@ from ralph.guard import effects
 from ralph.guard import paths as at
 from ralph.guard.invocation import Invocation, Options
 from ralph.guard.patterns import takes_everything, wordlist
+from ralph.guard.programs.rules import apply_rules, parse_options
 from ralph.guard.taint import LOCAL, SECRET, UNKNOWN, is_known
 
-_GONE = frozenset(("delete", "archive", "unarchive", "transfer"))
-_GH: dict[str, frozenset[str]] = {
-    "pr": frozenset(("merge", "close", "lock")),
-    "mr": frozenset(("merge", "close", "delete")),
-    "repo": frozenset(("delete", "archive", "unarchive", "rename", "edit", "transfer", "sync", "deploy-key")),
-    "release": frozenset(("create", "delete", "upload", "edit", "delete-asset")),
-    "issue": frozenset(("delete", "transfer", "lock")),
-    "secret": frozenset(("set", "delete", "remove")),
-    "variable": frozenset(("set", "delete", "remove")),
-    "workflow": frozenset(("disable", "run")),
-    "run": frozenset(("delete", "cancel")),
-    "cache": frozenset(("delete",)),
-    "codespace": frozenset(("delete", "ssh")),
-    "project": frozenset(("delete", "close")),
-    "label": frozenset(("delete",)),
-    "ssh-key": frozenset(("add", "delete")),
-    "gpg-key": frozenset(("add", "delete")),
-    "gist": frozenset(("delete",)),
-    "extension": frozenset(("install",)),
-    "auth": frozenset(("logout", "refresh", "setup-git")),
-    "ruleset": frozenset(("delete",)),
-}
-_CATEGORY = {
-    "pr": "git-merge",
-    "mr": "git-merge",
-    "release": "publishing",
-    "ssh-key": "persistence",
-    "gpg-key": "persistence",
-    "extension": "remote-code",
-}
-
-
-def forge(call: Invocation) -> str | None:
-    """gh and glab."""
-    options = Options(
-        call.args, "RbtFfXHqlaBcT", ("--repo", "--body", "--title", "--method", "--field", "--header", "--jq")
-    )
-    words = options.rest
-    if not words:
-        return None
-    if words[0] == "api":
-        return _api(call, options)
-    if any(SECRET in value for name, value in options.values if name not in ("-H", "--header")):
-        call.deny("exfiltration", "This publishes secrets")
-    if words[:2] == ["auth", "token"]:
-        return UNKNOWN + SECRET
-    if words[:2] == ["gist", "create"]:
-        if SECRET in call.stdin or any(effects.is_secret(call.shell, path) for path in words[2:]):
-            call.deny("exfiltration", "This publishes secrets")
-        return None
-    if len(words) > 1 and words[1] in _GH.get(words[0], _GONE):
-        call.deny(_CATEGORY.get(words[0], "cloud"), "This changes the project for everyone")
-    return None
-
-
-def _api(call: Invocation, options: Options) -> str | None:
-    method = (options.value("-X", "--method") or "").upper()
-    path = options.rest[1] if len(options.rest) > 1 else ""
-    if method in ("DELETE", "PUT") or (path.endswith(("/merge", "/merges")) and method != "GET"):
-        call.deny("cloud", "This changes the project for everyone")
-    query = " ".join([*options.all("-f", "-F", "--field", "--raw-field"), call.stdin])
-    if path == "graphql" and "mutation" in query and ("delete" in query.lower() or "merge" in query.lower()):
-        call.deny("cloud", "This changes the project for everyone")
-    return None
-
-
-def other(call: Invocation) -> str | None:
-    """hg, svn, jj, sapling, graphite."""
-    words = call.options().rest
-    text = " ".join(words)
-    if "--dry-run" in call.args:
-        return None
-    if text.startswith(("push", "git push", "submit", "stack submit", "ss ", "dcommit")) or words[:1] == ["ss"]:
-        call.deny("git-push")
-    if call.name == "svn" and words[:1] and words[0] in ("commit", "ci", "import"):
-        call.deny("git-push")
-    if call.name == "svn" and words[:1] == ["revert"] and ("." in words or "-R" in call.args):
-        call.deny("git-history", "This discards the changes of a whole tree")
-    if (words[:1] and words[0] in ("strip", "hide", "purge", "abandon")) or text.startswith(
-        ("op restore", "op undo", "update --clean")
-    ):
-        call.deny("git-history")
-    if (
-        call.name == "hg"
-        and words[:1] in (["update"], ["up"], ["revert"])
-        and {"-C", "--clean", "--all", "-a"} & set(call.args)
-    ):
-        call.deny("git-history", "This discards the changes of a whole tree")
-    return None
-
-
-def rewrites(call: Invocation) -> str | None:
-    call.deny("git-history", "This rewrites history")
-    return None
-
-
-_PROGRAMS = wordlist(
+MAIN = frozenset(("main", "master", "trunk", "production", "prod", "release"))
+_GLOBAL_VALUED = ("--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix")
+_PROGRAM_SETTINGS = wordlist(
     """
     core.pager core.editor core.sshcommand core.fsmonitor core.askpass core.gitproxy sequence.editor diff.external
     credential.helper gpg.program init.templatedir uploadpack.packobjectshook
     """
 )
 _READS = ("--get", "--get-all", "--get-regexp", "--list", "-l", "--get-urlmatch", "--show-origin", "--name-only")
+_REF = "ref: refs/heads/"
 
 
-def judge_setting(call: Invocation, key: str, value: str, lasts: bool) -> None:
-    """`lasts`: written to a file, not only for this one command."""
+def git(call: Invocation) -> str | None:
+    args, aliases = _after_global(call)
+    if call.name.startswith("git-"):
+        args = [call.name[4:], *args]
+    if not args:
+        return None
+    name, rest = args[0], args[1:]
+    if name in aliases:
+        value = aliases[name]
+        if value.startswith("!"):
+            return call.run_text(" ".join([value[1:], *rest]))
+        return call.run(["git", *value.split(), *rest])
+    if "-h" in rest[:1] or name == "help":
+        return UNKNOWN
+    name = "checkout" if name == "co" else name
+    options = apply_rules(call, f"git-{name}", rest)
+    special = _SPECIAL.get(name)
+    return special(call, rest, options) if special else None
+
+
+def _after_global(call: Invocation) -> tuple[list[str], dict[str, str]]:
+    """The subcommand with its arguments, and the aliases that are set; `-c` settings are judged along the way."""
+    args = call.args
+    aliases = {key[10:]: values[0] for key, values in call.shell.vars.items() if key.startswith("git:alias.")}
+    while args and args[0].startswith("-"):
+        option = args[0]
+        if option in ("-c", "--config-env") and len(args) > 1:
+            key, _, value = args[1].partition("=")
+            _judge_setting(call, key, value)
+            if key.lower().startswith("alias."):
+                aliases[key[6:]] = value
+        args = args[2:] if option in ("-c", "-C") or option in _GLOBAL_VALUED else args[1:]
+    return args, aliases
+
+
+def _judge_setting(call: Invocation, key: str, value: str) -> None:
+    """Some of git's settings are programs, and some disable hooks."""
     key = key.lower()
     if key == "core.hookspath" and not value.startswith((".husky", ".githooks")):
         call.deny("tampering", "This makes git use other hooks or none")
     if key.startswith("alias."):
-        command = value[1:] if value.startswith("!") else f"git {value}"
-        call.run_text(command)
-    elif (
-        key.startswith("pager.")
-        or key in _PROGRAMS
-        or key.endswith((".cmd", ".clean", ".smudge", ".textconv", ".helper"))
-    ):
+        call.run_text(value[1:] if value.startswith("!") else f"git {value}")
+    elif key.startswith("pager.") or key in _PROGRAM_SETTINGS or key.endswith(_PROGRAM_ENDINGS):
         if is_known(value) and (" " in value or "!" in value or "/" in value):
             call.run_text(value.lstrip("!"))
     elif key.startswith("core.") and key.endswith("command"):
@@ -134,32 +72,109 @@ def judge_setting(call: Invocation, key: str, value: str, lasts: bool) -> None:
         call.deny("remote-code", "This lets a repository URL run commands")
 
 
-def configure(call: Invocation, args: list[str]) -> str | None:
-    options = Options(args, "f", ("--file", "--blob", "--type", "--default"))
+_PROGRAM_ENDINGS = (".cmd", ".clean", ".smudge", ".textconv", ".helper")
+
+
+def _config(call: Invocation, args: list[str], options: Options) -> str:
     rest = options.rest
     if rest[:1] == ["set"] and len(rest) > 2:
         rest = rest[1:]
-    if options.has(*_READS) or rest[:1] in (["get"], ["list"]):
-        return UNKNOWN
-    if options.has("-e", "--edit") or rest[:1] == ["edit"]:
+    if options.has(*_READS, "-e", "--edit") or rest[:1] in (["get"], ["list"], ["edit"]):
         return UNKNOWN
     if rest and (options.has("--unset", "--unset-all", "--remove-section") or rest[0] in ("unset", "remove-section")):
         if any(word.lower() == "core.hookspath" for word in rest):
             call.deny("tampering", "This makes git use other hooks")
-        return UNKNOWN
-    if len(rest) > 1:
-        judge_setting(call, rest[0], rest[1], lasts=True)
+    elif len(rest) > 1:
+        _judge_setting(call, rest[0], rest[1])
         if rest[0].lower().startswith("alias."):
             call.shell.vars["git:" + rest[0]] = [rest[1]]
     return UNKNOWN
 
 
-_REF = "ref: refs/heads/"
+def _clean(call: Invocation, args: list[str], options: Options) -> None:
+    """With this setting, `-f` is not needed."""
+    unforced = any("requireforce=false" in arg.lower().replace(" ", "") for arg in call.args)
+    if unforced and not options.has("-n", "--dry-run"):
+        call.deny("git-history", "This deletes untracked files")
 
 
-def current_branch(call: Invocation) -> str:
-    """Empty if unknown: a detached HEAD, no repository."""
-    return call.shell.branch or branch_in(_folder(call))
+def _checkout(call: Invocation, args: list[str], options: Options) -> None:
+    words = [word for word in options.rest if word not in options.after]
+    _judge_discarded(call, options, options.after or words, options.after or words[1:])
+    if (options.value("-B") or "") in MAIN:
+        call.deny("git-history", "This moves a main branch")
+    if new := options.value("-b", "-B", "--orphan"):
+        call.shell.branch = new
+    elif len(words) == 1 and not options.after:
+        call.shell.branch = words[0]
+
+
+def _restore(call: Invocation, args: list[str], options: Options) -> None:
+    if not options.has("--staged", "-S") or options.has("--worktree", "-W"):
+        _judge_discarded(call, options, options.rest, options.rest)
+
+
+def _judge_discarded(call: Invocation, options: Options, paths: list[str], files: list[str]) -> None:
+    if options.has("--pathspec-from-file") or any(_is_tree(path) for path in paths):
+        call.deny("git-history", "This discards the changes of a whole tree")
+    for path in files:  # restoring an older version of the agent's settings changes them
+        if call.shell.locate(path).kind == at.OWN:
+            effects.write(call.shell, path, call.argv)
+
+
+def _switch(call: Invocation, args: list[str], options: Options) -> None:
+    new = options.value("-c", "-C", "--create", "--force-create", "--orphan")
+    if options.has("-C", "--force-create") and new in MAIN:
+        call.deny("git-history", "This moves a main branch")
+    call.shell.branch = new or (options.rest[0] if options.rest else "")
+
+
+def _is_tree(path: str) -> bool:
+    """Not a single file: the root, a folder, or a pattern that matches everything."""
+    if path in (".", "./", ":/", "/", "..", "../", ":", "-A", "*", "**", ":(top)", "./*") or LOCAL in path:
+        return True
+    last = path.rstrip("/").rpartition("/")[2]
+    return path.endswith("/") or takes_everything(last) or (path.startswith(("*", ":")) and "/" not in path)
+
+
+def _merge(call: Invocation, args: list[str], options: Options) -> None:
+    if options.has("--abort", "--continue", "--quit"):
+        return
+    branch = _current_branch(call)
+    own = {f"{remote}/{branch}" for remote in ("origin", "upstream")} | {"FETCH_HEAD", "@{u}", "@{upstream}"}
+    if branch in MAIN and not set(options.rest) <= own:
+        call.deny("git-merge", f"This merges into {branch}")
+
+
+def _rebase(call: Invocation, args: list[str], options: Options) -> None:
+    if options.has("--abort", "--continue", "--skip", "--quit"):
+        return
+    if len(options.rest) > 1 and options.rest[1] in MAIN:
+        call.deny("git-history", f"This rewrites {options.rest[1]}")
+    if call.shell.branch in MAIN and not any(word.startswith(("origin", "upstream")) for word in options.rest):
+        call.deny("git-history", f"This rewrites {call.shell.branch}")
+
+
+def _pull(call: Invocation, args: list[str], options: Options) -> None:
+    branch = _current_branch(call)
+    if branch in MAIN and len(options.rest) > 1 and options.rest[1] != branch:
+        call.deny("git-merge", f"This merges into {branch}")
+
+
+def _fetch(call: Invocation, args: list[str], options: Options) -> None:
+    for spec in options.rest[1:]:
+        target = spec.partition(":")[2].removeprefix("refs/heads/")
+        if target in MAIN and (options.rest[0] in (".", "./") or spec.startswith("+")):
+            call.deny("git-merge", f"This moves {target} to other commits")
+
+
+def _current_branch(call: Invocation) -> str:
+    """The branch the command switched to, or that of the repository where git runs. Empty if unknown."""
+    folder = call.shell.cwd
+    for option, value in zip(call.args, call.args[1:], strict=False):
+        if option == "-C":
+            folder = os.path.normpath(os.path.join(folder, value))
+    return call.shell.branch or branch_in(folder)
 
 
 def branch_in(folder: str) -> str:
@@ -173,15 +188,6 @@ def branch_in(folder: str) -> str:
     return ""
 
 
-def _folder(call: Invocation) -> str:
-    """Where git runs: the shell's folder, followed by every `-C`."""
-    folder = call.shell.cwd
-    for option, value in zip(call.args, call.args[1:], strict=False):
-        if option == "-C":
-            folder = os.path.normpath(os.path.join(folder, value))
-    return folder
-
-
 def _first_line(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:
@@ -190,263 +196,7 @@ def _first_line(path: str) -> str:
         return ""
 
 
-def list_files(call: Invocation, args: list[str]) -> str:
-    """The listed files are what a following `xargs rm` deletes."""
-    words = [arg for arg in args if not arg.startswith("-")]
-    return "".join(f"{LOCAL}/{word.strip('*')}\n" for word in words) or "*\n"
-
-
-def changed_files(call: Invocation, args: list[str]) -> str | None:
-    """Every command that shows a diff can write it to a file."""
-    _write(call, Options(args, "", ("--output",)).all("--output"))
-    return LOCAL + "\n" if "--name-only" in args else None
-
-
-def patches(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "o", ("--output-directory", "--output"))
-    _write(call, options.all("-o", "--output-directory", "--output"))
-
-
-def archive(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "o", ("--output", "--exec", "--remote", "--prefix", "--format"))
-    for program in options.all("--exec"):
-        call.run_text(program)
-    _write(call, options.all("-o", "--output"))
-
-
-def bundle(call: Invocation, args: list[str]) -> None:
-    if args[:1] == ["create"]:
-        words = [arg for arg in args[1:] if not arg.startswith("-")]
-        _write(call, [word for word in words[:1] if word != "-"])
-
-
-def _write(call: Invocation, paths: list[str]) -> None:
-    for path in paths:
-        effects.write(call.shell, path, call.argv)
-
-
-MAIN = frozenset(("main", "master", "trunk", "production", "prod", "release"))
-_GLOBAL_VALUED = ("--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix")
-
-
-def git(call: Invocation) -> str | None:
-    args, aliases = _after_global(call)
-    if call.name.startswith("git-"):
-        args = [call.name[4:], *args]
-    if not args:
-        return None
-    name = args[0]
-    if name in aliases:
-        return _alias(call, aliases[name], args[1:])
-    if "-h" in args[1:2] or name == "help":
-        return UNKNOWN
-    judge = _COMMANDS.get(name)
-    return judge(call, args[1:]) if judge is not None else None
-
-
-def _after_global(call: Invocation) -> tuple[list[str], dict[str, str]]:
-    """The subcommand and its arguments; `-c` settings are judged along the way."""
-    args = call.args
-    aliases: dict[str, str] = {}
-    while args and args[0].startswith("-"):
-        option = args[0]
-        if option in ("-c", "--config-env") and len(args) > 1:
-            key, _, value = args[1].partition("=")
-            judge_setting(call, key, value, lasts=False)
-            if key.lower().startswith("alias."):
-                aliases[key[6:]] = value
-            args = args[2:]
-        elif option == "-C" or option in _GLOBAL_VALUED:
-            args = args[2:]
-        else:
-            args = args[1:]
-    return args, {**_configured(call), **aliases}
-
-
-def _configured(call: Invocation) -> dict[str, str]:
-    """Aliases that the command itself set before."""
-    return {key[10:]: values[0] for key, values in call.shell.vars.items() if key.startswith("git:alias.")}
-
-
-def _alias(call: Invocation, value: str, rest: list[str]) -> str:
-    if value.startswith("!"):
-        return call.run_text(" ".join([value[1:], *rest]))
-    return call.run(["git", *value.split(), *rest])
-
-
-def push(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "o", ("--repo", "--push-option", "--receive-pack", "--exec"))
-    for program in options.all("--receive-pack", "--exec"):
-        call.run_text(program)
-    if options.has("--dry-run", "-n"):
-        return
-    forced = options.has("--force", "-f", "--mirror", "--delete", "-d", "--prune", "--force-with-lease") or any(
-        word.startswith(("+", ":")) for word in options.rest
-    )
-    if forced:
-        call.deny("git-history", "This overwrites or deletes content of another repository")
-    else:
-        call.deny("git-push")
-
-
-def reset(call: Invocation, args: list[str]) -> None:
-    options = Options(args)
-    if options.has("--hard", "--merge"):
-        call.deny("git-history", "This discards uncommitted changes")
-
-
-def clean(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "e", ("--exclude",))
-    forced = options.has("-f", "--force") or any(
-        "requireforce=false" in arg.lower().replace(" ", "") for arg in call.args
-    )
-    if forced and not options.has("-n", "--dry-run"):
-        call.deny("git-history", "This deletes untracked files")
-
-
-def checkout(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "bB", ("--orphan", "--conflict", "--pathspec-from-file"))
-    words = [word for word in options.rest if word not in options.after]
-    if options.has("-f", "--force"):
-        call.deny("git-history", "This discards uncommitted changes")
-    if options.has("--pathspec-from-file") or any(_is_tree(path) for path in (options.after or words)):
-        call.deny("git-history", "This discards the changes of a whole tree")
-    _judge_own(call, options.after or words[1:])
-    if options.has("-B") and (options.value("-B") or "") in MAIN:
-        call.deny("git-history", "This moves a main branch")
-    if new := options.value("-b", "-B", "--orphan"):
-        call.shell.branch = new
-    elif len(words) == 1 and not options.after:
-        call.shell.branch = words[0]
-
-
-def _judge_own(call: Invocation, paths: list[str]) -> None:
-    """Restoring an older version of the agent's settings changes them."""
-    for path in paths:
-        if call.shell.locate(path).kind == at.OWN:
-            effects.write(call.shell, path, call.argv)
-
-
-def switch(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "cC", ("--create", "--force-create", "--orphan"))
-    if options.has("-f", "--force", "--discard-changes"):
-        call.deny("git-history", "This discards uncommitted changes")
-    new = options.value("-c", "-C", "--create", "--force-create", "--orphan")
-    if options.has("-C", "--force-create") and new in MAIN:
-        call.deny("git-history", "This moves a main branch")
-    call.shell.branch = new or (options.rest[0] if options.rest else "")
-
-
-def restore(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "s", ("--source", "--pathspec-from-file"))
-    if options.has("--staged", "-S") and not options.has("--worktree", "-W"):
-        return
-    _judge_own(call, options.rest)
-    if options.has("--pathspec-from-file") or any(_is_tree(path) for path in options.rest):
-        call.deny("git-history", "This discards the changes of a whole tree")
-
-
-def _is_tree(path: str) -> bool:
-    """Not a single file: the root, a folder, or a pattern that matches everything."""
-    if path in (".", "./", ":/", "/", "..", "../", ":", "-A", "*", "**", ":(top)", "./*") or LOCAL in path:
-        return True
-    last = path.rstrip("/").rpartition("/")[2]
-    return path.endswith("/") or takes_everything(last) or (path.startswith(("*", ":")) and "/" not in path)
-
-
-def branch(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "u", ("--set-upstream-to", "--contains", "--merged", "--no-merged", "--sort", "--format"))
-    if options.has("-D") or (options.has("-d", "--delete") and options.has("-f", "--force")):
-        call.deny("git-history", "This deletes a branch, even if it is not merged")
-    elif options.has("-f", "--force") and options.rest:
-        call.deny("git-history", "This moves a branch")
-    elif options.has("-d", "--delete") and any(name in MAIN for name in options.rest):
-        call.deny("git-history", "This deletes a main branch")
-
-
-def reflog(call: Invocation, args: list[str]) -> None:
-    if args[:1] in (["expire"], ["delete"]) and "--dry-run" not in args and "-n" not in args:
-        call.deny("git-history", "This deletes the reflog")
-
-
-def collect(call: Invocation, args: list[str]) -> None:
-    prune = [arg for arg in args if arg.startswith("--prune")]
-    if any(arg not in ("--prune=never", "--prune=2.weeks.ago") for arg in prune):
-        call.deny("git-history", "This deletes unreachable commits")
-
-
-def prune(call: Invocation, args: list[str]) -> None:
-    if "-n" not in args and "--dry-run" not in args:
-        call.deny("git-history", "This deletes unreachable commits")
-
-
-def rewrite(call: Invocation, args: list[str]) -> None:
-    if not {"--analyze", "--dry-run"} & set(args):
-        call.deny("git-history", "This rewrites history")
-
-
-def stash(call: Invocation, args: list[str]) -> None:
-    if args[:1] in (["drop"], ["clear"]):
-        call.deny("git-history", "This deletes stashed changes")
-    if args[:1] == ["show"]:
-        changed_files(call, args)
-
-
-def update_ref(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "m")
-    if options.has("-d", "--stdin") or (options.rest and options.rest[0].startswith(("refs/heads/", "HEAD"))):
-        call.deny("git-history", "This deletes or moves a ref")
-
-
-def symbolic_ref(call: Invocation, args: list[str]) -> None:
-    if "-d" in args or "--delete" in args:
-        call.deny("git-history", "This deletes a ref")
-
-
-def merge(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "mFsXS", ("--into-name", "--strategy", "--strategy-option", "--file"))
-    if options.has("--abort", "--continue", "--quit"):
-        return
-    branch = current_branch(call)
-    own = {f"{remote}/{branch}" for remote in ("origin", "upstream")} | {"FETCH_HEAD", "@{u}", "@{upstream}"}
-    if branch in MAIN and not set(options.rest) <= own:
-        call.deny("git-merge", f"This merges into {branch}")
-
-
-def rebase(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "xsXC", ("--exec", "--onto", "--strategy", "--strategy-option"))
-    for command in options.all("-x", "--exec"):
-        call.run_text(command)
-    if options.has("--abort", "--continue", "--skip", "--quit"):
-        return
-    if len(options.rest) > 1 and options.rest[1] in MAIN:
-        call.deny("git-history", f"This rewrites {options.rest[1]}")
-    if call.shell.branch in MAIN and not any(word.startswith(("origin", "upstream")) for word in options.rest):
-        call.deny("git-history", f"This rewrites {call.shell.branch}")
-
-
-def pull(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "sX", ("--upload-pack",))
-    for program in options.all("--upload-pack"):
-        call.run_text(program)
-    branch = current_branch(call)
-    if branch in MAIN and len(options.rest) > 1 and options.rest[1] != branch:
-        call.deny("git-merge", f"This merges into {branch}")
-
-
-def fetch(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "", ("--upload-pack", "--depth", "--deepen", "--shallow-since"))
-    for program in options.all("--upload-pack"):
-        call.run_text(program)
-    source = options.rest[0] if options.rest else ""
-    for spec in options.rest[1:]:
-        target = spec.partition(":")[2].removeprefix("refs/heads/")
-        if target in MAIN and (source in (".", "./") or spec.startswith("+")):
-            call.deny("git-merge", f"This moves {target} to other commits")
-
-
-def remove(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "", ("--pathspec-from-file",))
+def _remove(call: Invocation, args: list[str], options: Options) -> None:
     if options.has("--cached", "-n", "--dry-run"):
         return
     for path in options.rest:
@@ -455,169 +205,106 @@ def remove(call: Invocation, args: list[str]) -> None:
         effects.delete(call.shell, path, call.argv, options.has("-r"))
 
 
-def commit(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "mFCct", ("--message", "--file", "--author", "--date", "--template", "--fixup", "--squash"))
-    if options.has("--no-verify", "-n"):
-        call.deny("tampering", "This skips the project's commit hooks")
+def _submodule(call: Invocation, args: list[str], options: Options) -> None:
+    if options.rest[:1] == ["foreach"]:
+        rest = args[args.index("foreach") + 1 :]
+        call.run_text(" ".join(arg for arg in rest if arg not in ("--recursive", "--quiet")))
 
 
-def tag(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "mFu", ("--message", "--file", "--sort", "--format", "--contains", "--points-at"))
-    if options.has("-d", "--delete", "-f", "--force"):
-        call.deny("git-history", "This deletes or moves a tag")
-
-
-def worktree(call: Invocation, args: list[str]) -> None:
-    if args[:1] == ["remove"] and {"-f", "--force", "-ff"} & set(args):
-        call.deny("git-history", "This deletes a worktree with uncommitted changes")
-
-
-def submodule(call: Invocation, args: list[str]) -> None:
-    words = [arg for arg in args if not arg.startswith("-")]
-    if words[:1] == ["foreach"]:
-        call.run_text(
-            " ".join(arg for arg in args[args.index("foreach") + 1 :] if arg not in ("--recursive", "--quiet"))
-        )
-    if words[:1] == ["deinit"] and {"-f", "--force"} & set(args):
-        call.deny("git-history", "This deletes submodules with uncommitted changes")
-
-
-def bisect(call: Invocation, args: list[str]) -> None:
+def _bisect(call: Invocation, args: list[str], options: Options) -> None:
     if args[:1] == ["run"]:
         call.run(args[1:])
 
 
-def show_programs(call: Invocation, args: list[str]) -> None:
-    """Options that name a program to run."""
-    for name, value in Options(args, "Ox", ("--extcmd", "--open-files-in-pager", "--upload-pack", "--exec")).values:
-        if name in ("-O", "-x", "--extcmd", "--open-files-in-pager", "--upload-pack", "--exec"):
-            call.run_text(value)
-
-
-def clone(call: Invocation, args: list[str]) -> None:
-    options = Options(args, "bcouj", ("--branch", "--config", "--upload-pack", "--origin", "--depth", "--template"))
-    for program in options.all("-u", "--upload-pack"):
-        call.run_text(program)
+def _clone(call: Invocation, args: list[str], options: Options) -> None:
     for setting in options.all("-c", "--config"):
         key, _, value = setting.partition("=")
-        judge_setting(call, key, value, lasts=False)
-    for word in options.rest:
-        if word.startswith("ext::"):
-            call.run_text(word[5:])
+        _judge_setting(call, key, value)
+    _remote(call, options.rest, options)
 
 
-def remote(call: Invocation, args: list[str]) -> None:
+def _remote(call: Invocation, args: list[str], options: Options) -> None:
     for word in args:
         if word.startswith("ext::"):
             call.run_text(word[5:])
 
 
-def read_tree(call: Invocation, args: list[str]) -> None:
-    options = Options(args)
-    if options.has("--reset"):
-        call.deny("git-history", "This discards the changes of a whole tree")
-
-
-def checkout_index(call: Invocation, args: list[str]) -> None:
-    options = Options(args)
-    if options.has("-a", "--all") and options.has("-f", "--force"):
-        call.deny("git-history", "This discards the changes of a whole tree")
-
-
-def credential(call: Invocation, args: list[str]) -> str:
-    return UNKNOWN + SECRET
-
-
-def top(call: Invocation, args: list[str]) -> str | None:
+def _rev_parse(call: Invocation, args: list[str], options: Options) -> str | None:
     if "--show-toplevel" in args:
         return call.shell.places.workspace + "\n"
-    if "--git-dir" in args or "--git-common-dir" in args or "--absolute-git-dir" in args:
+    if {"--git-dir", "--git-common-dir", "--absolute-git-dir"} & set(args):
         return call.shell.places.workspace + "/.git\n"
     return None
 
 
-def other_push(call: Invocation, args: list[str]) -> None:
-    if args[:1] in (["push"], ["dcommit"], ["submit"]) and "--dry-run" not in args:
-        call.deny("git-push")
-    if args[:1] == ["prune"] and "--dry-run" not in args and "-d" not in args:
-        call.deny("git-history", "This deletes objects from git's storage")
+def _list_files(call: Invocation, args: list[str], options: Options) -> str:
+    """The listed files are what a following `xargs rm` deletes."""
+    return "".join(f"{LOCAL}/{word.strip('*')}\n" for word in options.rest) or "*\n"
 
 
-def send(call: Invocation, args: list[str]) -> None:
-    if "--dry-run" not in args:
-        call.deny("git-push", "This sends commits by email")
+def _diff(call: Invocation, args: list[str], options: Options) -> str | None:
+    return LOCAL + "\n" if "--name-only" in args else None
 
 
-def flow(call: Invocation, args: list[str]) -> None:
-    if len(args) > 1 and args[1] in ("finish", "publish", "release"):
-        call.deny("git-merge")
+def _bundle(call: Invocation, args: list[str], options: Options) -> None:
+    if options.rest[:1] == ["create"] and options.rest[1:2] != ["-"]:
+        for path in options.rest[1:2]:
+            effects.write(call.shell, path, call.argv)
 
 
-_COMMANDS = {
-    "push": push,
-    "reset": reset,
-    "clean": clean,
-    "checkout": checkout,
-    "co": checkout,
-    "switch": switch,
-    "restore": restore,
-    "branch": branch,
-    "reflog": reflog,
-    "gc": collect,
-    "prune": prune,
-    "filter-branch": rewrite,
-    "filter-repo": rewrite,
-    "stash": stash,
-    "update-ref": update_ref,
-    "symbolic-ref": symbolic_ref,
-    "merge": merge,
-    "rebase": rebase,
-    "pull": pull,
-    "fetch": fetch,
-    "rm": remove,
-    "commit": commit,
-    "tag": tag,
-    "worktree": worktree,
-    "submodule": submodule,
-    "bisect": bisect,
-    "config": configure,
-    "grep": show_programs,
-    "difftool": show_programs,
-    "archive": archive,
-    "ls-remote": show_programs,
-    "clone": clone,
-    "remote": remote,
-    "read-tree": read_tree,
-    "checkout-index": checkout_index,
-    "ls-files": list_files,
-    "format-patch": patches,
-    "bundle": bundle,
-    "credential": credential,
-    "rev-parse": top,
-    "send-pack": send,
-    "send-email": send,
-    "http-push": send,
-    "flow": flow,
-    **dict.fromkeys(
-        ("diff", "log", "show", "whatchanged", "range-diff", "diff-tree", "diff-index", "diff-files"),
-        changed_files,
-    ),
-    **dict.fromkeys(("svn", "lfs", "subtree", "p4", "annex"), other_push),
+def _credential(call: Invocation, args: list[str], options: Options) -> str:
+    return UNKNOWN + SECRET
+
+
+_SPECIAL = {
+    "clean": _clean,
+    "checkout": _checkout,
+    "switch": _switch,
+    "restore": _restore,
+    "merge": _merge,
+    "rebase": _rebase,
+    "pull": _pull,
+    "fetch": _fetch,
+    "rm": _remove,
+    "submodule": _submodule,
+    "bisect": _bisect,
+    "config": _config,
+    "clone": _clone,
+    "remote": _remote,
+    "ls-files": _list_files,
+    "bundle": _bundle,
+    "credential": _credential,
+    "rev-parse": _rev_parse,
+    **dict.fromkeys(wordlist("diff log show whatchanged range-diff diff-tree diff-index diff-files stash"), _diff),
 }
 
 
-JUDGES = {
-    "git": git,
-    "git-filter-repo": git,
-    "hub": git,
-    "tig": git,
-    "*": git,
-    "gh": forge,
-    "glab": forge,
-    "hg": other,
-    "svn": other,
-    "jj": other,
-    "sl": other,
-    "gt": other,
-    "bfg": rewrites,
-}
+def forge(call: Invocation) -> str | None:
+    """gh and glab."""
+    options = parse_options(call.name, call.args)
+    words = options.rest
+    if words[:1] == ["api"]:
+        return _api(call, options)
+    if any(SECRET in value for name, value in options.values if name not in ("-H", "--header")):
+        call.deny("exfiltration", "This publishes secrets")
+    if words[:2] == ["auth", "token"]:
+        return UNKNOWN + SECRET
+    if words[:2] == ["gist", "create"] and (
+        SECRET in call.stdin or any(effects.is_secret(call.shell, path) for path in words[2:])
+    ):
+        call.deny("exfiltration", "This publishes secrets")
+    apply_rules(call, call.name, call.args)
+    return None
+
+
+def _api(call: Invocation, options: Options) -> str | None:
+    method = (options.value("-X", "--method") or "").upper()
+    path = options.rest[1] if len(options.rest) > 1 else ""
+    query = " ".join([*options.all("-f", "-F", "--field", "--raw-field"), call.stdin])
+    mutates = path == "graphql" and "mutation" in query and ("delete" in query.lower() or "merge" in query.lower())
+    if mutates or method in ("DELETE", "PUT") or (path.endswith(("/merge", "/merges")) and method != "GET"):
+        call.deny("cloud", "This changes the project for everyone")
+    return None
+
+
+JUDGES = {"git": git, "git-filter-repo": git, "hub": git, "tig": git, "gh": forge, "glab": forge, "*": git}

@@ -150,8 +150,6 @@ def deno(call: Invocation) -> str | None:
     if words[:1] == ["eval"] and len(words) > 1:
         _judge_code(call, "node", words[1])
         return OPAQUE
-    if words[:1] == ["run"] and any(word.startswith(("http:", "https:")) for word in words[1:2]):
-        call.deny("remote-code")
     from ralph.guard.programs.rules import judge
 
     return judge(call)
@@ -237,12 +235,6 @@ def compiler(call: Invocation) -> str | None:
     return None
 
 
-def manual(call: Invocation) -> str | None:
-    for command in call.options(valued="PS", valued_long=("--pager",)).all("-P", "--pager"):
-        call.run_text(command)
-    return None
-
-
 def debugger(call: Invocation) -> str | None:
     """gdb and lldb: they run programs, and shells."""
     args = call.args
@@ -318,7 +310,6 @@ JUDGES = {
     **dict.fromkeys(one_of("awk gawk mawk nawk"), awk),
     **dict.fromkeys(("make", "gmake", "remake"), make),
     **dict.fromkeys(one_of("gcc cc clang tcc g++ c++ clang++"), compiler),
-    "man": manual,
     "gdb": debugger,
     "lldb": debugger,
     **dict.fromkeys(one_of("vi vim nvim ed ex emacs emacsclient view vimdiff red"), editor),

@@ -4,6 +4,7 @@ from ralph.guard import effects
 from ralph.guard.effects import contents, is_local_host, keep
 from ralph.guard.invocation import Invocation, Options
 from ralph.guard.patterns import one_of, wordlist
+from ralph.guard.programs.rules import apply_rules
 from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known, is_mark
 
 
@@ -80,18 +81,6 @@ def secure_shell(call: Invocation) -> str:
 
 def with_password(call: Invocation) -> str:
     return call.run(Options(call.args, "pfdPe", (), stops=True).rest)
-
-
-def tunnel(call: Invocation) -> str:
-    if call.args[:1] and call.args[0] in ("version", "help", "config", "--version", "status"):
-        return UNKNOWN
-    call.deny("remote-shell", "This exposes this machine to others")
-    return UNKNOWN
-
-
-def weapon(call: Invocation) -> str:
-    call.deny("remote-shell")
-    return NETWORK
 
 
 def telnet(call: Invocation) -> str:
@@ -325,9 +314,6 @@ def lookup(call: Invocation) -> str:
     return UNKNOWN
 
 
-_RCLONE_HARM = one_of("purge delete deletefile sync move cleanup rmdir rmdirs")
-
-
 def send_file(call: Invocation) -> str:
     """wormhole, croc, ffsend, rclone, and other ways to send a file to someone."""
     for path in call.args:
@@ -335,10 +321,7 @@ def send_file(call: Invocation) -> str:
             leaks(call, "someone else")
     if SECRET in call.stdin:
         leaks(call, "someone else")
-    words = call.options().rest
-    is_dry = "--dry-run" in call.args or "-n" in call.args
-    if call.name == "rclone" and words[:1] and words[0] in _RCLONE_HARM and not is_dry:
-        call.deny("cloud", "This deletes files in remote storage")
+    apply_rules(call, call.name, call.args)
     return UNKNOWN
 
 
@@ -366,6 +349,4 @@ JUDGES = {
     "telnet": telnet,
     **dict.fromkeys(one_of("ssh autossh mosh slogin dbclient"), secure_shell),
     "sshpass": with_password,
-    **dict.fromkeys(one_of("ngrok cloudflared localtunnel lt chisel frpc bore tailscale"), tunnel),
-    **dict.fromkeys(one_of("msfvenom msfconsole pwncat pwncat-cs hydra sqlmap evil-winrm"), weapon),
 }

@@ -1,13 +1,98 @@
-"""Tools with harmful subcommands: publishing, deploying, deleting in the cloud. The table lists them."""
+"""Programs that are judged by the lines of `rule_table`, and programs that nobody knows."""
 
+from ralph.guard import effects
+from ralph.guard import paths as at
 from ralph.guard.effects import is_secret
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import matches, wordlist
-from ralph.guard.programs.rule_table import PROGRAMS, TABLE
+from ralph.guard.patterns import matches
+from ralph.guard.programs.index import MODULES
+from ralph.guard.programs.rule_table import COMMON, OPTIONS, RUNS, TABLE, WRITES
 from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known
 
+_RUNS_PACKAGE = ("exec", "x", "dlx", "explore")
+_cache: dict[str, "list[tuple[str, str, list[str]]]"] = {}
 
-def unknown_program(call: Invocation) -> str | None:
+
+def rules_of(program: str) -> "list[tuple[str, str, list[str]]]":
+    """Category, message and conditions of each rule. Only the lines with the program's name are taken apart."""
+    if program not in _cache:
+        found = [(each, line.partition(": ")) for each, text in TABLE.items() for line in _lines(text, program)]
+        _cache[program] = [(each, message.strip(), conditions.split()) for each, (conditions, _, message) in found]
+    return _cache[program]
+
+
+def _lines(text: str, program: str) -> list[str]:
+    """The lines about a program, without its name."""
+    found = []
+    for line in text.split("\n") if program and program in text else ():
+        names, _, rest = line.strip().partition(" ")
+        if program in line and program in names.split("|"):
+            found.append(rest)
+    return found
+
+
+def parse_options(program: str, args: list[str]) -> Options:
+    letters, *long = next(iter(_lines(OPTIONS, program)), "- $").split()
+    if long == ["$"]:
+        long = COMMON.split()
+    return Options(args, letters.replace("-", ""), tuple(long))
+
+
+def apply_rules(call: Invocation, program: str, args: list[str]) -> Options:
+    """Denies what a rule of this program denies, and follows what its options run and write."""
+    options = parse_options(program, args)
+    is_parsed = bool(_lines(OPTIONS, program))
+    for name in "|".join(_lines(RUNS, program)).split("|"):
+        for command in options.all(name):
+            call.run_text(command)
+    for name in "|".join(_lines(WRITES, program)).split("|"):
+        for path in options.all(name):
+            effects.write(call.shell, path, call.argv)
+    words = options.rest[1:] if options.rest[:1] and options.rest[0].startswith("+") else options.rest  # cargo +nightly
+    for category, message, conditions in rules_of(program):
+        others = [each for each in conditions if each[0] in "+!~" or each in ("@", "@1")]
+        if _fits([each for each in conditions if each not in others], words, args) and all(
+            _holds(call, each, args, words, options if is_parsed else None) for each in others
+        ):
+            call.deny(category, message)
+    return options
+
+
+def _holds(call: Invocation, condition: str, args: list[str], words: list[str], options: Options | None) -> bool:
+    kind, alternatives = condition[0], condition[1:].split("|")
+    if kind == "~":
+        return any(_one(condition[1:], word.rpartition(":")[2]) or _one(condition[1:], word) for word in words)
+    if kind == "@":
+        paths = [word for word in (words[:1] if alternatives == ["1"] else words) if not word.isdigit()]
+        return not paths or any(call.shell.locate(path).kind not in (at.INSIDE, at.TEMP) for path in paths)
+    return any(_given(each, args, options) for each in alternatives) is (kind == "+")
+
+
+def _given(word: str, args: list[str], options: Options | None) -> bool:
+    if options and word[0] == "-" and "*" not in word and "=" not in word:
+        return options.has(word)
+    if "*" in word:
+        return any(matches(word, arg) or matches(word, arg.lower()) for arg in args)
+    return any(arg == word or arg.startswith(word + "=") or arg.lower() == word for arg in args)
+
+
+def _fits(pattern: list[str], words: list[str], args: list[str]) -> bool:
+    if not pattern:
+        return True
+    first, rest = pattern[0], pattern[1:]
+    if first == "...":
+        return not rest or any(_fits(rest, words[i:], args) for i in range(len(words) + 1))
+    if first.startswith("^"):
+        named = args if "|-" in first else words
+        return bool(named) and not _one(first[1:], named[0]) and _fits(rest, words[1:], args)
+    return bool(words) and _one(first, words[0]) and _fits(rest, words[1:], args)
+
+
+def _one(pattern: str, word: str) -> bool:
+    return any(matches(each, word) or matches(each, word.lower()) for each in pattern.split("|"))
+
+
+def judge(call: Invocation) -> str | None:
     name = call.argv[0]
     if name.startswith(("http://", "https://")):
         call.deny("remote-code")
@@ -15,7 +100,12 @@ def unknown_program(call: Invocation) -> str | None:
         return _unknown(call)
     if call.shell.files and call.shell.files.get(call.shell.full(name)) == NETWORK:
         call.deny("remote-code", "This runs a file that was just downloaded")
-    return None
+    program = "mkfs" if call.name.startswith("mkfs.") else call.name
+    words = apply_rules(call, program, call.args).rest
+    if words and words[0] in _RUNS_PACKAGE and program in ("npm", "pnpm", "yarn", "bun"):
+        return _run_package(call)
+    special = _SPECIAL.get(program)
+    return special(call, words) if special else None
 
 
 def _unknown(call: Invocation) -> str | None:
@@ -28,124 +118,39 @@ def _unknown(call: Invocation) -> str | None:
     return None
 
 
-_VALUED = wordlist(
-    """
-    --profile --region --output --endpoint-url --query --project --zone --prefix --workspace --registry --cwd --repo
-    --manifest-path --directory --stack --app --context --namespace --account --configuration --filter --tag --config
-    --token --subscription --resource-group --team --scope -chdir --index-url --org --stage --dir --file --settings
-    --model
-    """
-)
-_VALUED_SHORT = {
-    "npm": "w",
-    "gradle": "pbPD",
-    "gradlew": "pbPD",
-    "mvn": "fPpD",
-    "mvnw": "fPpD",
-    "fly": "ac",
-    "heroku": "a",
-}
-_RUNS_SCRIPT = ("exec", "x", "dlx", "explore")
-
-_Line = tuple[str, str, list[str], list[str], list[str]]
-_lines: dict[str, list[_Line]] = {}
-
-
-def _rules(program: str) -> list[_Line]:
-    """Read on first use: category, joined text, words, required and excluded arguments."""
-    if not _lines:
-        for category, text in TABLE.items():
-            for line in text.strip().splitlines():
-                names, *words = line.split()
-                needed = [word[1:] for word in words if word.startswith("+")]
-                excluded = [word[1:] for word in words if word.startswith("!")]
-                plain = [word for word in words if word[0] not in "+!"]
-                for name in names.split("|"):
-                    _lines.setdefault(name, []).append((category, line, plain, needed, excluded))
-    return _lines.get(program, [])
-
-
-def judge(call: Invocation) -> str | None:
-    options = Options(call.args, _VALUED_SHORT.get(call.name, ""), _VALUED)
-    words = options.rest[1:] if options.rest[:1] and options.rest[0].startswith("+") else options.rest  # cargo +nightly
-    for category, _, pattern, needed, excluded in _rules(call.name):
-        is_meant = _fits(pattern, words) and all(_given(word, call.args) for word in needed)
-        if is_meant and not any(_given(word, call.args) for word in excluded):
-            call.deny(category)
-    if words and words[0] in _RUNS_SCRIPT:
-        return _run_package(call)
-    return _special(call, words)
-
-
-def _given(word: str, args: list[str]) -> bool:
-    return any(arg == word or arg.startswith(word + "=") for arg in args)
-
-
-def _fits(pattern: list[str], words: list[str]) -> bool:
-    if not pattern:
-        return True
-    first = pattern[0]
-    if first == "...":
-        return any(_fits(pattern[1:], words[i:]) for i in range(len(words) + 1)) if pattern[1:] else True
-    if first.startswith("~"):
-        return any(_one(first[1:], word.rpartition(":")[2]) or _one(first[1:], word) for word in words)
-    if first.startswith("--"):
-        return False
-    return bool(words) and _one(first, words[0]) and _fits(pattern[1:], words[1:])
-
-
-def _one(pattern: str, word: str) -> bool:
-    return any(matches(each, word) for each in pattern.split("|"))
-
-
 def _run_package(call: Invocation) -> str | None:
     """`npm exec -- tool …`, `yarn dlx tool …`: the tool is what counts."""
-    start = next(i for i, arg in enumerate(call.args) if arg in _RUNS_SCRIPT)
-    options = Options(call.args[start + 1 :], "cp", ("--call", "--package"), stops=True)
+    start = next(i for i, arg in enumerate(call.args) if arg in _RUNS_PACKAGE)
     if call.args[start] == "explore":
         return call.run(call.args[call.args.index("--") + 1 :]) if "--" in call.args else None
+    options = Options(call.args[start + 1 :], "cp", ("--call", "--package"), stops=True)
     for command in options.all("-c", "--call"):
         call.run_text(command)
-    return call.run(options.rest) if options.rest else None
+    return call.run(options.rest)
 
 
-def _special(call: Invocation, words: list[str]) -> str | None:
-    if call.name == "ansible":
-        for text in Options(call.args, "am", ("--args",)).all("-a", "--args"):
-            inner = call.shell.elsewhere()
-            from ralph.guard.programs.shells import judge_script
-
-            judge_script(inner, text, call.argv)
-    if (
-        call.name in ("npm", "pnpm", "yarn")
-        and "-g" in call.args
-        and words[:1]
-        and words[0] in ("root", "prefix", "bin")
-    ):
+def _node_package(call: Invocation, words: list[str]) -> str | None:
+    """`yarn rimraf /` and `pnpm rimraf /` run the program, `yarn test` runs a script of the project."""
+    if call.name != "bun" and "-g" in call.args and words[:1] and words[0] in ("root", "prefix", "bin"):
         return "/usr/lib/node_modules\n"
-    if call.name in ("aws", "gcloud", "az", "gsutil") and _prints_secret(call, words):
-        return UNKNOWN + SECRET
-    if call.name in ("aws", "gsutil", "s3cmd", "mc") and words[:2] and words[0] in ("s3", "cp", "put"):
-        _upload(call, words)
-    is_upload = call.name in ("az", "gcloud", "b2") and {"upload", "copy", "cp", "put", "sync", "create"} & set(words)
-    if is_upload and any(is_secret(call.shell, arg) for arg in call.args):
-        call.deny("exfiltration", "This sends secrets to remote storage")
-    if call.name in ("yarn", "pnpm", "bun") and words and call.name != "npm":
-        return _script_or_program(call, words)
-    if (
-        call.name == "deno"
-        and words[:1] == ["run"]
-        and any(word.startswith(("http:", "https:")) for word in words[1:2])
-    ):
-        call.deny("remote-code")
-    return NETWORK + UNKNOWN if call.name in ("aws", "gcloud", "az") and words[:1] == ["s3"] else None
+    if call.name == "npm" or not words or words[0] in ("rm", "install", "find", "fd", "xargs"):
+        return None
+    is_program = MODULES.get(words[0]) in ("files", "databases", "interpreters") or rules_of(words[0])
+    return call.run(call.args[call.args.index(words[0]) :]) if is_program else None
 
 
-def _prints_secret(call: Invocation, words: list[str]) -> bool:
+def _cloud(call: Invocation, words: list[str]) -> str | None:
+    """Storage in the cloud: what is read there may be secret, and so may be what is written."""
     text = " ".join(words)
-    return any(
-        part in text for part in ("get-secret-value", "print-access-token", "get-access-token", "export-credentials")
-    )
+    prints = ("get-secret-value", "print-access-token", "get-access-token", "export-credentials")
+    if call.name in ("aws", "gcloud", "az", "gsutil") and any(part in text for part in prints):
+        return UNKNOWN + SECRET
+    if call.name in ("aws", "gsutil", "s3cmd", "mc") and words and words[0] in ("s3", "cp", "put"):
+        _upload(call, words)
+    uploads = call.name in ("az", "gcloud", "b2") and {"upload", "copy", "cp", "put", "sync", "create"} & set(words)
+    if uploads and any(is_secret(call.shell, arg) for arg in call.args):
+        call.deny("exfiltration", "This sends secrets to remote storage")
+    return NETWORK + UNKNOWN if call.name in ("aws", "gcloud", "az") and words[:1] == ["s3"] else None
 
 
 def _upload(call: Invocation, words: list[str]) -> None:
@@ -159,20 +164,23 @@ def _upload(call: Invocation, words: list[str]) -> None:
             call.deny("exfiltration", f"This sends secrets to {remote[-1]}")
 
 
-def _script_or_program(call: Invocation, words: list[str]) -> str | None:
-    """`yarn rimraf /` and `pnpm rimraf /` run the program, `yarn test` runs a script of the project."""
-    from ralph.guard.programs.index import MODULES
+def _ansible(call: Invocation, words: list[str]) -> None:
+    from ralph.guard.programs.shells import judge_script
 
-    if MODULES.get(words[0]) in ("files", "subcommands", "databases", "interpreters", "modes") and words[0] not in (
-        "rm",
-        "install",
-    ):
-        start = call.args.index(words[0])
-        return call.run(call.args[start:])
-    return None
+    for text in Options(call.args, "am", ("--args",)).all("-a", "--args"):
+        judge_script(call.shell.elsewhere(), text, call.argv)
 
 
-JUDGES = {
-    **dict.fromkeys([*PROGRAMS, "yarn", "pnpm", "bun", "npm", "claude", "codex", "ansible"], judge),
-    "*": unknown_program,
+def _system_packages(call: Invocation, words: list[str]) -> None:
+    """apt runs what its settings say before and after an installation."""
+    if hook := next((arg for arg in call.args if "Pre-Invoke" in arg or "Post-Invoke" in arg), ""):
+        call.run_text(hook.partition("=")[2].strip("\"'"))
+
+
+_SPECIAL = {
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _node_package),
+    **dict.fromkeys(("aws", "gcloud", "az", "gsutil", "s3cmd", "mc", "b2"), _cloud),
+    **dict.fromkeys(("apt", "apt-get", "aptitude", "dpkg"), _system_packages),
+    "ansible": _ansible,
 }
+JUDGES = {"*": judge}

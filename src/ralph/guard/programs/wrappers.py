@@ -230,14 +230,6 @@ def runner(call: Invocation) -> str | None:
     return call.run(command) if command else None
 
 
-def nix_shell(call: Invocation) -> str | None:
-    for command in call.options(valued="pA", valued_long=("--run", "--command", "--packages")).all(
-        "--run", "--command"
-    ):
-        call.run_text(command)
-    return None
-
-
 def nodemon(call: Invocation) -> str | None:
     options = call.options(valued="xwei", valued_long=("--exec", "--watch", "--ext"))
     for command in options.all("-x", "--exec"):
@@ -279,7 +271,6 @@ JUDGES = {
     "parallel": parallel,
     **dict.fromkeys(one_of("npx bunx pnpx uvx"), node_runner),
     **dict.fromkeys(_RUNNERS, runner),
-    "nix-shell": nix_shell,
     "nodemon": nodemon,
     "cross-env-shell": nodemon,
     "gnome-terminal": terminal,
