@@ -7,7 +7,7 @@ from ralph.guard import paths as at
 from ralph.guard.categories import BY_ID
 from ralph.guard.effects import contents, is_secret
 from ralph.guard.patterns import has_glob, matches, one_of
-from ralph.guard.programs.index import MODULES, NOTORIOUS
+from ralph.guard.programs.index import INDEX, NOTORIOUS
 from ralph.guard.state import Shell
 from ralph.guard.taint import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, taints
 
@@ -215,32 +215,21 @@ def invoke(shell: Shell, argv: list[str], stdin: str, env: dict[str, str], is_pr
     if has_glob(base) or not is_known(name):
         base = _guessed(shell, base, argv)
     call = Invocation(shell, base, argv, stdin, env)
-    if (module := MODULES.get(base)) is None:
-        module = _by_shape(call)
-    if _asks_for_help(call, module):
+    judge = INDEX.get(base) or _by_shape(call)
+    if _asks_for_help(call, judge):
         return UNKNOWN
-    judge = _load(module).JUDGES.get(base) or _load(module).JUDGES["*"]  # type: ignore[attr-defined]
-    out = judge(call)
+    module, _, function = judge.partition(".")
+    if _PACKAGE + module not in sys.modules:
+        __import__(_PACKAGE + module)
+    out = getattr(sys.modules[_PACKAGE + module], function)(call)
     judge_folder(shell, base, argv)  # last: what the program itself is denied for says more
     return call.output() if out is None else str(out)
 
 
-def _load(module: str) -> object:
-    path = _PACKAGE + module
-    if path not in sys.modules:
-        __import__(path)
-    return sys.modules[path]
-
-
-_RUN_OTHERS = frozenset(("shells", "wrappers", "interpreters"))
-
-
-def _asks_for_help(call: Invocation, module: str) -> bool:
+def _asks_for_help(call: Invocation, judge: str) -> bool:
     args = call.args
-    if not args:
-        return False
-    if module in _RUN_OTHERS:
-        return args[0] in ("--help", "--version")
+    if judge.startswith(("shells.", "wrappers.", "interpreters.")):  # the option may be for what they run
+        return args[:1] in (["--help"], ["--version"])
     return ("--help" in args and ("--" not in args or args.index("--") > args.index("--help"))) or args == ["--version"]
 
 
@@ -248,14 +237,14 @@ def _by_shape(call: Invocation) -> str:
     """Programs recognized by part of their name, scripts, and all others."""
     base = call.name
     if base.startswith(("python", "pypy")):
-        return "interpreters"
+        return "interpreters.python"
     if base.startswith("git-"):
-        return "git"
+        return "git.git"
     if call.shell.files and is_known(call.argv[0]) and call.shell.full(call.argv[0]) in call.shell.files:
-        return "shells"
+        return "shells.run_itself"
     if "/" in call.argv[0] and base.endswith((".sh", ".bash")):
-        return "shells"
-    return "rules"
+        return "shells.run_itself"
+    return "rules.judge"
 
 
 def _guessed(shell: Shell, base: str, argv: list[str]) -> str:

@@ -131,3 +131,8 @@ def _sequence(ends: list[str]) -> list[str]:
         step = 1 if low <= high else -1
         return [chr(number) for number in range(low, high + step, step)][:_MOST]
     return []
+
+
+def pairs(text: str) -> dict[str, str]:
+    """`a=b c=d` as a dict."""
+    return {key: value for key, _, value in (item.partition("=") for item in text.split())}

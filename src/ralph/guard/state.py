@@ -2,7 +2,7 @@
 
 from ralph.guard.categories import BY_ID
 from ralph.guard.paths import Place, Places
-from ralph.guard.patterns import matches
+from ralph.guard.patterns import matches, pairs
 from ralph.guard.syntax import Script
 from ralph.guard.taint import PARENT, UNKNOWN, Names, readable
 
@@ -190,45 +190,18 @@ class Shell:
         return _FIXED.get(name)
 
 
-_IN_HOME = {
-    "HISTFILE": ".bash_history",
-    "RALPH_STATE_HOME": ".local/state/ralph",
-    "RALPH_POLICY": ".local/state/ralph/policy.json",
-    "XDG_STATE_HOME": ".local/state",
-    "XDG_CONFIG_HOME": ".config",
-    "XDG_CACHE_HOME": ".cache",
-    "XDG_DATA_HOME": ".local/share",
-    "CARGO_HOME": ".cargo",
-    "GOPATH": "go",
-    "NVM_DIR": ".nvm",
-}
-_FIXED = {
-    "IFS": " \t\n",
-    "TMPDIR": "/tmp",
-    "TEMP": "/tmp",
-    "TMP": "/tmp",
-    "RUNNER_TEMP": "/tmp/runner",
-    "CLAUDE_CODE_TMPDIR": "/tmp/claude",
-    "USER": "user",
-    "LOGNAME": "user",
-    "SHELL": "/bin/bash",
-    "BASH": "/bin/bash",
-    "PATH": "/usr/local/bin:/usr/bin:/bin",
-    "PPID": PARENT,
-    "UID": "1000",
-    "EUID": "1000",
-    "RANDOM": "12345",
-    "SECONDS": "1",
-    "LINENO": "1",
-    "OSTYPE": "linux-gnu",
-    "HOSTNAME": "host",
-    "SHELLOPTS": "braceexpand:hashall:interactive-comments",
-    "BASHOPTS": "checkwinsize:cmdhist",
-    "?": "0",
-    "$": "4711",
-    "!": "4712",
-    "-": "hB",
-    "_": UNKNOWN,
-    "PIPESTATUS": "0",
-    "REPLY": UNKNOWN,
-}
+_IN_HOME = pairs(
+    """
+    HISTFILE=.bash_history RALPH_STATE_HOME=.local/state/ralph RALPH_POLICY=.local/state/ralph/policy.json
+    XDG_STATE_HOME=.local/state XDG_CONFIG_HOME=.config XDG_CACHE_HOME=.cache XDG_DATA_HOME=.local/share
+    CARGO_HOME=.cargo GOPATH=go NVM_DIR=.nvm
+    """
+)
+_FIXED = {"IFS": " \t\n", "PPID": PARENT, "_": UNKNOWN, "REPLY": UNKNOWN} | pairs(
+    """
+    TMPDIR=/tmp TEMP=/tmp TMP=/tmp RUNNER_TEMP=/tmp/runner CLAUDE_CODE_TMPDIR=/tmp/claude USER=user LOGNAME=user
+    SHELL=/bin/bash BASH=/bin/bash PATH=/usr/local/bin:/usr/bin:/bin UID=1000 EUID=1000 RANDOM=12345 SECONDS=1
+    LINENO=1 OSTYPE=linux-gnu HOSTNAME=host SHELLOPTS=braceexpand:hashall:interactive-comments
+    BASHOPTS=checkwinsize:cmdhist ?=0 $=4711 !=4712 -=hB PIPESTATUS=0
+    """
+)

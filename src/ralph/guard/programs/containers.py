@@ -1,7 +1,7 @@
 """Containers and clusters, as far as one rule a line does not suffice: what runs inside, and what that can reach."""
 
 from ralph.guard.invocation import Invocation, Options, invoke
-from ralph.guard.patterns import one_of, wordlist
+from ralph.guard.patterns import wordlist
 from ralph.guard.programs.rules import apply_rules
 from ralph.guard.taint import EVERYONE, UNKNOWN
 
@@ -105,11 +105,3 @@ def kubectl(call: Invocation) -> str | None:
 def vagrant(call: Invocation) -> None:
     for command in apply_rules(call, "vagrant", call.args).all("-c", "--command"):
         _inside(call, ["sh", "-c", command])
-
-
-JUDGES = {
-    **dict.fromkeys(one_of("docker podman nerdctl buildah"), docker),
-    **dict.fromkeys(("docker-compose", "podman-compose"), compose),
-    **dict.fromkeys(one_of("kubectl oc k kubecolor microk8s"), kubectl),
-    "vagrant": vagrant,
-}

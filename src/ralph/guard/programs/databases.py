@@ -244,19 +244,3 @@ def other_client(call: Invocation) -> str | None:
         if harm_in(text):
             call.deny("databases")
     return UNKNOWN
-
-
-JUDGES = {
-    **dict.fromkeys(one_of("psql pgcli mysql mariadb mycli cockroach-sql usql"), client),
-    **dict.fromkeys(one_of("sqlite3 sqlite litecli duckdb"), sqlite),
-    **dict.fromkeys(("mongosh", "mongo"), mongo),
-    **dict.fromkeys(("redis-cli", "valkey-cli", "keydb-cli"), redis),
-    "dropdb": drop,
-    "dropuser": drop,
-    "mysqladmin": admin,
-    "pg_restore": pg_restore,
-    **dict.fromkeys(one_of("rails rake mix artisan sequelize sequelize-cli typeorm manage.py"), tasks),
-    **dict.fromkeys(("django-admin", "mikro-orm", "doctrine"), tasks),
-    **dict.fromkeys(one_of("cqlsh clickhouse-client clickhouse sqlcmd osql sqlplus snowsql db2"), other_client),
-    **dict.fromkeys(one_of("cypher-shell isql presto trino hive beeline impala-shell athena"), other_client),
-}

@@ -4,7 +4,7 @@ from ralph.guard import effects
 from ralph.guard import paths as at
 from ralph.guard.effects import contents, keep
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import one_of, takes_everything, wordlist
+from ralph.guard.patterns import takes_everything, wordlist
 from ralph.guard.taint import LOCAL, OPAQUE, OUTPUT, SECRET, UNKNOWN, is_known, taints
 
 _NONE = ("000", "0", "a-rwx")
@@ -462,52 +462,3 @@ def desktop(call: Invocation) -> str:
         for path in words[1:]:
             effects.delete(call.shell, path, call.argv, True)
     return ""
-
-
-JUDGES = {
-    "7z": seven_zip,
-    "7za": seven_zip,
-    "gio": desktop,
-    **dict.fromkeys(one_of("rm grm srm rimraf trash trash-put del-cli unlink wipe"), remove),
-    "rmdir": remove_folder,
-    "shred": shred,
-    "gshred": shred,
-    **dict.fromkeys(one_of("del erase rd Remove-Item ri"), windows_delete),
-    "mv": move,
-    "gmv": move,
-    "cp": copy,
-    "gcp": copy,
-    "install": copy,
-    "ditto": copy,
-    "ln": link,
-    "truncate": truncate,
-    "fallocate": truncate,
-    "touch": touch,
-    "mkdir": make_folder,
-    "mkfifo": make_folder,
-    "dd": dd,
-    "gdd": dd,
-    "dcfldd": dd,
-    "mknod": make_node,
-    "sponge": sponge,
-    "rsync": synchronise,
-    "tar": archive,
-    "gtar": archive,
-    "bsdtar": archive,
-    "zip": zip_files,
-    "unzip": unzip,
-    "find": find,
-    "gfind": find,
-    "fd": fd,
-    "fdfind": fd,
-    "xargs": xargs,
-    "gxargs": xargs,
-    "chmod": change_mode,
-    "gchmod": change_mode,
-    "chown": change_owner,
-    "chgrp": change_owner,
-    "gchown": change_owner,
-    "setfacl": change_attributes,
-    "chattr": change_attributes,
-    "chflags": change_attributes,
-}

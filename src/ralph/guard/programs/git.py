@@ -305,6 +305,3 @@ def _api(call: Invocation, options: Options) -> str | None:
     if mutates or method in ("DELETE", "PUT") or (path.endswith(("/merge", "/merges")) and method != "GET"):
         call.deny("cloud", "This changes the project for everyone")
     return None
-
-
-JUDGES = {"git": git, "git-filter-repo": git, "hub": git, "tig": git, "gh": forge, "glab": forge, "*": git}

@@ -1,73 +1,161 @@
-"""Which module judges which program, imported when a command first needs it. All others are left to `rules`."""
+"""Which function judges which program. Its module is imported when a command first needs it."""
 
 from ralph.guard.patterns import wordlist
 
-_FAMILIES = {
-    "text": """
-        ack ag age ascii2uni base32 base64 basename basenc bat batcat bc brotli bunzip2 bzcat bzip2 cat column
-        cut date dc dir dirname dos2unix egrep exa expand expr eza factor fgrep fmt fold gpg greadlink grep gsed
-        gunzip gzip hd head hexdump iconv jq less ls lsof lz4 mktemp more nl numfmt od openssl paste pgrep pidof
-        printenv ps pwd readlink realpath rev rg sed seq shuf sops sort strings tac tail tee tr tree tsort ugrep
-        uniname uniq unxz uudecode wc whereis which xxd xz xzcat yes yq zcat zgrep zstd
-    """,
-    "files": """
-        7z 7za Remove-Item bsdtar chattr chflags chgrp chmod chown cp dcfldd dd del del-cli ditto erase
-        fallocate fd fdfind find gchmod gchown gcp gdd gfind gio gmv grm gshred gtar gxargs install ln mkdir
-        mkfifo mknod mv rd ri rimraf rm rmdir rsync setfacl shred sponge srm tar touch trash trash-put truncate
-        unlink unzip wipe xargs zip
-    """,
-    "git": """
-        gh git git-filter-repo glab hub tig
-    """,
-    "system": """
-        chroot doas dzdo gosu kill killall nsenter pkexec pkill run0 runuser screen skill ssh-keygen su su-exec
-        sudo sudoedit tmux unshare
-    """,
-    "network": """
-        Invoke-Expression Invoke-RestMethod Invoke-WebRequest aria2c autossh axel bashupload croc curl dbclient
-        dig drill dropbox fetch ffsend ftp getent grpcurl host http httpie https iex irm iwr kdig lftp links
-        lynx magic-wormhole mail mailx mosh msmtp mutt nc nc.openbsd nc.traditional ncat ncftpput netcat
-        nslookup ping ping6 pscp rclone s-nail scp sendemail sendmail sftp slogin socat ssh sshpass swaks telnet
-        tftp transfer w3m websocat wget wormhole xh xhs
-    """,
-    "shells": """
-        . : [ alias ash bash bg break builtin busybox cd chdir cmd cmd.exe command continue csh dash declare
-        dirs disown echo enable eval exec exit export false fg fish getopts hash history jobs ksh let local
-        mapfile mksh popd powershell powershell.exe print printf pushd pwsh rbash read readarray readonly return
-        set sh shift shopt sleep source tcsh test times toybox trap true type typeset ulimit umask unalias unset
-        wait yash zsh
-    """,
-    "interpreters": """
-        R Rscript awk bun c++ cc clang clang++ crystal deno ed elixir emacs emacsclient erl ex expect g++ gawk
-        gcc gdb ghc gmake groovy guile ipython irb jshell julia lldb lua luajit make mawk nawk node nodejs nvim
-        octave osascript perl php pike pypy pypy3 python python2 python3 qjs racket red remake ruby sbcl scala
-        swift tcc tclsh ts-node tsx vi view vim vimdiff
-    """,
-    "wrappers": """
-        apptainer arch asdf aws-vault bundle bunx busctl bwrap caffeinate catchsegv cgexec chpst chrt
-        concurrently conda coproc corepack cross-env cross-env-shell dbus-run-session devbox direnv doas-env
-        doppler dotenv dotenvx dtach dtruss eatmydata entr env envdir fakeroot faketime firejail flock foreman
-        genv gnome-terminal gtimeout hatch honcho hyperfine infisical ionice konsole linux32 linux64 ltrace
-        mamba micromamba mise nice nix nodemon nohup npm-run-all npx numactl op parallel pdm perf pipenv pipx
-        pixi pnpx poetry prlimit proot proxychains proxychains4 pueue retry rlwrap rtx run-parts rye script sem
-        setarch setsid setuidgid sg singularity start-stop-daemon stdbuf strace systemd-inhibit systemd-run
-        taskset time timeout torify torsocks ts unbuffer uv uvx valgrind watch watchexec wsl xterm xvfb-run
-    """,
-    "containers": """
-        buildah docker docker-compose k kubecolor kubectl microk8s nerdctl oc podman podman-compose vagrant
-    """,
-    "databases": """
-        artisan athena beeline clickhouse clickhouse-client cockroach-sql cqlsh cypher-shell db2 django-admin
-        doctrine dropdb dropuser duckdb hive impala-shell isql keydb-cli litecli manage.py mariadb mikro-orm mix
-        mongo mongosh mycli mysql mysqladmin osql pg_restore pgcli presto psql rails rake redis-cli sequelize
-        sequelize-cli snowsql sqlcmd sqlite sqlite3 sqlplus trino typeorm usql valkey-cli
-    """,
-}
+_JUDGES = """
+    text.cat: bat batcat cat column dos2unix expand fmt fold hd head iconv less more nl paste shuf sort strings tac
+        tail tsort uniq
+    text.transform: ascii2uni bc dc expr factor hexdump numfmt od uniname
+    text.base64: base32 base64 basenc
+    text.xxd: xxd
+    text.reverse: rev
+    text.translate: tr
+    text.cut_lines: cut
+    text.unpack: age brotli bunzip2 bzcat bzip2 gpg gunzip gzip lz4 sops unxz uudecode xz xzcat zcat zstd
+    text.openssl: openssl
+    text.tee: tee
+    text.base_name: basename dirname
+    text.working_folder: pwd
+    text.real_path: greadlink readlink realpath
+    text.make_temp: mktemp
+    text.which: whereis which
+    text.print_environment: printenv
+    text.date: date
+    text.sequence: seq
+    text.yes: yes
+    text.json: jq yq
+    text.list_files: dir exa eza ls tree
+    text.search: ack ag egrep fgrep grep rg ugrep zgrep
+    text.processes: pgrep pidof ps
+    text.open_files: lsof
+    text.sed: gsed sed
+    files.seven_zip: 7z 7za
+    files.desktop: gio
+    files.remove: del-cli grm rimraf rm srm trash trash-put unlink wipe
+    files.remove_folder: rmdir
+    files.shred: gshred shred
+    files.windows_delete: Remove-Item del erase rd ri
+    files.move: gmv mv
+    files.copy: cp ditto gcp install
+    files.link: ln
+    files.truncate: fallocate truncate
+    files.touch: touch
+    files.make_folder: mkdir mkfifo
+    files.dd: dcfldd dd gdd
+    files.make_node: mknod
+    files.sponge: sponge
+    files.synchronise: rsync
+    files.archive: bsdtar gtar tar
+    files.zip_files: zip
+    files.unzip: unzip
+    files.find: find gfind
+    files.fd: fd fdfind
+    files.xargs: gxargs xargs
+    files.change_mode: chmod gchmod
+    files.change_owner: chgrp chown gchown
+    files.change_attributes: chattr chflags setfacl
+    git.git: git git-filter-repo hub tig
+    git.forge: gh glab
+    system.kill: kill
+    system.kill_by_name: killall pkill skill
+    system.terminal: screen tmux
+    system.become: doas dzdo gosu pkexec run0 runuser su su-exec sudo sudoedit
+    system.enter: chroot nsenter unshare
+    system.key: ssh-keygen
+    network.curl: curl
+    network.wget: wget
+    network.downloader: Invoke-RestMethod Invoke-WebRequest aria2c axel fetch grpcurl http httpie https irm iwr
+        links lynx w3m websocat xh xhs
+    network.secure_copy: pscp scp
+    network.file_transfer: ftp lftp ncftpput sftp tftp
+    network.mail: mail mailx msmtp mutt s-nail sendemail sendmail swaks
+    network.lookup: dig drill getent host kdig nslookup ping ping6
+    network.send_file: bashupload croc dropbox ffsend magic-wormhole rclone transfer wormhole
+    network.evaluate_expression: Invoke-Expression iex
+    network.netcat: nc nc.openbsd nc.traditional ncat netcat
+    network.relay: socat
+    network.telnet: telnet
+    network.secure_shell: autossh dbclient mosh slogin ssh
+    network.with_password: sshpass
+    shells.run_shell: ash bash csh dash fish ksh mksh rbash sh tcsh yash zsh
+    shells.box: busybox toybox
+    shells.power_shell: cmd cmd.exe powershell powershell.exe pwsh
+    shells.change_folder: cd chdir popd pushd
+    shells.evaluate: eval
+    shells.source: . source
+    shells.replace: exec
+    shells.trap: trap
+    shells.alias: alias
+    shells.unalias: unalias
+    shells.declare: declare export local readonly typeset
+    shells.unset: unset
+    shells.read: read
+    shells.read_lines: mapfile readarray
+    shells.set_options: set shopt
+    shells.shift: shift
+    shells.echo: echo print
+    shells.printf: printf
+    shells.history: history
+    shells.command: builtin command
+    shells.enable: enable
+    shells.unknown: dirs jobs type
+    shells.nothing: : [ bg break continue disown exit false fg getopts hash let return sleep test times true ulimit
+        umask wait
+    interpreters.python: ipython pypy pypy3 python python2 python3
+    interpreters.script: R Rscript crystal elixir erl expect ghc groovy guile irb jshell julia lua luajit node
+        nodejs octave osascript perl pike qjs racket sbcl scala swift tclsh ts-node tsx
+    interpreters.ruby: ruby
+    interpreters.bun: bun
+    interpreters.php: php
+    interpreters.deno: deno
+    interpreters.awk: awk gawk mawk nawk
+    interpreters.make: gmake make remake
+    interpreters.compiler: c++ cc clang clang++ g++ gcc tcc
+    interpreters.debugger: gdb lldb
+    interpreters.editor: ed emacs emacsclient ex nvim red vi view vim vimdiff
+    wrappers.wrapped: apptainer arch asdf bundle busctl bwrap caffeinate catchsegv cgexec chpst chrt coproc
+        cross-env dbus-run-session direnv doas-env doppler dotenv dotenvx dtach dtruss eatmydata entr envdir
+        fakeroot faketime firejail foreman gtimeout honcho ionice linux32 linux64 ltrace mise nice nohup numactl op
+        prlimit proot proxychains proxychains4 pueue retry rlwrap rtx sem setarch setsid setuidgid sg singularity
+        start-stop-daemon stdbuf strace systemd-inhibit systemd-run taskset time timeout torify torsocks ts unbuffer
+        valgrind watchexec xterm xvfb-run
+    wrappers.env: env genv
+    wrappers.flock: flock
+    wrappers.watch: watch
+    wrappers.hyperfine: concurrently hyperfine npm-run-all
+    wrappers.script: script
+    wrappers.parallel: parallel
+    wrappers.node_runner: bunx npx pnpx uvx
+    wrappers.runner: aws-vault conda corepack devbox hatch infisical mamba micromamba nix pdm pipenv pipx pixi
+        poetry rye uv wsl
+    wrappers.nodemon: cross-env-shell nodemon
+    wrappers.terminal: gnome-terminal konsole
+    wrappers.perf: perf
+    wrappers.cron_like: run-parts
+    containers.docker: buildah docker nerdctl podman
+    containers.compose: docker-compose podman-compose
+    containers.kubectl: k kubecolor kubectl microk8s oc
+    containers.vagrant: vagrant
+    databases.client: cockroach-sql mariadb mycli mysql pgcli psql usql
+    databases.sqlite: duckdb litecli sqlite sqlite3
+    databases.mongo: mongo mongosh
+    databases.redis: keydb-cli redis-cli valkey-cli
+    databases.drop: dropdb dropuser
+    databases.admin: mysqladmin
+    databases.pg_restore: pg_restore
+    databases.tasks: artisan django-admin doctrine manage.py mikro-orm mix rails rake sequelize sequelize-cli
+        typeorm
+    databases.other_client: athena beeline clickhouse clickhouse-client cqlsh cypher-shell db2 hive impala-shell
+        isql osql presto snowsql sqlcmd sqlplus trino
+"""
 
-MODULES: dict[str, str] = {}
-for _family, _names in _FAMILIES.items():
-    for _name in _names.split():
-        MODULES.setdefault(_name, _family)
+INDEX: dict[str, str] = {}
+"""Program → `module.function`. All others are left to `rules.judge`."""
+for _word in _JUDGES.split():
+    if _word.endswith(":") and "." in _word:
+        _judge = _word[:-1]
+    else:
+        INDEX[_word] = _judge
 
 NOTORIOUS = wordlist(
     """

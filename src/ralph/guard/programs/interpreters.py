@@ -3,10 +3,8 @@
 from ralph.guard import effects
 from ralph.guard.effects import contents
 from ralph.guard.invocation import Invocation, Options, invoke
-from ralph.guard.patterns import one_of
+from ralph.guard.patterns import pairs
 from ralph.guard.taint import NETWORK, OPAQUE, UNKNOWN, is_known
-
-_MODULES_RUN = one_of("pip twine flit maturin alembic flask http.server pytest build venv coverage black ruff mypy")
 
 
 def python(call: Invocation) -> str | None:
@@ -64,51 +62,17 @@ def judge_source(call: Invocation, code: str) -> None:
         call.deny("opaque", "The guard cannot see what this runs")
 
 
-_CODE_FLAGS = {
-    "perl": "eE",
-    "ruby": "e",
-    "node": "ep",
-    "nodejs": "ep",
-    "bun": "ep",
-    "php": "rRBE",
-    "lua": "e",
-    "luajit": "e",
-    "osascript": "e",
-    "Rscript": "e",
-    "R": "e",
-    "julia": "eE",
-    "groovy": "e",
-    "elixir": "e",
-    "erl": "",
-    "ghc": "e",
-    "expect": "c",
-    "tclsh": "",
-    "irb": "e",
-    "ts-node": "ep",
-    "tsx": "ep",
-    "crystal": "",
-    "jshell": "",
-    "scala": "e",
-    "guile": "c",
-    "racket": "e",
-    "sbcl": "",
-    "swift": "e",
-    "octave": "",
-    "pike": "e",
-    "qjs": "e",
-}
+_CODE_FLAGS = pairs(
+    """
+    perl=eE ruby=e node=ep nodejs=ep bun=ep php=rRBE lua=e luajit=e osascript=e Rscript=e R=e julia=eE groovy=e
+    elixir=e erl= ghc=e expect=c tclsh= irb=e ts-node=ep tsx=ep crystal= jshell= scala=e guile=c racket=e sbcl=
+    swift=e octave= pike=e qjs=e
+    """
+)
+"""The letters of options whose value is code."""
 _CODE_LONG = ("--eval", "--print", "--run", "-eval", "--command", "-noshell-eval", "--expr")
-_VALUED = {"perl": "IMm", "ruby": "rICEKTW", "node": "rC", "nodejs": "rC", "php": "cdfgStz", "lua": "l", "bun": "r"}
-_LANGUAGE = {
-    "nodejs": "node",
-    "bun": "node",
-    "deno": "node",
-    "ts-node": "node",
-    "tsx": "node",
-    "qjs": "node",
-    "irb": "ruby",
-    "luajit": "lua",
-}
+_VALUED = pairs("perl=IMm ruby=rICEKTW node=rC nodejs=rC php=cdfgStz lua=l bun=r")
+_LANGUAGE = pairs("nodejs=node bun=node deno=node ts-node=node tsx=node qjs=node irb=ruby luajit=lua")
 
 
 def script(call: Invocation) -> str | None:
@@ -298,19 +262,3 @@ def _editor_line(call: Invocation, line: str) -> None:
 
 def _home(call: Invocation, path: str) -> str:
     return call.shell.places.home + path[1:] if path.startswith("~") else path
-
-
-JUDGES = {
-    **dict.fromkeys(one_of("python python2 python3 pypy pypy3 ipython *"), python),
-    **dict.fromkeys(_CODE_FLAGS, script),
-    "deno": deno,
-    "bun": bun,
-    "php": php,
-    "ruby": ruby,
-    **dict.fromkeys(one_of("awk gawk mawk nawk"), awk),
-    **dict.fromkeys(("make", "gmake", "remake"), make),
-    **dict.fromkeys(one_of("gcc cc clang tcc g++ c++ clang++"), compiler),
-    "gdb": debugger,
-    "lldb": debugger,
-    **dict.fromkeys(one_of("vi vim nvim ed ex emacs emacsclient view vimdiff red"), editor),
-}

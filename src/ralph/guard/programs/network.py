@@ -3,7 +3,7 @@
 from ralph.guard import effects
 from ralph.guard.effects import contents, is_local_host, keep
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import one_of, wordlist
+from ralph.guard.patterns import wordlist
 from ralph.guard.programs.rules import apply_rules
 from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known, is_mark
 
@@ -330,23 +330,3 @@ def evaluate_expression(call: Invocation) -> str:
     if NETWORK in call.stdin or any(NETWORK in arg for arg in call.args) or any("(" in arg for arg in call.args):
         call.deny("remote-code")
     return call.run_text(" ".join(call.args) or call.stdin)
-
-
-JUDGES = {
-    "curl": curl,
-    "wget": wget,
-    **dict.fromkeys(one_of("aria2c http https httpie xh xhs lynx w3m links fetch axel"), downloader),
-    **dict.fromkeys(one_of("iwr irm Invoke-WebRequest Invoke-RestMethod websocat grpcurl"), downloader),
-    "scp": secure_copy,
-    "pscp": secure_copy,
-    **dict.fromkeys(one_of("sftp ftp lftp tftp ncftpput"), file_transfer),
-    **dict.fromkeys(one_of("mail mailx mutt sendmail swaks msmtp sendemail s-nail"), mail),
-    **dict.fromkeys(one_of("dig nslookup host drill ping ping6 getent kdig"), lookup),
-    **dict.fromkeys(one_of("wormhole croc ffsend rclone transfer bashupload magic-wormhole dropbox"), send_file),
-    **dict.fromkeys(("iex", "Invoke-Expression"), evaluate_expression),
-    **dict.fromkeys(one_of("nc ncat netcat nc.traditional nc.openbsd"), netcat),
-    "socat": relay,
-    "telnet": telnet,
-    **dict.fromkeys(one_of("ssh autossh mosh slogin dbclient"), secure_shell),
-    "sshpass": with_password,
-}

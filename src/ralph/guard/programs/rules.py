@@ -5,7 +5,7 @@ from ralph.guard import paths as at
 from ralph.guard.effects import is_secret
 from ralph.guard.invocation import Invocation, Options
 from ralph.guard.patterns import matches
-from ralph.guard.programs.index import MODULES
+from ralph.guard.programs.index import INDEX
 from ralph.guard.programs.rule_table import COMMON, OPTIONS, RUNS, TABLE, WRITES
 from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known
 
@@ -135,7 +135,7 @@ def _node_package(call: Invocation, words: list[str]) -> str | None:
         return "/usr/lib/node_modules\n"
     if call.name == "npm" or not words or words[0] in ("rm", "install", "find", "fd", "xargs"):
         return None
-    is_program = MODULES.get(words[0]) in ("files", "databases", "interpreters") or rules_of(words[0])
+    is_program = INDEX.get(words[0], "").startswith(("files.", "databases.", "interpreters.")) or rules_of(words[0])
     return call.run(call.args[call.args.index(words[0]) :]) if is_program else None
 
 
@@ -183,4 +183,3 @@ _SPECIAL = {
     **dict.fromkeys(("apt", "apt-get", "aptitude", "dpkg"), _system_packages),
     "ansible": _ansible,
 }
-JUDGES = {"*": judge}

@@ -7,7 +7,6 @@ from ralph.guard.evaluator import judge_unset, judge_variable
 from ralph.guard.invocation import Invocation, Options, invoke
 from ralph.guard.parser import unescape
 from ralph.guard.paths import normal
-from ralph.guard.patterns import one_of
 from ralph.guard.programs.text import formatted
 from ralph.guard.state import Shell
 from ralph.guard.syntax import Unreadable
@@ -314,47 +313,3 @@ def _wide(text: str) -> str:
         return binascii.a2b_base64(text).decode("utf-16-le", "replace")
     except (binascii.Error, ValueError):
         return OPAQUE
-
-
-JUDGES = {
-    **dict.fromkeys(one_of("sh bash zsh dash ksh mksh fish ash csh tcsh rbash yash"), run_shell),
-    "busybox": box,
-    "toybox": box,
-    **dict.fromkeys(one_of("pwsh powershell powershell.exe cmd cmd.exe"), power_shell),
-    "*": run_itself,
-    "cd": change_folder,
-    "chdir": change_folder,
-    "pushd": change_folder,
-    "popd": change_folder,
-    "eval": evaluate,
-    "source": source,
-    ".": source,
-    "exec": replace,
-    "trap": trap,
-    "alias": alias,
-    "unalias": unalias,
-    "export": declare,
-    "declare": declare,
-    "typeset": declare,
-    "local": declare,
-    "readonly": declare,
-    "unset": unset,
-    "read": read,
-    "mapfile": read_lines,
-    "readarray": read_lines,
-    "set": set_options,
-    "shopt": set_options,
-    "shift": shift,
-    "echo": echo,
-    "print": echo,
-    "printf": printf,
-    "history": history,
-    "command": command,
-    "builtin": command,
-    "enable": enable,
-    "type": unknown,
-    "jobs": unknown,
-    "dirs": unknown,
-    **dict.fromkeys(one_of("test [ true false : let return exit wait bg fg"), nothing),
-    **dict.fromkeys(one_of("disown umask ulimit hash getopts times sleep break continue"), nothing),
-}

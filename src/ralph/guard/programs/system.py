@@ -127,13 +127,3 @@ def key(call: Invocation) -> None:
     kind = call.shell.locate(path).kind if path else at.STARTUP
     if kind not in (at.INSIDE, at.TEMP, at.UNSURE):
         call.deny("persistence", "This creates or changes login keys")
-
-
-JUDGES = {
-    "kill": kill,
-    **dict.fromkeys(("pkill", "killall", "skill"), kill_by_name),
-    **dict.fromkeys(("tmux", "screen"), terminal),
-    **dict.fromkeys(one_of("sudo su doas pkexec runuser gosu su-exec sudoedit run0 dzdo"), become),
-    **dict.fromkeys(("chroot", "nsenter", "unshare"), enter),
-    "ssh-keygen": key,
-}

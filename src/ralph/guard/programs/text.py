@@ -6,7 +6,6 @@ from ralph.guard import effects
 from ralph.guard.invocation import Invocation, Options
 from ralph.guard.parser import unescape
 from ralph.guard.paths import normal
-from ralph.guard.patterns import one_of
 from ralph.guard.taint import EVERYONE, LOCAL, OPAQUE, SECRET, UNKNOWN, is_known, is_secret_name, taints
 
 
@@ -433,10 +432,6 @@ def search(call: Invocation) -> str:
     return call.stdin
 
 
-def plain_output(call: Invocation) -> str | None:
-    return None
-
-
 def processes(call: Invocation) -> str:
     """Which processes: all of them, unless some are named."""
     from ralph.guard.programs.system import is_broad, is_ours
@@ -455,49 +450,3 @@ def open_files(call: Invocation) -> str:
     """`lsof -t -i` lists every process with a connection; with a port it is one program."""
     text = " ".join(call.args)
     return UNKNOWN if ":" in text or "-p" in call.args or "+D" in call.args or "-t" not in text else EVERYONE
-
-
-JUDGES = {
-    **dict.fromkeys(one_of("cat tac head tail sort uniq nl fold column paste less more"), cat),
-    **dict.fromkeys(one_of("bat batcat strings iconv shuf tsort fmt expand dos2unix hd"), cat),
-    **dict.fromkeys(one_of("od hexdump dc bc uniname ascii2uni numfmt factor expr"), transform),
-    "base64": base64,
-    "base32": base64,
-    "basenc": base64,
-    "xxd": xxd,
-    "rev": reverse,
-    "tr": translate,
-    "cut": cut_lines,
-    **dict.fromkeys(one_of("zcat gunzip gzip bunzip2 bzip2 bzcat xz unxz xzcat zstd lz4"), unpack),
-    **dict.fromkeys(one_of("uudecode gpg age sops brotli"), unpack),
-    "openssl": openssl,
-    "tee": tee,
-    "basename": base_name,
-    "dirname": base_name,
-    "pwd": working_folder,
-    "realpath": real_path,
-    "readlink": real_path,
-    "greadlink": real_path,
-    "mktemp": make_temp,
-    "which": which,
-    "whereis": which,
-    "printenv": print_environment,
-    "date": date,
-    "seq": sequence,
-    "yes": yes,
-    "jq": json,
-    "yq": json,
-    "ls": list_files,
-    "dir": list_files,
-    "tree": list_files,
-    "exa": list_files,
-    "eza": list_files,
-    **dict.fromkeys(one_of("grep egrep fgrep rg ag ack zgrep ugrep"), search),
-    "ps": processes,
-    "pgrep": processes,
-    "pidof": processes,
-    "lsof": open_files,
-    "wc": plain_output,
-    "sed": sed,
-    "gsed": sed,
-}

@@ -5,84 +5,54 @@ from ralph.guard.invocation import Invocation, Options, invoke
 from ralph.guard.patterns import one_of
 from ralph.guard.taint import OPAQUE, SECRET, UNKNOWN, is_known
 
-# Name → letters of options that take a value, such long options, and how many words come before the command.
-_SIMPLE: dict[str, tuple[str, tuple[str, ...], int]] = {
-    "nice": ("n", ("--adjustment",), 0),
-    "nohup": ("", (), 0),
-    "timeout": ("ks", ("--kill-after", "--signal"), 1),
-    "gtimeout": ("ks", ("--kill-after", "--signal"), 1),
-    "time": ("fo", ("--format", "--output"), 0),
-    "stdbuf": ("ioe", ("--input", "--output", "--error"), 0),
-    "setsid": ("", (), 0),
-    "ionice": ("cnpPu", ("--class", "--classdata"), 0),
-    "chrt": ("TPD", (), 1),
-    "taskset": ("", ("--cpu-list",), 1),
-    "strace": ("aeEIoOpPsSuX", (), 0),
-    "ltrace": ("aAeEFlnoprsSu", (), 0),
-    "dtruss": ("", (), 0),
-    "valgrind": ("", (), 0),
-    "unbuffer": ("", (), 0),
-    "fakeroot": ("lsib", (), 0),
-    "proot": ("rbqwk", (), 0),
-    "firejail": ("", (), 0),
-    "bwrap": ("", ("--uid", "--gid", "--chdir", "--hostname", "--setenv", "--unsetenv"), 0),
-    "caffeinate": ("tw", (), 0),
-    "setarch": ("", (), 1),
-    "arch": ("", (), 0),
-    "linux32": ("", (), 0),
-    "linux64": ("", (), 0),
-    "numactl": ("iNCmpP", (), 0),
-    "cgexec": ("g", (), 0),
-    "prlimit": ("p", (), 0),
-    "systemd-run": ("ptuMHEC", ("--unit", "--property", "--description", "--slice", "--uid", "--gid", "--setenv"), 0),
-    "systemd-inhibit": ("", ("--what", "--who", "--why"), 0),
-    "dbus-run-session": ("", (), 0),
-    "xvfb-run": ("efnpsw", ("--server-args", "--server-num"), 0),
-    "rlwrap": ("", (), 0),
-    "eatmydata": ("", (), 0),
-    "faketime": ("f", (), 1),
-    "torsocks": ("", (), 0),
-    "torify": ("", (), 0),
-    "proxychains": ("f", (), 0),
-    "proxychains4": ("f", (), 0),
-    "cross-env": ("", (), 0),
-    "dotenvx": ("f", (), 1),
-    "coproc": ("", (), 0),
-    "retry": ("tds", ("--times", "--delay", "--tries", "--sleep"), 0),
-    "entr": ("", (), 0),
-    "watchexec": ("ewifs", ("--exts", "--watch", "--ignore", "--filter", "--signal"), 0),
-    "pueue": ("", (), 1),
-    "direnv": ("", (), 2),
-    "chpst": ("uUbemdoprft", (), 0),
-    "setuidgid": ("", (), 1),
-    "envdir": ("", (), 1),
-    "sg": ("", (), 1),
-    "busctl": ("", (), 0),
-    "start-stop-daemon": ("xpunsa", ("--exec", "--pidfile", "--chuid", "--name", "--startas"), 0),
-    "dtach": ("", (), 1),
-    "doas-env": ("", (), 0),
-    "catchsegv": ("", (), 0),
-    "ts": ("", (), 0),
-    "sem": ("j", (), 0),
-    "xterm": ("T", (), 0),
-    "bundle": ("", (), 1),
-    "asdf": ("", (), 1),
-    "mise": ("", (), 1),
-    "rtx": ("", (), 1),
-    "apptainer": ("B", (), 2),
-    "singularity": ("B", (), 2),
-    "doppler": ("pc", ("--project", "--config"), 1),
-    "op": ("", ("--env-file",), 1),
-    "honcho": ("fe", (), 1),
-    "foreman": ("fe", (), 1),
-    "dotenv": ("fe", (), 0),
-}
+_WRAPPERS = """
+    nice 0 n --adjustment
+    nohup|setsid|dtruss|valgrind|unbuffer|firejail|arch|linux32|linux64|dbus-run-session 0 -
+    rlwrap|eatmydata|torsocks|torify|cross-env|coproc|entr|busctl|doas-env|catchsegv|ts 0 -
+    timeout|gtimeout 1 ks --kill-after --signal
+    time 0 fo --format --output
+    stdbuf 0 ioe --input --output --error
+    ionice 0 cnpPu --class --classdata
+    chrt 1 TPD
+    taskset 1 - --cpu-list
+    strace 0 aeEIoOpPsSuX
+    ltrace 0 aAeEFlnoprsSu
+    fakeroot 0 lsib
+    proot 0 rbqwk
+    bwrap 0 - --uid --gid --chdir --hostname --setenv --unsetenv
+    caffeinate 0 tw
+    setarch|pueue|setuidgid|envdir|sg|dtach|bundle|asdf|mise|rtx 1 -
+    numactl 0 iNCmpP
+    cgexec 0 g
+    prlimit 0 p
+    systemd-run 0 ptuMHEC --unit --property --description --slice --uid --gid --setenv
+    systemd-inhibit 0 - --what --who --why
+    xvfb-run 0 efnpsw --server-args --server-num
+    faketime|dotenvx 1 f
+    proxychains|proxychains4 0 f
+    retry 0 tds --times --delay --tries --sleep
+    watchexec 0 ewifs --exts --watch --ignore --filter --signal
+    direnv 2 -
+    chpst 0 uUbemdoprft
+    start-stop-daemon 0 xpunsa --exec --pidfile --chuid --name --startas
+    sem 0 j
+    xterm 0 T
+    apptainer|singularity 2 B
+    doppler 1 pc --project --config
+    op 1 - --env-file
+    honcho|foreman 1 fe
+    dotenv 0 fe
+"""
+"""Names, words before the command, letters of options with a value, and such long options."""
 _RUNS_AFTER_WORD = one_of("bundle asdf mise rtx apptainer singularity doppler op honcho foreman")
 _RUN_WORDS = frozenset(("exec", "run", "x", "e", "add"))
 
 
 def wrapped(call: Invocation) -> str | None:
-    valued, valued_long, skipped = _SIMPLE[call.name]
+    skip, letters, *long = next(
+        rest for names, *rest in map(str.split, _WRAPPERS.strip().split("\n")) if call.name in names.split("|")
+    )
+    valued, valued_long, skipped = letters.replace("-", ""), tuple(long), int(skip)
     options = Options(call.args, valued, valued_long, stops=True)
     rest = options.rest
     if call.name == "dotenv" and rest[:1] in (["run"], ["--"]):
@@ -256,25 +226,3 @@ def perf(call: Invocation) -> str | None:
 def cron_like(call: Invocation) -> str:
     """run-parts: a folder of programs."""
     return OPAQUE if not is_known(" ".join(call.args)) else UNKNOWN
-
-
-JUDGES = {
-    **dict.fromkeys(_SIMPLE, wrapped),
-    "env": env,
-    "genv": env,
-    "flock": flock,
-    "watch": watch,
-    "hyperfine": hyperfine,
-    "concurrently": hyperfine,
-    "npm-run-all": hyperfine,
-    "script": script,
-    "parallel": parallel,
-    **dict.fromkeys(one_of("npx bunx pnpx uvx"), node_runner),
-    **dict.fromkeys(_RUNNERS, runner),
-    "nodemon": nodemon,
-    "cross-env-shell": nodemon,
-    "gnome-terminal": terminal,
-    "konsole": terminal,
-    "perf": perf,
-    "run-parts": cron_like,
-}
