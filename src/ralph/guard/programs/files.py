@@ -224,12 +224,6 @@ def remove_folder(call: Invocation) -> str:
     return ""
 
 
-def shred(call: Invocation) -> str:
-    for path in call.options(valued="ns").rest:
-        effects.delete(call.shell, path, call.argv, True)
-    return ""
-
-
 def windows_delete(call: Invocation) -> str:
     args = [arg.lower() for arg in call.args]
     deep = any(arg in ("/s", "/q", "-recurse", "-r", "-force", "-rf") for arg in args)
@@ -277,7 +271,9 @@ def copy(call: Invocation) -> str:
     target = options.value("-t", "--target-directory")
     sources = options.rest if target else options.rest[:-1]
     if call.name == "install" and options.has("-d", "--directory"):
-        return make_folder(call)
+        for path in options.rest:
+            effects.make_folder(call.shell, path, call.argv)
+        return ""
     if target is None:
         target = options.rest[-1] if len(options.rest) > 1 else ""
     if target:
@@ -297,25 +293,6 @@ def link(call: Invocation) -> str:
             kind = call.shell.locate(source).kind
             if kind not in (at.INSIDE, at.TEMP) and "/bin/" not in source:
                 keep(call.shell, target, "link:" + call.shell.full(source))
-    return ""
-
-
-def truncate(call: Invocation) -> str:
-    for path in call.options(valued="sr", valued_long=("--size", "--reference")).rest:
-        effects.write(call.shell, path, call.argv)
-    return ""
-
-
-def touch(call: Invocation) -> str:
-    for path in call.options(valued="drt").rest:
-        effects.write(call.shell, path, call.argv, appends=True)
-    return ""
-
-
-def make_folder(call: Invocation) -> str:
-    """mkdir, mkfifo, install -d."""
-    for path in call.options(valued="mogS", valued_long=("--mode", "--owner", "--group")).rest:
-        effects.make_folder(call.shell, path, call.argv)
     return ""
 
 
@@ -443,7 +420,7 @@ def zip_files(call: Invocation) -> str:
 
 def unzip(call: Invocation) -> str:
     options = call.options(valued="dPx")
-    if folder := options.value("-d"):
+    for folder in options.all("-d"):
         effects.write(call.shell, folder, call.argv)
     return OPAQUE if options.has("-p", "-c") else ""
 
@@ -452,13 +429,4 @@ def seven_zip(call: Invocation) -> str:
     for arg in call.args:
         if arg.startswith("-o") and len(arg) > 2:
             effects.write(call.shell, arg[2:], call.argv)
-    return ""
-
-
-def desktop(call: Invocation) -> str:
-    """gio: its file commands."""
-    words = call.options().rest
-    if words[:1] and words[0] in ("trash", "remove", "move"):
-        for path in words[1:]:
-            effects.delete(call.shell, path, call.argv, True)
     return ""

@@ -30,17 +30,12 @@ _JUDGES = """
     text.open_files: lsof
     text.sed: gsed sed
     files.seven_zip: 7z 7za
-    files.desktop: gio
     files.remove: del-cli grm rimraf rm srm trash trash-put unlink wipe
     files.remove_folder: rmdir
-    files.shred: gshred shred
     files.windows_delete: Remove-Item del erase rd ri
     files.move: gmv mv
     files.copy: cp ditto gcp install
     files.link: ln
-    files.truncate: fallocate truncate
-    files.touch: touch
-    files.make_folder: mkdir mkfifo
     files.dd: dcfldd dd gdd
     files.make_node: mknod
     files.sponge: sponge

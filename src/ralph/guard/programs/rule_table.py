@@ -436,6 +436,10 @@ OPTIONS = """
     gh|glab RbtFfXHqlaBcT --repo --body --title --method --field --header --jq
     systemctl|rc-update|chkconfig|update-rc.d|launchctl|initctl|sysv-rc-conf|invoke-rc.d|service|rc-service Htnop \
         --host --type --state --property
+    shred|gshred ns
+    truncate|fallocate sr --size --reference
+    touch drt
+    mkdir|mkfifo mogS --mode --owner --group
     crontab u
     dmesg lnf
     fuser nM
@@ -484,3 +488,12 @@ WRITES = """
     git-stash --output
 """
 """Options whose value is a file that the program writes."""
+
+EFFECTS = """
+    shred|gshred delete
+    gio trash|remove|move delete
+    truncate|fallocate write
+    touch append
+    mkdir|mkfifo folder
+"""
+"""Programs whose arguments are paths, after the words that come first: what they do to each of them."""

@@ -4,11 +4,22 @@ from ralph.guard import effects
 from ralph.guard import paths as at
 from ralph.guard.effects import is_secret
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import matches
+from ralph.guard.patterns import lines_about, matches
 from ralph.guard.programs.index import INDEX
-from ralph.guard.programs.rule_table import COMMON, OPTIONS, RUNS, TABLE, WRITES
+from ralph.guard.programs.rule_table import COMMON, EFFECTS, OPTIONS, RUNS, TABLE, WRITES
+from ralph.guard.state import Shell
 from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known
 
+TYPE_CHECKING = False  # `typing` is not imported for it
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_EFFECTS: "dict[str, Callable[[Shell, str, list[str]], None]]" = {
+    "delete": lambda shell, path, argv: effects.delete(shell, path, argv, recursive=True),
+    "write": effects.write,
+    "append": lambda shell, path, argv: effects.write(shell, path, argv, appends=True),
+    "folder": effects.make_folder,
+}
 _RUNS_PACKAGE = ("exec", "x", "dlx", "explore")
 _cache: dict[str, "list[tuple[str, str, list[str]]]"] = {}
 
@@ -16,23 +27,13 @@ _cache: dict[str, "list[tuple[str, str, list[str]]]"] = {}
 def rules_of(program: str) -> "list[tuple[str, str, list[str]]]":
     """Category, message and conditions of each rule. Only the lines with the program's name are taken apart."""
     if program not in _cache:
-        found = [(each, line.partition(": ")) for each, text in TABLE.items() for line in _lines(text, program)]
+        found = [(each, line.partition(": ")) for each, text in TABLE.items() for line in lines_about(text, program)]
         _cache[program] = [(each, message.strip(), conditions.split()) for each, (conditions, _, message) in found]
     return _cache[program]
 
 
-def _lines(text: str, program: str) -> list[str]:
-    """The lines about a program, without its name."""
-    found = []
-    for line in text.split("\n") if program and program in text else ():
-        names, _, rest = line.strip().partition(" ")
-        if program in line and program in names.split("|"):
-            found.append(rest)
-    return found
-
-
 def parse_options(program: str, args: list[str]) -> Options:
-    letters, *long = next(iter(_lines(OPTIONS, program)), "- $").split()
+    letters, *long = next(iter(lines_about(OPTIONS, program)), "- $").split()
     if long == ["$"]:
         long = COMMON.split()
     return Options(args, letters.replace("-", ""), tuple(long))
@@ -41,14 +42,15 @@ def parse_options(program: str, args: list[str]) -> Options:
 def apply_rules(call: Invocation, program: str, args: list[str]) -> Options:
     """Denies what a rule of this program denies, and follows what its options run and write."""
     options = parse_options(program, args)
-    is_parsed = bool(_lines(OPTIONS, program))
-    for name in "|".join(_lines(RUNS, program)).split("|"):
-        for command in options.all(name):
-            call.run_text(command)
-    for name in "|".join(_lines(WRITES, program)).split("|"):
-        for path in options.all(name):
-            effects.write(call.shell, path, call.argv)
+    is_parsed = bool(lines_about(OPTIONS, program))
+    for command in options.all(*"|".join(lines_about(RUNS, program)).split("|")):
+        call.run_text(command)
+    for path in options.all(*"|".join(lines_about(WRITES, program)).split("|")):
+        effects.write(call.shell, path, call.argv)
     words = options.rest[1:] if options.rest[:1] and options.rest[0].startswith("+") else options.rest  # cargo +nightly
+    for *first, effect in map(str.split, lines_about(EFFECTS, program)):
+        for path in words[len(first) :] if _fits(first, words, args) else ():
+            _EFFECTS[effect](call.shell, path, call.argv)
     for category, message, conditions in rules_of(program):
         others = [each for each in conditions if each[0] in "+!~" or each in ("@", "@1")]
         if _fits([each for each in conditions if each not in others], words, args) and all(

@@ -2,7 +2,7 @@
 
 from ralph.guard.evaluator import judge_unset, judge_variable
 from ralph.guard.invocation import Invocation, Options, invoke
-from ralph.guard.patterns import one_of
+from ralph.guard.patterns import lines_about, one_of
 from ralph.guard.taint import OPAQUE, SECRET, UNKNOWN, is_known
 
 _WRAPPERS = """
@@ -49,9 +49,7 @@ _RUN_WORDS = frozenset(("exec", "run", "x", "e", "add"))
 
 
 def wrapped(call: Invocation) -> str | None:
-    skip, letters, *long = next(
-        rest for names, *rest in map(str.split, _WRAPPERS.strip().split("\n")) if call.name in names.split("|")
-    )
+    skip, letters, *long = lines_about(_WRAPPERS, call.name)[0].split()
     valued, valued_long, skipped = letters.replace("-", ""), tuple(long), int(skip)
     options = Options(call.args, valued, valued_long, stops=True)
     rest = options.rest
@@ -157,39 +155,38 @@ def node_runner(call: Invocation) -> str | None:
     return call.run([program.partition("@")[0], *rest[1:]])
 
 
-_RUNNERS = {
-    "uv": (("run",), "pwP", ("--with", "--python", "--project", "--directory", "--extra", "--group", "--env-file")),
-    "poetry": (("run",), "CP", ("--directory", "--project")),
-    "pipenv": (("run",), "", ()),
-    "pdm": (("run",), "p", ("--project",)),
-    "hatch": (("run",), "e", ("--env",)),
-    "rye": (("run",), "", ()),
-    "pixi": (("run",), "e", ("--environment",)),
-    "conda": (("run",), "np", ("--name", "--prefix", "--cwd")),
-    "mamba": (("run",), "np", ("--name", "--prefix")),
-    "micromamba": (("run",), "np", ("--name", "--prefix")),
-    "pipx": (("run",), "", ("--spec",)),
-    "nix": (("shell", "develop", "run"), "c", ()),
-    "devbox": (("run",), "c", ()),
-    "aws-vault": (("exec",), "", ()),
-    "infisical": (("run",), "", ("--env",)),
-    "wsl": ((), "du", ()),
-    "corepack": ((), "", ()),
-}
+_RUNNERS = """
+    uv run pwP --with --python --project --directory --extra --group --env-file
+    poetry run CP --directory --project
+    pipenv|rye run -
+    pdm run p --project
+    hatch run e --env
+    pixi run e --environment
+    conda|mamba|micromamba run np --name --prefix --cwd
+    pipx run - --spec
+    nix shell|develop|run c
+    devbox run c
+    aws-vault exec -
+    infisical run - --env
+    wsl - du
+    corepack - -
+"""
+"""Names, the word before the command, letters of options with a value, and such long options."""
 _PUBLISHES = frozenset(("publish", "upload", "release"))
 
 
 def runner(call: Invocation) -> str | None:
-    words, valued, valued_long = _RUNNERS[call.name]
+    word, letters, *long = lines_about(_RUNNERS, call.name)[0].split()
+    words, valued, valued_long = word.strip("-").split("|"), letters.strip("-"), tuple(long)
     options = Options(call.args, "" if call.name != "wsl" else valued, valued_long, stops=True)
     rest = options.rest
-    if words and (not rest or rest[0] not in words):
+    if words != [""] and (not rest or rest[0] not in words):
         if rest and rest[0] in _PUBLISHES and "--dry-run" not in call.args:
             call.deny("publishing")
         if call.name == "uv" and rest[:1] in (["pip"], ["tool"]):
             return call.run(rest) if rest[0] == "pip" else None
         return None
-    inner = Options(rest[1:] if words else rest, valued, valued_long, stops=True)
+    inner = Options(rest[1:] if words != [""] else rest, valued, valued_long, stops=True)
     command = inner.rest
     for given in inner.all("-c"):
         command = [given, *command]
