@@ -19,7 +19,7 @@ MODULES = {
 }
 
 LONGEST = 400
-_PROGRAMS = ("files", "python_code", "rule_table", "script_code", "text")
+_PROGRAMS = ("files", "python_code", "script_code", "text")
 LONG = frozenset(("ralph.guard.parser", *(f"ralph.guard.programs.{name}" for name in _PROGRAMS)))
 """Modules that may be longer, each with the reason beside it."""
 

@@ -7,8 +7,8 @@ from ralph.guard import paths as at
 from ralph.guard.categories import BY_ID
 from ralph.guard.effects import contents, is_secret
 from ralph.guard.patterns import has_glob, matches, one_of
-from ralph.guard.programs.index import INDEX, NOTORIOUS
 from ralph.guard.state import Shell
+from ralph.guard.tables import JUDGES, NOTORIOUS
 from ralph.guard.taint import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, taints
 
 _BUILD = one_of(
@@ -215,7 +215,7 @@ def invoke(shell: Shell, argv: list[str], stdin: str, env: dict[str, str], is_pr
     if has_glob(base) or not is_known(name):
         base = _guessed(shell, base, argv)
     call = Invocation(shell, base, argv, stdin, env)
-    judge = INDEX.get(base) or _by_shape(call)
+    judge = JUDGES.get(base) or _by_shape(call)
     if _asks_for_help(call, judge):
         return UNKNOWN
     module, _, function = judge.partition(".")

@@ -136,13 +136,3 @@ def _sequence(ends: list[str]) -> list[str]:
 def pairs(text: str) -> dict[str, str]:
     """`a=b c=d` as a dict."""
     return {key: value for key, _, value in (item.partition("=") for item in text.split())}
-
-
-def lines_about(table: str, name: str) -> list[str]:
-    """The lines of a table that start with the name, or with several joined by `|`; without these."""
-    found = []
-    for line in table.split("\n") if name and name in table else ():
-        names, _, rest = line.strip().partition(" ")
-        if name in line and name in names.split("|"):
-            found.append(rest)
-    return found

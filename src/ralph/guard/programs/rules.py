@@ -1,13 +1,12 @@
-"""Programs that are judged by the lines of `rule_table`, and programs that nobody knows."""
+"""Programs that are judged by the lines of `rules.txt`, and programs that nobody knows."""
 
 from ralph.guard import effects
 from ralph.guard import paths as at
 from ralph.guard.effects import is_secret
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import lines_about, matches
-from ralph.guard.programs.index import INDEX
-from ralph.guard.programs.rule_table import COMMON, EFFECTS, OPTIONS, RUNS, TABLE, WRITES
+from ralph.guard.patterns import matches
 from ralph.guard.state import Shell
+from ralph.guard.tables import JUDGES, lines_about, load
 from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known
 
 TYPE_CHECKING = False  # `typing` is not imported for it
@@ -20,6 +19,9 @@ _EFFECTS: "dict[str, Callable[[Shell, str, list[str]], None]]" = {
     "append": lambda shell, path, argv: effects.write(shell, path, argv, appends=True),
     "folder": effects.make_folder,
 }
+RULES = load("rules")
+"""Category → the lines of its rules."""
+_OPTIONS, _RUNS, _WRITES, _PATHS = (RULES.pop(name) for name in ("options", "runs", "writes", "effects"))
 _RUNS_PACKAGE = ("exec", "x", "dlx", "explore")
 _cache: dict[str, "list[tuple[str, str, list[str]]]"] = {}
 
@@ -27,28 +29,27 @@ _cache: dict[str, "list[tuple[str, str, list[str]]]"] = {}
 def rules_of(program: str) -> "list[tuple[str, str, list[str]]]":
     """Category, message and conditions of each rule. Only the lines with the program's name are taken apart."""
     if program not in _cache:
-        found = [(each, line.partition(": ")) for each, text in TABLE.items() for line in lines_about(text, program)]
+        found = [(each, line.partition(": ")) for each, text in RULES.items() for line in lines_about(text, program)]
         _cache[program] = [(each, message.strip(), conditions.split()) for each, (conditions, _, message) in found]
     return _cache[program]
 
 
 def parse_options(program: str, args: list[str]) -> Options:
-    letters, *long = next(iter(lines_about(OPTIONS, program)), "- $").split()
-    if long == ["$"]:
-        long = COMMON.split()
-    return Options(args, letters.replace("-", ""), tuple(long))
+    [others] = lines_about(_OPTIONS, "*")
+    letters, *long = next(iter(lines_about(_OPTIONS, program)), others).split()
+    return Options(args, letters.replace("-", ""), tuple(others.split() if long == ["*"] else long))
 
 
 def apply_rules(call: Invocation, program: str, args: list[str]) -> Options:
     """Denies what a rule of this program denies, and follows what its options run and write."""
     options = parse_options(program, args)
-    is_parsed = bool(lines_about(OPTIONS, program))
-    for command in options.all(*"|".join(lines_about(RUNS, program)).split("|")):
+    is_parsed = bool(lines_about(_OPTIONS, program))
+    for command in options.all(*"|".join(lines_about(_RUNS, program)).split("|")):
         call.run_text(command)
-    for path in options.all(*"|".join(lines_about(WRITES, program)).split("|")):
+    for path in options.all(*"|".join(lines_about(_WRITES, program)).split("|")):
         effects.write(call.shell, path, call.argv)
     words = options.rest[1:] if options.rest[:1] and options.rest[0].startswith("+") else options.rest  # cargo +nightly
-    for *first, effect in map(str.split, lines_about(EFFECTS, program)):
+    for *first, effect in map(str.split, lines_about(_PATHS, program)):
         for path in words[len(first) :] if _fits(first, words, args) else ():
             _EFFECTS[effect](call.shell, path, call.argv)
     for category, message, conditions in rules_of(program):
@@ -137,7 +138,7 @@ def _node_package(call: Invocation, words: list[str]) -> str | None:
         return "/usr/lib/node_modules\n"
     if call.name == "npm" or not words or words[0] in ("rm", "install", "find", "fd", "xargs"):
         return None
-    is_program = INDEX.get(words[0], "").startswith(("files.", "databases.", "interpreters.")) or rules_of(words[0])
+    is_program = JUDGES.get(words[0], "").startswith(("files.", "databases.", "interpreters.")) or rules_of(words[0])
     return call.run(call.args[call.args.index(words[0]) :]) if is_program else None
 
 

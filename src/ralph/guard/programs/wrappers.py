@@ -2,54 +2,16 @@
 
 from ralph.guard.evaluator import judge_unset, judge_variable
 from ralph.guard.invocation import Invocation, Options, invoke
-from ralph.guard.patterns import lines_about, one_of
+from ralph.guard.patterns import one_of
+from ralph.guard.tables import PROGRAMS, lines_about
 from ralph.guard.taint import OPAQUE, SECRET, UNKNOWN, is_known
 
-_WRAPPERS = """
-    nice 0 n --adjustment
-    nohup|setsid|dtruss|valgrind|unbuffer|firejail|arch|linux32|linux64|dbus-run-session 0 -
-    rlwrap|eatmydata|torsocks|torify|cross-env|coproc|entr|busctl|doas-env|catchsegv|ts 0 -
-    timeout|gtimeout 1 ks --kill-after --signal
-    time 0 fo --format --output
-    stdbuf 0 ioe --input --output --error
-    ionice 0 cnpPu --class --classdata
-    chrt 1 TPD
-    taskset 1 - --cpu-list
-    strace 0 aeEIoOpPsSuX
-    ltrace 0 aAeEFlnoprsSu
-    fakeroot 0 lsib
-    proot 0 rbqwk
-    bwrap 0 - --uid --gid --chdir --hostname --setenv --unsetenv
-    caffeinate 0 tw
-    setarch|pueue|setuidgid|envdir|sg|dtach|bundle|asdf|mise|rtx 1 -
-    numactl 0 iNCmpP
-    cgexec 0 g
-    prlimit 0 p
-    systemd-run 0 ptuMHEC --unit --property --description --slice --uid --gid --setenv
-    systemd-inhibit 0 - --what --who --why
-    xvfb-run 0 efnpsw --server-args --server-num
-    faketime|dotenvx 1 f
-    proxychains|proxychains4 0 f
-    retry 0 tds --times --delay --tries --sleep
-    watchexec 0 ewifs --exts --watch --ignore --filter --signal
-    direnv 2 -
-    chpst 0 uUbemdoprft
-    start-stop-daemon 0 xpunsa --exec --pidfile --chuid --name --startas
-    sem 0 j
-    xterm 0 T
-    apptainer|singularity 2 B
-    doppler 1 pc --project --config
-    op 1 - --env-file
-    honcho|foreman 1 fe
-    dotenv 0 fe
-"""
-"""Names, words before the command, letters of options with a value, and such long options."""
 _RUNS_AFTER_WORD = one_of("bundle asdf mise rtx apptainer singularity doppler op honcho foreman")
 _RUN_WORDS = frozenset(("exec", "run", "x", "e", "add"))
 
 
 def wrapped(call: Invocation) -> str | None:
-    skip, letters, *long = lines_about(_WRAPPERS, call.name)[0].split()
+    skip, letters, *long = lines_about(PROGRAMS["wrappers"], call.name)[0].split()
     valued, valued_long, skipped = letters.replace("-", ""), tuple(long), int(skip)
     options = Options(call.args, valued, valued_long, stops=True)
     rest = options.rest
@@ -155,28 +117,11 @@ def node_runner(call: Invocation) -> str | None:
     return call.run([program.partition("@")[0], *rest[1:]])
 
 
-_RUNNERS = """
-    uv run pwP --with --python --project --directory --extra --group --env-file
-    poetry run CP --directory --project
-    pipenv|rye run -
-    pdm run p --project
-    hatch run e --env
-    pixi run e --environment
-    conda|mamba|micromamba run np --name --prefix --cwd
-    pipx run - --spec
-    nix shell|develop|run c
-    devbox run c
-    aws-vault exec -
-    infisical run - --env
-    wsl - du
-    corepack - -
-"""
-"""Names, the word before the command, letters of options with a value, and such long options."""
 _PUBLISHES = frozenset(("publish", "upload", "release"))
 
 
 def runner(call: Invocation) -> str | None:
-    word, letters, *long = lines_about(_RUNNERS, call.name)[0].split()
+    word, letters, *long = lines_about(PROGRAMS["runners"], call.name)[0].split()
     words, valued, valued_long = word.strip("-").split("|"), letters.strip("-"), tuple(long)
     options = Options(call.args, "" if call.name != "wsl" else valued, valued_long, stops=True)
     rest = options.rest
