@@ -25,12 +25,18 @@ def lines_about(table: str, name: str) -> list[str]:
     return found
 
 
+def lists(section: str) -> dict[str, tuple[str, ...]]:
+    """Lists of words, each after its name and a colon."""
+    found: dict[str, list[str]] = {}
+    for word in section.split():
+        if word[-1] == ":" and len(word) > 1:
+            current = found.setdefault(word[:-1], [])
+        else:
+            current.append(word)
+    return {name: tuple(words) for name, words in found.items()}
+
+
 PROGRAMS = load("programs")
 NOTORIOUS = PROGRAMS["notorious"].split()
-JUDGES: dict[str, str] = {}
+JUDGES = {name: judge for judge, names in lists(PROGRAMS["judges"]).items() for name in names}
 """Program → `module.function`."""
-for _word in PROGRAMS["judges"].split():
-    if _word.endswith(":") and "." in _word:
-        _judge = _word[:-1]
-    else:
-        JUDGES[_word] = _judge

@@ -6,11 +6,12 @@ import binascii
 from ralph.guard import effects
 from ralph.guard.invocation import Invocation
 from ralph.guard.paths import normal
-from ralph.guard.patterns import one_of, wordlist
+from ralph.guard.patterns import one_of
 from ralph.guard.programs.databases import harm_in, is_trial_name
 from ralph.guard.programs.network import host_of
 from ralph.guard.programs.text import decoded
 from ralph.guard.state import TooMuch
+from ralph.guard.tables import lists, load
 from ralph.guard.taint import LOCAL, NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, is_secret_name
 
 
@@ -117,107 +118,38 @@ def indexed(base: Value, index: "int | slice") -> Value:
         return None
 
 
-def text_value(call: Invocation, path: str, args: list[Value], named: dict[str, Value]) -> Value:
-    """The return value of a function; None: unknown."""
-    first = args[0] if args else None
-    text = as_text(first)
-    shell = call.shell
-    if path in ("pathlib.Path", "pathlib.PosixPath", "Path", "pathlib.PurePath"):
-        return join_paths(*[as_text(arg) for arg in args]) if args else Path(".")
-    if path in ("pathlib.Path.home", "Path.home"):
-        return Path(shell.places.home)
-    if path in ("pathlib.Path.cwd", "Path.cwd", "os.getcwd", "os.getcwdb"):
-        return Path(shell.cwd)
-    if path.startswith("os.path."):
-        return _path(call, path[8:], args)
-    if path.startswith(
-        ("base64.", "binascii.", "codecs.", "bytes.", "zlib.", "gzip.", "marshal.", "pickle.", "bz2.", "lzma.")
-    ):
-        return _decoded(path, text, args)
-    if path in ("chr", "unichr") and isinstance(first, int):
-        return chr(first) if 0 <= first < 0xD800 else UNKNOWN
-    if path in wordlist("str bytes bytearray repr dict json.dumps bytes.decode urllib.parse.urlencode list"):
-        if path in ("bytes", "bytearray") and isinstance(first, list):
-            return "".join(chr(number) for number in first if isinstance(number, int) and 0 <= number < 256)
-        return first if path == "list" else text
-    if path == "range" and all(isinstance(arg, int) for arg in args) and args:
-        return [*range(*[arg for arg in args if isinstance(arg, int)][:3])][:50]
-    if path == "reversed" and isinstance(first, (str, list)):
-        return list(first)[::-1]
-    if path.startswith("tempfile."):
-        return Path("/tmp/tmp.0123456789")
-    if path in ("glob.glob", "glob.iglob", "os.listdir", "os.scandir"):
-        return [text if "glob" in path else f"{text}/*" if first is not None else "*"]
-    if path == "os.walk":
-        return [[f"{text}", [LOCAL], ["*"]]]
-    if path in ("sys.stdin.read", "sys.stdin.readline", "input"):
-        return call.stdin
-    if path in ("globals", "locals", "vars", "sys.modules"):
-        return Reference("")
-    if path.endswith((".urlopen", ".get", ".urlretrieve")) and path.startswith(("urllib", "requests", "httpx")):
-        return NETWORK
-    if path == "shlex.split" and is_known(text):
-        return list(text.split())
-    if path == "shlex.quote":
-        return text
-    return None
-
-
-def _path(call: Invocation, name: str, args: list[Value]) -> Value:
-    text = as_text(args[0] if args else None)
+def _os_path(call: Invocation, name: str, args: list[Value]) -> Value:
+    text, home = as_text(args[0] if args else None), call.shell.places.home
     if name == "expanduser":
-        return Path(call.shell.places.home + text[1:]) if text.startswith("~") else text
+        return Path(home + text[1:]) if text.startswith("~") else text
     if name == "expandvars":
-        return text.replace("$HOME", call.shell.places.home).replace("${HOME}", call.shell.places.home)
+        return text.replace("$HOME", home).replace("${HOME}", home)
     if name == "join":
         return join_paths(*[as_text(arg) for arg in args])
     if name in ("abspath", "realpath", "normpath"):
         return Path(normal(text if text.startswith("/") else f"{call.shell.cwd}/{text}")) if is_known(text) else text
-    if name == "dirname":
-        return text.rpartition("/")[0] or "."
-    if name == "basename":
-        return text.rpartition("/")[2]
+    if name in ("dirname", "basename"):
+        return text.rpartition("/")[2] if name == "basename" else text.rpartition("/")[0] or "."
     return None
-
-
-def _decoded(path: str, text: str, args: list[Value]) -> Value:
-    name = path.rpartition(".")[2]
-    if name in ("b64encode", "hexlify", "encode", "compress", "dumps", "b2a_base64", "open"):
-        return text if name in ("encode",) else UNKNOWN + "".join(letter for letter in text if not is_known(letter))
-    if not is_known(text):
-        return OPAQUE + text
-    if name in ("b64decode", "urlsafe_b64decode", "standard_b64decode", "a2b_base64", "decodebytes", "decodestring"):
-        return decoded(text)
-    if name in ("unhexlify", "fromhex", "a2b_hex", "b16decode"):
-        return from_hex(text)
-    if path == "codecs.decode" and len(args) > 1:
-        return _by_codec(text, as_text(args[1]))
-    return OPAQUE
-
-
-def from_hex(text: str) -> str:
-    try:
-        return binascii.unhexlify("".join(text.split())).decode("utf-8", "replace")
-    except (binascii.Error, ValueError):
-        return OPAQUE
 
 
 def _by_codec(text: str, codec: str) -> str:
     if codec.replace("_", "").replace("-", "") in ("rot13", "rot"):
         return "".join(_rotated(letter) for letter in text)
     if codec.startswith("hex"):
-        return from_hex(text)
+        try:
+            return binascii.unhexlify("".join(text.split())).decode("utf-8", "replace")
+        except (binascii.Error, ValueError):
+            return OPAQUE
     return decoded(text) if codec.startswith("base64") else OPAQUE
 
 
 def _rotated(letter: str) -> str:
-    if not letter.isascii() or not letter.isalpha():
-        return letter
     base = ord("a") if letter.islower() else ord("A")
-    return chr((ord(letter) - base + 13) % 26 + base)
+    return chr((ord(letter) - base + 13) % 26 + base) if letter.isascii() and letter.isalpha() else letter
 
 
-def text_method(text: str, name: str, args: list[Value]) -> Value:
+def _text_method(text: str, name: str, args: list[Value]) -> Value:
     """A method of a string."""
     first = as_text(args[0]) if args else ""
     if name == "join" and args and isinstance(args[0], list):
@@ -242,42 +174,9 @@ def text_method(text: str, name: str, args: list[Value]) -> Value:
     return Method(text, name) if not is_known(text) else UNKNOWN
 
 
-_SHELL = one_of(
-    """
-    os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput commands.getstatusoutput
-    asyncio.create_subprocess_shell popen2.popen2 posix.system nt.system platform.popen asyncio.subprocess_shell
-    """
-)
-_SPAWN = one_of(
-    """
-    subprocess.run subprocess.call subprocess.check_call subprocess.check_output subprocess.Popen pty.spawn
-    asyncio.create_subprocess_exec sh.Command
-    """
-)
-_DELETE = one_of(
-    """
-    os.remove os.unlink os.rmdir os.removedirs shutil.rmtree send2trash.send2trash posix.unlink posix.remove
-    distutils.dir_util.remove_tree
-    """
-)
-_WRITE_FIRST = frozenset(("os.truncate", "os.mknod", "os.utime"))
-_WRITE_SECOND = one_of(
-    """
-    shutil.copy shutil.copy2 shutil.copyfile shutil.copytree os.symlink os.link shutil.unpack_archive
-    """
-)
-_MOVE = one_of("shutil.move os.rename os.replace os.renames")
-_SENDS = one_of(
-    """
-    requests.post requests.put requests.patch requests.get requests.request requests.delete httpx.post httpx.put
-    httpx.get httpx.patch urllib.request.urlopen urllib.request.Request urllib2.urlopen urllib.urlopen
-    httpx.request urllib.request.urlretrieve aiohttp.post webbrowser.open
-    """
-)
+_KINDS = {name: kind for kind, names in lists(load("functions")["python"]).items() for name in names}
+_CODECS = ("base64.", "binascii.", "codecs.", "bytes.", "zlib.", "gzip.", "marshal.", "pickle.", "bz2.", "lzma.")
 _SENDING = one_of("send sendall sendto sendmail send_message post put patch request upload_file put_object storbinary")
-KNOWN = _SHELL | _SPAWN | _DELETE | _WRITE_FIRST | _WRITE_SECOND | _MOVE | _SENDS
-
-
 _MOST_TURNS = 8
 _MOST_ITEMS = 300
 _DEEPEST = 6
@@ -409,10 +308,8 @@ class _Program:
             return found if isinstance(found, (str, int)) else None
         if isinstance(node, ast.Name):
             if node.id not in self.names and self.stars:
-                return next(
-                    (Reference(f"{star}.{node.id}") for star in self.stars if f"{star}.{node.id}" in KNOWN),
-                    Reference(node.id),
-                )
+                star = next((star for star in self.stars if f"{star}.{node.id}" in _KINDS), "")
+                return Reference(f"{star}.{node.id}" if star else node.id)
             return self.names.get(node.id, Reference(node.id))
         if isinstance(node, ast.Attribute):
             return self.attribute(self.value(node.value), node.attr)
@@ -556,59 +453,91 @@ class _Program:
             return self._method(function, args, named)
         path = function.path.removeprefix("builtins.")
         first = args[0] if args else next(iter(named.values()), None)
-        if path in _SHELL:
-            return self.call.run_text(as_text(first), "")
-        if path in _SPAWN or path.startswith(("os.exec", "os.spawn", "os.posix_spawn")):
+        kind = _KINDS.get(path) or ("spawn" if path.startswith(("os.exec", "os.spawn", "os.posix_spawn")) else "")
+        text, second = as_text(first), args[1] if len(args) > 1 else None
+        if kind == "shell":
+            return self.call.run_text(text, "")
+        if kind == "spawn":
             return self._spawn(path, args, named)
-        if path in _DELETE:
-            self._delete(first, path.endswith(("rmtree", "remove_tree")))
-            return None
-        if path in _MOVE and len(args) > 1:
-            effects.move(self.call.shell, as_text(args[0]), as_text(args[1]), self.call.argv)
-            self._write(args[1])
-            return None
-        if path in _WRITE_FIRST or (path in _WRITE_SECOND and len(args) > 1):
-            self._write(args[1] if path in _WRITE_SECOND else args[0])
-            return None
-        if path in _SENDS:
+        if kind == "send":
             return self._send(args, named)
-        return self._other(path, args, named)
-
-    def _other(self, path: str, args: list[Value], named: dict[str, Value]) -> Value:
-        first = args[0] if args else None
-        if path in ("map", "filter") and len(args) > 1 and isinstance(first, Reference) and isinstance(args[1], list):
-            return [self.run(first, [item], {}) for item in args[1][:_MOST_ITEMS]]
-        if path in ("exec", "eval", "execfile"):
-            return self._evaluate(as_text(first))
-        if path == "compile":
-            return first
-        if path in ("open", "io.open", "codecs.open"):
-            return self._open(as_text(first), as_text(args[1]) if len(args) > 1 else as_text(named.get("mode", "r")))
-        if path in ("__import__", "importlib.import_module") and isinstance(first, str):
-            return Reference(first)
-        if path == "getattr" and len(args) > 1 and isinstance(args[1], str):
-            return self.attribute(first, args[1])
-        if path in ("os.chmod", "os.chown", "os.lchown", "shutil.chown") and first is not None:
-            effects.change(self.call.shell, as_text(first), self.call.argv, "the permissions", True)
-        elif path in ("os.kill", "os.killpg"):
-            self.call.run(["kill", "-9", as_text(first)]) if first != "0" else None
-        elif path in ("os.fork", "multiprocessing.Process", "os.forkpty", "threading.Thread"):
-            if self.endless and path == "os.fork":
-                self.call.deny("fork-bomb")
-        elif path in ("os.setuid", "os.setgid", "os.seteuid", "os.setreuid"):
+        if kind == "evaluate":
+            return self._evaluate(text)
+        if kind == "open":
+            return self._open(text, as_text(second if len(args) > 1 else named.get("mode", "r")))
+        if kind == "map" and isinstance(first, Reference) and isinstance(second, list):
+            return [self.run(first, [item], {}) for item in second[:_MOST_ITEMS]]
+        if path == "getattr" and isinstance(second, str):
+            return self.attribute(first, second)
+        if kind == "delete":
+            self._delete(first, path.endswith(("rmtree", "remove_tree")))
+        elif kind == "move":
+            effects.move(self.call.shell, text, as_text(second), self.call.argv)
+        elif kind == "change" and first is not None:
+            effects.change(self.call.shell, text, self.call.argv, "the permissions", True)
+        elif kind == "kill" and first != "0":
+            self.call.run(["kill", "-9", text])
+        elif kind == "privilege":
             self.call.deny("privilege")
-        elif path in ("os.chdir", "os.fchdir") and isinstance(first, str):
+        elif path == "os.fork" and self.endless:
+            self.call.deny("fork-bomb")
+        elif kind == "chdir" and isinstance(first, str):
             self.call.shell.cwd = self.call.shell.full(first)
         elif path == "os.dup2":
             self._stream()
-        elif path in ("sqlite3.connect", "psycopg2.connect", "pymysql.connect"):
-            self.database = as_text(first) if first is not None else ""
+        if kind in ("write", "write-second", "move"):
+            self._write(first if kind == "write" else second)
+        return self._result(path, kind, args, first)
+
+    def _result(self, path: str, kind: str, args: list[Value], first: Value) -> Value:
+        """The return value of a function; None: unknown."""
+        text, shell = as_text(first), self.call.shell
+        if kind == "database":
+            self.database = text if first is not None else ""
             return Method(None, "connection")
-        elif path in ("os.getenv", "os.environ.get") and isinstance(first, str):
-            return self._variable(first)
-        elif path.startswith("socket."):
+        if path.startswith("socket."):
             return Method(None, "socket")
-        return text_value(self.call, path, args, named)
+        if kind == "import" and isinstance(first, str):
+            return Reference(first)
+        if kind == "variable" and isinstance(first, str):
+            return self._variable(first)
+        if kind == "path":
+            return join_paths(*[as_text(arg) for arg in args]) if args else Path(".")
+        if kind in ("home", "cwd"):
+            return Path(shell.places.home if kind == "home" else shell.cwd)
+        if path.startswith("os.path."):
+            return _os_path(self.call, path[8:], args)
+        if kind == "encode":
+            return UNKNOWN + "".join(letter for letter in text if not is_known(letter))
+        if path == "codecs.encode":
+            return text
+        if path.startswith(_CODECS):
+            codec = {"decode": "base64", "unhex": "hex"}.get(kind) or (as_text(args[1]) if len(args) > 1 else "")
+            return _by_codec(text, codec) if is_known(text) else OPAQUE + text
+        if kind == "character" and isinstance(first, int):
+            return chr(first) if 0 <= first < 0xD800 else UNKNOWN
+        if path in ("bytes", "bytearray") and isinstance(first, list):
+            return "".join(chr(number) for number in first if isinstance(number, int) and 0 <= number < 256)
+        if kind in ("text", "same"):
+            return first if kind == "same" else text
+        numbers = [arg for arg in args if isinstance(arg, int)]
+        if path == "range" and numbers and len(numbers) == len(args):
+            return [*range(*numbers[:3])][:50]
+        if path == "reversed" and isinstance(first, (str, list)):
+            return list(first)[::-1]
+        if path.startswith("tempfile."):
+            return Path("/tmp/tmp.0123456789")
+        if kind == "listing":
+            return [text if "glob" in path else f"{text}/*" if first is not None else "*"]
+        if path == "os.walk":
+            return [[text, [LOCAL], ["*"]]]
+        if kind == "stdin":
+            return self.call.stdin
+        if kind == "scope":
+            return Reference("")
+        if path.endswith((".urlopen", ".get", ".urlretrieve")) and path.startswith(("urllib", "requests", "httpx")):
+            return NETWORK
+        return list(text.split()) if path == "shlex.split" and is_known(text) else None
 
     def _stream(self) -> None:
         self.gives_streams = True
@@ -683,7 +612,7 @@ class _Program:
         if isinstance(of, str):
             if name in ("get", "pop") and SECRET in of and isinstance(first, str):
                 return self._variable(first)
-            return text_method(of, name, args)
+            return _text_method(of, name, args)
         if name in ("execute", "executescript", "executemany", "query", "raw") and isinstance(first, str):
             self._statement(first)
         if name in ("system", "popen") and isinstance(first, str):  # of a C library or a wrapper
