@@ -195,9 +195,9 @@ def judge_python(call: Invocation, code: str) -> None:
 
         judge_code(call, "python", code)
         return
-    from ralph.guard.programs.script_code import EMPTIES
+    from ralph.guard.programs.script_code import PARTS
 
-    if any(part in code for part in EMPTIES):
+    if any(part in code for part in PARTS["empties"]):
         call.deny("databases", "This deletes every row of a table")
     _Program(call).block(tree.body)
 

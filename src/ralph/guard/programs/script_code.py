@@ -7,11 +7,14 @@ of them and takes their constant arguments.
 from ralph.guard import effects
 from ralph.guard.invocation import Invocation
 from ralph.guard.parser import unescape
-from ralph.guard.patterns import one_of, wordlist
+from ralph.guard.patterns import one_of
 from ralph.guard.programs.databases import harm_in, mongo_harm
 from ralph.guard.programs.text import decoded
+from ralph.guard.tables import lists, load
 from ralph.guard.taint import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, is_secret_name
 
+_NAMES = lists(load("functions")["others"])
+PARTS = lists(load("functions")["parts"])
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _JOINS = (".", "::", "->", ":")
 _COMMENTS = {
@@ -139,12 +142,6 @@ def _name(code: str, start: int, language: str, found: list[Token]) -> int:
     return i
 
 
-_HOMES = ("process.env.HOME", "os.homedir", "Dir.home", "homedir")
-_FOLDERS = ("process.cwd", "__dirname", "Dir.pwd", "getcwd", "Deno.cwd")
-_PATH_JOINS = ("path.join", "path.resolve", "File.join", "join")
-_DECODES = ("atob", "base64_decode", "decode64", "decode_base64", "strict_decode64", "urlsafe_decode64", "b64decode")
-_HIDES = wordlist("gzinflate gzuncompress inflateSync gunzipSync unpack pack str_rot13 decompress uudecode")
-_FETCHES = ("fetch", "file_get_contents", "get", "getSync", "urlopen", "readText")
 _OPENERS = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -255,11 +252,11 @@ class Values:
     def _named(self, name: str, found: list[Token], i: int) -> tuple[str | None, int]:
         short = name.rpartition(".")[2]
         home = self.call.shell.places.home
-        if name.startswith("process.env.") and name not in _HOMES:
+        if name.startswith("process.env.") and name not in _NAMES["homes"]:
             return UNKNOWN + (SECRET if is_secret_name(name[12:]) else ""), i
-        if name in _HOMES:
+        if name in _NAMES["homes"]:
             return home, self._past_call(found, i)
-        if name in _FOLDERS:
+        if name in _NAMES["folders"]:
             return self.call.shell.cwd, self._past_call(found, i)
         if name in ("ENV", "$ENV", "process.env", "getenv", "os.getenv", "System.getenv"):
             given = [token.text for token in found[i : i + 3] if token.kind in ("text", "name")]
@@ -279,13 +276,13 @@ class Values:
             return "".join(chr(int(text)) for text in inside.texts if text.isdigit() and int(text) < 0xD800), after
         if short in ("chr", "char") and inside.texts and inside.texts[0].isdigit():
             return chr(int(inside.texts[0]) % 0xD800), after
-        if name in _PATH_JOINS or short in ("joinpath",):
+        if name in _NAMES["joins"] or short in ("joinpath",):
             return "/".join(inside.texts), after
-        if short in _DECODES or (name == "Buffer.from" and inside.texts[1:] in (["base64"], ["hex"])):
+        if short in _NAMES["decodes"] or (name == "Buffer.from" and inside.texts[1:] in (["base64"], ["hex"])):
             return self._decoded(inside), self._past_methods(found, after)
-        if short in _HIDES:
+        if short in _NAMES["hides"]:
             return OPAQUE, after
-        if short in _FETCHES and "://" in inside.raw:
+        if short in _NAMES["fetches"] and "://" in inside.raw:
             return NETWORK, after
         if short in ("require", "import"):
             return None, after
@@ -318,43 +315,6 @@ class Values:
         return i
 
 
-_RUNS = one_of(
-    """
-    system exec popen shell_exec passthru proc_open execSync execFileSync execFile spawn spawnSync execute
-    capture2 capture3 capture2e popen3 pcntl_exec system2 open2 open3 Popen run call check_call check_output
-    getoutput cmd fork_exec execa execaSync execaCommand execaCommandSync command exec_cmd os_exec shell Command execvp
-    """
-)
-_METHODS_ONLY = frozenset(("run", "call", "command", "Command", "execute", "cmd", "shell"))
-_RUN_OWNERS = wordlist("os. subprocess. child_process. cp. Kernel. IO. Open3. Process. Deno. Bun. System.")
-_DELETES = one_of(
-    """
-    unlink unlinkSync rm rmSync rmdir rmdirSync rimraf rimrafSync removeSync emptyDirSync rm_rf rm_r rm_f
-    remove_dir remove_entry remove_entry_secure rmtree remove_tree remove delete removeRecursive deleteDirectory
-    removedirs moveItemToTrash trash rmDirSync
-    """
-)
-_DELETE_OWNERS = wordlist("fs. FileUtils. File. Dir. os. Deno. fsp. promises. shutil. Pathname. Path.")
-_WRITES = one_of(
-    """
-    writeFileSync writeFile appendFileSync appendFile createWriteStream file_put_contents truncateSync ftruncate
-    writeTextFile writeTextFileSync outputFileSync write_file
-    """
-)
-_WRITES_SECOND = one_of("copyFileSync copyFile renameSync rename copy cp mv move symlinkSync cpSync")
-_OPENS = frozenset(("open", "fopen", "openSync", "File.open", "File.new", "File.write", "IO.write", "io.open"))
-_EVALUATES = one_of(
-    """
-    eval Function instance_eval class_eval runInNewContext runInThisContext loadstring load assert
-    create_function evalSync exec_string Eval runInContext
-    """
-)
-_NETWORK = wordlist("http https fetch axios Net.HTTP LWP curl_ URI.open open-uri got request socket")
-_SOCKETS = (
-    *("net.Socket", "net.connect", "net.createConnection", "TCPSocket", "fsockopen", "IO.Socket", "IO::Socket"),
-    *("Socket.INET", "socket.tcp", "Socket;", "/inet/tcp/", "socket.connect", "socket.socket", "tls.connect"),
-    *("Deno.connect", "gen_tcp"),
-)
 _SHELLS = (
     "/bin/sh",
     "/bin/bash",
@@ -368,10 +328,6 @@ _SHELLS = (
     "'bash'",
     "/bin/zsh",
 )
-
-
-EMPTIES = ("objects.all().delete()", ".delete_all", ".destroy_all", ".deleteMany({})", ".deleteMany()", "->truncate()")
-"""How ORMs empty a table."""
 
 
 def judge_code(call: Invocation, language: str, code: str) -> None:
@@ -406,9 +362,9 @@ def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]
     """What only the code as a whole shows."""
     names = {token.text for token in found if token.kind == "name"}
     whole, code = code, "".join(token.text for token in found if token.kind != "text" or " " not in token.text)
-    if any(mark in code for mark in _SOCKETS) and any(shell in whole for shell in _SHELLS):
+    if any(mark in code for mark in PARTS["sockets"]) and any(shell in whole for shell in _SHELLS):
         call.deny("remote-shell", "This gives the other end of a connection a shell")
-    if names & {"fork", "Process.fork", "os.fork", "pcntl_fork", "fork()"} and names & one_of("while loop until for"):
+    if names & set(_NAMES["forks"]) and names & one_of("while loop until for"):
         call.deny("fork-bomb")
     if language == "awk" and "/inet/" in code and "localhost" not in code:
         call.deny("remote-shell")
@@ -418,46 +374,33 @@ def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]
         _judge_apple(call, whole)
     _judge_listings(call, language, found)
     _judge_texts(call, language, code, found)
-    if names & {"setuid", "setgid", "POSIX.setuid", "POSIX.setgid", "Process.setuid", "process.setuid", "posix_setuid"}:
+    if names & set(_NAMES["privileges"]):
         call.deny("privilege")
-    if any(part in code for part in EMPTIES):
+    if any(part in code for part in PARTS["empties"]):
         call.deny("databases", "This deletes every row of a table")
-    if _sends(code) and any(secret in code for secret in _SECRETS):
+    if _sends(code) and any(secret in code for secret in PARTS["secrets"]):
         call.deny("exfiltration", "This sends secrets to another machine")
     if _sends(code) and any(effects.is_secret(call.shell, token.text) for token in found if token.kind == "text"):
         call.deny("exfiltration", "This sends secrets to another machine")
 
 
-_SECRETS = (
-    *("JSON.stringify(process.env)", "ENV.to_h", "ENV.inspect", "ENV.to_a", "ENV.map", "%ENV", "$_ENV", "$_SERVER"),
-    *("Object.entries(process.env)", "env=process.env", "body:process.env", "os.environ", "getenv()", "ENV.to_json"),
-    *("JSON.stringify({...process.env", "process.env)", "ENV.sort", "ENVIRON"),
-)
-
-
 def _sends(code: str) -> bool:
     goes_out = any(part in code for part in ("://", "connect", "hostname", "host:"))
     is_local = "localhost" in code or "127.0.0.1" in code
-    return goes_out and not is_local and any(name in code for name in _NETWORK)
-
-
-_STARTS = wordlist("exec spawn system popen eval child_process getline open3 open2 Function proc_open")
+    return goes_out and not is_local and any(name in code for name in PARTS["network"])
 
 
 def _judge_texts(call: Invocation, language: str, code: str, found: list[Token]) -> None:
     """In code that can start programs, a string that is a harmful command counts as one, however it is used."""
-    if any(word in code for word in _STARTS) or (language == "awk" and "|" in code):
+    if any(word in code for word in PARTS["starts"]) or (language == "awk" and "|" in code):
         for token in found:
             if token.kind == "text" and " " in token.text.strip() and "\n" not in token.text.strip():
                 call.run_text(token.text, "")
 
 
-_LISTS = one_of("find finddepth glob readdirSync readdir scandir Dir.glob Dir.children Dir.entries Dir.each_child Dir")
-
-
 def _judge_listings(call: Invocation, language: str, found: list[Token]) -> None:
     """Everything in a folder, one by one: what is deleted is a variable, what is listed is known."""
-    if not any(token.text.rpartition(".")[2] in _DELETES for token in found):
+    if not any(token.text.rpartition(".")[2] in _NAMES["deletes"] for token in found):
         return
     values = Values(call, language)
     listed = "".join(token.text for token in found)
@@ -467,7 +410,7 @@ def _judge_listings(call: Invocation, language: str, found: list[Token]) -> None
     for text in [token.text for token in found if token.kind == "text" and "File.Find" in listed]:
         effects.delete(call.shell, _home(call, text), call.argv, True)
     for i, token in enumerate(found):
-        if token.kind == "name" and token.text in _LISTS:
+        if token.kind == "name" and token.text in _NAMES["lists"]:
             for text in values.arguments(found, i + 1).texts[:2]:
                 if text.startswith(("/", "~")):
                     effects.delete(call.shell, _home(call, text if "*" in text else f"{text}/*"), call.argv, True)
@@ -511,31 +454,31 @@ def _judge_pipe(call: Invocation, found: list[Token], i: int) -> None:
 def _judge_name(call: Invocation, language: str, values: Values, found: list[Token], i: int) -> None:
     full = values.names.get(found[i].text[1:], found[i].text) if found[i].text[0] == "$" else found[i].text
     name = full.rpartition(".")[2]
-    if name in _RUNS and _is_run(full, name, language, found, i):
+    if name in _NAMES["runs"] and _is_run(full, name, language, found, i):
         _run(call, values.arguments(found, i + 1))
-    elif name in _DELETES:
+    elif name in _NAMES["deletes"]:
         _delete(call, full, name, values.arguments(found, i + 1))
     elif name == "sync" and {"rimraf", "del"} & {token.text for token in found}:
         given = values.arguments(found, i + 1)
         for text in [*given.texts, *given.items]:
             effects.delete(call.shell, _home(call, text), call.argv, True)
-    elif name in _EVALUATES:
+    elif name in _NAMES["evaluates"]:
         _evaluate(call, language, values.arguments(found, i + 1))
-    elif name in _WRITES or full in _OPENS or name in ("open", "fopen"):
+    elif name in _NAMES["writes"] or full in _NAMES["opens"] or name in ("open", "fopen"):
         _write(call, name, values.arguments(found, i + 1))
-    elif name in _WRITES_SECOND:
+    elif name in _NAMES["writes-second"]:
         given = values.arguments(found, i + 1)
-        if len(given.texts) > 1 and ("/" in given.texts[1] or full.startswith(_DELETE_OWNERS)):
+        if len(given.texts) > 1 and ("/" in given.texts[1] or full.startswith(_NAMES["file-owners"])):
             effects.write(call.shell, given.texts[1], call.argv)
             if name in ("renameSync", "rename", "mv", "move"):
                 effects.move(call.shell, given.texts[0], given.texts[1], call.argv)
-    elif name in _CALLS and _leaks_in_address(values.arguments(found, i + 1)):
+    elif name in _NAMES["requests"] and _leaks_in_address(values.arguments(found, i + 1)):
         call.deny("exfiltration", "This sends a secret as part of a URL")
     elif name in ("kill", "killpg"):
         given = values.arguments(found, i + 1)
         if any(text in ("-1", "1") for text in given.texts[:3]) or "-1" in given.raw:
             call.deny("kill")
-    elif name in ("query", "raw", "exec", "executeQuery", "prepare", "do", "dropDatabase", "drop"):
+    elif name in _NAMES["queries"]:
         given = values.arguments(found, i + 1)
         if any(harm_in(text) for text in given.texts) or (name == "dropDatabase" and mongo_harm("dropDatabase(")):
             call.deny("databases")
@@ -543,9 +486,6 @@ def _judge_name(call: Invocation, language: str, values: Values, found: list[Tok
         for text in values.arguments(found, i + 1).texts:
             if "/" in text:
                 effects.change(call.shell, text, call.argv, "the permissions", True)
-
-
-_CALLS = one_of("fetch get post request axios open urlopen file_get_contents")
 
 
 def _leaks_in_address(given: Arguments) -> bool:
@@ -556,11 +496,11 @@ def _leaks_in_address(given: Arguments) -> bool:
 def _is_run(full: str, name: str, language: str, found: list[Token], i: int) -> bool:
     """`re.exec(…)` and `app.run(…)` start nothing."""
     owner = full.rpartition(".")[0]
-    if name in _METHODS_ONLY:
-        return f"{owner}." in _RUN_OWNERS or (full == "run" and language == "julia")
+    if name in _NAMES["runs-if-owned"]:
+        return f"{owner}." in _NAMES["run-owners"] or (full == "run" and language == "julia")
     if name == "exec" and (owner or (i and found[i - 1].text == ".")):
         texts = [token.text for token in found]
-        return f"{owner}." in _RUN_OWNERS or "child_process" in texts or language in ("ruby", "perl", "php")
+        return f"{owner}." in _NAMES["run-owners"] or "child_process" in texts or language in ("ruby", "perl", "php")
     return True
 
 
@@ -578,7 +518,7 @@ def _run(call: Invocation, given: Arguments) -> None:
 
 def _delete(call: Invocation, full: str, name: str, given: Arguments) -> None:
     sure = (
-        full.startswith(_DELETE_OWNERS)
+        full.startswith(_NAMES["file-owners"])
         or "_" in name
         or name.endswith("Sync")
         or name in ("unlink", "rimraf", "rmtree")
@@ -607,7 +547,7 @@ def _evaluate(call: Invocation, language: str, given: Arguments) -> None:
             call.shell.depth -= 1
     if not given.texts and any(word in given.raw for word in ("base64", "atob", "decode", "unpack", "gzinflate")):
         call.deny("opaque", "The guard cannot see what this runs")
-    if any(word in given.raw for word in ("http://", "https://", "fetch(", "file_get_contents", "LWP", "Net.HTTP")):
+    if any(word in given.raw for word in PARTS["downloads"]):
         call.deny("remote-code")
 
 
