@@ -88,12 +88,8 @@ _NOWHERE = "/the/workspace"
 
 
 class Decision:
-    __slots__ = ("category", "denied", "reason")
-
     def __init__(self, denied: bool, category: str = "", reason: str = "") -> None:
-        self.denied = denied
-        self.category = category
-        self.reason = reason
+        self.denied, self.category, self.reason = denied, category, reason
 
     @property
     def severity(self) -> str:

@@ -154,12 +154,8 @@ _PACKAGE = "ralph.guard.programs."
 class Invocation:
     """A program about to be run. `run` and `run_text` follow what it runs in turn."""
 
-    __slots__ = ("args", "argv", "env", "name", "shell", "stdin")
-
     def __init__(self, shell: Shell, name: str, argv: list[str], stdin: str, env: dict[str, str]) -> None:
-        self.shell = shell
-        self.name = name
-        self.argv = argv
+        self.shell, self.name, self.argv = shell, name, argv
         self.args = argv[1:]
         self.stdin = stdin
         self.env = env

@@ -126,8 +126,7 @@ def parse(text: str) -> Script:
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
+        self.text, self.at = text, 0
         self.end = len(text)
         self.depth = 0
         self.waiting: list[tuple[Redirect, str, bool, bool]] = []
@@ -536,6 +535,9 @@ class _Parser:
         node = self._compound(word)
         if node is None:
             return self._simple()
+        return self._redirected(node)
+
+    def _redirected(self, node: Node) -> Node:
         redirects = self.redirects()
         return Redirected(node, redirects) if redirects else node
 
@@ -687,9 +689,7 @@ class _Parser:
         self.skip(True)
         if self.text.startswith("{", self.at):  # zsh needs no blank after it: `:(){:|:&};:`
             self.at += 1
-            body = self._braces()
-            redirects = self.redirects()
-            return Function(name, [Redirected(body, redirects) if redirects else body])
+            return Function(name, [self._redirected(self._braces())])
         return Function(name, [self._command()])
 
     def _test(self) -> Node:

@@ -2,7 +2,8 @@
 
 import os
 
-from ralph.guard.patterns import has_glob, matches, one_of, takes_everything, wordlist
+from ralph.guard.patterns import has_glob, matches, one_of, takes_everything
+from ralph.guard.tables import lists, load
 from ralph.guard.taint import OUTPUT, UNKNOWN, Names, is_known, is_mark
 
 NOTHING = "nothing"
@@ -31,64 +32,21 @@ UNSURE = "unsure"
 MAYBE_ROOT = "maybe-root"
 """Starts with a variable that may be empty, which would leave a system folder."""
 
-_NULL = frozenset(
-    f"/dev/{name}" for name in ("null", "zero", "stdout", "stderr", "stdin", "tty", "full", "random", "urandom", "ptmx")
-)
-_TEMP = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp", "/dev/shm", "/var/folders", "/private/var/folders")
-_STARTUP_NAMES = one_of(
-    """
-    .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin
-    .zlogout .cshrc .tcshrc .kshrc .inputrc .xinitrc .xprofile .xsession .pam_environment .ssh .gitconfig .envrc
-    """
-)
-_STARTUP_FOLDERS = wordlist(
-    """
-    .config/fish .config/autostart .config/systemd .config/git .local/share/systemd Library/LaunchAgents
-    """
-)
-_SYSTEM_STARTUP = wordlist(
-    """
-    /etc/cron /etc/anacrontab /var/spool/cron /var/spool/at /etc/systemd /lib/systemd /usr/lib/systemd /run/systemd
-    /etc/init.d /etc/init/ /etc/rc /etc/profile /etc/bash /etc/zsh /etc/environment /etc/ld.so.preload
-    /etc/xdg/autostart /Library/LaunchDaemons /Library/LaunchAgents
-    """
-)
-_RIGHTS = ("/etc/sudoers", "/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc/pam.d", "/etc/doas.conf")
-_HISTORIES = one_of(
-    """
-    .bash_history .zsh_history .history .sh_history .python_history .node_repl_history .mysql_history
-    .psql_history .sqlite_history .lesshst .viminfo fish_history
-    """
-)
-_OWN_IN_HOME = (".claude", ".claude.json", ".ralph", ".local/state/ralph", ".codex", ".gemini")
-_TOP = one_of(
-    """
-    bin boot dev etc home lib lib32 lib64 media mnt opt proc root run sbin srv sys usr var Users Library System
-    Applications tmp
-    """
-)
-
-
+_PATHS, _HOME = (lists(section) for section in load("paths").values())
 _USUAL = one_of("workspace workspaces repo repos app project projects code work src")
 """Where containers keep the project they work on."""
-_PERSONAL = one_of(
-    "Documents Downloads Desktop Pictures Music Movies Videos Library Public Templates Applications snap"
-)
 
 
 class Place:
-    __slots__ = ("kind", "path")
-
     def __init__(self, kind: str, path: str) -> None:
-        self.kind = kind
-        self.path = path
+        self.kind, self.path = kind, path
 
 
 class Places:
     def __init__(self, workspace: str, home: str, temp: tuple[str, ...], names: Names) -> None:
         self.workspace = normal(workspace)
         self.home = normal(home)
-        self.temp = (*_TEMP, *(normal(folder) for folder in temp if folder.startswith("/") and normal(folder) != "/"))
+        self.temp = (*_PATHS["temp"], *(normal(each) for each in temp if each.startswith("/") and normal(each) != "/"))
         self.names = names
         self.is_home_within = (self.home + "/").startswith(self.workspace + "/")
         self.is_guess = False
@@ -125,7 +83,7 @@ class Places:
         rest = text.lstrip("".join(letter for letter in text if is_mark(letter)))
         if rest.startswith("/") and self.names.names_in(text[0]):
             top = normal(rest).lstrip("/").split("/")[0]
-            if not top or top in _TOP or takes_everything(top):
+            if not top or top in _PATHS["top"] or takes_everything(top):
                 return Place(MAYBE_ROOT, text)
         return Place(UNSURE, text)
 
@@ -168,7 +126,7 @@ class Places:
         return OWN if _is_own(parts) else INSIDE
 
     def _outside(self, path: str, prefix: str, rest: list[str]) -> str:
-        if path in _NULL or path.startswith("/dev/fd/") or (path.startswith("/proc") and "/fd/" in path):
+        if path in _PATHS["null"] or path.startswith("/dev/fd/") or (path.startswith("/proc") and "/fd/" in path):
             return NULL
         for folder in self.temp:
             if path == folder or (prefix == folder and rest and takes_everything(rest[0])):
@@ -183,16 +141,16 @@ class Places:
             return KERNEL
         if (tail := self._below_home(path)) is not None:
             return _in_home(tail)
-        if path.startswith(_RIGHTS):
+        if path.startswith(_PATHS["rights"]):
             return RIGHTS
-        if path.startswith(_SYSTEM_STARTUP):
+        if path.startswith(_PATHS["startup"]):
             return STARTUP
         if path.startswith("/var/log"):
             return LOG
         top, _, below = path[1:].partition("/")
         if self.is_guess and top in _USUAL:
             return self._inside(below.split("/")) if below.strip("/*") else ROOT
-        return SYSTEM if top in _TOP or not prefix.strip("/") else OUTSIDE
+        return SYSTEM if top in _PATHS["top"] or not prefix.strip("/") else OUTSIDE
 
     def moved(self, workspace: str) -> "Places":
         return Places(workspace, self.home, self.temp, self.names)
@@ -203,7 +161,7 @@ class Places:
         if not tail:
             return False
         first = tail.split("/")[0]
-        return not first.startswith(".") and first not in _PERSONAL and is_known(tail)
+        return not first.startswith(".") and first not in _HOME["personal"] and is_known(tail)
 
     def _below_home(self, path: str) -> str | None:
         if self._is_below(path, self.home):
@@ -240,11 +198,11 @@ def _is_own(parts: list[str]) -> bool:
 
 def _in_home(tail: str) -> str:
     parts = tail.split("/")
-    if parts[-1] in _HISTORIES:
+    if parts[-1] in _HOME["histories"]:
         return HISTORY
-    if parts[0] in _STARTUP_NAMES or tail.startswith(_STARTUP_FOLDERS):
+    if parts[0] in _HOME["startup-names"] or tail.startswith(_HOME["startup-folders"]):
         return STARTUP
-    if any(tail == own or tail.startswith(own + "/") for own in _OWN_IN_HOME):
+    if any(tail == own or tail.startswith(own + "/") for own in _HOME["own"]):
         return OWN
     return OUTSIDE
 

@@ -8,13 +8,8 @@ from ralph.guard.taint import PARENT, UNKNOWN, Names, readable
 
 
 class Rule:
-    __slots__ = ("args", "category", "program", "reason")
-
     def __init__(self, program: str, args: str, category: str, reason: str) -> None:
-        self.program = program
-        self.args = args
-        self.category = category
-        self.reason = reason
+        self.program, self.args, self.category, self.reason = program, args, category, reason
 
     def fits(self, argv: list[str]) -> bool:
         if not argv:
@@ -81,9 +76,7 @@ class Meter:
     """Shared by a shell and everything it starts, so that a command cannot keep the guard busy."""
 
     def __init__(self) -> None:
-        self.steps = _STEPS
-        self.variants = _VARIANTS
-        self.pipes = 0
+        self.steps, self.variants, self.pipes = _STEPS, _VARIANTS, 0
 
     def step(self) -> None:
         self.steps -= 1
@@ -93,9 +86,7 @@ class Meter:
 
 class Shell:
     def __init__(self, places: Places, names: Names, rules: Rules) -> None:
-        self.places = places
-        self.names = names
-        self.rules = rules
+        self.places, self.names, self.rules = places, names, rules
         self.meter = Meter()
         self.cwd = places.workspace
         self.branch = ""

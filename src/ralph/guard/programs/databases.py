@@ -5,37 +5,14 @@ from ralph.guard.invocation import Invocation, Options
 from ralph.guard.patterns import one_of, wordlist
 from ralph.guard.taint import UNKNOWN
 
-_STATEMENTS = (
-    *(
-        "DROP DATABASE",
-        "DROP SCHEMA",
-        "DROP TABLE",
-        "DROP KEYSPACE",
-        "DROP COLLECTION",
-        "DROP USER",
-        "DROP ROLE",
-        "DROP VIEW",
-    ),
-    *(
-        "DROP INDEX",
-        "DROP TABLESPACE",
-        "DROP OWNED",
-        "DROP MATERIALIZED",
-        "DROP TYPE",
-        "DROP BUCKET",
-        "DROP MEASUREMENT",
-    ),
-    *(
-        "DROP SEQUENCE",
-        "DROP FUNCTION",
-        "DROP EXTENSION",
-        "DROP PROCEDURE",
-        "DROP TRIGGER",
-        "DROP STREAM",
-        "DROP DICTIONARY",
-    ),
-    *("TRUNCATE", "DROPDATABASE(", "SHUTDOWN", "DROP PUBLICATION", "DETACH DELETE"),
+_DROPPED = wordlist(
+    """
+    DATABASE SCHEMA TABLE KEYSPACE COLLECTION USER ROLE VIEW INDEX TABLESPACE OWNED MATERIALIZED TYPE BUCKET MEASUREMENT
+    SEQUENCE FUNCTION EXTENSION PROCEDURE TRIGGER STREAM DICTIONARY PUBLICATION
+    """
 )
+_STATEMENTS = (*[f"DROP {what}" for what in _DROPPED], "TRUNCATE", "DROPDATABASE(", "SHUTDOWN", "DETACH DELETE")
+_HARMLESS = ("SELECT", "EXPLAIN", "SHOW", "DESCRIBE", "INSERT INTO LOG", "\\D", "PRAGMA TABLE")
 _TRIAL = ("test", "tmp", "temp", "scratch", "sandbox", "demo", "dummy", "fixture", "mock", "example")
 
 
@@ -43,19 +20,16 @@ def harm_in(text: str) -> str:
     """The harmful statement; empty if there is none."""
     for statement in _statements(text):
         words = " ".join(statement.upper().split())
-        if not words or words.startswith(
-            ("SELECT", "EXPLAIN", "SHOW", "DESCRIBE", "INSERT INTO LOG", "\\D", "PRAGMA TABLE")
-        ):
+        if not words or words.startswith(_HARMLESS):
             continue
-        if any(words.startswith(harm) or f" {harm} " in words for harm in _STATEMENTS) and not _is_trial(statement):
-            return statement
-        if words.startswith("DELETE FROM") and " WHERE " not in words:
-            return statement
-        if words.startswith("UPDATE ") and " SET " in words and " WHERE " not in words:
-            return statement
-        if words.startswith("ALTER TABLE") and (" DROP COLUMN " in words or " DROP " in words):
-            return statement
-        if " WHERE 1=1" in words or " WHERE TRUE" in words or " WHERE 1 = 1" in words:
+        is_everything = " WHERE " not in words
+        if (
+            (any(words.startswith(harm) or f" {harm} " in words for harm in _STATEMENTS) and not _is_trial(statement))
+            or (words.startswith("DELETE FROM") and is_everything)
+            or (words.startswith("UPDATE ") and " SET " in words and is_everything)
+            or (words.startswith("ALTER TABLE") and " DROP " in words)
+            or any(always in words for always in (" WHERE 1=1", " WHERE TRUE", " WHERE 1 = 1"))
+        ):
             return statement
     return ""
 
@@ -96,26 +70,13 @@ def _statements(text: str) -> list[str]:
     return [*found, current.strip()]
 
 
-_MONGO = (
-    "dropdatabase(",
-    ".drop(",
-    "deletemany({})",
-    "remove({})",
-    "deletemany( {} )",
-    "dropuser(",
-    "dropalldatabases",
-)
+_MONGO = ("dropdatabase(", ".drop(", "deletemany({})", "remove({})", "dropuser(", "dropalldatabases")
 _REDIS = ("FLUSHALL", "FLUSHDB", "SHUTDOWN", "SWAPDB", "DEBUG SEGFAULT")
 
 
 def mongo_harm(text: str) -> bool:
     plain = "".join(text.lower().split())
-    return any("".join(word.split()) in plain for word in _MONGO)
-
-
-def redis_harm(text: str) -> bool:
-    words = " ".join(text.upper().split())
-    return any(f" {word} " in f" {words} " for word in _REDIS) or "CONFIG SET DIR" in words
+    return any(word in plain for word in _MONGO)
 
 
 _CODE = ("-c", "--command", "-e", "--execute", "-q", "-Q", "--query", "--eval", "-cmd", "--sql", "-x")
@@ -126,16 +87,16 @@ def client(call: Invocation) -> str | None:
     valued = "cdhpUfvoPRFLeDuSqQT" if call.name != "mysql" and call.name != "mariadb" else "eDhuPS"
     long = wordlist("--command --dbname --host --port --username --file --execute --database --user --query")
     options = Options(call.args, valued, (*long, "--eval", "--sql"))
-    texts = [value for name, value in options.values if name in _CODE]
-    if not texts:
-        texts = [call.stdin] if call.stdin else []
+    database = options.value("-d", "--dbname", "-D", "--database") or "".join(options.rest[:1])
+    _statements_of(call, options.all(*_CODE) or [call.stdin], bool(database) and is_trial_name(database))
+    return None
+
+
+def _statements_of(call: Invocation, texts: list[str], is_trial: bool) -> None:
     for text in texts:
         _shell_escapes(call, text)
-        if harm := harm_in(text):
-            database = options.value("-d", "--dbname", "-D", "--database") or (options.rest[0] if options.rest else "")
-            if not (database and is_trial_name(database)):
-                call.deny("databases", f"This runs {' '.join(harm.split()[:4])}")
-    return None
+        if (harm := harm_in(text)) and not is_trial:
+            call.deny("databases", f"This runs {' '.join(harm.split()[:4])}")
 
 
 def _shell_escapes(call: Invocation, text: str) -> None:
@@ -143,28 +104,18 @@ def _shell_escapes(call: Invocation, text: str) -> None:
         for mark in ("\\!", ".shell ", ".system ", "!", "system "):
             if line.startswith(mark) and len(line) > len(mark):
                 call.run_text(line[len(mark) :])
-        if "to program '" in line.lower():
-            start = line.lower().index("to program '") + 12
-            call.run_text(line[start:].partition("'")[0])
-        if "from program '" in line.lower():
-            start = line.lower().index("from program '") + 14
-            call.run_text(line[start:].partition("'")[0])
+        for mark in ("to program '", "from program '"):
+            if mark in line.lower():
+                call.run_text(line[line.lower().index(mark) + len(mark) :].partition("'")[0])
 
 
 def sqlite(call: Invocation) -> str | None:
     options = Options(call.args, "", ("-cmd", "-init", "-separator"))
     words = options.rest
-    path = words[0] if words else ""
-    statements = [*words[1:], *options.all("-cmd")] or [call.stdin]
-    for text in statements:
-        _shell_escapes(call, text)
-        if (harm := harm_in(text)) and not _is_trial_file(call, path):
-            call.deny("databases", f"This runs {' '.join(harm.split()[:4])}")
+    path = words[0] if words else ":memory:"
+    is_trial = path in ("", ":memory:") or is_trial_name(path) or call.shell.locate(path).kind == at.TEMP
+    _statements_of(call, [*words[1:], *options.all("-cmd")] or [call.stdin], is_trial)
     return None
-
-
-def _is_trial_file(call: Invocation, path: str) -> bool:
-    return path in ("", ":memory:") or is_trial_name(path) or call.shell.locate(path).kind == at.TEMP
 
 
 def mongo(call: Invocation) -> str | None:
@@ -176,8 +127,10 @@ def mongo(call: Invocation) -> str | None:
 
 
 def redis(call: Invocation) -> str | None:
-    if redis_harm(" ".join(call.args)) or redis_harm(call.stdin):
-        call.deny("databases")
+    for text in (" ".join(call.args), call.stdin):
+        words = f" {' '.join(text.upper().split())} "
+        if any(f" {word} " in words for word in _REDIS) or "CONFIG SET DIR" in words:
+            call.deny("databases")
     return None
 
 
@@ -214,28 +167,20 @@ def tasks(call: Invocation) -> None:
     """rails, rake, mix, artisan, sequelize, typeorm, manage.py."""
     environment = {**call.env, **dict(arg.split("=", 1) for arg in call.args if "=" in arg)}
     names = ("RAILS_ENV", "MIX_ENV", "NODE_ENV", "APP_ENV", "DJANGO_ENV", "RACK_ENV")
-    if (
-        any(environment.get(name) == "test" for name in names)
-        or "--env=testing" in call.args
-        or "--env=test" in call.args
-    ):
+    if any(environment.get(name) == "test" for name in names) or {"--env=testing", "--env=test"} & set(call.args):
         return
     words = call.options().rest
     if words[:1] == ["hex.publish"]:
         call.deny("publishing")
     if call.name in ("rails", "rake") and words[:1] in (["runner"], ["r"]):
-        _code(call, words[1:], "ruby")
+        for text in words[1:]:
+            call.run(["ruby", "-e", text], "")
     if call.name in ("manage.py", "django-admin") and words[:1] == ["shell"]:
-        _code(
-            call, call.options(valued="c", valued_long=("--command",)).all("-c", "--command") or [call.stdin], "python"
-        )
+        options = call.options(valued="c", valued_long=("--command",))
+        for text in options.all("-c", "--command") or [call.stdin]:
+            call.run(["python", "-c", text], "")
     if any(word in _TASKS for word in words) or (words[:1] == ["migrate"] and words[-1] == "zero"):
         call.deny("databases")
-
-
-def _code(call: Invocation, texts: list[str], program: str) -> None:
-    for text in texts:
-        call.run([program, "-c" if program == "python" else "-e", text], "")
 
 
 def other_client(call: Invocation) -> str | None:

@@ -24,8 +24,6 @@ class Path(str):
 class Reference:
     """Something by its dotted name: `os.system`, or the return value of a module's function."""
 
-    __slots__ = ("path",)
-
     def __init__(self, path: str) -> None:
         self.path = path
 
@@ -33,11 +31,8 @@ class Reference:
 class Method:
     """A method of a known value."""
 
-    __slots__ = ("name", "of")
-
     def __init__(self, of: "Value", name: str) -> None:
-        self.of = of
-        self.name = name
+        self.of, self.name = of, name
 
 
 Value = str | int | list["Value"] | Reference | Method | None

@@ -7,7 +7,7 @@ of them and takes their constant arguments.
 from ralph.guard import effects
 from ralph.guard.invocation import Invocation
 from ralph.guard.parser import unescape
-from ralph.guard.patterns import one_of
+from ralph.guard.patterns import one_of, pairs
 from ralph.guard.programs.databases import harm_in, mongo_harm
 from ralph.guard.programs.text import decoded
 from ralph.guard.tables import lists, load
@@ -17,23 +17,12 @@ _NAMES = lists(load("functions")["others"])
 PARTS = lists(load("functions")["parts"])
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _JOINS = (".", "::", "->", ":")
-_COMMENTS = {
-    "node": ("//",),
-    "php": ("//", "#"),
-    "perl": ("#",),
-    "ruby": ("#",),
-    "awk": ("#",),
-    "lua": ("--",),
-    "osascript": ("--", "#"),
-    "Rscript": ("#",),
-    "R": ("#",),
-    "julia": ("#",),
-    "python": ("#",),
-    "tclsh": ("#",),
-    "expect": ("#",),
-    "groovy": ("//",),
-    "scala": ("//",),
-}
+_COMMENTS = pairs(
+    """
+    node=// php=//,# perl=# ruby=# awk=# lua=-- osascript=--,# Rscript=# R=# julia=# python=# tclsh=# expect=# groovy=//
+    scala=//
+    """
+)
 _QUOTES = ("q", "qq", "qx", "qw", "%x", "%q", "%Q", "x")
 _HAVE_PATTERNS = ("node", "ruby", "perl", "awk")
 _PAIRS = {"(": ")", "{": "}", "[": "]", "<": ">", "|": "|", "!": "!", "/": "/", "~": "~"}
@@ -42,16 +31,13 @@ _PAIRS = {"(": ")", "{": "}", "[": "]", "<": ">", "|": "|", "!": "!", "/": "/", 
 class Token:
     """`kind`: text, name, number, sign, or command (backticks)."""
 
-    __slots__ = ("kind", "text")
-
     def __init__(self, kind: str, text: str) -> None:
-        self.kind = kind
-        self.text = text
+        self.kind, self.text = kind, text
 
 
 def tokens(code: str, language: str) -> list[Token]:
     found: list[Token] = []
-    comments = _COMMENTS.get(language, ("#", "//"))
+    comments = _COMMENTS.get(language, "#,//").split(",")
     i, end = 0, len(code)
     while i < end:
         letter = code[i]
@@ -147,8 +133,7 @@ _OPENERS = {"(": ")", "[": "]", "{": "}"}
 
 class Arguments:
     def __init__(self, texts: list[str], items: list[str], raw: str) -> None:
-        self.texts = texts
-        self.items = items
+        self.texts, self.items = texts, items
         """Members of a list among the arguments: a program's own arguments."""
         self.raw = raw
 
@@ -315,19 +300,8 @@ class Values:
         return i
 
 
-_SHELLS = (
-    "/bin/sh",
-    "/bin/bash",
-    "cmd.exe",
-    "powershell",
-    "sh -i",
-    "bash -i",
-    '"sh"',
-    "'sh'",
-    '"bash"',
-    "'bash'",
-    "/bin/zsh",
-)
+_SHELLS = ("/bin/sh", "/bin/bash", "/bin/zsh", "cmd.exe", "powershell", "sh -i", "bash -i")
+_QUOTED_SHELLS = ('"sh"', "'sh'", '"bash"', "'bash'")
 
 
 def judge_code(call: Invocation, language: str, code: str) -> None:
@@ -362,7 +336,7 @@ def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]
     """What only the code as a whole shows."""
     names = {token.text for token in found if token.kind == "name"}
     whole, code = code, "".join(token.text for token in found if token.kind != "text" or " " not in token.text)
-    if any(mark in code for mark in PARTS["sockets"]) and any(shell in whole for shell in _SHELLS):
+    if any(mark in code for mark in PARTS["sockets"]) and any(shell in whole for shell in (*_SHELLS, *_QUOTED_SHELLS)):
         call.deny("remote-shell", "This gives the other end of a connection a shell")
     if names & set(_NAMES["forks"]) and names & one_of("while loop until for"):
         call.deny("fork-bomb")

@@ -1,11 +1,10 @@
 """Shells: the code they run is parsed like the command itself."""
 
-from ralph.guard import effects
 from ralph.guard.decision import is_risky
 from ralph.guard.effects import contents
-from ralph.guard.evaluator import judge_unset, judge_variable
+from ralph.guard.evaluator import end, judge_unset, judge_variable, run_script, run_text
 from ralph.guard.invocation import Invocation, Options, invoke
-from ralph.guard.parser import unescape
+from ralph.guard.parser import parse, unescape
 from ralph.guard.paths import normal
 from ralph.guard.programs.text import formatted
 from ralph.guard.state import Shell
@@ -66,8 +65,6 @@ def trap(call: Invocation) -> str:
 
 
 def alias(call: Invocation) -> str:
-    from ralph.guard.evaluator import run_text
-
     for arg in call.args:
         name, equals, value = arg.partition("=")
         if equals and is_known(name):
@@ -171,8 +168,7 @@ def printf(call: Invocation) -> str:
 
 
 def history(call: Invocation) -> str:
-    options = call.options(valued="d")
-    if options.has("-c", "-d"):
+    if call.options(valued="d").has("-c", "-d"):
         call.deny("audit", "This erases the shell history")
     return UNKNOWN
 
@@ -197,8 +193,7 @@ def unknown(call: Invocation) -> str:
 
 
 def enable(call: Invocation) -> str:
-    options = Options(call.args, "f")
-    if path := options.value("-f"):
+    if path := call.options(valued="f").value("-f"):
         call.deny("opaque", f"This loads {path} into the shell")
     return ""
 
@@ -208,9 +203,6 @@ _VALUED_LONG = ("--rcfile", "--init-file", "--init-command", "--features")
 
 def judge_script(shell: Shell, text: str, argv: list[str], stdin: str = "") -> str:
     """Text that a shell runs: literal, or from another source."""
-    from ralph.guard.evaluator import end, run_script
-    from ralph.guard.parser import parse
-
     if not text.strip() or text.strip() in (UNKNOWN, OUTPUT):
         return UNKNOWN
     shell.deeper()
@@ -233,7 +225,7 @@ def judge_script(shell: Shell, text: str, argv: list[str], stdin: str = "") -> s
 def run_shell(call: Invocation) -> str:
     options = Options(call.args, "oO", _VALUED_LONG, stops=True)
     for path in options.all("--rcfile", "--init-file"):
-        judge_script(call.shell.fork(), effects.contents(call.shell, path), call.argv)
+        judge_script(call.shell.fork(), contents(call.shell, path), call.argv)
     is_text = "-c" in options.flags
     if "-n" in options.flags and not is_text:
         return ""
@@ -243,28 +235,26 @@ def run_shell(call: Invocation) -> str:
     if is_text:
         if not rest:
             return ""
-        shell = _started(call)
-        shell.params = rest[2:]
+        shell = _started(call, rest[2:])
         if len(rest) > 1:
             shell.vars["0"] = [rest[1]]
         return judge_script(shell, rest[0], call.argv, call.stdin)
     if rest and not options.has("-s") and rest[0] != "-":
         return run_file(call, rest[0], rest[1:])
-    shell = _started(call)
-    shell.params = rest
-    return judge_script(shell, call.stdin, call.argv)
+    return judge_script(_started(call, rest), call.stdin, call.argv)
 
 
-def _started(call: Invocation) -> Shell:
+def _started(call: Invocation, params: list[str]) -> Shell:
     """A new shell, with the variables that were set only for it."""
     shell = call.shell.fork()
     shell.vars.update({name: [value] for name, value in call.env.items()})
+    shell.params = params
     return shell
 
 
 def run_file(call: Invocation, path: str, args: list[str]) -> str:
     """A script that the command itself wrote; others are part of the project."""
-    text = call.stdin if path in ("/dev/stdin", "/dev/fd/0") else effects.contents(call.shell, path)
+    text = call.stdin if path in ("/dev/stdin", "/dev/fd/0") else contents(call.shell, path)
     first = text.partition("\n")[0]
     if first.startswith("#!") and not any(name in first for name in ("sh", "env bash")):
         program = first[2:].split()
@@ -272,9 +262,7 @@ def run_file(call: Invocation, path: str, args: list[str]) -> str:
             program = program[1:]
         if program and is_known(first):
             return invoke(call.shell, [*program, path, *args], call.stdin, {})
-    shell = _started(call)
-    shell.params = args
-    return judge_script(shell, text, call.argv, call.stdin)
+    return judge_script(_started(call, args), text, call.argv, call.stdin)
 
 
 def run_itself(call: Invocation) -> str:
