@@ -177,6 +177,27 @@ class Invocation:
 
         return judge_script(self.shell.fork(), text, self.argv, self.stdin if stdin is None else stdin)
 
+    def run_texts(self, *texts: str) -> None:
+        for text in texts:
+            self.run_text(text)
+
+    def look(self, *paths: str) -> None:
+        for path in paths:
+            effects.look(self.shell, path, self.argv)
+
+    def write(self, *paths: str) -> None:
+        for path in paths:
+            effects.write(self.shell, path, self.argv)
+
+    def store(self, path: str, text: str) -> None:
+        self.write(path)
+        effects.keep(self.shell, path, text)
+
+    def delete(self, *paths: str) -> None:
+        """With everything in them."""
+        for path in paths:
+            effects.delete(self.shell, path, self.argv, recursive=True)
+
     def output(self) -> str:
         """The output of an unknown program: only what goes into it is known."""
         found = taints(self.stdin)

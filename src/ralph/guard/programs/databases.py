@@ -82,14 +82,13 @@ def mongo_harm(text: str) -> bool:
 _CODE = ("-c", "--command", "-e", "--execute", "-q", "-Q", "--query", "--eval", "-cmd", "--sql", "-x")
 
 
-def client(call: Invocation) -> str | None:
+def client(call: Invocation) -> None:
     """psql, mysql and others: the statements are in an option, or come from stdin."""
     valued = "cdhpUfvoPRFLeDuSqQT" if call.name != "mysql" and call.name != "mariadb" else "eDhuPS"
     long = wordlist("--command --dbname --host --port --username --file --execute --database --user --query")
     options = Options(call.args, valued, (*long, "--eval", "--sql"))
     database = options.value("-d", "--dbname", "-D", "--database") or "".join(options.rest[:1])
     _statements_of(call, options.all(*_CODE) or [call.stdin], bool(database) and is_trial_name(database))
-    return None
 
 
 def _statements_of(call: Invocation, texts: list[str], is_trial: bool) -> None:
@@ -109,29 +108,26 @@ def _shell_escapes(call: Invocation, text: str) -> None:
                 call.run_text(line[line.lower().index(mark) + len(mark) :].partition("'")[0])
 
 
-def sqlite(call: Invocation) -> str | None:
+def sqlite(call: Invocation) -> None:
     options = Options(call.args, "", ("-cmd", "-init", "-separator"))
     words = options.rest
     path = words[0] if words else ":memory:"
     is_trial = path in ("", ":memory:") or is_trial_name(path) or call.shell.locate(path).kind == at.TEMP
     _statements_of(call, [*words[1:], *options.all("-cmd")] or [call.stdin], is_trial)
-    return None
 
 
-def mongo(call: Invocation) -> str | None:
+def mongo(call: Invocation) -> None:
     options = call.options(valued="u", valued_long=("--eval", "--host", "--port", "--username", "--password"))
     for text in [*options.all("--eval"), call.stdin]:
         if mongo_harm(text) and not any(is_trial_name(word) for word in options.rest):
             call.deny("databases")
-    return None
 
 
-def redis(call: Invocation) -> str | None:
+def redis(call: Invocation) -> None:
     for text in (" ".join(call.args), call.stdin):
         words = f" {' '.join(text.upper().split())} "
         if any(f" {word} " in words for word in _REDIS) or "CONFIG SET DIR" in words:
             call.deny("databases")
-    return None
 
 
 def drop(call: Invocation) -> None:

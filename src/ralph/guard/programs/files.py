@@ -85,8 +85,7 @@ def find(call: Invocation) -> str:
         roots.append(args[0])
         args = args[1:]
     search = _Search(roots or ["."], args)
-    for path in search.written:
-        effects.write(call.shell, path, call.argv)
+    call.write(*search.written)
     for root in search.roots:
         for command, names in search.acts:
             for found in _all_found(root, names):
@@ -250,7 +249,7 @@ def move(call: Invocation) -> str:
         effects.move(call.shell, path, target, call.argv)
         _arrive(call, target, path, text)
     if target:
-        effects.write(call.shell, target, call.argv)
+        call.write(target)
     return ""
 
 
@@ -277,7 +276,7 @@ def copy(call: Invocation) -> str:
     if target is None:
         target = options.rest[-1] if len(options.rest) > 1 else ""
     if target:
-        effects.write(call.shell, target, call.argv)
+        call.write(target)
     for path in sources:
         _arrive(call, target, path, call.shell.files.get(call.shell.full(path)) if is_known(path) else None)
     return ""
@@ -287,7 +286,7 @@ def link(call: Invocation) -> str:
     options = call.options(valued="tS")
     if len(options.rest) > 1:
         source, target = options.rest[0], options.rest[-1]
-        effects.write(call.shell, target, call.argv)
+        call.write(target)
         if is_known(target) and is_known(source):
             _arrive(call, target, source, None)
             kind = call.shell.locate(source).kind
@@ -304,8 +303,7 @@ def dd(call: Invocation) -> str:
     data = contents(call.shell, source) if source else call.stdin
     if not target:
         return data
-    effects.write(call.shell, target, call.argv)
-    keep(call.shell, target, data)
+    call.store(target, data)
     return ""
 
 
@@ -318,8 +316,7 @@ def make_node(call: Invocation) -> str:
 
 def sponge(call: Invocation) -> str:
     for path in call.options().rest:
-        effects.write(call.shell, path, call.argv)
-        keep(call.shell, path, call.stdin)
+        call.store(path, call.stdin)
     return ""
 
 
@@ -345,10 +342,9 @@ def synchronise(call: Invocation) -> str:
         return ""
     if deletes:
         effects.delete(call.shell, target, call.argv, True)
-    effects.write(call.shell, target, call.argv)
+    call.write(target)
     if options.has("--remove-source-files"):
-        for path in sources:
-            effects.delete(call.shell, path, call.argv, True)
+        call.delete(*sources)
     return ""
 
 
@@ -376,7 +372,7 @@ def archive(call: Invocation) -> str:
     target = options.value("-f", "--file") or "-"
     if options.has("-x", "--extract", "--get"):
         if folder:
-            effects.write(call.shell, folder, call.argv)
+            call.write(folder)
         if options.has("-P", "--absolute-names"):
             call.deny("destruction", "This extracts to absolute paths")
         return OPAQUE if options.has("-O", "--to-stdout") else ""
@@ -385,12 +381,10 @@ def archive(call: Invocation) -> str:
     paths = [f"{folder}/{path}" if folder and not path.startswith("/") else path for path in options.rest]
     found = "".join(_content_marks(call, path) for path in paths)
     if options.has("--remove-files"):
-        for path in paths:
-            effects.delete(call.shell, path, call.argv, True)
+        call.delete(*paths)
     if target == "-":
         return found + LOCAL
-    effects.write(call.shell, target, call.argv)
-    keep(call.shell, target, found)
+    call.store(target, found)
     return ""
 
 
@@ -403,30 +397,27 @@ def _content_marks(call: Invocation, path: str) -> str:
 
 def zip_files(call: Invocation) -> str:
     options = call.options(valued="btdiPx", valued_long=("--unzip-command", "-TT"))
-    for command in options.all("--unzip-command", "-TT"):
-        call.run_text(command)
+    call.run_texts(*options.all("--unzip-command", "-TT"))
     if not options.rest:
         return ""
     target, paths = options.rest[0], options.rest[1:]
     if target == "-":
         return LOCAL + "".join(_content_marks(call, path) for path in paths)
-    effects.write(call.shell, target, call.argv)
+    call.write(target)
     if options.has("-m", "--move"):
-        for path in paths:
-            effects.delete(call.shell, path, call.argv, True)
+        call.delete(*paths)
     keep(call.shell, target, "".join(_content_marks(call, path) for path in paths))
     return ""
 
 
 def unzip(call: Invocation) -> str:
     options = call.options(valued="dPx")
-    for folder in options.all("-d"):
-        effects.write(call.shell, folder, call.argv)
+    call.write(*options.all("-d"))
     return OPAQUE if options.has("-p", "-c") else ""
 
 
 def seven_zip(call: Invocation) -> str:
     for arg in call.args:
         if arg.startswith("-o") and len(arg) > 2:
-            effects.write(call.shell, arg[2:], call.argv)
+            call.write(arg[2:])
     return ""

@@ -119,7 +119,7 @@ def _judge_discarded(call: Invocation, options: Options, paths: list[str], files
         call.deny("git-history", "This discards the changes of a whole tree")
     for path in files:  # restoring an older version of the agent's settings changes them
         if call.shell.locate(path).kind == at.OWN:
-            effects.write(call.shell, path, call.argv)
+            call.write(path)
 
 
 def _switch(call: Invocation, args: list[str], options: Options) -> None:
@@ -248,8 +248,7 @@ def _diff(call: Invocation, args: list[str], options: Options) -> str | None:
 
 def _bundle(call: Invocation, args: list[str], options: Options) -> None:
     if options.rest[:1] == ["create"] and options.rest[1:2] != ["-"]:
-        for path in options.rest[1:2]:
-            effects.write(call.shell, path, call.argv)
+        call.write(*options.rest[1:2])
 
 
 def _credential(call: Invocation, args: list[str], options: Options) -> str:

@@ -85,8 +85,7 @@ def script(call: Invocation) -> str | None:
     )
     codes = [value for name, value in options.values if (name[-1:] in flags and len(name) == 2) or name in _CODE_LONG]
     if in_place and options.has("-i"):
-        for path in options.rest:
-            effects.write(call.shell, path, call.argv)
+        call.write(*options.rest)
     printed = False
     for code in codes:
         _judge_code(call, language, code)
@@ -149,11 +148,9 @@ def awk(call: Invocation) -> str | None:
     for code in codes:
         _judge_code(call, "awk", code)
     if options.value("-i") == "inplace":
-        for path in options.rest[1:]:
-            effects.write(call.shell, path, call.argv)
+        call.write(*options.rest[1:])
     paths = options.rest[1:]
-    for path in paths:
-        effects.look(call.shell, path, call.argv)
+    call.look(*paths)
     if any("BEGIN" in code or '"' in code for code in codes):
         return OPAQUE
     data = call.stdin or call.files(paths)
@@ -162,7 +159,7 @@ def awk(call: Invocation) -> str | None:
     return OPAQUE if data and is_known(data) else call.output()
 
 
-def make(call: Invocation) -> str | None:
+def make(call: Invocation) -> None:
     options = Options(call.args, "fCjIoW", ("--file", "--directory", "--eval", "--makefile"))
     for text in options.all("--eval"):
         _recipes(call, text.replace(";", "\n\t"))
@@ -176,7 +173,6 @@ def make(call: Invocation) -> str | None:
     written = call.shell.files.get(call.shell.full(f"{folder}/Makefile"))
     if written and not options.has("-f", "--file"):
         _recipes(call, written)
-    return None
 
 
 def _recipes(call: Invocation, text: str) -> None:
@@ -190,16 +186,15 @@ def _recipes(call: Invocation, text: str) -> None:
             call.run_text(line.partition("$(shell ")[2].rstrip(")"))
 
 
-def compiler(call: Invocation) -> str | None:
+def compiler(call: Invocation) -> None:
     """C code from stdin, or written by the command itself."""
     options = call.options(valued="oxIDLl")
     for path in options.rest:
         text = call.stdin if path == "-" else call.shell.files.get(call.shell.full(path), "")
         _judge_code(call, "node", text)
-    return None
 
 
-def debugger(call: Invocation) -> str | None:
+def debugger(call: Invocation) -> None:
     """gdb and lldb: they run programs, and shells."""
     args = call.args
     for i, arg in enumerate(args):
@@ -213,10 +208,9 @@ def debugger(call: Invocation) -> str | None:
         if arg in ("--args", "--"):
             call.run(args[i + 1 :])
             break
-    return None
 
 
-def editor(call: Invocation) -> str | None:
+def editor(call: Invocation) -> None:
     """vim, ed, emacs: commands with an exclamation mark go to a shell."""
     texts = [call.stdin]
     args = call.args
@@ -234,7 +228,6 @@ def editor(call: Invocation) -> str | None:
     for path in args:
         if not path.startswith(("-", "+")) and path not in texts:
             effects.write(call.shell, path, call.argv, appends=True)
-    return None
 
 
 def _editor_line(call: Invocation, line: str) -> None:

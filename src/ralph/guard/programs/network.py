@@ -120,13 +120,11 @@ def curl(call: Invocation) -> str:
     data = NETWORK if not is_local else UNKNOWN + NETWORK
     targets = [path for path in options.all("-o", "--output") if path not in ("-", "/dev/stdout")]
     for path in targets:
-        effects.write(call.shell, path, call.argv)
-        keep(call.shell, path, NETWORK)
+        call.store(path, NETWORK)
     if options.has("-O", "--remote-name", "--remote-name-all", "-J"):
         _keep_remote_names(call, urls)
         return ""
-    for path in options.all("-K", "--config"):
-        effects.look(call.shell, path, call.argv)
+    call.look(*options.all("-K", "--config"))
     return "" if targets else data
 
 
@@ -235,8 +233,7 @@ def wget(call: Invocation) -> str:
     if output in ("-", "/dev/stdout"):
         return NETWORK
     if output:
-        effects.write(call.shell, output, call.argv)
-        keep(call.shell, output, NETWORK)
+        call.store(output, NETWORK)
     return ""
 
 
@@ -268,7 +265,7 @@ def secure_copy(call: Invocation) -> str:
     if ":" in target.partition("/")[0]:
         judge_upload(call, options.rest[:-1], target)
     else:
-        effects.write(call.shell, target, call.argv)
+        call.write(target)
     return NETWORK
 
 

@@ -44,10 +44,8 @@ def apply_rules(call: Invocation, program: str, args: list[str]) -> Options:
     """Denies what a rule of this program denies, and follows what its options run and write."""
     options = parse_options(program, args)
     is_parsed = bool(lines_about(_OPTIONS, program))
-    for command in options.all(*"|".join(lines_about(_RUNS, program)).split("|")):
-        call.run_text(command)
-    for path in options.all(*"|".join(lines_about(_WRITES, program)).split("|")):
-        effects.write(call.shell, path, call.argv)
+    call.run_texts(*options.all(*"|".join(lines_about(_RUNS, program)).split("|")))
+    call.write(*options.all(*"|".join(lines_about(_WRITES, program)).split("|")))
     words = options.rest[1:] if options.rest[:1] and options.rest[0].startswith("+") else options.rest  # cargo +nightly
     for *first, effect in map(str.split, lines_about(_PATHS, program)):
         for path in words[len(first) :] if _fits(first, words, args) else ():
@@ -127,8 +125,7 @@ def _run_package(call: Invocation) -> str | None:
     if call.args[start] == "explore":
         return call.run(call.args[call.args.index("--") + 1 :]) if "--" in call.args else None
     options = Options(call.args[start + 1 :], "cp", ("--call", "--package"), stops=True)
-    for command in options.all("-c", "--call"):
-        call.run_text(command)
+    call.run_texts(*options.all("-c", "--call"))
     return call.run(options.rest)
 
 

@@ -422,7 +422,7 @@ def _judge_pipe(call: Invocation, found: list[Token], i: int) -> None:
     if before == "|" or before == "&" or (after == "|" and i + 2 < len(found) and found[i + 2].text == "getline"):
         call.run_text(found[i].text)
     if before == ">" and "/" in found[i].text:
-        effects.write(call.shell, found[i].text, call.argv)
+        call.write(found[i].text)
 
 
 def _judge_name(call: Invocation, language: str, values: Values, found: list[Token], i: int) -> None:
@@ -443,7 +443,7 @@ def _judge_name(call: Invocation, language: str, values: Values, found: list[Tok
     elif name in _NAMES["writes-second"]:
         given = values.arguments(found, i + 1)
         if len(given.texts) > 1 and ("/" in given.texts[1] or full.startswith(_NAMES["file-owners"])):
-            effects.write(call.shell, given.texts[1], call.argv)
+            call.write(given.texts[1])
             if name in ("renameSync", "rename", "mv", "move"):
                 effects.move(call.shell, given.texts[0], given.texts[1], call.argv)
     elif name in _NAMES["requests"] and _leaks_in_address(values.arguments(found, i + 1)):

@@ -230,8 +230,7 @@ def run_shell(call: Invocation) -> str:
     if "-n" in options.flags and not is_text:
         return ""
     rest = options.rest
-    for command in options.all("--init-command"):
-        call.run_text(command)
+    call.run_texts(*options.all("--init-command"))
     if is_text:
         if not rest:
             return ""

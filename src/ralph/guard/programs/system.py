@@ -70,7 +70,7 @@ def kill_by_name(call: Invocation) -> str:
     return ""
 
 
-def terminal(call: Invocation) -> str | None:
+def terminal(call: Invocation) -> None:
     """tmux and screen: they run commands, type them, and kill sessions."""
     words = call.args
     apply_rules(call, call.name, words)
@@ -86,7 +86,6 @@ def terminal(call: Invocation) -> str | None:
             call.run_text(" ".join(options.rest) if text in ("stuff", "exec") else "")
         else:
             call.run(options.rest)
-    return None
 
 
 _SUDO_VALUED = "CDghpRrTtUu"

@@ -22,11 +22,9 @@ def sed(call: Invocation) -> str:
     for text in scripts:
         _judge_sed(call, text, data)
     if in_place:
-        for path in paths:
-            effects.write(call.shell, path, call.argv)
+        call.write(*paths)
         return ""
-    for path in paths:
-        effects.look(call.shell, path, call.argv)
+    call.look(*paths)
     return _sed_edited(scripts, data)
 
 
@@ -208,16 +206,14 @@ def _ranges(text: str) -> list[tuple[int, int | None]]:
 def cat(call: Invocation) -> str:
     """Also head, tail, sort and others that print part of it, or reorder it: all of it is judged."""
     paths = call.options(valued="ncksStT" if call.name in ("head", "tail", "sort", "less", "fold") else "").rest
-    for path in paths:
-        effects.look(call.shell, path, call.argv)
+    call.look(*paths)
     return call.files(paths)
 
 
 def transform(call: Invocation) -> str:
     """The output differs from the input: what was readable no longer is."""
     paths = [arg for arg in call.args if not arg.startswith("-")]
-    for path in paths:
-        effects.look(call.shell, path, call.argv)
+    call.look(*paths)
     return _changed(call.stdin or call.files(paths))
 
 
@@ -227,8 +223,7 @@ def _changed(data: str) -> str:
 
 def base64(call: Invocation) -> str:
     options = call.options(valued="wib")
-    for path in options.rest:
-        effects.look(call.shell, path, call.argv)
+    call.look(*options.rest)
     data = call.files(options.rest or options.all("-i"))
     if not options.has("-d", "-D", "--decode"):
         if not is_known(data):
@@ -260,8 +255,7 @@ def _base32(data: str) -> str:
 
 def xxd(call: Invocation) -> str:
     options = call.options(valued="cglos")
-    for path in options.rest[:1]:
-        effects.look(call.shell, path, call.argv)
+    call.look(*options.rest[:1])
     data = call.files(options.rest[:1])
     if not options.has("-r"):
         return UNKNOWN + taints(data)
@@ -392,7 +386,7 @@ def yes(call: Invocation) -> str:
 
 def json(call: Invocation) -> str:
     if call.name == "yq" and any(arg in ("-i", "--inplace") for arg in call.args):
-        effects.write(call.shell, call.args[-1], call.argv)
+        call.write(call.args[-1])
         return ""
     if "-n" in call.args or "-rn" in call.args or "-nr" in call.args or "--null-input" in call.args:
         return OPAQUE
@@ -412,8 +406,7 @@ def search(call: Invocation) -> str:
     if program := options.value("--pre"):
         call.run([program, UNKNOWN])
     words = options.rest if options.has("-e", "-f", "--files") else options.rest[1:]
-    for path in words:
-        effects.look(call.shell, path, call.argv)
+    call.look(*words)
     if options.has("--files"):
         return "".join(f"{path}/*\n" for path in words) or "*\n"
     if options.has("-l", "--files-with-matches", "-L"):

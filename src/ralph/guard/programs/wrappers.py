@@ -71,8 +71,7 @@ def hyperfine(call: Invocation) -> str:
     options = call.options(
         valued="wrmMpcnLkDsSu", valued_long=("--prepare", "--cleanup", "--setup", "--names", "--kill-others")
     )
-    for command in [*options.rest, *options.all("--prepare", "-p", "--cleanup", "-c", "--setup", "-s")]:
-        call.run_text(command)
+    call.run_texts(*options.rest, *options.all("--prepare", "-p", "--cleanup", "-c", "--setup", "-s"))
     return UNKNOWN
 
 
@@ -106,8 +105,7 @@ def parallel(call: Invocation) -> str:
 def node_runner(call: Invocation) -> str | None:
     """npx and similar fetch a package and run its program."""
     options = Options(call.args, "pcw", ("--package", "--call", "--workspace"), stops=True)
-    for command in options.all("-c", "--call"):
-        call.run_text(command)
+    call.run_texts(*options.all("-c", "--call"))
     rest = options.rest
     if not rest:
         return None
@@ -142,11 +140,10 @@ def runner(call: Invocation) -> str | None:
     return call.run(command) if command else None
 
 
-def nodemon(call: Invocation) -> str | None:
+def nodemon(call: Invocation) -> None:
     options = call.options(valued="xwei", valued_long=("--exec", "--watch", "--ext"))
     for command in options.all("-x", "--exec"):
         call.run_text(" ".join([command, *options.rest]))
-    return None
 
 
 def terminal(call: Invocation) -> str | None:
