@@ -8,7 +8,7 @@ from ralph.guard.categories import BY_ID
 from ralph.guard.effects import contents, is_secret
 from ralph.guard.patterns import has_glob, matches, one_of
 from ralph.guard.state import Shell
-from ralph.guard.tables import JUDGES, NOTORIOUS
+from ralph.guard.tables import JUDGES, NOTORIOUS, options_of
 from ralph.guard.taint import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, taints
 
 _BUILD = one_of(
@@ -151,6 +151,10 @@ _MOST_CALLS = 3
 _PACKAGE = "ralph.guard.programs."
 
 
+def parse_options(program: str, args: list[str]) -> Options:
+    return Options(args, *(options_of(program) or ()))
+
+
 class Invocation:
     """A program about to be run. `run` and `run_text` follow what it runs in turn."""
 
@@ -163,8 +167,8 @@ class Invocation:
     def deny(self, category: str, what: str = "") -> None:
         self.shell.deny(category, what or f"This {BY_ID[category].meaning}", self.argv)
 
-    def options(self, valued: str = "", valued_long: tuple[str, ...] = (), stops: bool = False) -> Options:
-        return Options(self.args, valued, valued_long, stops)
+    def options(self) -> Options:
+        return parse_options(self.name, self.args)
 
     def run(self, argv: list[str], stdin: str | None = None) -> str:
         if not argv:

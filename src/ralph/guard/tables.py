@@ -36,6 +36,15 @@ def lists(section: str) -> dict[str, tuple[str, ...]]:
     return {name: tuple(words) for name, words in found.items()}
 
 
+def options_of(name: str) -> tuple[str, tuple[str, ...], bool] | None:
+    """The options of a program that have a value: their letters, and the long ones; and whether a command follows."""
+    lines = lines_about(PROGRAMS["options"], name)
+    if not lines:
+        return None
+    letters, *long = lines[0].split()
+    return letters.replace("-", ""), tuple(each for each in long if each != "..."), "..." in long
+
+
 PROGRAMS = load("programs")
 NOTORIOUS = PROGRAMS["notorious"].split()
 JUDGES = {name: judge for judge, names in lists(PROGRAMS["judges"]).items() for name in names}

@@ -1,7 +1,7 @@
 """Database clients, and framework tools that drop and rebuild databases."""
 
 from ralph.guard import paths as at
-from ralph.guard.invocation import Invocation, Options
+from ralph.guard.invocation import Invocation
 from ralph.guard.patterns import one_of, wordlist
 from ralph.guard.taint import UNKNOWN
 
@@ -84,9 +84,7 @@ _CODE = ("-c", "--command", "-e", "--execute", "-q", "-Q", "--query", "--eval", 
 
 def client(call: Invocation) -> None:
     """psql, mysql and others: the statements are in an option, or come from stdin."""
-    valued = "cdhpUfvoPRFLeDuSqQT" if call.name != "mysql" and call.name != "mariadb" else "eDhuPS"
-    long = wordlist("--command --dbname --host --port --username --file --execute --database --user --query")
-    options = Options(call.args, valued, (*long, "--eval", "--sql"))
+    options = call.options()
     database = options.value("-d", "--dbname", "-D", "--database") or "".join(options.rest[:1])
     _statements_of(call, options.all(*_CODE) or [call.stdin], bool(database) and is_trial_name(database))
 
@@ -109,7 +107,7 @@ def _shell_escapes(call: Invocation, text: str) -> None:
 
 
 def sqlite(call: Invocation) -> None:
-    options = Options(call.args, "", ("-cmd", "-init", "-separator"))
+    options = call.options()
     words = options.rest
     path = words[0] if words else ":memory:"
     is_trial = path in ("", ":memory:") or is_trial_name(path) or call.shell.locate(path).kind == at.TEMP
@@ -117,7 +115,7 @@ def sqlite(call: Invocation) -> None:
 
 
 def mongo(call: Invocation) -> None:
-    options = call.options(valued="u", valued_long=("--eval", "--host", "--port", "--username", "--password"))
+    options = call.options()
     for text in [*options.all("--eval"), call.stdin]:
         if mongo_harm(text) and not any(is_trial_name(word) for word in options.rest):
             call.deny("databases")
@@ -132,19 +130,19 @@ def redis(call: Invocation) -> None:
 
 def drop(call: Invocation) -> None:
     """dropdb, dropuser."""
-    options = call.options(valued="hpUe", valued_long=("--host", "--port", "--username", "--maintenance-db"))
+    options = call.options()
     if not options.rest or not all(is_trial_name(name) for name in options.rest):
         call.deny("databases")
 
 
 def admin(call: Invocation) -> None:
-    words = [word.lower() for word in call.options(valued="uhpP").rest]
+    words = [word.lower() for word in call.options().rest]
     if words and words[0] in ("drop", "shutdown", "flush-hosts") and not (len(words) > 1 and is_trial_name(words[1])):
         call.deny("databases")
 
 
 def pg_restore(call: Invocation) -> None:
-    options = call.options(valued="dhpUnt", valued_long=("--dbname",))
+    options = call.options()
     name = options.value("-d", "--dbname")
     if options.has("-c", "--clean") and name and not is_trial_name(name):
         call.deny("databases")
@@ -172,8 +170,7 @@ def tasks(call: Invocation) -> None:
         for text in words[1:]:
             call.run(["ruby", "-e", text], "")
     if call.name in ("manage.py", "django-admin") and words[:1] == ["shell"]:
-        options = call.options(valued="c", valued_long=("--command",))
-        for text in options.all("-c", "--command") or [call.stdin]:
+        for text in call.options().all("-c", "--command") or [call.stdin]:
             call.run(["python", "-c", text], "")
     if any(word in _TASKS for word in words) or (words[:1] == ["migrate"] and words[-1] == "zero"):
         call.deny("databases")

@@ -3,8 +3,8 @@
 from ralph.guard import effects
 from ralph.guard import paths as at
 from ralph.guard.effects import contents, keep
-from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import takes_everything, wordlist
+from ralph.guard.invocation import Invocation, Options, parse_options
+from ralph.guard.patterns import takes_everything
 from ralph.guard.taint import LOCAL, OPAQUE, OUTPUT, SECRET, UNKNOWN, is_known, taints
 
 _NONE = ("000", "0", "a-rwx")
@@ -57,7 +57,7 @@ def _breaks(mode: str) -> bool:
 
 
 def change_owner(call: Invocation) -> str:
-    options = call.options(valued_long=("--reference", "--from"))
+    options = call.options()
     for path in options.rest[0 if options.has("--reference") else 1 :]:
         effects.change(call.shell, path, call.argv, "the owner", options.has("-R", "--recursive"))
     return ""
@@ -167,9 +167,7 @@ def fd(call: Invocation) -> str:
 
 
 def xargs(call: Invocation) -> str:
-    options = call.options(
-        valued="InPLdEsa", valued_long=("--replace", "--max-args", "--max-procs", "--arg-file"), stops=True
-    )
+    options = call.options()
     source = options.value("-a", "--arg-file")
     data = effects.contents(call.shell, source) if source else call.stdin
     command = options.rest or ["echo"]
@@ -239,7 +237,7 @@ def _is_drive(path: str) -> bool:
 
 
 def move(call: Invocation) -> str:
-    options = call.options(valued="tS", valued_long=("--target-directory", "--suffix"))
+    options = call.options()
     target = options.value("-t", "--target-directory")
     sources = options.rest if target else options.rest[:-1]
     if target is None:
@@ -266,7 +264,7 @@ def _arrive(call: Invocation, target: str, path: str, text: str | None) -> None:
 
 
 def copy(call: Invocation) -> str:
-    options = call.options(valued="tSmog", valued_long=("--target-directory", "--suffix", "--mode", "--owner"))
+    options = call.options()
     target = options.value("-t", "--target-directory")
     sources = options.rest if target else options.rest[:-1]
     if call.name == "install" and options.has("-d", "--directory"):
@@ -283,7 +281,7 @@ def copy(call: Invocation) -> str:
 
 
 def link(call: Invocation) -> str:
-    options = call.options(valued="tS")
+    options = call.options()
     if len(options.rest) > 1:
         source, target = options.rest[0], options.rest[-1]
         call.write(target)
@@ -308,7 +306,7 @@ def dd(call: Invocation) -> str:
 
 
 def make_node(call: Invocation) -> str:
-    rest = call.options(valued="mZ").rest
+    rest = call.options().rest
     if len(rest) > 1 and rest[1] in ("b", "c", "u"):
         call.deny("devices", "This creates a device")
     return ""
@@ -322,8 +320,7 @@ def sponge(call: Invocation) -> str:
 
 def synchronise(call: Invocation) -> str:
     """rsync."""
-    valued = ("--rsh", "--exclude", "--include", "--exclude-from", "--rsync-path", "--files-from", "--password-file")
-    options = call.options(valued="eBTMf", valued_long=valued)
+    options = call.options()
     if options.has("-n", "--dry-run"):
         return ""
     for command in options.all("-e", "--rsh", "--rsync-path"):
@@ -358,11 +355,7 @@ def archive(call: Invocation) -> str:
     args = list(call.args)
     if args and not args[0].startswith("-") and is_known(args[0]):
         args[0] = "-" + args[0]
-    from ralph.guard.invocation import Options
-
-    valued = wordlist("--directory --file --exclude --transform --to-command --checkpoint-action --files-from")
-    programs = ("--use-compress-program", "--rsh-command", "--info-script", "--new-volume-script", "--checkpoint")
-    options = Options(args, "fCTXIFbHgKLNV", valued + programs)
+    options = parse_options(call.name, args)
     for name, value in options.values:
         if name == "--checkpoint-action":
             call.run_text(value.partition("exec=")[2]) if value.startswith("exec=") else None
@@ -396,7 +389,7 @@ def _content_marks(call: Invocation, path: str) -> str:
 
 
 def zip_files(call: Invocation) -> str:
-    options = call.options(valued="btdiPx", valued_long=("--unzip-command", "-TT"))
+    options = call.options()
     call.run_texts(*options.all("--unzip-command", "-TT"))
     if not options.rest:
         return ""
@@ -411,7 +404,7 @@ def zip_files(call: Invocation) -> str:
 
 
 def unzip(call: Invocation) -> str:
-    options = call.options(valued="dPx")
+    options = call.options()
     call.write(*options.all("-d"))
     return OPAQUE if options.has("-p", "-c") else ""
 

@@ -6,7 +6,7 @@ from ralph.guard import effects
 from ralph.guard import paths as at
 from ralph.guard.invocation import Invocation, Options
 from ralph.guard.patterns import takes_everything, wordlist
-from ralph.guard.programs.rules import apply_rules, parse_options
+from ralph.guard.programs.rules import apply_rules
 from ralph.guard.taint import LOCAL, SECRET, UNKNOWN, is_known
 
 MAIN = frozenset(("main", "master", "trunk", "production", "prod", "release"))
@@ -280,7 +280,7 @@ _SPECIAL = {
 
 def forge(call: Invocation) -> str | None:
     """gh and glab."""
-    options = parse_options(call.name, call.args)
+    options = call.options()
     words = options.rest
     if words[:1] == ["api"]:
         return _api(call, options)

@@ -139,9 +139,7 @@ def ruby(call: Invocation) -> str | None:
 
 
 def awk(call: Invocation) -> str | None:
-    options = Options(
-        call.args, "Fvfie", ("--file", "--source", "--include", "--assign", "--field-separator"), stops=True
-    )
+    options = call.options()
     for path in options.all("-f", "--file"):
         _judge_code(call, "awk", call.stdin if path in ("-", "/dev/stdin") else contents(call.shell, path))
     codes = options.all("-e", "--source") or ([] if options.has("-f", "--file") else options.rest[:1])
@@ -160,7 +158,7 @@ def awk(call: Invocation) -> str | None:
 
 
 def make(call: Invocation) -> None:
-    options = Options(call.args, "fCjIoW", ("--file", "--directory", "--eval", "--makefile"))
+    options = call.options()
     for text in options.all("--eval"):
         _recipes(call, text.replace(";", "\n\t"))
     for path in options.all("-f", "--file", "--makefile"):
@@ -188,8 +186,7 @@ def _recipes(call: Invocation, text: str) -> None:
 
 def compiler(call: Invocation) -> None:
     """C code from stdin, or written by the command itself."""
-    options = call.options(valued="oxIDLl")
-    for path in options.rest:
+    for path in call.options().rest:
         text = call.stdin if path == "-" else call.shell.files.get(call.shell.full(path), "")
         _judge_code(call, "node", text)
 

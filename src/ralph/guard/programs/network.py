@@ -3,15 +3,11 @@
 from ralph.guard import effects
 from ralph.guard.effects import contents, is_local_host, keep
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import wordlist
-from ralph.guard.programs.rules import apply_rules
 from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known, is_mark
 
 
 def netcat(call: Invocation) -> str:
-    options = call.options(
-        valued="ecwpsqiIXxoGTkmO", valued_long=("--exec", "--sh-exec", "--lua-exec", "--source-port")
-    )
+    options = call.options()
     if options.has("-e", "--exec", "--sh-exec", "--lua-exec") or options.value("-c"):
         call.deny("remote-shell", "This gives the other end of a connection access to a program")
     return judge_socket(call, options.rest, listens=options.has("-l"), probes=options.has("-z"))
@@ -47,7 +43,7 @@ _SSH_VALUED = "bcDEeFIiJLlmOopQRSWwB"
 
 
 def secure_shell(call: Invocation) -> str:
-    options = Options(call.args, _SSH_VALUED, (), stops=True)
+    options = call.options()
     for name, value in options.values:
         if name == "-o" and value.lower().startswith(
             ("proxycommand", "localcommand", "permitlocalcommand", "knownhostscommand")
@@ -80,22 +76,13 @@ def secure_shell(call: Invocation) -> str:
 
 
 def with_password(call: Invocation) -> str:
-    return call.run(Options(call.args, "pfdPe", (), stops=True).rest)
+    return call.run(call.options().rest)
 
 
 def telnet(call: Invocation) -> str:
     return judge_socket(call, call.args)
 
 
-_CURL_VALUED = "dFTHuoAbceXmxCEKrtUwyYzQPD"
-_CURL_LONG = wordlist(
-    """
-    --data --data-raw --data-binary --data-urlencode --data-ascii --json --form --form-string --upload-file --header
-    --user --output --user-agent --cookie --cookie-jar --request --max-time --proxy --cert --key --cacert --config
-    --write-out --url --output-dir --connect-timeout --retry --retry-delay --resolve --referer --oauth2-bearer
-    --limit-rate --dump-header --unix-socket
-    """
-)
 _SHOWN = ("-H", "--header", "-A", "--user-agent", "-b", "--cookie", "-e", "--referer", "-u", "--user")
 _SENT = ("-d", "--data", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "-F", "--form", "--data-raw")
 
@@ -107,7 +94,7 @@ def host_of(url: str) -> str:
 
 
 def curl(call: Invocation) -> str:
-    options = call.options(valued=_CURL_VALUED, valued_long=_CURL_LONG)
+    options = call.options()
     urls = [*options.rest, *options.all("--url")]
     is_local = bool(urls) and all(is_local_host(host_of(url)) for url in urls)
     if not is_local:
@@ -210,10 +197,7 @@ def _without_keys(call: Invocation, url: str) -> str:
 
 
 def wget(call: Invocation) -> str:
-    long = wordlist("--post-file --post-data --body-file --body-data --header --output-document --directory-prefix")
-    options = call.options(
-        valued="OPoaiUteTQAR", valued_long=(*long, "--method", "--user", "--password", "--tries", "--timeout")
-    )
+    options = call.options()
     urls = options.rest
     if not (urls and all(is_local_host(host_of(url)) for url in urls)):
         target = host_of(urls[0]) if urls else "another machine"
@@ -255,7 +239,7 @@ def downloader(call: Invocation) -> str:
 
 
 def secure_copy(call: Invocation) -> str:
-    options = call.options(valued="cFiJloPSDX")
+    options = call.options()
     for name, value in options.values:
         if name in ("-S",) or (name == "-o" and value.lower().startswith("proxycommand")):
             call.run_text(value.partition("=")[2] or value)
@@ -318,6 +302,8 @@ def send_file(call: Invocation) -> str:
             leaks(call, "someone else")
     if SECRET in call.stdin:
         leaks(call, "someone else")
+    from ralph.guard.programs.rules import apply_rules
+
     apply_rules(call, call.name, call.args)
     return UNKNOWN
 

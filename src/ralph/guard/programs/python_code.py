@@ -169,7 +169,9 @@ def _text_method(text: str, name: str, args: list[Value]) -> Value:
     return Method(text, name) if not is_known(text) else UNKNOWN
 
 
-_KINDS = {name: kind for kind, names in lists(load("functions")["python"]).items() for name in names}
+_FUNCTIONS = load("functions")
+_KINDS = {name: kind for kind, names in lists(_FUNCTIONS["python"]).items() for name in names}
+_EMPTIES = lists(_FUNCTIONS["parts"])["empties"]
 _CODECS = ("base64.", "binascii.", "codecs.", "bytes.", "zlib.", "gzip.", "marshal.", "pickle.", "bz2.", "lzma.")
 _SENDING = one_of("send sendall sendto sendmail send_message post put patch request upload_file put_object storbinary")
 _MOST_TURNS = 8
@@ -190,9 +192,7 @@ def judge_python(call: Invocation, code: str) -> None:
 
         judge_code(call, "python", code)
         return
-    from ralph.guard.programs.script_code import PARTS
-
-    if any(part in code for part in PARTS["empties"]):
+    if any(part in code for part in _EMPTIES):
         call.deny("databases", "This deletes every row of a table")
     _Program(call).block(tree.body)
 

@@ -6,7 +6,7 @@ from ralph.guard.effects import is_secret
 from ralph.guard.invocation import Invocation, Options
 from ralph.guard.patterns import matches
 from ralph.guard.state import Shell
-from ralph.guard.tables import JUDGES, lines_about, load
+from ralph.guard.tables import JUDGES, lines_about, load, options_of
 from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known
 
 TYPE_CHECKING = False  # `typing` is not imported for it
@@ -21,7 +21,8 @@ _EFFECTS: "dict[str, Callable[[Shell, str, list[str]], None]]" = {
 }
 RULES = load("rules")
 """Category → the lines of its rules."""
-_OPTIONS, _RUNS, _WRITES, _PATHS = (RULES.pop(name) for name in ("options", "runs", "writes", "effects"))
+_RUNS, _WRITES, _PATHS = (RULES.pop(name) for name in ("runs", "writes", "effects"))
+_OTHERS = options_of("*") or ("", (), False)
 _RUNS_PACKAGE = ("exec", "x", "dlx", "explore")
 _cache: dict[str, "list[tuple[str, str, list[str]]]"] = {}
 
@@ -34,16 +35,11 @@ def rules_of(program: str) -> "list[tuple[str, str, list[str]]]":
     return _cache[program]
 
 
-def parse_options(program: str, args: list[str]) -> Options:
-    [others] = lines_about(_OPTIONS, "*")
-    letters, *long = next(iter(lines_about(_OPTIONS, program)), others).split()
-    return Options(args, letters.replace("-", ""), tuple(others.split() if long == ["*"] else long))
-
-
 def apply_rules(call: Invocation, program: str, args: list[str]) -> Options:
     """Denies what a rule of this program denies, and follows what its options run and write."""
-    options = parse_options(program, args)
-    is_parsed = bool(lines_about(_OPTIONS, program))
+    letters, long, stops = options_of(program) or _OTHERS
+    options = Options(args, letters, _OTHERS[1] if long == ("*",) else long, stops)
+    is_parsed = options_of(program) is not None
     call.run_texts(*options.all(*"|".join(lines_about(_RUNS, program)).split("|")))
     call.write(*options.all(*"|".join(lines_about(_WRITES, program)).split("|")))
     words = options.rest[1:] if options.rest[:1] and options.rest[0].startswith("+") else options.rest  # cargo +nightly
@@ -167,7 +163,7 @@ def _upload(call: Invocation, words: list[str]) -> None:
 def _ansible(call: Invocation, words: list[str]) -> None:
     from ralph.guard.programs.shells import judge_script
 
-    for text in Options(call.args, "am", ("--args",)).all("-a", "--args"):
+    for text in call.options().all("-a", "--args"):
         judge_script(call.shell.elsewhere(), text, call.argv)
 
 

@@ -13,8 +13,7 @@ from ralph.guard.programs.text import decoded
 from ralph.guard.tables import lists, load
 from ralph.guard.taint import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, is_secret_name
 
-_NAMES = lists(load("functions")["others"])
-PARTS = lists(load("functions")["parts"])
+_, _NAMES, _PARTS = (lists(section) for section in load("functions").values())
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _JOINS = (".", "::", "->", ":")
 _COMMENTS = pairs(
@@ -336,7 +335,7 @@ def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]
     """What only the code as a whole shows."""
     names = {token.text for token in found if token.kind == "name"}
     whole, code = code, "".join(token.text for token in found if token.kind != "text" or " " not in token.text)
-    if any(mark in code for mark in PARTS["sockets"]) and any(shell in whole for shell in (*_SHELLS, *_QUOTED_SHELLS)):
+    if any(mark in code for mark in _PARTS["sockets"]) and any(shell in whole for shell in (*_SHELLS, *_QUOTED_SHELLS)):
         call.deny("remote-shell", "This gives the other end of a connection a shell")
     if names & set(_NAMES["forks"]) and names & one_of("while loop until for"):
         call.deny("fork-bomb")
@@ -350,9 +349,9 @@ def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]
     _judge_texts(call, language, code, found)
     if names & set(_NAMES["privileges"]):
         call.deny("privilege")
-    if any(part in code for part in PARTS["empties"]):
+    if any(part in code for part in _PARTS["empties"]):
         call.deny("databases", "This deletes every row of a table")
-    if _sends(code) and any(secret in code for secret in PARTS["secrets"]):
+    if _sends(code) and any(secret in code for secret in _PARTS["secrets"]):
         call.deny("exfiltration", "This sends secrets to another machine")
     if _sends(code) and any(effects.is_secret(call.shell, token.text) for token in found if token.kind == "text"):
         call.deny("exfiltration", "This sends secrets to another machine")
@@ -361,12 +360,12 @@ def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]
 def _sends(code: str) -> bool:
     goes_out = any(part in code for part in ("://", "connect", "hostname", "host:"))
     is_local = "localhost" in code or "127.0.0.1" in code
-    return goes_out and not is_local and any(name in code for name in PARTS["network"])
+    return goes_out and not is_local and any(name in code for name in _PARTS["network"])
 
 
 def _judge_texts(call: Invocation, language: str, code: str, found: list[Token]) -> None:
     """In code that can start programs, a string that is a harmful command counts as one, however it is used."""
-    if any(word in code for word in PARTS["starts"]) or (language == "awk" and "|" in code):
+    if any(word in code for word in _PARTS["starts"]) or (language == "awk" and "|" in code):
         for token in found:
             if token.kind == "text" and " " in token.text.strip() and "\n" not in token.text.strip():
                 call.run_text(token.text, "")
@@ -521,7 +520,7 @@ def _evaluate(call: Invocation, language: str, given: Arguments) -> None:
             call.shell.depth -= 1
     if not given.texts and any(word in given.raw for word in ("base64", "atob", "decode", "unpack", "gzinflate")):
         call.deny("opaque", "The guard cannot see what this runs")
-    if any(word in given.raw for word in PARTS["downloads"]):
+    if any(word in given.raw for word in _PARTS["downloads"]):
         call.deny("remote-code")
 
 

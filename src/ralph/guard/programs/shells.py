@@ -3,7 +3,7 @@
 from ralph.guard.decision import is_risky
 from ralph.guard.effects import contents
 from ralph.guard.evaluator import end, judge_unset, judge_variable, run_script, run_text
-from ralph.guard.invocation import Invocation, Options, invoke
+from ralph.guard.invocation import Invocation, invoke
 from ralph.guard.parser import parse, unescape
 from ralph.guard.paths import normal
 from ralph.guard.programs.text import formatted
@@ -54,7 +54,7 @@ def source(call: Invocation) -> str:
 
 def replace(call: Invocation) -> str:
     """`exec`: replaces the shell with a command, if there is one."""
-    return call.run(call.options(valued="a", stops=True).rest)
+    return call.run(call.options().rest)
 
 
 def trap(call: Invocation) -> str:
@@ -101,7 +101,7 @@ def unset(call: Invocation) -> str:
 
 
 def read(call: Invocation) -> str:
-    options = call.options(valued="adinNptu")
+    options = call.options()
     line = call.stdin.split("\n")[0]
     if array := options.value("-a"):
         call.shell.vars[array] = line.split() or [UNKNOWN]
@@ -115,7 +115,7 @@ def read(call: Invocation) -> str:
 
 
 def read_lines(call: Invocation) -> str:
-    rest = call.options(valued="cCdnOsu").rest
+    rest = call.options().rest
     call.shell.vars[rest[0] if rest else "MAPFILE"] = call.stdin.splitlines()[:20] or [UNKNOWN]
     return ""
 
@@ -168,7 +168,7 @@ def printf(call: Invocation) -> str:
 
 
 def history(call: Invocation) -> str:
-    if call.options(valued="d").has("-c", "-d"):
+    if call.options().has("-c", "-d"):
         call.deny("audit", "This erases the shell history")
     return UNKNOWN
 
@@ -193,12 +193,9 @@ def unknown(call: Invocation) -> str:
 
 
 def enable(call: Invocation) -> str:
-    if path := call.options(valued="f").value("-f"):
+    if path := call.options().value("-f"):
         call.deny("opaque", f"This loads {path} into the shell")
     return ""
-
-
-_VALUED_LONG = ("--rcfile", "--init-file", "--init-command", "--features")
 
 
 def judge_script(shell: Shell, text: str, argv: list[str], stdin: str = "") -> str:
@@ -223,7 +220,7 @@ def judge_script(shell: Shell, text: str, argv: list[str], stdin: str = "") -> s
 
 
 def run_shell(call: Invocation) -> str:
-    options = Options(call.args, "oO", _VALUED_LONG, stops=True)
+    options = call.options()
     for path in options.all("--rcfile", "--init-file"):
         judge_script(call.shell.fork(), contents(call.shell, path), call.argv)
     is_text = "-c" in options.flags

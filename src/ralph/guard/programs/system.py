@@ -88,18 +88,15 @@ def terminal(call: Invocation) -> None:
             call.run(options.rest)
 
 
-_SUDO_VALUED = "CDghpRrTtUu"
-
-
 def become(call: Invocation) -> str | None:
     """sudo, doas, pkexec and others: denied; where a project allows them, what they run is judged."""
     if call.args in (["-V"], ["-h"]):
         return UNKNOWN
     call.deny("privilege")
     if call.name in ("su", "runuser"):
-        command = Options(call.args, "cs", ("--command",)).value("-c", "--command")
+        command = call.options().value("-c", "--command")
         return call.run_text(command) if command else None
-    options = Options(call.args, _SUDO_VALUED if call.name == "sudo" else "u", (), stops=True)
+    options = call.options()
     rest = options.rest
     while rest and "=" in rest[0]:
         rest = rest[1:]
@@ -110,14 +107,14 @@ def become(call: Invocation) -> str | None:
 
 def enter(call: Invocation) -> str | None:
     """chroot, nsenter, unshare: another root, or the root of another system."""
-    rest = Options(call.args, "tSG", ("--target", "--userspec"), stops=True).rest
+    rest = call.options().rest
     call.deny("privilege")
     return call.run(rest[1:] if call.name == "chroot" else rest)
 
 
 def key(call: Invocation) -> None:
     """ssh-keygen: a new key pair in the workspace is probably for a test."""
-    options = call.options(valued="tbfNCPmOYnIsVaRFDEGTwWz")
+    options = call.options()
     if options.has("-l", "-F", "-L", "-y", "-B", "-e", "-i", "-H", "-Y"):
         return
     path = options.value("-f") or ""

@@ -3,14 +3,14 @@
 import binascii
 
 from ralph.guard import effects
-from ralph.guard.invocation import Invocation, Options
+from ralph.guard.invocation import Invocation
 from ralph.guard.parser import unescape
 from ralph.guard.paths import normal
 from ralph.guard.taint import EVERYONE, LOCAL, OPAQUE, SECRET, UNKNOWN, is_known, is_secret_name, taints
 
 
 def sed(call: Invocation) -> str:
-    options = Options(call.args, "efl", ("--expression", "--file", "--line-length"))
+    options = call.options()
     scripts = options.all("-e", "--expression")
     paths = options.rest
     if not scripts and not options.has("-f", "--file"):
@@ -205,7 +205,7 @@ def _ranges(text: str) -> list[tuple[int, int | None]]:
 
 def cat(call: Invocation) -> str:
     """Also head, tail, sort and others that print part of it, or reorder it: all of it is judged."""
-    paths = call.options(valued="ncksStT" if call.name in ("head", "tail", "sort", "less", "fold") else "").rest
+    paths = call.options().rest
     call.look(*paths)
     return call.files(paths)
 
@@ -222,7 +222,7 @@ def _changed(data: str) -> str:
 
 
 def base64(call: Invocation) -> str:
-    options = call.options(valued="wib")
+    options = call.options()
     call.look(*options.rest)
     data = call.files(options.rest or options.all("-i"))
     if not options.has("-d", "-D", "--decode"):
@@ -254,7 +254,7 @@ def _base32(data: str) -> str:
 
 
 def xxd(call: Invocation) -> str:
-    options = call.options(valued="cglos")
+    options = call.options()
     call.look(*options.rest[:1])
     data = call.files(options.rest[:1])
     if not options.has("-r"):
@@ -280,7 +280,7 @@ def translate(call: Invocation) -> str:
 
 
 def cut_lines(call: Invocation) -> str:
-    options = call.options(valued="cdfb")
+    options = call.options()
     data = call.files(options.rest)
     if not is_known(data):
         return UNKNOWN + taints(data)
@@ -326,7 +326,7 @@ def tee(call: Invocation) -> str:
 
 
 def base_name(call: Invocation) -> str:
-    rest = call.options(valued="s").rest
+    rest = call.options().rest
     if not rest or not is_known(rest[0]):
         return call.output()
     path = rest[0].rstrip("/")
@@ -341,14 +341,14 @@ def working_folder(call: Invocation) -> str:
 
 
 def real_path(call: Invocation) -> str:
-    rest = call.options(valued="").rest
+    rest = call.options().rest
     if not rest or not is_known(rest[0]) or not call.shell.cwd.startswith("/"):
         return call.output()
     return normal(rest[0] if rest[0].startswith("/") else f"{call.shell.cwd}/{rest[0]}") + "\n"
 
 
 def make_temp(call: Invocation) -> str:
-    options = call.options(valued="p", valued_long=("--tmpdir", "--suffix"))
+    options = call.options()
     folder = options.value("-p", "--tmpdir")
     name = options.rest[0] if options.rest else "tmp.0123456789"
     if "/" in name:
@@ -371,7 +371,7 @@ def print_environment(call: Invocation) -> str:
 
 
 def date(call: Invocation) -> str:
-    if call.options(valued="dr").has("-s", "--set"):
+    if call.options().has("-s", "--set"):
         call.deny("system", "This sets the clock")
     return "20240101\n"
 
@@ -394,7 +394,7 @@ def json(call: Invocation) -> str:
 
 
 def list_files(call: Invocation) -> str:
-    options = call.options(valued="ITw")
+    options = call.options()
     if not options.rest:
         return "*\n"
     return "".join(f"{path}\n" if "*" in path or options.has("-d") else f"{path}/{LOCAL}\n" for path in options.rest)
@@ -402,7 +402,7 @@ def list_files(call: Invocation) -> str:
 
 def search(call: Invocation) -> str:
     """grep and similar. What they select from a list of names is still names, but no longer all of them."""
-    options = call.options(valued="efmABCgtTjdD", valued_long=("--include", "--exclude", "--glob", "--type", "--pre"))
+    options = call.options()
     if program := options.value("--pre"):
         call.run([program, UNKNOWN])
     words = options.rest if options.has("-e", "-f", "--files") else options.rest[1:]
@@ -431,7 +431,7 @@ def processes(call: Invocation) -> str:
 
     text = " ".join(call.args)
     if call.name in ("pgrep", "pidof"):
-        options = call.options(valued="uUgGPstd")
+        options = call.options()
         if not options.rest and not options.has("-P", "-t"):
             return EVERYONE
         return EVERYONE if any(is_broad(word) or is_ours(word) for word in options.rest) else UNKNOWN

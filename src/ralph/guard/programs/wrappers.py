@@ -40,7 +40,7 @@ def run_with_variables(call: Invocation, rest: list[str]) -> str:
 
 
 def env(call: Invocation) -> str:
-    options = Options(call.args, "uCS", ("--unset", "--chdir", "--split-string"), stops=True)
+    options = call.options()
     for name in options.all("-u", "--unset"):
         judge_unset(call.shell, name)
     if split := options.value("-S", "--split-string"):
@@ -52,7 +52,7 @@ def env(call: Invocation) -> str:
 
 
 def flock(call: Invocation) -> str:
-    options = Options(call.args, "wEc", ("--timeout", "--command"), stops=True)
+    options = call.options()
     if command := options.value("-c", "--command"):
         return call.run_text(command)
     rest = options.rest[1:]
@@ -62,21 +62,18 @@ def flock(call: Invocation) -> str:
 
 
 def watch(call: Invocation) -> str:
-    rest = Options(call.args, "nq", ("--interval",), stops=True).rest
-    return call.run_text(" ".join(rest))
+    return call.run_text(" ".join(call.options().rest))
 
 
 def hyperfine(call: Invocation) -> str:
     """Also concurrently: each word is a command."""
-    options = call.options(
-        valued="wrmMpcnLkDsSu", valued_long=("--prepare", "--cleanup", "--setup", "--names", "--kill-others")
-    )
+    options = call.options()
     call.run_texts(*options.rest, *options.all("--prepare", "-p", "--cleanup", "-c", "--setup", "-s"))
     return UNKNOWN
 
 
 def script(call: Invocation) -> str | None:
-    options = Options(call.args, "cEoITOB", ("--command",), stops=True)
+    options = call.options()
     if command := options.value("-c", "--command"):
         return call.run_text(command)
     if len(options.rest) > 1:  # the BSD form: file, then command
@@ -87,7 +84,7 @@ def script(call: Invocation) -> str | None:
 
 
 def parallel(call: Invocation) -> str:
-    options = Options(call.args, "jnNLIaSd", ("--jobs", "--colsep", "--arg-file", "--delay", "--timeout"), stops=True)
+    options = call.options()
     words = options.rest
     at = next((i for i, word in enumerate(words) if word in (":::", "::::", ":::+")), len(words))
     command, items = words[:at], [word for word in words[at + 1 :] if not word.startswith(":::")]
@@ -104,7 +101,7 @@ def parallel(call: Invocation) -> str:
 
 def node_runner(call: Invocation) -> str | None:
     """npx and similar fetch a package and run its program."""
-    options = Options(call.args, "pcw", ("--package", "--call", "--workspace"), stops=True)
+    options = call.options()
     call.run_texts(*options.all("-c", "--call"))
     rest = options.rest
     if not rest:
@@ -141,7 +138,7 @@ def runner(call: Invocation) -> str | None:
 
 
 def nodemon(call: Invocation) -> None:
-    options = call.options(valued="xwei", valued_long=("--exec", "--watch", "--ext"))
+    options = call.options()
     for command in options.all("-x", "--exec"):
         call.run_text(" ".join([command, *options.rest]))
 
@@ -157,7 +154,7 @@ def terminal(call: Invocation) -> str | None:
 
 
 def perf(call: Invocation) -> str | None:
-    options = Options(call.args, "", (), stops=True)
+    options = call.options()
     inner = Options(options.rest[1:], "eoFpcCtD", (), stops=True)
     return call.run(inner.rest) if options.rest[:1] in (["stat"], ["record"], ["trace"]) and inner.rest else None
 
