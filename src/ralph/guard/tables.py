@@ -2,6 +2,9 @@
 
 import os
 
+_MOST_LINES = 20_000
+_lines: dict[tuple[str, str], list[str]] = {}
+
 
 def load(name: str) -> dict[str, str]:
     """The sections of a file, without comments, and with `$name` replaced by what it stands for."""
@@ -17,12 +20,12 @@ def load(name: str) -> dict[str, str]:
 
 def lines_about(table: str, name: str) -> list[str]:
     """The lines that start with the name, or with several joined by `|`; without these."""
-    found = []
-    for line in table.split("\n") if name and name in table else ():
-        names, _, rest = line.partition(" ")
-        if name in line and name in names.split("|"):
-            found.append(rest)
-    return found
+    if (table, name) not in _lines:
+        if len(_lines) >= _MOST_LINES:
+            _lines.clear()
+        split = [line.partition(" ") for line in table.split("\n") if name in line] if name else []
+        _lines[table, name] = [rest for names, _, rest in split if name in names.split("|")]
+    return _lines[table, name]
 
 
 def lists(section: str) -> dict[str, tuple[str, ...]]:

@@ -24,15 +24,12 @@ RULES = load("rules")
 _RUNS, _WRITES, _PATHS = (RULES.pop(name) for name in ("runs", "writes", "effects"))
 _OTHERS = options_of("*") or ("", (), False)
 _RUNS_PACKAGE = ("exec", "x", "dlx", "explore")
-_cache: dict[str, "list[tuple[str, str, list[str]]]"] = {}
 
 
 def rules_of(program: str) -> "list[tuple[str, str, list[str]]]":
-    """Category, message and conditions of each rule. Only the lines with the program's name are taken apart."""
-    if program not in _cache:
-        found = [(each, line.partition(": ")) for each, text in RULES.items() for line in lines_about(text, program)]
-        _cache[program] = [(each, message.strip(), conditions.split()) for each, (conditions, _, message) in found]
-    return _cache[program]
+    """Category, message and conditions of each rule."""
+    found = [(each, line.partition(": ")) for each, text in RULES.items() for line in lines_about(text, program)]
+    return [(each, message.strip(), conditions.split()) for each, (conditions, _, message) in found]
 
 
 def apply_rules(call: Invocation, program: str, args: list[str]) -> Options:
