@@ -53,46 +53,25 @@ def as_text(value: Value) -> str:
     return UNKNOWN
 
 
-def joined(values: list[Value]) -> str:
-    return "".join(as_text(value) for value in values)
-
-
 def binary(operator: ast.operator, left: Value, right: Value) -> Value:
-    if isinstance(operator, ast.Add):
-        if isinstance(left, list) and isinstance(right, list):
-            return left + right
-        if isinstance(left, int) and isinstance(right, int):
-            return left + right
-        if isinstance(left, str) or isinstance(right, str):
-            return as_text(left) + as_text(right)
-        return None
-    if isinstance(operator, ast.Div) and (isinstance(left, Path) or isinstance(right, Path)):
-        return join_paths(as_text(left), as_text(right))
-    if isinstance(operator, ast.Mult) and isinstance(left, str) and isinstance(right, int) and right < 100:
-        return left * right
-    if isinstance(operator, ast.Mod) and isinstance(left, str):
-        return _formatted(left, right)
+    kind = type(operator)
     if isinstance(left, int) and isinstance(right, int):
-        return _calculated(operator, left, right)
-    return None
-
-
-def _calculated(operator: ast.operator, left: int, right: int) -> Value:
-    if isinstance(operator, ast.Sub):
-        return left - right
-    if isinstance(operator, ast.BitXor):
-        return left ^ right
-    if isinstance(operator, ast.Mult) and abs(left) < 10**9 and abs(right) < 10**9:
+        if kind is ast.Mult:
+            return left * right if abs(left) < 10**9 and abs(right) < 10**9 else None
+        return {ast.Add: left + right, ast.Sub: left - right, ast.BitXor: left ^ right}.get(kind)
+    if kind is ast.Add and isinstance(left, list) and isinstance(right, list):
+        return left + right
+    if kind is ast.Add and (isinstance(left, str) or isinstance(right, str)):
+        return as_text(left) + as_text(right)
+    if kind is ast.Div and (isinstance(left, Path) or isinstance(right, Path)):
+        return join_paths(as_text(left), as_text(right))
+    if kind is ast.Mult and isinstance(left, str) and isinstance(right, int) and right < 100:
         return left * right
-    return None
-
-
-def _formatted(form: str, values: Value) -> str:
-    items = values if isinstance(values, list) else [values]
-    out = form
-    for item in items:
-        out = out.replace("%s", as_text(item), 1).replace("%d", as_text(item), 1) if "%" in out else out
-    return out
+    if kind is not ast.Mod or not isinstance(left, str):
+        return None
+    for item in right if isinstance(right, list) else [right]:
+        left = left.replace("%s", as_text(item), 1).replace("%d", as_text(item), 1) if "%" in left else left
+    return left
 
 
 def join_paths(*parts: str) -> Path:
@@ -313,7 +292,7 @@ class _Program:
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             return self.items(node.elts)
         if isinstance(node, ast.JoinedStr):
-            return joined([self.value(part) for part in node.values])
+            return "".join(as_text(self.value(part)) for part in node.values)
         if isinstance(node, ast.FormattedValue):
             return as_text(self.value(node.value))
         return self.composed(node)
@@ -342,7 +321,7 @@ class _Program:
             return -value if isinstance(node.op, ast.USub) and isinstance(value, int) else None
         if isinstance(node, ast.Dict):
             values = [self.value(each) for each in (*node.keys, *node.values) if each is not None]
-            return joined([value for value in values if value is not None])
+            return "".join(as_text(value) for value in values if value is not None)
         self.generic(node)
         return None
 
@@ -571,7 +550,7 @@ class _Program:
         if any(letter in mode for letter in "wax+"):
             effects.write(self.call.shell, path, self.call.argv, appends="a" in mode)
             return Method(Path(path), "writer")
-        effects.look(self.call.shell, path, self.call.argv)
+        self.call.look(path)
         return Method(effects.contents(self.call.shell, path), "reader")
 
     def _evaluate(self, text: str) -> Value:
@@ -590,10 +569,8 @@ class _Program:
     def _send(self, args: list[Value], named: dict[str, Value]) -> Value:
         url = as_text(args[0]) if args else as_text(named.get("url"))
         if not effects.is_local_host(host_of(url)):
-            sent = as_text(args) + "".join(
-                as_text(value) for name, value in named.items() if name not in ("headers", "auth")
-            )
-            if SECRET in sent:
+            sent = [*args, *[value for name, value in named.items() if name not in ("headers", "auth")]]
+            if SECRET in as_text(sent):
                 self.call.deny("exfiltration", f"This sends secrets to {host_of(url)}")
         return NETWORK
 
@@ -633,8 +610,8 @@ class _Program:
         if of.name == "writer" and name in ("write", "writelines") and isinstance(of.of, str):
             effects.keep(self.call.shell, str(of.of), as_text(args[0] if args else None), True)
             return None
-        if of.name in ("connection", "cursor", "socket") or of.of is None:
-            return self._method(Method(None, name), args, named) if name not in ("cursor", "makefile") else of
+        if name in ("cursor", "makefile") and (of.name in ("connection", "cursor", "socket") or of.of is None):
+            return of
         return self._method(Method(None, name), args, named)
 
     def _path_method(self, path: Path, name: str, first: Value) -> Value:
@@ -647,7 +624,7 @@ class _Program:
             effects.move(self.call.shell, str(path), as_text(first), self.call.argv)
             self._write(first)
         elif name in ("read_text", "read_bytes"):
-            effects.look(self.call.shell, str(path), self.call.argv)
+            self.call.look(str(path))
             return effects.contents(self.call.shell, str(path))
         elif name == "open":
             return self._open(str(path), as_text(first) if first is not None else "r")

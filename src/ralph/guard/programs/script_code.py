@@ -127,14 +127,14 @@ def _name(code: str, start: int, language: str, found: list[Token]) -> int:
     return i
 
 
-_OPENERS = {"(": ")", "[": "]", "{": "}"}
+_OPENERS = ("(", "[", "{")
 
 
 class Arguments:
+    """`items` are members of a list among the arguments: a program's own arguments."""
+
     def __init__(self, texts: list[str], items: list[str], raw: str) -> None:
-        self.texts, self.items = texts, items
-        """Members of a list among the arguments: a program's own arguments."""
-        self.raw = raw
+        self.texts, self.items, self.raw = texts, items, raw
 
 
 class Values:
@@ -244,8 +244,7 @@ class Values:
             return self.call.shell.cwd, self._past_call(found, i)
         if name in ("ENV", "$ENV", "process.env", "getenv", "os.getenv", "System.getenv"):
             given = [token.text for token in found[i : i + 3] if token.kind in ("text", "name")]
-            value = home if "HOME" in given else UNKNOWN
-            return value, i + 3
+            return home if "HOME" in given else UNKNOWN, i + 3
         if i < len(found) and found[i].text == "(":
             return self._called(name, short, found, i)
         if self.joins_by_blank and name[:1] == "$":  # a field of awk: anything may be in it
@@ -268,8 +267,6 @@ class Values:
             return OPAQUE, after
         if short in _NAMES["fetches"] and "://" in inside.raw:
             return NETWORK, after
-        if short in ("require", "import"):
-            return None, after
         return None, after
 
     def _decoded(self, inside: Arguments) -> str:
@@ -310,25 +307,19 @@ def judge_code(call: Invocation, language: str, code: str) -> None:
         _judge_tcl(call, code)
         return
     values = Values(call, language)
-    i = 0
-    while i < len(found):
-        token = found[i]
+    for i, token in enumerate(found):
         call.shell.meter.step()
         if token.kind == "command":
             call.run_text(token.text, "")
         elif token.kind == "name":
-            if (
-                i + 1 < len(found)
-                and found[i + 1].text == "="
-                and not (i + 2 < len(found) and found[i + 2].text in "=~>")
-            ):
+            following = [each.text for each in found[i + 1 : i + 3]]
+            if following[:1] == ["="] and not (following[1:] and following[1] in "=~>"):
                 values.assign(token.text, found, i + 2)
             _judge_name(call, language, values, found, i)
         elif token.kind == "text" and language == "awk":
             _judge_pipe(call, found, i)
         elif token.kind == "text" and language in ("groovy", "scala") and ("execute" in code or "!" in code):
             call.run_text(token.text)
-        i += 1
 
 
 def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]) -> None:
@@ -379,14 +370,13 @@ def _judge_listings(call: Invocation, language: str, found: list[Token]) -> None
     listed = "".join(token.text for token in found)
     for piece in listed.split("<")[1:] if language == "perl" else []:  # `unlink <~/*>`
         if "*" in piece.partition(">")[0]:
-            effects.delete(call.shell, _home(call, piece.partition(">")[0]), call.argv, True)
-    for text in [token.text for token in found if token.kind == "text" and "File.Find" in listed]:
-        effects.delete(call.shell, _home(call, text), call.argv, True)
+            call.delete(piece.partition(">")[0])
+    call.delete(*[token.text for token in found if token.kind == "text" and "File.Find" in listed])
     for i, token in enumerate(found):
         if token.kind == "name" and token.text in _NAMES["lists"]:
             for text in values.arguments(found, i + 1).texts[:2]:
                 if text.startswith(("/", "~")):
-                    effects.delete(call.shell, _home(call, text if "*" in text else f"{text}/*"), call.argv, True)
+                    call.delete(text if "*" in text else f"{text}/*")
 
 
 def _judge_tcl(call: Invocation, code: str) -> None:
@@ -395,8 +385,7 @@ def _judge_tcl(call: Invocation, code: str) -> None:
         if words[:1] and words[0] in ("exec", "spawn", "system"):
             call.run_text(" ".join(words[1:]))
         elif words[:2] == ["file", "delete"]:
-            for word in words[2:]:
-                effects.delete(call.shell, _home(call, word), call.argv, True)
+            call.delete(*words[2:])
 
 
 def _judge_apple(call: Invocation, code: str) -> None:
@@ -433,8 +422,7 @@ def _judge_name(call: Invocation, language: str, values: Values, found: list[Tok
         _delete(call, full, name, values.arguments(found, i + 1))
     elif name == "sync" and {"rimraf", "del"} & {token.text for token in found}:
         given = values.arguments(found, i + 1)
-        for text in [*given.texts, *given.items]:
-            effects.delete(call.shell, _home(call, text), call.argv, True)
+        call.delete(*given.texts, *given.items)
     elif name in _NAMES["evaluates"]:
         _evaluate(call, language, values.arguments(found, i + 1))
     elif name in _NAMES["writes"] or full in _NAMES["opens"] or name in ("open", "fopen"):
@@ -490,22 +478,10 @@ def _run(call: Invocation, given: Arguments) -> None:
 
 
 def _delete(call: Invocation, full: str, name: str, given: Arguments) -> None:
-    sure = (
-        full.startswith(_NAMES["file-owners"])
-        or "_" in name
-        or name.endswith("Sync")
-        or name in ("unlink", "rimraf", "rmtree")
-    )
-    sure = sure or full == name
-    if not sure and name in ("delete", "remove", "rm", "rmdir"):
-        sure = "/" in "".join(given.texts)
-    for text in given.texts[:4]:
-        if sure and (text in (".", "..", "*") or "/" in text or text.startswith(("~", "."))):
-            effects.delete(call.shell, _home(call, text), call.argv, True)
-
-
-def _home(call: Invocation, text: str) -> str:
-    return call.shell.places.home + text[1:] if text.startswith("~/") or text == "~" else text
+    sure = full == name or full.startswith(_NAMES["file-owners"]) or "_" in name or name.endswith("Sync")
+    sure = sure or name in ("unlink", "rimraf", "rmtree")
+    if sure or (name in ("delete", "remove", "rm", "rmdir") and "/" in "".join(given.texts)):
+        call.delete(*[text for text in given.texts[:4] if text == "*" or "/" in text or text.startswith(("~", "."))])
 
 
 def _evaluate(call: Invocation, language: str, given: Arguments) -> None:
