@@ -5,28 +5,12 @@ one command prints may be what the next one runs.
 """
 
 from ralph.guard import effects
+from ralph.guard import syntax as sh
 from ralph.guard.expansion import bounded, expand, text_of
 from ralph.guard.invocation import invoke
 from ralph.guard.parser import DECLARES, parse
 from ralph.guard.patterns import one_of
 from ralph.guard.state import Shell
-from ralph.guard.syntax import (
-    Assign,
-    Background,
-    Branch,
-    Function,
-    Group,
-    Lit,
-    Loop,
-    Node,
-    Pipe,
-    Proc,
-    Redirect,
-    Redirected,
-    Script,
-    Simple,
-    Word,
-)
 from ralph.guard.taint import UNKNOWN, is_known, taints
 
 _RUN = one_of(
@@ -100,7 +84,7 @@ def run_text(shell: Shell, text: str, stdin: str = "") -> str:
         shell.depth -= 1
 
 
-def run_apart(shell: Shell, script: Script, stdin: str = "") -> str:
+def run_apart(shell: Shell, script: sh.Script, stdin: str = "") -> str:
     """In a subshell that knows what this one knows."""
     inner = shell.fork()
     inner.deeper()
@@ -109,7 +93,7 @@ def run_apart(shell: Shell, script: Script, stdin: str = "") -> str:
     return out
 
 
-def run_as_file(shell: Shell, part: Proc) -> str:
+def run_as_file(shell: Shell, part: sh.Proc) -> str:
     """`<(…)` and `>(…)`: a path, and what it stands for."""
     shell.meter.pipes += 1
     path = f"/dev/fd/{62 + shell.meter.pipes}"
@@ -129,10 +113,10 @@ def end(shell: Shell) -> None:
             run_text(shell, trap)
 
 
-def run_script(shell: Shell, script: Script, stdin: str = "") -> str:
+def run_script(shell: Shell, script: sh.Script, stdin: str = "") -> str:
     out = ""
     for i, node in enumerate(script):
-        if isinstance(node, Branch):
+        if isinstance(node, sh.Branch):
             variants = _branch(shell, node, stdin)
             for variant in variants[1:]:
                 if shell.meter.variants <= 0:
@@ -146,31 +130,31 @@ def run_script(shell: Shell, script: Script, stdin: str = "") -> str:
     return out
 
 
-def run(shell: Shell, node: Node, stdin: str = "") -> str:
-    if isinstance(node, Simple):
+def run(shell: Shell, node: sh.Node, stdin: str = "") -> str:
+    if isinstance(node, sh.Simple):
         return _simple(shell, node, stdin)
-    if isinstance(node, Pipe):
+    if isinstance(node, sh.Pipe):
         return _pipe(shell, node, stdin)
-    if isinstance(node, Redirected):
+    if isinstance(node, sh.Redirected):
         return _redirected(shell, node, stdin)
-    if isinstance(node, Group):
+    if isinstance(node, sh.Group):
         return run_apart(shell, node.body, stdin) if node.is_subshell else run_script(shell, node.body, stdin)
-    if isinstance(node, Background):
+    if isinstance(node, sh.Background):
         shell.spawned += 1
         out = run(shell, node.node, stdin)
         shell.spawned -= 1
         return out
-    if isinstance(node, Loop):
+    if isinstance(node, sh.Loop):
         return _loop(shell, node, stdin)
-    if isinstance(node, Function):
+    if isinstance(node, sh.Function):
         shell.functions[node.name] = node.body
         return ""
-    if isinstance(node, Branch):
+    if isinstance(node, sh.Branch):
         _branch(shell, node, stdin)
     return ""
 
 
-def _simple(shell: Shell, node: Simple, stdin: str) -> str:
+def _simple(shell: Shell, node: sh.Simple, stdin: str) -> str:
     if not node.words:
         for assign in node.assigns:
             _assign(shell, assign)
@@ -192,7 +176,7 @@ def _simple(shell: Shell, node: Simple, stdin: str) -> str:
     return out
 
 
-def _assign(shell: Shell, assign: Assign) -> None:
+def _assign(shell: Shell, assign: sh.Assign) -> None:
     name = assign.name
     if assign.items is not None:
         values = [field for item in assign.items for field in expand(shell, item)]
@@ -218,7 +202,7 @@ def _assign(shell: Shell, assign: Assign) -> None:
     shell.vars[name] = [value]
 
 
-def _pipe(shell: Shell, node: Pipe, stdin: str) -> str:
+def _pipe(shell: Shell, node: sh.Pipe, stdin: str) -> str:
     shell.spawned += 1
     for item in node.items:
         inner = shell.fork()
@@ -228,13 +212,13 @@ def _pipe(shell: Shell, node: Pipe, stdin: str) -> str:
     return stdin
 
 
-def _redirected(shell: Shell, node: Redirected, stdin: str) -> str:
+def _redirected(shell: Shell, node: sh.Redirected, stdin: str) -> str:
     stdin = _read_redirects(shell, node.redirects, stdin)
     out = run(shell, node.node, stdin)
     return _write_redirects(shell, node.redirects, out, ["{ … }"])
 
 
-def _loop(shell: Shell, node: Loop, stdin: str) -> str:
+def _loop(shell: Shell, node: sh.Loop, stdin: str) -> str:
     if node.name:
         values = [field for word in node.words for field in expand(shell, word)]
         out = ""
@@ -252,21 +236,21 @@ def _loop(shell: Shell, node: Loop, stdin: str) -> str:
     return out
 
 
-def _never_ends(node: Loop) -> bool:
+def _never_ends(node: sh.Loop) -> bool:
     first = node.condition[0] if len(node.condition) == 1 else None
-    return isinstance(first, Simple) and len(first.words) == 1 and _plain(first.words[0]) in ("true", ":")
+    return isinstance(first, sh.Simple) and len(first.words) == 1 and _plain(first.words[0]) in ("true", ":")
 
 
-def _spawns(body: Script) -> bool:
-    names = {_plain(node.words[0]) for node in body if isinstance(node, Simple) and node.words}
-    return any(isinstance(node, Background) for node in body) and not names & {"sleep", "wait", "read"}
+def _spawns(body: sh.Script) -> bool:
+    names = {_plain(node.words[0]) for node in body if isinstance(node, sh.Simple) and node.words}
+    return any(isinstance(node, sh.Background) for node in body) and not names & {"sleep", "wait", "read"}
 
 
-def _plain(word: Word) -> str:
-    return word[0].text if len(word) == 1 and isinstance(word[0], Lit) else ""
+def _plain(word: sh.Word) -> str:
+    return word[0].text if len(word) == 1 and isinstance(word[0], sh.Lit) else ""
 
 
-def _branch(shell: Shell, node: Branch, stdin: str) -> list[Shell]:
+def _branch(shell: Shell, node: sh.Branch, stdin: str) -> list[Shell]:
     """The shells that may continue: one for each different outcome. The first one is this shell."""
     run_script(shell, node.always, stdin)
     before = shell.fork()
@@ -285,7 +269,7 @@ def _branch(shell: Shell, node: Branch, stdin: str) -> list[Shell]:
     return outcomes
 
 
-def _read_redirects(shell: Shell, redirects: list[Redirect], stdin: str) -> str:
+def _read_redirects(shell: Shell, redirects: list[sh.Redirect], stdin: str) -> str:
     for redirect in redirects:
         if redirect.op == "<&":
             stdin = shell.streams.get(text_of(shell, redirect.word), stdin)
@@ -305,7 +289,7 @@ def _read_redirects(shell: Shell, redirects: list[Redirect], stdin: str) -> str:
     return stdin
 
 
-def _write_redirects(shell: Shell, redirects: list[Redirect], out: str, argv: list[str]) -> str:
+def _write_redirects(shell: Shell, redirects: list[sh.Redirect], out: str, argv: list[str]) -> str:
     """The output that remains for the next command."""
     for redirect in redirects:
         op = redirect.op
@@ -323,5 +307,5 @@ def _write_redirects(shell: Shell, redirects: list[Redirect], out: str, argv: li
     return out
 
 
-def _is_network(shell: Shell, redirect: Redirect) -> bool:
+def _is_network(shell: Shell, redirect: sh.Redirect) -> bool:
     return redirect.op == "<" and text_of(shell, redirect.word).startswith(("/dev/tcp/", "/dev/udp/"))

@@ -8,7 +8,7 @@ from ralph.guard.categories import BY_ID
 from ralph.guard.effects import contents, is_secret
 from ralph.guard.patterns import has_glob, matches, one_of
 from ralph.guard.state import Shell
-from ralph.guard.tables import JUDGES, NOTORIOUS, options_of
+from ralph.guard.tables import JUDGES, NOTORIOUS, PROGRAMS, lines_about, options_of
 from ralph.guard.taint import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, taints
 
 _BUILD = one_of(
@@ -27,18 +27,9 @@ _CREATES = {"clone": 1, "init": 0, "worktree": 1}
 """Git commands that create a folder, and the position of its name among their arguments."""
 
 
-_OUTPUTS = {
-    **dict.fromkeys(one_of("sort gcc g++ cc c++ clang clang++ ld rustc go pandoc"), ("-o", "--output")),
-    "curl": ("--output-dir",),
-    **dict.fromkeys(one_of("pip pip3"), ("--target", "-t", "--prefix", "--root")),
-    **dict.fromkeys(one_of("tsc babel"), ("--outDir", "--out-dir", "--outFile")),
-}
-"""Programs, and the options that name their output."""
-
-
 def judge_folder(shell: Shell, name: str, argv: list[str]) -> None:
-    for option in _OUTPUTS.get(name, ()):
-        for word, following in zip(argv, [*argv[1:], ""], strict=True):
+    for option in "|".join(lines_about(PROGRAMS["outputs"], name)).split("|"):
+        for word, following in zip(argv, [*argv[1:], ""], strict=True) if option else ():
             path = following if word == option else word.partition("=")[2] if word.startswith(f"{option}=") else ""
             if path:
                 effects.write(shell, path, argv, appends=True)

@@ -3,30 +3,8 @@
 It knows the syntax of bash and is less strict than a shell. What it cannot parse is Unreadable.
 """
 
+from ralph.guard import syntax as sh
 from ralph.guard.patterns import wordlist
-from ralph.guard.syntax import (
-    Assign,
-    Background,
-    Branch,
-    Function,
-    Group,
-    Lit,
-    Loop,
-    Node,
-    Part,
-    Pipe,
-    Proc,
-    Quoted,
-    Redirect,
-    Redirected,
-    Script,
-    Simple,
-    Sub,
-    Sum,
-    Unreadable,
-    Var,
-    Word,
-)
 
 DECLARES = frozenset(("declare", "typeset", "export", "local", "readonly"))
 _LONGEST = 100_000
@@ -42,7 +20,7 @@ _OPERATORS = wordlist(":- := :? :+ - = ? + : ## # %% % // /# /% / ^^ ^ ,, , @")
 _REDIRECTS = ("<<<", "<<-", "<<", "&>>", "&>", ">>", ">&", "<&", ">|", "<>", ">", "<")
 _ESCAPES = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
 _DIGITS = {"x": 2, "u": 4, "U": 8}
-_parsed: dict[str, Script] = {}
+_parsed: dict[str, sh.Script] = {}
 
 
 def unescape(text: str) -> str:
@@ -91,16 +69,16 @@ def _character(digits: str, base: int) -> str:
     return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "?"
 
 
-def parse(text: str) -> Script:
+def parse(text: str) -> sh.Script:
     """Raises Unreadable."""
     if (known := _parsed.get(text)) is not None:
         return known
     if len(text) > _LONGEST:
-        raise Unreadable("too long")
+        raise sh.Unreadable("too long")
     try:
         script = _Parser(text.replace("\r\n", "\n")).whole()
     except RecursionError as error:
-        raise Unreadable(str(error)) from None
+        raise sh.Unreadable(str(error)) from None
     if len(_parsed) >= _KEPT:
         _parsed.clear()
     _parsed[text] = script
@@ -111,13 +89,13 @@ class _Parser:
     def __init__(self, text: str, depth: int = 0) -> None:
         self.text, self.depth = text, depth
         self.at, self.end = 0, len(text)
-        self.waiting: list[tuple[Redirect, str, bool, bool]] = []
+        self.waiting: list[tuple[sh.Redirect, str, bool, bool]] = []
         """Here-documents whose text starts after this line: target, delimiter, quoted, tabs stripped."""
 
-    def whole(self) -> Script:
+    def whole(self) -> sh.Script:
         found = self.script_until("")
         if self.at < self.end:
-            raise Unreadable(f"unexpected {self.text[self.at]!r}")
+            raise sh.Unreadable(f"unexpected {self.text[self.at]!r}")
         return found
 
     # --- the cursor ---------------------------------------------------------------------------------------------------
@@ -135,7 +113,7 @@ class _Parser:
         """Consume up to the closer and that, too."""
         stop = self.text.find(closer, self.at)
         if stop < 0:
-            raise Unreadable(missing)
+            raise sh.Unreadable(missing)
         found, self.at = self.text[self.at : stop], stop + len(closer)
         return found
 
@@ -169,40 +147,40 @@ class _Parser:
 
     # --- words --------------------------------------------------------------------------------------------------------
 
-    def word(self) -> Word:
+    def word(self) -> sh.Word:
         """One word, from here to a blank or an operator. Empty if there is none."""
-        parts: Word = []
+        parts: sh.Word = []
         while self.at < self.end:
             letter = self.text[self.at]
             if letter not in _ENDS_WORD:
                 parts.append(self._part(letter))
             elif self.sees("<(", ">("):
                 self.at += 2
-                parts.append(Proc(self.script_until(")"), letter == "<"))
+                parts.append(sh.Proc(self.script_until(")"), letter == "<"))
             elif letter != "(" or not self._extended_glob(parts):
                 break
         return parts
 
-    def words(self) -> list[Word]:
-        found: list[Word] = []
+    def words(self) -> list[sh.Word]:
+        found: list[sh.Word] = []
         self.skip(False)
         while word := self.word():
             found.append(word)
             self.skip(False)
         return found
 
-    def _part(self, letter: str) -> Part:
+    def _part(self, letter: str) -> sh.Part:
         if letter == "'":
             self.at += 1
-            return Lit(self.take_to("'", "a quote is not closed: '"), True)
+            return sh.Lit(self.take_to("'", "a quote is not closed: '"), True)
         if letter == '"':
             self.at += 1
-            return Quoted(self.double_quoted('"'))
+            return sh.Quoted(self.double_quoted('"'))
         if letter == "$":
             return self._dollar(False)
         return self._backticks(False) if letter == "`" else self._bare()
 
-    def _bare(self) -> Lit:
+    def _bare(self) -> sh.Lit:
         out: list[str] = []
         escaped = False
         while self.at < self.end:
@@ -218,11 +196,11 @@ class _Parser:
             self.at += 1
         text = "".join(out)
         # An escaped brace or tilde is text, and nothing else in the piece is lost by taking all of it for quoted.
-        return Lit(text, escaped and ("{" in text or text.startswith("~")))
+        return sh.Lit(text, escaped and ("{" in text or text.startswith("~")))
 
-    def double_quoted(self, closer: str) -> Word:
+    def double_quoted(self, closer: str) -> sh.Word:
         """Up to the closing quote; without a closer, all of the text, as in a here-document."""
-        parts: Word = []
+        parts: sh.Word = []
         out: list[str] = []
         while self.at < self.end:
             letter = self.text[self.at]
@@ -235,7 +213,7 @@ class _Parser:
                 self.at += 2
             elif letter in "$`":
                 if out:
-                    parts.append(Lit("".join(out), True))
+                    parts.append(sh.Lit("".join(out), True))
                     out = []
                 parts.append(self._dollar(True) if letter == "$" else self._backticks(True))
             else:
@@ -243,29 +221,29 @@ class _Parser:
                 self.at += 1
         else:
             if closer:
-                raise Unreadable("a double quote is not closed")
-        return [*parts, Lit("".join(out), True)]
+                raise sh.Unreadable("a double quote is not closed")
+        return [*parts, sh.Lit("".join(out), True)]
 
-    def _backticks(self, quoted: bool) -> Sub:
+    def _backticks(self, quoted: bool) -> sh.Sub:
         self.at += 1
         out: list[str] = []
         while self.at < self.end:
             if self.take("`"):
-                return Sub(_Parser("".join(out), self.depth + 1).whole())
+                return sh.Sub(_Parser("".join(out), self.depth + 1).whole())
             if self.sees("\\$", "\\`", "\\\\", '\\"'):
                 out.append("\\" if self.sees('\\"') and not quoted else "")
                 self.at += 1
             out.append(self.text[self.at])
             self.at += 1
-        raise Unreadable("a backtick is not closed")
+        raise sh.Unreadable("a backtick is not closed")
 
-    def _dollar(self, quoted: bool) -> Part:
+    def _dollar(self, quoted: bool) -> sh.Part:
         self.at += 1
         following = self.text[self.at] if self.at < self.end else ""
         if self.sees("((") and (found := self._arithmetic(2, "))")) is not None:
             return found
         if self.take("("):
-            return Sub(_reading(self.script_until(")")))
+            return sh.Sub(_reading(self.script_until(")")))
         if following == "[" and (found := self._arithmetic(1, "]")) is not None:
             return found
         if self.take("{"):
@@ -273,24 +251,24 @@ class _Parser:
         if not quoted and self.take("'"):
             return self._ansi()
         if not quoted and self.take('"'):
-            return Quoted(self.double_quoted('"'))
+            return sh.Quoted(self.double_quoted('"'))
         if following and following in _NAME_START:
-            return Var(self.take_name())
+            return sh.Var(self.take_name())
         if following and following in _SPECIAL:
             self.at += 1
-            return Var(following)
-        return Lit("$", quoted)
+            return sh.Var(following)
+        return sh.Lit("$", quoted)
 
-    def _ansi(self) -> Lit:
+    def _ansi(self) -> sh.Lit:
         stop = self.at
         while stop < self.end and self.text[stop] != "'":
             stop += 2 if self.text[stop] == "\\" else 1
         if stop >= self.end:
-            raise Unreadable("$' is not closed")
+            raise sh.Unreadable("$' is not closed")
         text, self.at = self.text[self.at : stop], stop + 1
-        return Lit(unescape(text), True)
+        return sh.Lit(unescape(text), True)
 
-    def _arithmetic(self, skipped: int, closer: str) -> Sum | None:
+    def _arithmetic(self, skipped: int, closer: str) -> sh.Sum | None:
         """None: not arithmetic after all, but a subshell in a substitution."""
         start = at = self.at + skipped
         depth, opener = 0, "(" if closer == "))" else "["
@@ -300,9 +278,9 @@ class _Parser:
             depth += (self.text[at] == opener) - (self.text[at] == closer[0])
             at += 1
         self.at = at + len(closer)
-        return Sum(commands_in(_Parser(self.text[start:at], self.depth + 1).double_quoted("")))
+        return sh.Sum(commands_in(_Parser(self.text[start:at], self.depth + 1).double_quoted("")))
 
-    def _braced(self, quoted: bool) -> Var:
+    def _braced(self, quoted: bool) -> sh.Var:
         """After `${`."""
         op = ""
         if not self.sees("#}", "!}"):
@@ -314,11 +292,11 @@ class _Parser:
         index = self.take_to("]", "an index is not closed").strip("\"'") if self.take("[") else ""
         if not op:
             op = next((each for each in _OPERATORS if self.take(each)), "")
-        return Var(name, op, self._argument(quoted), index)
+        return sh.Var(name, op, self._argument(quoted), index)
 
-    def _argument(self, quoted: bool) -> Word:
+    def _argument(self, quoted: bool) -> sh.Word:
         """What follows the operator, up to the closing brace."""
-        parts: Word = []
+        parts: sh.Word = []
         while self.at < self.end:
             letter = self.text[self.at]
             if self.take("}"):
@@ -327,26 +305,26 @@ class _Parser:
                 parts.append(self._part(letter))
                 continue
             is_escaped = letter == "\\" and self.at + 1 < self.end
-            parts.append(Lit(self.text[self.at + is_escaped], quoted or is_escaped))
+            parts.append(sh.Lit(self.text[self.at + is_escaped], quoted or is_escaped))
             self.at += 1 + is_escaped
-        raise Unreadable("${ is not closed")
+        raise sh.Unreadable("${ is not closed")
 
-    def _extended_glob(self, parts: Word) -> bool:
+    def _extended_glob(self, parts: sh.Word) -> bool:
         """`!(…)` and similar match some names: for the guard, any."""
         last = parts[-1] if parts else None
-        if not isinstance(last, Lit) or last.quoted or last.text[-1:] not in ("!", "@", "+", "?", "*"):
+        if not isinstance(last, sh.Lit) or last.quoted or last.text[-1:] not in ("!", "@", "+", "?", "*"):
             return False
         depth = 1
         self.at += 1
         while depth and self.at < self.end:
             depth += self.sees("(") - self.sees(")")
             self.at += 1
-        parts[-1] = Lit(last.text[:-1] + "*", False)
+        parts[-1] = sh.Lit(last.text[:-1] + "*", False)
         return True
 
     # --- assignments and redirections ---------------------------------------------------------------------------------
 
-    def assign(self) -> Assign | None:
+    def assign(self) -> sh.Assign | None:
         start, index = self.at, ""
         while self.at < self.end and (self.text[self.at].isalnum() or self.text[self.at] == "_"):
             self.at += 1
@@ -361,28 +339,28 @@ class _Parser:
             self.at = start
             return None
         if self.take("("):
-            return Assign(name, [], self._items(), index, adds)
-        return Assign(name, self.word(), None, index, adds)
+            return sh.Assign(name, [], self._items(), index, adds)
+        return sh.Assign(name, self.word(), None, index, adds)
 
-    def _items(self) -> list[Word]:
-        items: list[Word] = []
+    def _items(self) -> list[sh.Word]:
+        items: list[sh.Word] = []
         while True:
             self.skip(True)
             if self.take(")"):
                 return items
             if not (word := self.word()):
-                raise Unreadable("an array is not closed")
+                raise sh.Unreadable("an array is not closed")
             items.append(word)
 
-    def redirects(self) -> list[Redirect]:
-        found: list[Redirect] = []
+    def redirects(self) -> list[sh.Redirect]:
+        found: list[sh.Redirect] = []
         self.skip(False)
         while redirect := self.redirect():
             found.append(redirect)
             self.skip(False)
         return found
 
-    def redirect(self) -> Redirect | None:
+    def redirect(self) -> sh.Redirect | None:
         if self.at >= self.end or self.text[self.at] not in "<>&{0123456789":
             return None
         stop = self.at
@@ -396,10 +374,10 @@ class _Parser:
         fd, self.at = self.text[self.at : stop], stop + len(op)
         self.skip(False)
         if op not in ("<<", "<<-"):
-            return Redirect(op, self.word(), fd)
+            return sh.Redirect(op, self.word(), fd)
         start = self.at
         mark = plain_text(self.word())
-        redirect = Redirect("<<", [], fd)
+        redirect = sh.Redirect("<<", [], fd)
         is_quoted = any(letter in self.text[start : self.at] for letter in "'\"\\")
         self.waiting.append((redirect, mark, is_quoted, op == "<<-"))
         return redirect
@@ -419,22 +397,22 @@ class _Parser:
                     self.at = stop - (len(line) - len(mark))
                     break
                 body += line + "\n"
-            redirect.word = [Lit(body, True)] if is_quoted else _Parser(body, self.depth + 1).double_quoted("")
+            redirect.word = [sh.Lit(body, True)] if is_quoted else _Parser(body, self.depth + 1).double_quoted("")
         self.waiting = []
 
     # --- statements ---------------------------------------------------------------------------------------------------
 
-    def script_until(self, closer: str) -> Script:
+    def script_until(self, closer: str) -> sh.Script:
         """Statements up to a closing parenthesis, which is consumed, or a reserved word, which is not."""
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise Unreadable("nested too deeply")
-        found: Script = []
+            raise sh.Unreadable("nested too deeply")
+        found: sh.Script = []
         while True:
             self.skip(True)
             if self.at >= self.end:
                 if closer:
-                    raise Unreadable(f"{closer} is missing")
+                    raise sh.Unreadable(f"{closer} is missing")
                 break
             if (closer and self.take(closer)) or self.sees(";;", ";&"):
                 break
@@ -447,47 +425,47 @@ class _Parser:
         self.depth -= 1
         return found
 
-    def _block(self, *closers: str) -> Script:
+    def _block(self, *closers: str) -> sh.Script:
         """Statements up to one of the reserved words. A single one is consumed; with several, the caller decides."""
         found = self.script_until("")
         if self.peek() not in closers:
-            raise Unreadable(f"{closers[0]} is missing")
+            raise sh.Unreadable(f"{closers[0]} is missing")
         if len(closers) == 1:
             self.at += len(closers[0])
         return found
 
-    def _statement(self) -> Node:
+    def _statement(self) -> sh.Node:
         before = self.at
         node = self._pipeline()
         if self.at == before:
-            raise Unreadable(f"unexpected {self.text[self.at]!r}")
+            raise sh.Unreadable(f"unexpected {self.text[self.at]!r}")
         self.skip(False)
-        return Background(node) if self.sees("&") and not self.sees("&&") else node
+        return sh.Background(node) if self.sees("&") and not self.sees("&&") else node
 
-    def _pipeline(self) -> Node:
-        items: list[Node] = []
+    def _pipeline(self) -> sh.Node:
+        items: list[sh.Node] = []
         while True:
             self.skip(bool(items))
             items.append(self._command())
             self.skip(False)
             if not self.sees("|") or self.sees("||"):
-                return items[0] if len(items) == 1 else Pipe(items)
+                return items[0] if len(items) == 1 else sh.Pipe(items)
             self.at += 2 if self.sees("|&") else 1
 
-    def _command(self) -> Node:
+    def _command(self) -> sh.Node:
         if self.at >= self.end:
-            raise Unreadable("a command is missing")
+            raise sh.Unreadable("a command is missing")
         word = self.peek()
         if word in ("!", "time", "coproc"):
             return self._prefixed(word)
         node = self._compound(word)
         return self._simple() if node is None else self._redirected(node)
 
-    def _redirected(self, node: Node) -> Node:
+    def _redirected(self, node: sh.Node) -> sh.Node:
         redirects = self.redirects()
-        return Redirected(node, redirects) if redirects else node
+        return sh.Redirected(node, redirects) if redirects else node
 
-    def _prefixed(self, word: str) -> Node:
+    def _prefixed(self, word: str) -> sh.Node:
         self.at += len(word)
         self.skip(False)
         start, name = self.at, self.peek()
@@ -500,13 +478,13 @@ class _Parser:
             self.skip(False)
         if self.at < self.end and self.text[self.at] not in ";&|\n)":
             return self._command()
-        return Simple([], [], [])
+        return sh.Simple([], [], [])
 
-    def _compound(self, word: str) -> Node | None:
+    def _compound(self, word: str) -> sh.Node | None:
         if self.sees("((") and (found := self._arithmetic(2, "))")) is not None:
-            return Group([Group(script, True) for script in found.scripts])
+            return sh.Group([sh.Group(script, True) for script in found.scripts])
         if self.take("("):
-            return Group(self.script_until(")"), True)
+            return sh.Group(self.script_until(")"), True)
         reads = {
             "{": self._braces,
             "if": self._if,
@@ -523,41 +501,41 @@ class _Parser:
             return reads()
         return self._maybe_function(word)
 
-    def _braces(self) -> Node:
-        return Group(self._block("}"))
+    def _braces(self) -> sh.Node:
+        return sh.Group(self._block("}"))
 
-    def _if(self) -> Node:
+    def _if(self) -> sh.Node:
         always = self._block("then")
-        arms: list[Script] = []
+        arms: list[sh.Script] = []
         while True:
             arms.append(self._block("elif", "else", "fi"))
             word = self.peek()
             self.at += len(word)
             if word == "fi":
-                return Branch(always, arms)
+                return sh.Branch(always, arms)
             if word == "elif":
                 always = [*always, *self._block("then")]
 
-    def _while(self) -> Node:
+    def _while(self) -> sh.Node:
         condition = self._block("do")
-        return Loop("", [], condition, self._block("done"))
+        return sh.Loop("", [], condition, self._block("done"))
 
-    def _for(self) -> Node:
+    def _for(self) -> sh.Node:
         self.skip(False)
         if self.sees("(("):
             found = self._arithmetic(2, "))")
             scripts = found.scripts if found else []
-            return Loop("", [], [Group(script, True) for script in scripts], self._loop_body())
+            return sh.Loop("", [], [sh.Group(script, True) for script in scripts], self._loop_body())
         name = self.peek()
         self.at += len(name)
         self.skip(True)
-        words: list[Word] = [[Quoted([Var("@")])]]
+        words: list[sh.Word] = [[sh.Quoted([sh.Var("@")])]]
         if self.peek() == "in":
             self.at += 2
             words = self.words()
-        return Loop(name, words, [], self._loop_body())
+        return sh.Loop(name, words, [], self._loop_body())
 
-    def _loop_body(self) -> Script:
+    def _loop_body(self) -> sh.Script:
         self.skip(True)
         if self.take(";"):
             self.skip(True)
@@ -567,30 +545,30 @@ class _Parser:
         self._block("do")
         return self._block("done")
 
-    def _case(self) -> Node:
+    def _case(self) -> sh.Node:
         self.skip(True)
         subject = self.word()
         self.skip(True)
         if self.peek() != "in":
-            raise Unreadable("in is missing")
+            raise sh.Unreadable("in is missing")
         self.at += 2
-        arms: list[Script] = []
+        arms: list[sh.Script] = []
         while True:
             self.skip(True)
             if self.peek() == "esac":
                 self.at += 4
-                return Branch(_as_groups(subject), arms)
+                return sh.Branch(_as_groups(subject), arms)
             self.take("(")
             while self.at < self.end and not self.sees(")"):
                 if not self.word():
                     self.at += 1
             if not self.take(")"):
-                raise Unreadable("esac is missing")
+                raise sh.Unreadable("esac is missing")
             arms.append(self.script_until(""))
             while self.at < self.end and self.text[self.at] in ";&":
                 self.at += 1
 
-    def _function(self) -> Node:
+    def _function(self) -> sh.Node:
         self.skip(False)
         name = self.peek()
         self.at += len(name)
@@ -599,35 +577,35 @@ class _Parser:
             self.at = self.text.find(")", self.at) + 1 or self.end
         return self._body_of(name)
 
-    def _maybe_function(self, word: str) -> Node | None:
+    def _maybe_function(self, word: str) -> sh.Node | None:
         rest = self.text[self.at + len(word) :].lstrip(" \t") if word and "=" not in word else ""
         if not rest.startswith("(") or not (rest := rest[1:].lstrip(" \t")).startswith(")"):
             return None
         self.at = self.end - len(rest) + 1
         return self._body_of(word)
 
-    def _body_of(self, name: str) -> Function:
+    def _body_of(self, name: str) -> sh.Function:
         self.skip(True)
         if self.take("{"):  # zsh needs no blank after it: `:(){:|:&};:`
-            return Function(name, [self._redirected(self._braces())])
-        return Function(name, [self._command()])
+            return sh.Function(name, [self._redirected(self._braces())])
+        return sh.Function(name, [self._command()])
 
-    def _test(self) -> Node:
+    def _test(self) -> sh.Node:
         """`[[ … ]]`: only what is run inside it matters."""
-        words: list[Word] = []
+        words: list[sh.Word] = []
         while self.at < self.end:
             self.skip(True)
             if self.take("]]"):
-                return Group([node for word in words for node in _as_groups(word)])
+                return sh.Group([node for word in words for node in _as_groups(word)])
             if not (word := self.word()):
                 self.at += 1
             words.append(word)
-        raise Unreadable("]] is missing")
+        raise sh.Unreadable("]] is missing")
 
-    def _simple(self) -> Node:
-        words: list[Word] = []
-        assigns: list[Assign] = []
-        redirects: list[Redirect] = []
+    def _simple(self) -> sh.Node:
+        words: list[sh.Word] = []
+        assigns: list[sh.Assign] = []
+        redirects: list[sh.Redirect] = []
         while True:
             self.skip(False)
             if redirect := self.redirect():
@@ -639,45 +617,45 @@ class _Parser:
             else:
                 break
         if words and _literal(words[0]) == "[" and not redirects:
-            return Group([node for word in words for node in _as_groups(word)])
-        return Simple(words, assigns, redirects)
+            return sh.Group([node for word in words for node in _as_groups(word)])
+        return sh.Simple(words, assigns, redirects)
 
 
-def _reading(script: Script) -> Script:
+def _reading(script: sh.Script) -> sh.Script:
     """`$(<file)` is the content of the file."""
     only = script[0] if len(script) == 1 else None
-    if not isinstance(only, Simple) or only.words or only.assigns or [each.op for each in only.redirects] != ["<"]:
+    if not isinstance(only, sh.Simple) or only.words or only.assigns or [each.op for each in only.redirects] != ["<"]:
         return script
-    return [Simple([[Lit("cat")]], [], only.redirects)]
+    return [sh.Simple([[sh.Lit("cat")]], [], only.redirects)]
 
 
-def commands_in(word: Word) -> list[Script]:
+def commands_in(word: sh.Word) -> list[sh.Script]:
     """The commands that are run to make a word."""
-    found: list[Script] = []
+    found: list[sh.Script] = []
     for part in word:
-        if isinstance(part, (Sub, Proc)):
+        if isinstance(part, (sh.Sub, sh.Proc)):
             found.append(part.script)
-        elif isinstance(part, Sum):
+        elif isinstance(part, sh.Sum):
             found += part.scripts
-        elif isinstance(part, Quoted):
+        elif isinstance(part, sh.Quoted):
             found += commands_in(part.parts)
-        elif isinstance(part, Var) and part.arg:
+        elif isinstance(part, sh.Var) and part.arg:
             found += commands_in(part.arg)
     return found
 
 
-def plain_text(word: Word) -> str:
+def plain_text(word: sh.Word) -> str:
     """A word's literal text, without its expansions."""
     texts = [
-        part.text if isinstance(part, Lit) else plain_text(part.parts) if isinstance(part, Quoted) else ""
+        part.text if isinstance(part, sh.Lit) else plain_text(part.parts) if isinstance(part, sh.Quoted) else ""
         for part in word
     ]
     return "".join(texts)
 
 
-def _as_groups(word: Word) -> Script:
-    return [Group(script, True) for script in commands_in(word)]
+def _as_groups(word: sh.Word) -> sh.Script:
+    return [sh.Group(script, True) for script in commands_in(word)]
 
 
-def _literal(word: Word) -> str:
-    return word[0].text if len(word) == 1 and isinstance(word[0], Lit) else ""
+def _literal(word: sh.Word) -> str:
+    return word[0].text if len(word) == 1 and isinstance(word[0], sh.Lit) else ""
