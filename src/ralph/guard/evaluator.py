@@ -8,7 +8,7 @@ from ralph.guard import effects
 from ralph.guard import syntax as sh
 from ralph.guard.expansion import bounded, expand, text_of
 from ralph.guard.invocation import invoke
-from ralph.guard.parser import DECLARES, parse
+from ralph.guard.parser import DECLARES, literal, parse
 from ralph.guard.patterns import one_of
 from ralph.guard.state import Shell
 from ralph.guard.taint import UNKNOWN, is_known, taints
@@ -238,16 +238,12 @@ def _loop(shell: Shell, node: sh.Loop, stdin: str) -> str:
 
 def _never_ends(node: sh.Loop) -> bool:
     first = node.condition[0] if len(node.condition) == 1 else None
-    return isinstance(first, sh.Simple) and len(first.words) == 1 and _plain(first.words[0]) in ("true", ":")
+    return isinstance(first, sh.Simple) and len(first.words) == 1 and literal(first.words[0]) in ("true", ":")
 
 
 def _spawns(body: sh.Script) -> bool:
-    names = {_plain(node.words[0]) for node in body if isinstance(node, sh.Simple) and node.words}
+    names = {literal(node.words[0]) for node in body if isinstance(node, sh.Simple) and node.words}
     return any(isinstance(node, sh.Background) for node in body) and not names & {"sleep", "wait", "read"}
-
-
-def _plain(word: sh.Word) -> str:
-    return word[0].text if len(word) == 1 and isinstance(word[0], sh.Lit) else ""
 
 
 def _branch(shell: Shell, node: sh.Branch, stdin: str) -> list[Shell]:
@@ -294,8 +290,6 @@ def _write_redirects(shell: Shell, redirects: list[sh.Redirect], out: str, argv:
     for redirect in redirects:
         op = redirect.op
         if op in ("<<", "<<<", "<", "<&") and not _is_network(shell, redirect):
-            continue
-        if op in ("<&-", ">&-"):
             continue
         target = text_of(shell, redirect.word)
         if op == ">&" and (target.isdigit() or target == "-"):

@@ -9,7 +9,7 @@ from ralph.guard.effects import contents, is_secret
 from ralph.guard.patterns import has_glob, matches, one_of
 from ralph.guard.state import Shell
 from ralph.guard.tables import JUDGES, NOTORIOUS, PROGRAMS, lines_about, options_of
-from ralph.guard.taint import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, taints
+from ralph.guard.taint import SECRET, UNKNOWN, is_known, taints
 
 _BUILD = one_of(
     """
@@ -261,10 +261,7 @@ def _by_shape(call: Invocation) -> str:
 
 def _guessed(shell: Shell, base: str, argv: list[str]) -> str:
     """The program's name is a pattern, or unknown."""
-    if NETWORK in argv[0]:
-        shell.deny("remote-code", "This runs downloaded code", argv)
-    if OPAQUE in argv[0]:
-        shell.deny("opaque", "The guard cannot see what this runs", argv)
+    shell.deny_hidden(argv[0], argv)
     flags = {letter for arg in argv[1:] if arg.startswith("-") and not arg.startswith("--") for letter in arg[1:]}
     if "r" in flags and "f" in flags:
         return "rm"  # `$x -rf …`

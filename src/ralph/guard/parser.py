@@ -610,13 +610,13 @@ class _Parser:
             self.skip(False)
             if redirect := self.redirect():
                 redirects.append(redirect)
-            elif (not words or _literal(words[0]) in DECLARES) and (assign := self.assign()):
+            elif (not words or literal(words[0]) in DECLARES) and (assign := self.assign()):
                 assigns.append(assign)
             elif word := self.word():
                 words.append(word)
             else:
                 break
-        if words and _literal(words[0]) == "[" and not redirects:
+        if words and literal(words[0]) == "[" and not redirects:
             return sh.Group([node for word in words for node in _as_groups(word)])
         return sh.Simple(words, assigns, redirects)
 
@@ -657,5 +657,5 @@ def _as_groups(word: sh.Word) -> sh.Script:
     return [sh.Group(script, True) for script in commands_in(word)]
 
 
-def _literal(word: sh.Word) -> str:
+def literal(word: sh.Word) -> str:
     return word[0].text if len(word) == 1 and isinstance(word[0], sh.Lit) else ""

@@ -4,7 +4,7 @@ from ralph.guard.categories import BY_ID
 from ralph.guard.paths import Place, Places
 from ralph.guard.patterns import matches, pairs
 from ralph.guard.syntax import Script
-from ralph.guard.taint import PARENT, UNKNOWN, Names, readable
+from ralph.guard.taint import NETWORK, OPAQUE, PARENT, UNKNOWN, Names, readable
 
 
 class Rule:
@@ -142,6 +142,13 @@ class Shell:
             shown = shown[:_LONGEST_SHOWN] + "…"
         advice = BY_ID[category].advice if category in BY_ID else BY_ID["project"].advice
         raise Denied(category, f"{readable(what)}: `{shown}`. {advice}", argv)
+
+    def deny_hidden(self, code: str, argv: list[str]) -> None:
+        """Code that comes from a server, or that cannot be read here."""
+        if NETWORK in code:
+            self.deny("remote-code", "This runs downloaded code", argv)
+        if OPAQUE in code:
+            self.deny("opaque", "The guard cannot see what this runs", argv)
 
     def locate(self, path: str) -> Place:
         return self.places.locate(path, self.cwd)

@@ -4,7 +4,7 @@ from ralph.guard import effects
 from ralph.guard.effects import contents
 from ralph.guard.invocation import Invocation, Options, invoke
 from ralph.guard.patterns import pairs
-from ralph.guard.taint import NETWORK, OPAQUE, UNKNOWN, is_known
+from ralph.guard.taint import OPAQUE, UNKNOWN, is_known
 
 
 def python(call: Invocation) -> str | None:
@@ -56,10 +56,7 @@ def _python_code(call: Invocation, code: str) -> str | None:
 
 
 def judge_source(call: Invocation, code: str) -> None:
-    if NETWORK in code.strip()[:3] or code.strip() == NETWORK:
-        call.deny("remote-code", "This runs downloaded code")
-    if OPAQUE in code.strip()[:3]:
-        call.deny("opaque", "The guard cannot see what this runs")
+    call.shell.deny_hidden(code.strip()[:3], call.argv)
 
 
 _CODE_FLAGS = pairs(

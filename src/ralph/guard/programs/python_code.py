@@ -554,10 +554,7 @@ class _Program:
         return Method(effects.contents(self.call.shell, path), "reader")
 
     def _evaluate(self, text: str) -> Value:
-        if NETWORK in text:
-            self.call.deny("remote-code", "This runs downloaded code")
-        if OPAQUE in text:
-            self.call.deny("opaque", "The guard cannot see what this runs")
+        self.call.shell.deny_hidden(text, self.call.argv)
         if is_known(text):
             if self.depth > _DEEPEST:
                 raise TooMuch

@@ -486,10 +486,7 @@ def _delete(call: Invocation, full: str, name: str, given: Arguments) -> None:
 
 def _evaluate(call: Invocation, language: str, given: Arguments) -> None:
     for text in given.texts[:1]:
-        if OPAQUE in text:
-            call.deny("opaque", "The guard cannot see what this runs")
-        if NETWORK in text:
-            call.deny("remote-code")
+        call.shell.deny_hidden(text, call.argv)
         if is_known(text) and text.strip():
             call.shell.deeper()
             judge_code(call, language, text)

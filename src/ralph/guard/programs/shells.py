@@ -9,7 +9,7 @@ from ralph.guard.paths import normal
 from ralph.guard.programs.text import formatted
 from ralph.guard.state import Shell
 from ralph.guard.syntax import Unreadable
-from ralph.guard.taint import NETWORK, OPAQUE, OUTPUT, SECRET, UNKNOWN, is_known, is_mark
+from ralph.guard.taint import OPAQUE, OUTPUT, SECRET, UNKNOWN, is_known, is_mark
 
 
 def change_folder(call: Invocation) -> str:
@@ -206,10 +206,7 @@ def judge_script(shell: Shell, text: str, argv: list[str], stdin: str = "") -> s
     try:
         script = parse(text)
     except Unreadable as problem:
-        if NETWORK in text:
-            shell.deny("remote-code", "This runs downloaded code", argv)
-        if OPAQUE in text:
-            shell.deny("opaque", "The guard cannot see what this runs", argv)
+        shell.deny_hidden(text, argv)
         if is_risky(text):
             shell.deny("unreadable", f"The guard cannot parse what this runs ({problem})", argv)
         return UNKNOWN

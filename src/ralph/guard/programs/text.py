@@ -307,15 +307,11 @@ def openssl(call: Invocation) -> str:
         return judge_socket(call, call.args)
     if "-d" in flags:
         if words[:1] == ["base64"] or (flags & {"-base64", "-a"} and len(flags - {"-base64", "-a", "-d", "-A"}) == 0):
-            path = _following(call.args, "-in")
+            path = call.args[call.args.index("-in") + 1] if "-in" in call.args[:-1] else ""
             data = effects.contents(call.shell, path) if path else call.stdin
             return decoded(data) if data and is_known(data) else OPAQUE + taints(data)
         return OPAQUE + taints(call.output())
     return call.output()
-
-
-def _following(args: list[str], name: str) -> str:
-    return args[args.index(name) + 1] if name in args[:-1] else ""
 
 
 def tee(call: Invocation) -> str:
@@ -359,8 +355,7 @@ def make_temp(call: Invocation) -> str:
 
 
 def which(call: Invocation) -> str:
-    rest = call.options().rest
-    return "".join(f"/usr/bin/{name}\n" for name in rest)
+    return "".join(f"/usr/bin/{name}\n" for name in call.options().rest)
 
 
 def print_environment(call: Invocation) -> str:
@@ -388,7 +383,7 @@ def json(call: Invocation) -> str:
     if call.name == "yq" and any(arg in ("-i", "--inplace") for arg in call.args):
         call.write(call.args[-1])
         return ""
-    if "-n" in call.args or "-rn" in call.args or "-nr" in call.args or "--null-input" in call.args:
+    if {"-n", "-rn", "-nr", "--null-input"} & set(call.args):
         return OPAQUE
     return _changed(call.stdin) if call.stdin else call.output()
 
