@@ -305,13 +305,6 @@ def dd(call: Invocation) -> str:
     return ""
 
 
-def make_node(call: Invocation) -> str:
-    rest = call.options().rest
-    if len(rest) > 1 and rest[1] in ("b", "c", "u"):
-        call.deny("devices", "This creates a device")
-    return ""
-
-
 def sponge(call: Invocation) -> str:
     for path in call.options().rest:
         call.store(path, call.stdin)

@@ -167,12 +167,6 @@ def printf(call: Invocation) -> str:
     return text
 
 
-def history(call: Invocation) -> str:
-    if call.options().has("-c", "-d"):
-        call.deny("audit", "This erases the shell history")
-    return UNKNOWN
-
-
 def command(call: Invocation) -> str:
     args = call.args
     while args and args[0].startswith("-") and args[0] != "--":
@@ -190,12 +184,6 @@ def nothing(call: Invocation) -> str:
 
 def unknown(call: Invocation) -> str:
     return UNKNOWN
-
-
-def enable(call: Invocation) -> str:
-    if path := call.options().value("-f"):
-        call.deny("opaque", f"This loads {path} into the shell")
-    return ""
 
 
 def judge_script(shell: Shell, text: str, argv: list[str], stdin: str = "") -> str:
