@@ -3,7 +3,7 @@
     .venv/bin/python bench/guard.py [ROUNDS]
 
 Three ways: as a function in one process, as `ralph guard --jsonl`, and as the hook that a client starts for each
-command (CPU time over a bare interpreter; target: at most 2 × for a plain one, 4.5 × for one that has to be read).
+command (CPU time over a bare interpreter; target: at most 2 ×, and 3 × for Python code).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/hooks.py [ROUNDS]
 
-Targets: at most 2 × `python -c pass` without a shell command to look at, 4.5 × with one. The commands take turns, so
+Target: at most 2 × `python -c pass`, with a shell command to look at or without. The commands take turns, so
 that a busy machine slows all of them down alike. The ratio of the medians is the figure; minima are shown because they
 disturb least. The hook in bash and jq does what such hooks usually do: check the call, take it apart, keep or look up
 what was read, or search a command for dangerous words.
@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from ralph.app.hooking import hook_command
 
-PLAIN, SHELL = 2.0, 4.5
+PLAIN, SHELL = 2.0, 2.0
 BASH = r"""
 set -u
 call=$(cat)

@@ -23,7 +23,8 @@ def lines_about(table: str, name: str) -> list[str]:
     if (table, name) not in _lines:
         if len(_lines) >= _MOST_LINES:
             _lines.clear()
-        split = [line.partition(" ") for line in table.split("\n") if name in line] if name else []
+        lines = table.split("\n") if name and name in table else []
+        split = [line.partition(" ") for line in lines if name in line]
         _lines[table, name] = [rest for names, _, rest in split if name in names.split("|")]
     return _lines[table, name]
 
