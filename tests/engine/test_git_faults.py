@@ -404,8 +404,10 @@ def test_an_ignored_file_comes_back_with_a_rollback_and_a_large_one_is_in_the_re
     assert (den.root / "private/notes.txt").read_text() == "private notes\n"
     assert any("restored ignored files: private/notes.txt, user.log" in note for note in den.notes()), den.notes()
     assert any("without a copy to restore: private/big.db" in note for note in den.notes())
-    assert any("deleted ignored files" in notice and "user.log" in notice for notice in den.ended()[1].notices)
+    [notice] = [notice for notice in den.ended()[1].notices if "that git ignores: user.log; a copy is " in notice]
+    assert Path(notice.rpartition(" ")[2]).read_text() == "a log of the user's\n"
     report = ralph_here("report", cwd=den.root)
+    assert "US-001: the agent deleted a file that git ignores: user.log" in report.out
     assert "private/big.db" in report.out, report.out
 
 

@@ -98,7 +98,9 @@ class Rules:
             (self._folder / _RECORD).unlink(missing_ok=True)
 
     def changed(self) -> tuple[str, ...]:
-        return tuple(self._name(Path(path)) for path in differences(self._before, self._read()))
+        """For a killed run: it may have read other settings files than the run that closes it."""
+        now = record((*self._files, *map(Path, self._before)), self._folders, self._skip)
+        return tuple(self._name(Path(path)) for path in differences(self._before, now))
 
     def put_back(self, iteration: int, story: Story | None = None) -> PageBack:
         """After an agent: restore what it changed, removed or added."""

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from ralph.host.git import GitFailed, ask, git, line, names, printable
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import mend_head, put_back_lost
-from ralph.host.ignored import KeepIgnored, deleted_ignored
+from ralph.host.ignored import DELETED, KeepIgnored, deleted_ignored
 from ralph.host.object_links import restore_objects
 from ralph.host.refs import mend_packed_refs
 from ralph.host.repo import Repo, RepositoryReplaced, is_in_place, still_the_same
@@ -164,13 +165,14 @@ class GitWorkTree:
         committed = agent_commits(self._repo, before)
         notices = [*_told(tampering), *(f"{one_line(name, 100)} was restored" for name in lost.refs), *lost.failed]
         if lost.kept:
-            notices.append(f"what the agent had moved restored refs to is in {', '.join(lost.kept[:_FEW])}")
+            notices.append(f"the commits that the agent had moved refs to are kept in {', '.join(lost.kept[:_FEW])}")
         large = [path for path in found.large if path not in before.large]
         notices += [f"{one_line(printable(path), 100)} {_TOO_LARGE}" for path in large]
         stores = (moments_of(self._index), ignored_of(self._index))
-        if gone := deleted_ignored(self._repo, *stores, before.ignored, store_of(self._index)):
-            some = ", ".join(one_line(path, 60) for path in gone[:_FEW])
-            notices.append(f"the agent deleted ignored files; a copy is in {store_of(self._index)}: {some}")
+        gone = deleted_ignored(self._repo, *stores, before.ignored, store_of(self._index))
+        notices += [f"{DELETED} {one_line(path, 100)}; a copy is {copy}" for path, copy in islice(gone.items(), _FEW)]
+        if len(gone) > _FEW:
+            notices.append(f"{DELETED} and {len(gone) - _FEW} more; copies are in {store_of(self._index)}")
         inside = look_inside(self._repo, before, self._index)
         notices += [*inside.notices, *inside.objections]
         left_open = in_progress(self._repo.git_dir)

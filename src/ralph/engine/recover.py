@@ -18,6 +18,7 @@ from ralph.core.authorship import Session, Span
 from ralph.core.environment import run_marks
 from ralph.core.errors import PlanError, RalphError, SetupError
 from ralph.core.events import (
+    CLOSED_LATER,
     AgentStarted,
     AnyEvent,
     Committed,
@@ -152,10 +153,10 @@ def recover(ground: Ground, records: list[Record]) -> str:
         if changed := ground.changed_rules():  # by the agent or by the user since: only the user can tell
             what += f"; changed since that iteration started: {', '.join(changed[:_FEW])}; check them"
     if not any(isinstance(record.event, RunEnded) for record in records):
-        ground.journal.write(RunEnded(Reason.INTERRUPTED, "killed; closed by the next run"))
+        ground.journal.write(RunEnded(Reason.INTERRUPTED, CLOSED_LATER))
     if question:
         raise NotUndone(
-            f"run {ground.run} was killed in an iteration, which is closed now. {question}",
+            f"run {ground.run} was killed; its open iteration is closed now: {question}",
             hint="look at these commits (`git log`); undo what is not yours, then `ralph run` continues",
         )
     return what

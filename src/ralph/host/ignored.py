@@ -22,6 +22,8 @@ from ralph.host.removal import make_folders
 from ralph.host.repo import Repo
 from ralph.host.shadow import Shadow
 
+DELETED = "the agent deleted a file that git ignores:"
+
 REMADE = frozenset(
     {
         *("node_modules", "bower_components", ".venv", "venv", "vendor", ".bundle", ".yarn", "deps", "site-packages"),
@@ -118,13 +120,12 @@ def restore_ignored(repo: Repo, moments: Path, store: Path, name: str, aside: Pa
     return PutBack(tuple(shown[0]), tuple(shown[1]), aside if has_aside else None)
 
 
-def deleted_ignored(repo: Repo, moments: Path, store: Path, name: str, aside: Path) -> list[str]:
-    """What accepted work deleted: it stays deleted, and a copy is kept in `aside`. Returns printable paths."""
-    found = []
+def deleted_ignored(repo: Repo, moments: Path, store: Path, name: str, aside: Path) -> dict[str, Path]:
+    """What accepted work deleted: it stays deleted. Returns printable paths, each with its copy in `aside`."""
+    found = {}
     for path, entry in _manifest(moments, name).items():
         if not os.path.lexists(repo.root / path) and (data := _copy(store, entry.copy)) is not None:
-            keep(aside, data)
-            found.append(printable(os.fsencode(path)))
+            found[printable(os.fsencode(path))] = aside / keep(aside, data)
     return found
 
 
