@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import selectors
 import signal
 import sys
@@ -17,7 +18,8 @@ from ralph.core.exit_codes import ExitCode
 
 _ECHO = 0.1
 """Seconds in which a second signal counts as the same one: a wrapper forwards what the terminal also sent to us."""
-
+_READER = 0.5
+"""Seconds in which stdout and stderr must take more, once a signal has come."""
 
 _ENTERED: list[StopSignal] = []
 
@@ -25,6 +27,11 @@ _ENTERED: list[StopSignal] = []
 def is_stopping() -> bool:
     """Whether a stop was requested of this process: then waits for other programs are cut short."""
     return any(each.requested for each in _ENTERED)
+
+
+def urgent_exit_code() -> ExitCode | None:
+    """The exit code if a stop was requested twice: then nothing waits for other programs."""
+    return next((each.exit_code for each in _ENTERED if each.urgent), None)
 
 
 class StopSignal:
@@ -134,6 +141,7 @@ class StopSignal:
 
     def _hear(self, signum: int, _frame: FrameType | None) -> None:
         self.request(signum)
+        _discard_blocked_output()
 
     def _press(self, _signum: int, _frame: FrameType | None) -> None:
         now = self._clock()
@@ -145,6 +153,21 @@ class StopSignal:
         # Full: it is readable already. Closed: nothing waits any more.
         with contextlib.suppress(OSError):
             os.write(self._writer, b"\0")
+
+
+def _discard_blocked_output() -> None:
+    """Nobody reads our output, a pager for example: a write that waits for its reader would never see the request.
+
+    Python tries an interrupted write again, with the same descriptor.
+    """
+    if sys.platform == "win32":
+        return
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError, ValueError):
+            if not select.select((), (descriptor,), (), _READER)[1]:
+                nothing = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nothing, descriptor)
+                os.close(nothing)
 
 
 def _wakeup_pipe() -> tuple[int, int]:
