@@ -123,7 +123,8 @@ def execute(
             if choose(spec.config, plan, None, "story") and (remark := proof_needed(spec.config, plan)):
                 journal.write(Noted(remark))
             alive = journal.path.with_name(ALIVE)
-            with Watchdog(spec.run) as watchdog, Control(state, spec.run, stop, journal.write, alive) as wish:
+            control = Control(state, spec.run, stop, journal.write_unless_over, alive)
+            with Watchdog(spec.run) as watchdog, control as wish:
                 journal.listen(lambda record: _follow(watchdog, record.event))
                 ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask, ask_baseline), history).run()
             forget_open_run(spec.repo.root, env)  # not after an error: its iteration may be open

@@ -189,7 +189,9 @@ def _check(result: CheckResult, verbose: bool) -> str:
 
 def asked(verb: Verb, by: str, state: RunState) -> str:
     """The effect of a pause, resume or stop request. Between iterations it takes effect at once, with its own line."""
-    return paint(f"{by}: {_TO_COME[verb]}", "yellow") if state.current is not None else ""
+    if state.current is not None:
+        return paint(f"{by}: {_TO_COME[verb]}", "yellow")
+    return paint(f"{by}: stopping", "yellow") if verb is Verb.STOP_NOW else ""
 
 
 _TO_COME = {
