@@ -194,6 +194,20 @@ def test_edits_of_the_plan_by_a_person_are_merged(tmp_path: Path) -> None:
     assert "restored" not in done.out
 
 
+def test_settings_that_a_person_edits_meanwhile_are_restored_and_said_to_be_so_once(tmp_path: Path) -> None:
+    project = made(tmp_path, GOOD)
+    settings = (project.root / ".ralph/config.yaml").read_text()
+    process = start_ralph(project, "run", "--plain", "--once")
+    in_the_quiet(project)
+    project.write(".ralph/config.yaml", f"{settings}# mine\n")
+    done = finish(process)
+    assert (project.root / ".ralph/config.yaml").read_text() == settings
+    [notice] = [text for text in ended(project)[0].notices if "config.yaml" in text]
+    copy = notice.rpartition("; the changed version is in ")[2]
+    assert Path(copy).read_text() == f"{settings}# mine\n"
+    assert copy in done.out, "on the screen in full"
+
+
 @pytest.mark.parametrize("script", [BAD, GOOD], ids=["rejected", "accepted"])
 def test_every_save_of_an_editor_is_kept(tmp_path: Path, script: str) -> None:
     """A person saves the plan many times, by a rename as most editors do, until the run is over."""

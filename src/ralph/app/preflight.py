@@ -76,8 +76,14 @@ def _looked(look: Look, prepared: Launched, env: Mapping[str, str]) -> list[Find
     try:
         found.extend(look(prepared, env))
     except RalphError as error:
-        found.append(fail(str(error), error.hint or "see `ralph check`"))
+        found.append(fail(_listed(error), error.hint or "see `ralph check`"))
     return found
+
+
+def _listed(error: RalphError) -> str:
+    """On one line, with commas between the entries of a list."""
+    head, *entries = str(error).splitlines() or [""]
+    return f"{head} {', '.join(entry.strip() for entry in entries)}" if entries else head
 
 
 def with_the_rest(error: RalphError, prepared: Launched, env: Mapping[str, str]) -> RalphError:
@@ -85,7 +91,7 @@ def with_the_rest(error: RalphError, prepared: Launched, env: Mapping[str, str])
     rest = [
         line
         for line in preflight(prepared, env)
-        if line.level is Level.FAIL and line.text[:60] not in one_line(str(error), 2000)
+        if line.level is Level.FAIL and line.text[:60] not in one_line(_listed(error), 2000)
         if line.topic != "trust" or not isinstance(error, NotTrusted)
     ]
     if not rest:

@@ -97,6 +97,9 @@ class Rules:
         if isinstance(record.event, RunEnded):
             (self._folder / _RECORD).unlink(missing_ok=True)
 
+    def covers(self, path: Path) -> bool:
+        return path in self._files or any(path.is_relative_to(folder) for folder in self._folders)
+
     def changed(self) -> tuple[str, ...]:
         """For a killed run: it may have read other settings files than the run that closes it."""
         now = record((*self._files, *map(Path, self._before)), self._folders, self._skip)
@@ -133,7 +136,7 @@ class Rules:
         base = next((base for base in self._bases if path.is_relative_to(base)), path.parent)
         if base in self._bases and os.path.realpath(base) != self._bases[base]:
             return ""
-        kept = f"; the agent's version is in {copy}" if keep_copy(path, copy) else ""
+        kept = f"; the changed version is in {copy}" if keep_copy(path, copy) else ""
         restore(path, self._before, base)
         return f"{'restored' if is_known else 'removed'} {self._name(path)}: agents do not change the rules{kept}"
 

@@ -230,6 +230,7 @@ def _said(said: object, verbose: bool) -> str:
 
 
 _LONGEST = 300
+_LONGEST_NOTICE = 400  # it may end with a path
 _MOST_REASONS = 5
 
 
@@ -269,7 +270,7 @@ def _ended(event: IterationEnded, state: RunState) -> str:
     if event.completes:
         line += f"  {paint(progress_bar(state.done, state.total, 10), 'green')}"
     for notice in event.notices:
-        line += f"\n    {paint(one_line(notice, 160), 'yellow')}"
+        line += f"\n    {paint(one_line(notice, _LONGEST_NOTICE), 'yellow')}"
     for text in event.learned:
         line += f"\n    {paint(f'learned: {one_line(text, 160)}', 'dim')}"
     return line
