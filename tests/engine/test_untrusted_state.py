@@ -94,7 +94,7 @@ def test_a_journal_that_cannot_be_trusted_is_named_and_not_acted_on(
     damage(journal)
     done = run_ralph(project)
     assert message in done.out + done.err
-    assert "nothing in it is recovered" in done.out + done.err
+    assert "nothing is undone because of it" in done.out + done.err
     assert project.processes() == [], "the agent's daemon is found by its mark"
     assert project.git("rev-parse", "HEAD") == head
     assert (project.root / "src/half.txt").read_text() == "half", "nothing is undone by a journal nobody can trust"

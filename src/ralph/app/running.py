@@ -282,7 +282,8 @@ def _set_aside(run: str, journal: Path, why: str) -> str:
         kept = f"it is kept as {keep_aside(journal).name}"
     except OSError as error:
         kept = f"it could not be moved away: {error.strerror}"
-    return f"{why}; {kept}, and nothing in it is recovered" + (f"; ended {plural(ended, 'process')}" if ended else "")
+    kept += f"; ended {plural(ended, 'process')}" if ended else ""
+    return f"{why}; {kept}; nothing is undone because of it: changed files may be its agent's"
 
 
 def _end_processes_of(runs: Sequence[str]) -> int:
