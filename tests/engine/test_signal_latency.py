@@ -138,9 +138,22 @@ def test_a_signal_ends_the_recovery_of_a_run_whose_agent_does_not_listen(tmp_pat
             time.sleep(1)  # it waits five seconds for what the agent left
             begun = time.monotonic()
             second.send_signal(signal.SIGINT)
-            assert finish(second).code == 130
+            done = finish(second)
+            assert (done.code, done.err) == (130, "stopping\n")
             assert time.monotonic() - begun < NOTICED
     assert len([event for event in project.events() if isinstance(event, AgentStarted)]) == 1
+
+
+def test_a_signal_while_a_long_plan_is_read_ends_the_run_before_it_starts(tmp_path: Path) -> None:
+    stories = {f"US-{number:05}": f"Say {number}" for number in range(1, 20_001)}
+    project = LoopProject.make(tmp_path / "loop", whole("tasks.json")._replace(stories=stories))
+    with running(project) as process:
+        wait_for(lambda: list(project.state.glob("*/plans/*/run.lock")))
+        process.send_signal(signal.SIGTERM)
+        done = finish(process)
+    assert (done.code, done.out) == (143, "")
+    assert done.err == "stopping\nralph: stopped before the run started\n"
+    assert project.journals() == []
 
 
 @contextmanager

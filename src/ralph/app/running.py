@@ -100,8 +100,11 @@ def execute(
         recovered, history = _recover_last(spec, state, env, stop, sinks_for(), clock)
         clear_stale_locks(spec.repo)
         told = "; ".join(filter(None, (earlier, recovered.what if recovered else "")))
-        branch = ready(situation(spec.repo), told)
-        plan, notices, renewed = _open_again(spec, env)
+        found = situation(spec.repo)
+        if not told:  # what was recovered is told by the run
+            stop.refuse_to_start()
+        branch = ready(found, told)
+        plan, notices, renewed = _open_again(spec, env, stop)
         history = History(feedback={story: text for story, text in history.feedback.items() if story not in renewed})
         past = _past(spec, env, clock())
         write_text(state / _LAST, spec.run + "\n")
@@ -140,23 +143,26 @@ def _follow(watchdog: Watchdog, event: AnyEvent) -> None:
         watchdog.follow(ProcessId(event.pid, event.start))
 
 
-def _open_again(spec: RunSpec, env: Mapping[str, str]) -> tuple[Plan, list[str], set[str]]:
+def _open_again(spec: RunSpec, env: Mapping[str, str], stop: StopSignal) -> tuple[Plan, list[str], set[str]]:
     """The plan the run starts with: stories that changed since they were tried are clean, and failed ones are reopened
     if requested. Also returns messages, and the ids of the stories that start clean."""
     store = store_for(spec.ref, env, settings_key(spec.settings))
     why = renew(store)
     notices = [f"{one_line(story, 40)} starts again: {reason}" for story, reason in list(why.items())[:_MOST_NOTICES]]
     notices += reopen_lost(store, spec.ref, spec.repo, env, ours(spec, env).is_ours)
-    failed = failed_stories(store.load().plan)
-    wanted = [story for story in failed if spec.reset or story in spec.stories]
-    if opened := open_stories(store, wanted):
+    if not notices:  # nothing was changed
+        stop.refuse_to_start()
+    plan = store.load().plan
+    wanted = [story for story in failed_stories(plan) if spec.reset or story in spec.stories]
+    if wanted and (opened := open_stories(store, wanted)):
+        plan = store.load().plan
         notices.append(f"retrying failed stories: {listed(opened)}")
     elif spec.reset:
         notices.append("no story has failed: nothing to reset")
     changed = {story for story, reason in why.items() if reason == CHANGED}
     for story in changed:
         ledger_of(spec.ref.root, spec.repo, env).append(Anew(time.time(), plan_name(spec.ref), story), durable=True)
-    return store.load().plan, notices, changed
+    return plan, notices, changed
 
 
 @contextlib.contextmanager

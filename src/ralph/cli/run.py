@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
 
 from ralph.app.last_run import last_run
 from ralph.app.launching import STASHED, Launched, agree, launch, prepare_spec
@@ -182,7 +183,7 @@ def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listen
         note(text)
 
     with ExitStack() as stack:
-        stop = stack.enter_context(StopSignal(key=first is None))
+        stop = stack.enter_context(StopSignal(key=first is None, on_first=partial(_acknowledge, state)))
         view = _view(args, stack)
         listeners: list[Listener] = [*([first] if first else []), state.add, tally.add, *([view] if view else [])]
         limit = baseline = None
@@ -198,6 +199,13 @@ def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listen
         if STASHED in told:
             note("your work from before the run is still stashed; `git stash pop` restores it", "yellow")
     return int(ended.reason.exit_code)
+
+
+def _acknowledge(state: RunState) -> None:
+    """Say that a signal was noticed before there is a view: a long plan, or a run that was killed, may take a while."""
+    if state.started is None:
+        with suppress(OSError):
+            os.write(2, b"stopping\n")  # print is not safe in a signal handler
 
 
 @contextmanager

@@ -7,7 +7,7 @@
     │   └── ConfigError
     ├── IllegalChange          65         a change to a plan that its rules do not allow
     ├── LockHeld               73         another run has the plan
-    ├── StoppedNow             130, 143   ended in the middle, by a second request to stop
+    ├── StoppedNow             130, 143   a request to stop ended it in the middle
     └── SetupError             78         the environment is not ready
         ├── NotARepository
         ├── NotTrusted
@@ -87,8 +87,8 @@ class LockHeld(RalphError):
 
 
 class StoppedNow(RalphError):
-    def __init__(self, message: str, exit_code: ExitCode) -> None:
-        super().__init__(message, hint="the next `ralph run` closes the iteration")
+    def __init__(self, message: str, exit_code: ExitCode, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
         self.exit_code = exit_code
 
 

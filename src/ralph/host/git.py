@@ -345,7 +345,8 @@ def _communicate_until(
                 raise
             if urgent is not None:
                 verb = next((os.fsdecode(a) for a in call.args if not os.fsdecode(a).startswith("-")), "git")
-                raise StoppedNow(f"git {verb} was ended: the run was asked twice to stop", urgent) from None
+                why = f"git {verb} was ended: the run was asked twice to stop"
+                raise StoppedNow(why, urgent, hint="the next `ralph run` closes the iteration") from None
 
 
 def _places(where: Located | Path) -> tuple[Path, Path]:

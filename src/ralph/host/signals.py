@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
+from ralph.core.errors import StoppedNow
 from ralph.core.exit_codes import ExitCode
 
 _ECHO = 0.1
@@ -38,10 +39,18 @@ class StopSignal:
     """Counts requests to stop. As a context manager it handles SIGINT, SIGTERM and SIGHUP, then restores the handlers.
 
     The first request means: end cleanly. The second: end immediately. Signals cannot be handled outside the main
-    thread; there only `request` counts. With `key`, SIGQUIT (Ctrl-\\) is counted too, and ends nothing.
+    thread; there only `request` counts. With `key`, SIGQUIT (Ctrl-\\) is counted too, and ends nothing. `on_first` is
+    called by the handler of the first signal, at any point of the main thread: it must not print to a stream.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, *, key: bool = False) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        key: bool = False,
+        on_first: Callable[[], object] | None = None,
+    ) -> None:
+        self._on_first = on_first
         self._clock = clock
         self._reader, self._writer = _wakeup_pipe()
         self._count = 0
@@ -84,6 +93,11 @@ class StopSignal:
         if self._first is None:
             self._first = signum
         self._wake()
+
+    def refuse_to_start(self) -> None:
+        """Raise StoppedNow if a stop was requested before the run has started anything."""
+        if (code := self.exit_code) is not None:
+            raise StoppedNow("stopped before the run started", code)
 
     def fileno(self) -> int:
         """Readable when there may be a new request. Call `drain` before checking."""
@@ -140,8 +154,11 @@ class StopSignal:
                 os.close(descriptor)
 
     def _hear(self, signum: int, _frame: FrameType | None) -> None:
+        is_first = not self.requested
         self.request(signum)
         _discard_blocked_output()
+        if is_first and self._on_first is not None:
+            self._on_first()
 
     def _press(self, _signum: int, _frame: FrameType | None) -> None:
         now = self._clock()
