@@ -78,6 +78,19 @@ def test_files_and_commits_of_a_person_stay(tmp_path: Path, script: str) -> None
         assert project.git("show", f"{event.commit}:src/one.txt") == "one"
 
 
+@pytest.mark.parametrize("script", [BAD, GOOD], ids=["rejected", "accepted"])
+def test_settings_that_a_person_commits_during_a_session_stay(tmp_path: Path, script: str) -> None:
+    project = made(tmp_path, script)
+    settings = project.root / ".ralph/config.yaml"
+    process = start_ralph(project, "run", "--plain", "--once")
+    in_the_quiet(project)
+    commit = commit_by_hand(project, ".ralph/config.yaml", f"{settings.read_text()}# by hand\n")
+    done = finish(process)
+    assert settings.read_text().endswith("# by hand\n"), done.out
+    assert project.git("diff", "--name-only", commit, "main", "--", ".ralph/config.yaml") == ""
+    assert "restored .ralph/config.yaml" not in done.out
+
+
 def test_commits_of_the_agent_are_still_undone(tmp_path: Path) -> None:
     script = (
         "[{write: {path: src/one.txt, text: BROKEN}}, {run: git add -A src && git commit -qm mine}, {sleep: 3}, claim]"

@@ -14,6 +14,7 @@ from ralph.app.memory import Memory, memory_text
 from ralph.core.errors import BadData
 from ralph.core.learning import Learning, is_same
 from ralph.core.memory_text import entries_of, in_log, in_notes, with_entries
+from ralph.core.plan import Story
 from ralph.core.text import one_line
 from ralph.engine.ground import PageBack
 from ralph.host.files import make_folder, write_bytes
@@ -40,9 +41,10 @@ class MemoryWatch:
         """Remember the file before an agent starts."""
         self._before = self._read()
 
-    def put_back(self, iteration: int, story: str = "") -> PageBack:
+    def put_back(self, iteration: int, story: Story | None = None) -> PageBack:
         before, now = self._before, self._read()
-        if now != before and (marked := self._with_origins(before, now, story)) != now and self._write(marked):
+        origin = story.id if story else ""
+        if now != before and (marked := self._with_origins(before, now, origin)) != now and self._write(marked):
             now = marked
         logged = _added(before, now) if self._memory.is_log else ""
         if now == before or not before.strip():

@@ -13,7 +13,7 @@ import contextlib
 import fnmatch
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ class Rules:
     def __init__(
         self, ref: PlanRef, where: Locations, settings: Settings, env: Mapping[str, str], repo: Path, folder: Path
     ) -> None:
-        self._root, self._home, self._folder = ref.root, home(env), folder
+        self._root, self._repo, self._home, self._folder = ref.root, repo, home(env), folder
         self._tops = dict.fromkeys((ref.root, repo))
         used = [Path(layer.file) for layer in settings.layers if layer.file]
         self._settings = {str(path) for path in (ref.root / ".ralph" / "config.yaml", user_config(env), *used)}
@@ -91,6 +91,15 @@ class Rules:
         kept = {os.fsencode(path): entry for path, entry in now.items()}
         write_bytes(self._folder / _RECORD, msgspec.msgpack.encode(kept), mode=0o600, durable=False)
         return told
+
+    def accept(self, paths: Iterable[str]) -> None:
+        """During an iteration: the user committed these files."""
+        now, before = self._read(), dict(self._before)
+        for path in (str(self._repo / path) for path in paths):
+            before.pop(path, None)
+            if path in now:
+                before[path] = now[path]
+        self._before = before
 
     def listen(self, record: JournalRecord) -> None:
         """The record is for a run that is killed. Settings may hold secrets, so it does not outlive its run."""

@@ -325,10 +325,9 @@ def make_ground(
         uncommitted=uncommitted,
         is_protected=acceptance.protection(protection(config.protected, ref.root, spec.repo.root, books)),
         is_rule=lambda path: rules.covers(spec.repo.root / path),
+        accept_rules=rules.accept,
         changed_rules=rules.changed,
-        put_back=lambda number, story: (
-            rules.put_back(number, story) + remembered.put_back(number, story.id if story else "")
-        ),
+        put_back=lambda number, story: rules.put_back(number, story) + remembered.put_back(number, story),
         is_bookkeeping=books.covers,
         bookkeeping=(where.plan, *tracking.files(spec.repo)),
     )
