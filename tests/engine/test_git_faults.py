@@ -420,8 +420,12 @@ def test_a_done_story_whose_commit_is_not_on_this_branch_is_worked_on_again(den:
     den.git("commit", "-qm", "the plan is not tracked")
     den.git("switch", "-qc", "elsewhere")
     assert den.run().code == 0
-    den.git("switch", "-q", "main")
     assert set(den.status().values()) == {"done"}
+    den.git("switch", "-q", "main")
+    assert set(den.status().values()) == {"todo"}
+    shown = ralph_here("status", cwd=den.root)
+    assert "0/2" in shown.out
+    assert "US-001 is not done here: its commit" in shown.err
     done = den.run()
     assert done.code == 0, done.out + done.err
     assert "US-001 is open again: its commit" in done.out + done.err
