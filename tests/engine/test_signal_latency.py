@@ -121,6 +121,19 @@ def test_a_command_that_is_stopped_gets_a_second_to_end(tmp_path: Path) -> None:
     assert project.processes() == []
 
 
+def test_a_signal_at_the_end_of_a_run_ends_a_notification_that_hangs(tmp_path: Path) -> None:
+    scenario = whole("tasks.json")
+    notify = f"notify: {{command: sh {tmp_path}/notify.sh, timeout: 60s}}\n"
+    project = LoopProject.make(tmp_path / "loop", scenario._replace(config=scenario.config + notify))
+    (tmp_path / "notify.sh").write_text(hang(tmp_path))
+    with running(project, "run", "--plain", "--once") as process:
+        wait_for(lambda: reached(project))
+        begun = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert finish(process).code == 0  # the run itself was over
+        assert time.monotonic() - begun < 6  # a minute without a signal; three seconds if it came just before the end
+
+
 def test_a_signal_ends_the_recovery_of_a_run_whose_agent_does_not_listen(tmp_path: Path) -> None:
     project = LoopProject.make(tmp_path / "loop", whole("tasks.json"))
     script = "stories: {'*': [{implement: [daemon: {ignore_term: true}, write: {path: build/ready, text: ''}, hang]}]}"
