@@ -190,6 +190,9 @@ PLACES = {
     "lock": "state:*/plans/*/run.lock",
     "journal": "state:*/runs/*/events.jsonl",
     "ledger": "state:*/**/spending.jsonl",
+    "index": "state:*/plans/*/index",
+    "settings": "state:*/plans/*/index.git/config",
+    "git's settings": "home:.gitconfig",
     "request": ".ralph/words/request.json",
 }
 
@@ -201,6 +204,8 @@ def test_what_is_no_ordinary_file_hangs_nothing(project: LoopProject, place: str
     assert run_ralph(project, "run", "--plain", "--once").code in (0, 1)
     where = PLACES[place]
     path = next(project.state.glob(where[6:]), None) if where.startswith("state:") else project.root / where
+    if where.startswith("home:"):
+        path = project.home / where[5:]
     if path is None:
         path = next(project.state.glob("*/plans/*/")) / "beside.json"
     path.unlink(missing_ok=True)
