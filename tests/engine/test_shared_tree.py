@@ -170,6 +170,25 @@ def test_what_a_person_did_after_a_crash_stays_and_is_not_committed_with_the_sto
     assert commit in project.git("rev-list", "main").splitlines()
 
 
+def test_what_a_person_does_right_after_a_crash_stays(tmp_path: Path) -> None:
+    """The moment at which the watchdog has ended the agent is known."""
+    project = made(tmp_path, GOOD)
+    process = start_ralph(project)
+    in_the_quiet(project)
+    kill(project, process, also_agent=False)
+    wait_for(lambda: any(project.state.glob("*/runs/*/agents-ended")))
+    time.sleep(0.2)
+    commit = commit_by_hand(project, "docs/mine.md")
+    project.write("src/idea.txt", "half an idea\n")
+    project.write("src/zero.txt", "changed by hand\n")
+    refused = run_ralph(project)
+    assert refused.code == 78, refused.out + refused.err
+    assert project.git("rev-parse", "main") == commit
+    assert (project.root / "src/idea.txt").read_text() == "half an idea\n"
+    assert (project.root / "src/zero.txt").read_text() == "changed by hand\n"
+    assert not (project.root / "src/one.txt").exists()
+
+
 def test_a_commit_beside_an_agent_that_outlived_its_loop_is_not_removed(tmp_path: Path) -> None:
     project = made(tmp_path, GOOD.replace("sleep: 6", "sleep: 60"))
     process = start_ralph(project)

@@ -42,7 +42,7 @@ from ralph.core.text import one_line, plural
 from ralph.engine.agent_run import SURVIVED
 from ralph.engine.ground import Ask
 from ralph.engine.loop import Loop
-from ralph.engine.recover import ALIVE, find_open, recover
+from ralph.engine.recover import AGENTS_ENDED, ALIVE, find_open, recover
 from ralph.host.files import keep_aside, make_folder, read_state, write_text
 from ralph.host.git import ask as ask_git
 from ralph.host.git_locks import clear_stale_locks
@@ -127,7 +127,7 @@ def execute(
                 journal.write(Noted(remark))
             alive = journal.path.with_name(ALIVE)
             control = Control(state, spec.run, stop, journal.write_unless_over, alive)
-            with Watchdog(spec.run) as watchdog, control as wish:
+            with Watchdog(spec.run, journal.path.with_name(AGENTS_ENDED)) as watchdog, control as wish:
                 journal.listen(lambda record: _follow(watchdog, record.event))
                 ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask, ask_baseline), history).run()
             forget_open_run(spec.repo.root, env)  # not after an error: its iteration may be open
