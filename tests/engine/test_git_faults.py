@@ -411,6 +411,22 @@ def test_an_ignored_file_comes_back_with_a_rollback_and_a_large_one_is_in_the_re
     assert "private/big.db" in report.out, report.out
 
 
+def test_an_ignored_file_that_accepted_work_overwrites_is_kept_and_reported(tmp_path: Path) -> None:
+    den = Den(tmp_path, config=CONFIG + "keep_ignored: {file_kb: 1}\n")
+    den.write("private/.env", "KEY=mine\n")
+    den.write("private/big.db", "x" * 2000)
+    den.before = listing(den.root)
+    spoil = shell("echo KEY=theirs > private/.env; echo more >> user.log; rm private/big.db")
+    assert den.run({"US-001": [[work("US-001"), spoil, "claim"]]}).code == 0
+    notices = [notice for notice in den.ended()[0].notices if "git ignores" in notice]
+    assert [notice.partition(";")[0].rpartition(" ")[2] for notice in notices] == ["private/big.db", "private/.env"]
+    assert notices[0].endswith("it was too large for a copy")
+    assert Path(notices[1].rpartition(" ")[2]).read_text() == "KEY=mine\n"
+    report = ralph_here("report", cwd=den.root).out
+    assert "US-001: a file that git ignores was overwritten: private/.env; a copy is " in report
+    assert "private/big.db" in report
+
+
 # Work on another branch
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from ralph.host.git import GitFailed, ask, git, line, names, printable
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import mend_head, put_back_lost
-from ralph.host.ignored import DELETED, KeepIgnored, deleted_ignored
+from ralph.host.ignored import KeepIgnored, losses
 from ralph.host.object_links import restore_objects
 from ralph.host.refs import mend_packed_refs
 from ralph.host.repo import Repo, RepositoryReplaced, is_in_place, still_the_same
@@ -76,6 +76,7 @@ class GitWorkTree:
         self._sessions: list[Session] = []
         """Since the checkpoint."""
         self._times = WriteTimes()
+        self._begun = time.time_ns()
         self._repo = repo
         self._index = index_file
         self._hook_env = hook_env
@@ -169,10 +170,7 @@ class GitWorkTree:
         large = [path for path in found.large if path not in before.large]
         notices += [f"{one_line(printable(path), 100)} {_TOO_LARGE}" for path in large]
         stores = (moments_of(self._index), ignored_of(self._index))
-        gone = deleted_ignored(self._repo, *stores, before.ignored, store_of(self._index))
-        notices += [f"{DELETED} {one_line(path, 100)}; a copy is {copy}" for path, copy in islice(gone.items(), _FEW)]
-        if len(gone) > _FEW:
-            notices.append(f"{DELETED} and {len(gone) - _FEW} more; copies are in {store_of(self._index)}")
+        notices += losses(self._repo, *stores, before.ignored, store_of(self._index), self._begun)
         inside = look_inside(self._repo, before, self._index)
         notices += [*inside.notices, *inside.objections]
         left_open = in_progress(self._repo.git_dir)
