@@ -23,6 +23,7 @@ from ralph.host import commit_message
 from ralph.host.agent_commits import agent_commits
 from ralph.host.checkpoint import (
     Checkpoint,
+    has_tree,
     ignored_of,
     is_pinned,
     moments_of,
@@ -37,7 +38,6 @@ from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import mend_head, put_back_lost
 from ralph.host.ignored import KeepIgnored, losses
-from ralph.host.object_links import restore_objects
 from ralph.host.refs import mend_packed_refs
 from ralph.host.repo import Repo, RepositoryReplaced, is_in_place, still_the_same
 from ralph.host.rescue import drop, find, roll_back, save
@@ -113,10 +113,7 @@ class GitWorkTree:
     def knows(self, checkpoint: dict[str, Any]) -> bool:
         if not is_pinned(self._repo, self._index, _checkpoint(checkpoint)):
             raise RepositoryReplaced("the journal and refs/ralph/checkpoint/ name different checkpoints")
-        look = ("cat-file", "-e", f"{_checkpoint(checkpoint).tree}^{{tree}}")
-        if ask(self._repo, *look).code == 0:
-            return True
-        return restore_objects(self._repo, self._index) and ask(self._repo, *look).code == 0
+        return has_tree(self._repo, self._index, _checkpoint(checkpoint))
 
     def note_session(self, session: Session) -> None:
         self._sessions.append(session)

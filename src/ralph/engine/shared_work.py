@@ -15,7 +15,7 @@ def share(
 ) -> tuple[Attempt, tuple[str, ...]]:
     """The attempt without what somebody else changed in its working tree meanwhile, and notices about that.
 
-    Without `rules`, the rules are left out: they are restored, whoever changed them, unless a person committed them.
+    Without `rules`, the rules are left out: they are restored, unless a person committed them.
     """
 
     def is_ours(path: str) -> bool:
