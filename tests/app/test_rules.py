@@ -83,7 +83,7 @@ def test_the_agents_version_is_kept(root: Path) -> None:
     rules = watch(root)
     (root / ".claude/settings.json").write_text('{"disableAllHooks": true}\n')
     told = rules.put_back(3).told
-    name, _, copy = told.partition("; the agent's version is in ")
+    name, _, copy = told.partition("; the changed version is in ")
     assert name == "restored .claude/settings.json: agents do not change the rules"
     assert Path(copy).read_text() == '{"disableAllHooks": true}\n'
 
@@ -97,7 +97,7 @@ def test_a_new_file_is_removed_and_kept_aside(root: Path, name: str) -> None:
     (root / name).parent.mkdir(parents=True, exist_ok=True)
     (root / name).write_text("tamper: off\n")
     told = rules.put_back(1).told
-    assert told.startswith(f"removed {name}: agents do not change the rules; the agent's version is in ")
+    assert told.startswith(f"removed {name}: agents do not change the rules; the changed version is in ")
     assert Path(told.rpartition(" is in ")[2]).read_text() == "tamper: off\n"
     assert not (root / name).exists()
 

@@ -13,7 +13,9 @@ from support.proven import Proven, write
 TOKEN = "ghp_" + "Zx9q" * 9
 VALUE = "Sup3r-s3cret-Value"
 OWN = "ticket-4711-0815"
-SECRETS = (TOKEN, VALUE, OWN)
+KEY = "MIIEowIBAAKCAQEAv3ryPr1vateKeyMaterial0123456789abcdefghijklmnop"
+PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\n{KEY[::-1]}\nAbCd9w==\n-----END RSA PRIVATE KEY-----"
+SECRETS = (TOKEN, VALUE, OWN, KEY, KEY[::-1], "AbCd9w==")
 PLANS = {"plan.before", "plan.after", "rules.before"}
 """Copies of what the user wrote."""
 
@@ -27,11 +29,12 @@ def everywhere(folders: list[Path]) -> dict[str, str]:
 def run(folder: Path) -> tuple[Proven, Completed, Path]:
     sent = folder / "sent.jsonl"
     text = f"the token {TOKEN}, the password {VALUE} and {OWN}"
+    note = shlex.quote(f"{text}\n{PEM}\nafter the key")
     loud = folder / "loud.txt"
     loud.write_text(f"check: {text}\n")
     made = Proven(
         folder,
-        stories=[{"title": f"Use {TOKEN}", "description": text}, {}],
+        stories=[{"title": f"Use {TOKEN}", "description": f"{text}\n{PEM}\nand more"}, {}],
         checks=[{"name": "loud", "command": f"cat {shlex.quote(str(loud))}; ! grep -rqs bad src"}],
         redact=["ticket-[0-9-]+"],
         notify={"command": ["sh", "-c", f"cat >> {shlex.quote(str(sent))}"], "on": ["failed", "blocked", "stopped"]},
@@ -39,8 +42,12 @@ def run(folder: Path) -> tuple[Proven, Completed, Path]:
     printed = [{"say": text}, {"print": text}, {"print": {"text": text, "to": "stderr"}}]
     call = f"curl -H 'Authorization: Bearer {TOKEN}' {VALUE} {OWN}"
     used = [{"use": {"tool": "Bash", "input": {"command": call}}}, {"learn": text}, {"prompt": "../prompt-seen.txt"}]
+    added = {"run": f"printf '%s\\n' {note} >> .ralph/shop/progress.txt"}
     script = made.script(
-        US_001=[[*printed, write("src/a.py", "bad = 1\n"), "claim"], [*used, write("src/a.py", "good = 1\n"), "claim"]],
+        US_001=[
+            [*printed, write("src/a.py", f'bad = """{PEM}"""\n'), "claim"],
+            [*used, added, write("src/a.py", "good = 1\n"), "claim"],
+        ],
         US_002=[[{"ask": text}]],
     )
     command = ("run", "--plain", "--trust", "-v", "--agent-script", str(script), "-n", "8")
@@ -67,7 +74,8 @@ COMMANDS = (
 def test_no_secret_of_a_run_is_written_or_shown(tmp_path: Path) -> None:
     made, done, sent = run(tmp_path)
     assert "[redacted DEPLOY_PASSWORD]" in done.out + done.err
-    for command in COMMANDS:
+    (rescue,) = ralph_here("rescue", "list", "--json", cwd=made.root).json
+    for command in (*COMMANDS, ("rescue", "show", rescue["name"])):
         shown = ralph_here(*command, cwd=made.root, env={"DEPLOY_PASSWORD": VALUE})
         assert shown.out or shown.err, command
         assert not [secret for secret in SECRETS if secret in shown.out + shown.err], command
@@ -84,6 +92,8 @@ def test_no_secret_of_a_run_is_written_or_shown(tmp_path: Path) -> None:
     assert {Path(name).name for name in held} <= {"prd.json", "config.yaml"} | PLANS, held
     learnings = next((made.root / ".ralph").rglob("progress.txt"))
     assert "[redacted DEPLOY_PASSWORD]" in learnings.read_text()
+    assert "after the key" in learnings.read_text()
+    assert "and more" in ralph_here("task", "show", "US-001", cwd=made.root).out
 
 
 def test_a_raw_log_can_still_be_replayed(tmp_path: Path) -> None:

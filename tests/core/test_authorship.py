@@ -75,7 +75,7 @@ def test_who_moved_a_branch(at: float, traced: list[Span], sessions: list[Sessio
 
 
 ON_TOP = "there are commits on top of the agent's that may be yours"
-WHO = "it cannot be known who committed while the agent worked"
+WHO = "there are new commits that may be yours or the agent's"
 SWITCHED = "the branch was switched while the agent worked"
 BRANCHES: list[tuple[list[Author], bool, Branch]] = [
     ([], False, Branch(0)),

@@ -404,9 +404,27 @@ def test_an_ignored_file_comes_back_with_a_rollback_and_a_large_one_is_in_the_re
     assert (den.root / "private/notes.txt").read_text() == "private notes\n"
     assert any("restored ignored files: private/notes.txt, user.log" in note for note in den.notes()), den.notes()
     assert any("without a copy to restore: private/big.db" in note for note in den.notes())
-    assert any("deleted ignored files" in notice and "user.log" in notice for notice in den.ended()[1].notices)
+    [notice] = [notice for notice in den.ended()[1].notices if "that git ignores: user.log; a copy is " in notice]
+    assert Path(notice.rpartition(" ")[2]).read_text() == "a log of the user's\n"
     report = ralph_here("report", cwd=den.root)
+    assert "US-001: the agent deleted a file that git ignores: user.log" in report.out
     assert "private/big.db" in report.out, report.out
+
+
+def test_an_ignored_file_that_accepted_work_overwrites_is_kept_and_reported(tmp_path: Path) -> None:
+    den = Den(tmp_path, config=CONFIG + "keep_ignored: {file_kb: 1}\n")
+    den.write("private/.env", "KEY=mine\n")
+    den.write("private/big.db", "x" * 2000)
+    den.before = listing(den.root)
+    spoil = shell("echo KEY=theirs > private/.env; echo more >> user.log; rm private/big.db")
+    assert den.run({"US-001": [[work("US-001"), spoil, "claim"]]}).code == 0
+    notices = [notice for notice in den.ended()[0].notices if "git ignores" in notice]
+    assert [notice.partition(";")[0].rpartition(" ")[2] for notice in notices] == ["private/big.db", "private/.env"]
+    assert notices[0].endswith("it was too large for a copy")
+    assert Path(notices[1].rpartition(" ")[2]).read_text() == "KEY=mine\n"
+    report = ralph_here("report", cwd=den.root).out
+    assert "US-001: a file that git ignores was overwritten: private/.env; a copy is " in report
+    assert "private/big.db" in report
 
 
 # Work on another branch
@@ -418,8 +436,12 @@ def test_a_done_story_whose_commit_is_not_on_this_branch_is_worked_on_again(den:
     den.git("commit", "-qm", "the plan is not tracked")
     den.git("switch", "-qc", "elsewhere")
     assert den.run().code == 0
-    den.git("switch", "-q", "main")
     assert set(den.status().values()) == {"done"}
+    den.git("switch", "-q", "main")
+    assert set(den.status().values()) == {"todo"}
+    shown = ralph_here("status", cwd=den.root)
+    assert "0/2" in shown.out
+    assert "US-001 is not done here: its commit" in shown.err
     done = den.run()
     assert done.code == 0, done.out + done.err
     assert "US-001 is open again: its commit" in done.out + done.err

@@ -98,7 +98,7 @@ def test_what_is_put_back_in_a_plan_is_said(den: Den) -> None:
         assert f"{what} of story US-001 changed; restored" in told
     assert "story US-002 was removed" in told
     assert "the plan's check commands" in told
-    assert "restored .ralph/config.yaml: agents do not change the rules; the agent's version is in " in told
+    assert "restored .ralph/config.yaml: agents do not change the rules; the changed version is in " in told
 
 
 def test_the_next_run_has_no_commands_that_an_agent_has_written(den: Den) -> None:

@@ -55,9 +55,13 @@ def test_a_killed_run_in_a_worktree_is_shown_closed_and_continued(tmp_path: Path
     shown = run_ralph(project, "status")
     assert f"in the worktree {folder} was killed, 1 of 2 stories done; `ralph run --worktree` continues it" in shown.err
     (listed,) = json.loads(run_ralph(project, "runs", "--json").out)
-    assert (listed["done"], listed["reason"]) == (1, None)
+    assert (listed["done"], listed["reason"], listed["running"]) == (1, None, False)
+    assert "`ralph run --worktree` finishes or undoes what it left open" in run_ralph(project, "report").out
     done = run_ralph(project, "run", "--plain", "--worktree")
     assert done.code == 0, done.out + done.err
+    assert "changed since that iteration started" not in done.out + done.err, (
+        "the workspace's settings are as they were"
+    )
     assert not is_alive(pid)
     assert "undid iteration 2 (US-002), which was interrupted" in done.out + done.err
     assert f"continuing in {folder}" in done.err

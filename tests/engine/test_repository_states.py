@@ -92,7 +92,7 @@ def test_stashed_work_comes_back_as_it_was(den: Den) -> None:
     status = den.git("status", "--porcelain")
     done = den.run(None, "--stash")
     assert done.code == 0, done.err
-    assert "git stash pop" in done.err
+    assert done.err.count("git stash pop") == 2, "before the run and after it"
     assert (den.root / "src/base.txt").read_text() == "base\n"
     den.git("stash", "pop", "--index", "-q")
     now = listing(den.root)

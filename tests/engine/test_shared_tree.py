@@ -78,6 +78,19 @@ def test_files_and_commits_of_a_person_stay(tmp_path: Path, script: str) -> None
         assert project.git("show", f"{event.commit}:src/one.txt") == "one"
 
 
+@pytest.mark.parametrize("script", [BAD, GOOD], ids=["rejected", "accepted"])
+def test_settings_that_a_person_commits_during_a_session_stay(tmp_path: Path, script: str) -> None:
+    project = made(tmp_path, script)
+    settings = project.root / ".ralph/config.yaml"
+    process = start_ralph(project, "run", "--plain", "--once")
+    in_the_quiet(project)
+    commit = commit_by_hand(project, ".ralph/config.yaml", f"{settings.read_text()}# by hand\n")
+    done = finish(process)
+    assert settings.read_text().endswith("# by hand\n"), done.out
+    assert project.git("diff", "--name-only", commit, "main", "--", ".ralph/config.yaml") == ""
+    assert "restored .ralph/config.yaml" not in done.out
+
+
 def test_commits_of_the_agent_are_still_undone(tmp_path: Path) -> None:
     script = (
         "[{write: {path: src/one.txt, text: BROKEN}}, {run: git add -A src && git commit -qm mine}, {sleep: 3}, claim]"
@@ -157,6 +170,25 @@ def test_what_a_person_did_after_a_crash_stays_and_is_not_committed_with_the_sto
     assert commit in project.git("rev-list", "main").splitlines()
 
 
+def test_what_a_person_does_right_after_a_crash_stays(tmp_path: Path) -> None:
+    """The moment at which the watchdog has ended the agent is known."""
+    project = made(tmp_path, GOOD)
+    process = start_ralph(project)
+    in_the_quiet(project)
+    kill(project, process, also_agent=False)
+    wait_for(lambda: any(project.state.glob("*/runs/*/agents-ended")))
+    time.sleep(0.2)
+    commit = commit_by_hand(project, "docs/mine.md")
+    project.write("src/idea.txt", "half an idea\n")
+    project.write("src/zero.txt", "changed by hand\n")
+    refused = run_ralph(project)
+    assert refused.code == 78, refused.out + refused.err
+    assert project.git("rev-parse", "main") == commit
+    assert (project.root / "src/idea.txt").read_text() == "half an idea\n"
+    assert (project.root / "src/zero.txt").read_text() == "changed by hand\n"
+    assert not (project.root / "src/one.txt").exists()
+
+
 def test_a_commit_beside_an_agent_that_outlived_its_loop_is_not_removed(tmp_path: Path) -> None:
     project = made(tmp_path, GOOD.replace("sleep: 6", "sleep: 60"))
     process = start_ralph(project)
@@ -192,6 +224,20 @@ def test_edits_of_the_plan_by_a_person_are_merged(tmp_path: Path) -> None:
     assert "the word is there, twice" in text
     assert '"passes": true' in text
     assert "restored" not in done.out
+
+
+def test_settings_that_a_person_edits_meanwhile_are_restored_and_said_to_be_so_once(tmp_path: Path) -> None:
+    project = made(tmp_path, GOOD)
+    settings = (project.root / ".ralph/config.yaml").read_text()
+    process = start_ralph(project, "run", "--plain", "--once")
+    in_the_quiet(project)
+    project.write(".ralph/config.yaml", f"{settings}# mine\n")
+    done = finish(process)
+    assert (project.root / ".ralph/config.yaml").read_text() == settings
+    [notice] = [text for text in ended(project)[0].notices if "config.yaml" in text]
+    copy = notice.rpartition("; the changed version is in ")[2]
+    assert Path(copy).read_text() == f"{settings}# mine\n"
+    assert copy in done.out, "on the screen in full"
 
 
 @pytest.mark.parametrize("script", [BAD, GOOD], ids=["rejected", "accepted"])

@@ -94,7 +94,7 @@ def test_a_journal_that_cannot_be_trusted_is_named_and_not_acted_on(
     damage(journal)
     done = run_ralph(project)
     assert message in done.out + done.err
-    assert "nothing in it is recovered" in done.out + done.err
+    assert "nothing is undone because of it" in done.out + done.err
     assert project.processes() == [], "the agent's daemon is found by its mark"
     assert project.git("rev-parse", "HEAD") == head
     assert (project.root / "src/half.txt").read_text() == "half", "nothing is undone by a journal nobody can trust"
@@ -190,6 +190,9 @@ PLACES = {
     "lock": "state:*/plans/*/run.lock",
     "journal": "state:*/runs/*/events.jsonl",
     "ledger": "state:*/**/spending.jsonl",
+    "index": "state:*/plans/*/index",
+    "settings": "state:*/plans/*/index.git/config",
+    "git's settings": "home:.gitconfig",
     "request": ".ralph/words/request.json",
 }
 
@@ -201,6 +204,8 @@ def test_what_is_no_ordinary_file_hangs_nothing(project: LoopProject, place: str
     assert run_ralph(project, "run", "--plain", "--once").code in (0, 1)
     where = PLACES[place]
     path = next(project.state.glob(where[6:]), None) if where.startswith("state:") else project.root / where
+    if where.startswith("home:"):
+        path = project.home / where[5:]
     if path is None:
         path = next(project.state.glob("*/plans/*/")) / "beside.json"
     path.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ from ralph.host.signals import StopSignal
 
 FOLDER = "control"
 KEY = "Ctrl-\\"
+_SIGNALS = {signal.SIGINT: "Ctrl-C", getattr(signal, "SIGHUP", -1): "terminal closed"}
 _TICK = 0.2
 _BEAT = 10
 """Ticks between two signs of life."""
@@ -41,6 +42,7 @@ class Control:
         self._tell = tell
         self._wish = Wish()
         self._presses = 0
+        self._is_stopping = False
         self._turn = threading.Lock()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="control", daemon=True)
@@ -71,8 +73,16 @@ class Control:
                     os.pwrite(self._alive, b".", 0)
                 ticks += 1
                 self()
+                self._acknowledge_signal()
             except (RalphError, OSError):  # a disk in trouble: the loop meets it too, and ends the run properly
                 return
+
+    def _acknowledge_signal(self) -> None:
+        """What the loop is doing may have to finish first: the user sees at once that it is stopping."""
+        if self._stop.requested and not self._is_stopping:
+            self._is_stopping = True
+            if not self._wish.now:
+                self._tell(Asked(Verb.STOP_NOW, _SIGNALS.get(self._stop.signum or 0, "SIGTERM")))
 
     def _news(self) -> Iterator[tuple[Verb, str]]:
         presses, self._presses = self._presses, self._stop.presses

@@ -50,6 +50,8 @@ from ralph.plans.lint import unwritten
 
 Tell = Callable[[str], None]
 
+STASHED = "stashed your uncommitted work; `git stash pop` restores it"
+
 
 class Launched(Struct, frozen=True, kw_only=True):
     """A run that is ready to start; nothing has been changed yet."""
@@ -248,7 +250,7 @@ def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping
         found = msgspec.structs.replace(found, dirty=tuple(e for e in found.dirty if e.path not in foreign))
         refuse_unless_ready(found, own, spec.ref)  # whatever else is in the way, before anything is touched
         _stash(spec.repo, foreign, f"ralph: before run {spec.run}", is_possible=not found.unborn)
-        tell("stashed your uncommitted work; `git stash pop` restores it")
+        tell(STASHED)
     refuse_unless_ready(found, own, spec.ref)
     keep_out_of_commits(spec.ref, spec.repo)
     branch = found.branch or ""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from ralph.app.commit_proofs import commits_by_story
 from ralph.app.editing import reopen
 from ralph.app.proving import gather
+from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.git import ask
@@ -22,23 +23,34 @@ _FEW = 5
 def reopen_lost(
     store: PlanStore, ref: PlanRef, repo: Repo, env: Mapping[str, str], is_ours: Callable[[str], bool]
 ) -> list[str]:
-    """Reopen them, and return messages. A squash or a rebase keeps the message or the files, so its stories stay done.
-
-    The journals are only read if a finished story has no commit here.
-    """
+    """Reopen them, and return messages."""
     reading = store.load()
-    done = [story.id for story in reading.plan.stories if story.is_done]
-    if not done:
-        return []
-    here = commits_by_story(repo, os.path.relpath(ref.path, repo.root), "")
-    unknown = [story for story in done if story not in here]
-    proofs = gather(workspace_state(ref.root, env), ref.path).stories if unknown else {}
-    lost = {s: p.commit for s in unknown if (p := proofs.get(s)) and p.commit and _is_lost(repo, p.commit, is_ours)}
+    lost = find_lost(reading.plan, ref, repo, env, is_ours)
     if lost:
         changed = [reopen(reading.plan, story) for story in lost]
         store.write(store.planned(reading, changed, dict.fromkeys(lost, "")))
+    return describe_lost(lost, "is open again")
+
+
+def find_lost(
+    plan: Plan, ref: PlanRef, repo: Repo, env: Mapping[str, str], is_ours: Callable[[str], bool]
+) -> dict[str, str]:
+    """The stories, each with its commit. A squash or a rebase keeps the message or the files, so its stories stay done.
+
+    The journals are only read if a finished story has no commit here.
+    """
+    done = [story.id for story in plan.stories if story.is_done]
+    if not done:
+        return {}
+    here = commits_by_story(repo, os.path.relpath(ref.path, repo.root), "")
+    unknown = [story for story in done if story not in here]
+    proofs = gather(workspace_state(ref.root, env), ref.path).stories if unknown else {}
+    return {s: p.commit for s in unknown if (p := proofs.get(s)) and p.commit and _is_lost(repo, p.commit, is_ours)}
+
+
+def describe_lost(lost: Mapping[str, str], state: str) -> list[str]:
     messages = [
-        f"{one_line(story, 40)} is open again: its commit {commit[:9]} is not on this branch; merge it to keep it"
+        f"{one_line(story, 40)} {state}: its commit {commit[:9]} is not on this branch; merge it to keep it"
         for story, commit in list(lost.items())[:_FEW]
     ]
     return [*messages, f"and {len(lost) - _FEW} more"] if len(lost) > _FEW else messages

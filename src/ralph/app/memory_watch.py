@@ -14,9 +14,11 @@ from ralph.app.memory import Memory, memory_text
 from ralph.core.errors import BadData
 from ralph.core.learning import Learning, is_same
 from ralph.core.memory_text import entries_of, in_log, in_notes, with_entries
+from ralph.core.plan import Story
 from ralph.core.text import one_line
 from ralph.engine.ground import PageBack
 from ralph.host.files import make_folder, write_bytes
+from ralph.host.redaction import redacted_lines
 from ralph.journal.sinks.door import Door
 
 _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s")
@@ -39,9 +41,10 @@ class MemoryWatch:
         """Remember the file before an agent starts."""
         self._before = self._read()
 
-    def put_back(self, iteration: int, story: str = "") -> PageBack:
+    def put_back(self, iteration: int, story: Story | None = None) -> PageBack:
         before, now = self._before, self._read()
-        if now != before and (marked := self._with_origins(before, now, story)) != now and self._write(marked):
+        origin = story.id if story else ""
+        if now != before and (marked := self._with_origins(before, now, origin)) != now and self._write(marked):
             now = marked
         logged = _added(before, now) if self._memory.is_log else ""
         if now == before or not before.strip():
@@ -62,8 +65,8 @@ class MemoryWatch:
         return PageBack("; ".join(told), logged=logged)
 
     def _with_origins(self, before: str, now: str, story: str) -> str:
-        """What the agent added among the learnings, with the story and the date: readers must not take it for a
-        person's."""
+        """What the agent added, without secrets; among the learnings with the story and the date: readers must not
+        take it for a person's."""
         parse = in_log if self._memory.is_log else in_notes
         known = {one.text for one in parse(before)}
         new = [one for one in parse(now) if not one.date and one.text not in known and one.line]
@@ -75,7 +78,8 @@ class MemoryWatch:
                 last += 1
             if one.curated or not self._memory.is_log:
                 lines[last] = f"{lines[last].rstrip()} ({origin})"
-        return "\n".join(lines)
+        old, redactor = set(before.split("\n")), redacted_lines()
+        return "\n".join(line if line in old else redactor.text(line) for line in lines)
 
     def _write(self, text: str) -> bool:
         door = Door(self._memory.root)

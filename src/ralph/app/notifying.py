@@ -111,13 +111,15 @@ class Notifier:
                 line.put(message)
 
     def _drain(self) -> None:
-        bound = _AFTER_INTERRUPT if self._stop.requested else self._timeout + 1
+        was_stopped = self._stop.requested
+        bound = _AFTER_INTERRUPT if was_stopped else self._timeout + 1
         deadline = time.monotonic() + bound
         for line in self._lines:
             line.close()
         while any(line.is_busy for line in self._lines) and not self._stop.urgent:
             is_retrying = any(line.is_retrying for line in self._lines) and not self._stop.requested
-            if time.monotonic() >= deadline + (_MORE_AT_THE_END if is_retrying else 0):
+            is_stopped_now = self._stop.requested and not was_stopped  # the user does not want to wait for messages
+            if is_stopped_now or time.monotonic() >= deadline + (_MORE_AT_THE_END if is_retrying else 0):
                 break
             time.sleep(_TICK)
         for line in self._lines:

@@ -33,8 +33,11 @@ class OtherChanges:
         self._sessions = sessions
         self._trace = trace
 
-    def adopted(self, is_ours: Callable[[str], bool], *, files: bool) -> tuple[Checkpoint, tuple[str, ...], Branch]:
-        """The checkpoint with these changes, notices about them, and what becomes of the branch at a rollback.
+    def adopted(
+        self, is_ours: Callable[[str], bool], *, files: bool
+    ) -> tuple[Checkpoint, tuple[str, ...], Branch, tuple[str, ...]]:
+        """The checkpoint with these changes, notices about them, what becomes of the branch at a rollback, and the
+        files that somebody else committed and that are still as committed.
 
         `is_ours`: files that the loop writes itself. `files`: also look for changed files, not only for commits.
         """
@@ -60,7 +63,7 @@ class OtherChanges:
             paths = [path for path, author in written.items() if author is Author.OTHER and files]
             agents = {path: author is Author.AGENT for path, author in written.items()}
         if not paths and not theirs and not refs and head == before.head:
-            return before, (), branch
+            return before, (), branch, ()
         committed = {change.raw for change in changes(self._repo, before.head, head)} if before.head and head else ()
         notices = []
         if shown := [printable(path) for path in paths if path not in committed]:
@@ -71,7 +74,10 @@ class OtherChanges:
         notices += [f"{ref} stays where it was moved to: the agent did not move it" for ref in refs]
         notices += [f"kept stash entry {name[:9]}: it is not known to be the agent's" for name in theirs]
         after = adopt(self._repo, before, self._index, tree, paths, head or None, theirs, refs, agents)
-        return after, tuple(notices), branch
+        is_known = all(author is Author.OTHER for author in authors[: branch.kept])
+        later = {change.raw for change in changes(self._repo, head, tree)} if head and committed and is_known else set()
+        final = tuple(printable(path) for path in committed if path not in later) if is_known else ()
+        return after, tuple(notices), branch, final
 
     def _author(self, move: Move, traced: Sequence[Span]) -> Author:
         """A branch that names no commit any more, or a switch without a new commit, has nothing that could be lost.

@@ -13,7 +13,7 @@ import contextlib
 import fnmatch
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ class Rules:
     def __init__(
         self, ref: PlanRef, where: Locations, settings: Settings, env: Mapping[str, str], repo: Path, folder: Path
     ) -> None:
-        self._root, self._home, self._folder = ref.root, home(env), folder
+        self._root, self._repo, self._home, self._folder = ref.root, repo, home(env), folder
         self._tops = dict.fromkeys((ref.root, repo))
         used = [Path(layer.file) for layer in settings.layers if layer.file]
         self._settings = {str(path) for path in (ref.root / ".ralph" / "config.yaml", user_config(env), *used)}
@@ -92,13 +92,27 @@ class Rules:
         write_bytes(self._folder / _RECORD, msgspec.msgpack.encode(kept), mode=0o600, durable=False)
         return told
 
+    def accept(self, paths: Iterable[str]) -> None:
+        """During an iteration: the user committed these files."""
+        now, before = self._read(), dict(self._before)
+        for path in (str(self._repo / path) for path in paths):
+            before.pop(path, None)
+            if path in now:
+                before[path] = now[path]
+        self._before = before
+
     def listen(self, record: JournalRecord) -> None:
         """The record is for a run that is killed. Settings may hold secrets, so it does not outlive its run."""
         if isinstance(record.event, RunEnded):
             (self._folder / _RECORD).unlink(missing_ok=True)
 
+    def covers(self, path: Path) -> bool:
+        return path in self._files or any(path.is_relative_to(folder) for folder in self._folders)
+
     def changed(self) -> tuple[str, ...]:
-        return tuple(self._name(Path(path)) for path in differences(self._before, self._read()))
+        """For a killed run: it may have read other settings files than the run that closes it."""
+        now = record((*self._files, *map(Path, self._before)), self._folders, self._skip)
+        return tuple(self._name(Path(path)) for path in differences(self._before, now))
 
     def put_back(self, iteration: int, story: Story | None = None) -> PageBack:
         """After an agent: restore what it changed, removed or added."""
@@ -131,7 +145,7 @@ class Rules:
         base = next((base for base in self._bases if path.is_relative_to(base)), path.parent)
         if base in self._bases and os.path.realpath(base) != self._bases[base]:
             return ""
-        kept = f"; the agent's version is in {copy}" if keep_copy(path, copy) else ""
+        kept = f"; the changed version is in {copy}" if keep_copy(path, copy) else ""
         restore(path, self._before, base)
         return f"{'restored' if is_known else 'removed'} {self._name(path)}: agents do not change the rules{kept}"
 

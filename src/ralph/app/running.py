@@ -42,7 +42,7 @@ from ralph.core.text import one_line, plural
 from ralph.engine.agent_run import SURVIVED
 from ralph.engine.ground import Ask
 from ralph.engine.loop import Loop
-from ralph.engine.recover import ALIVE, find_open, recover
+from ralph.engine.recover import AGENTS_ENDED, ALIVE, find_open, recover
 from ralph.host.files import keep_aside, make_folder, read_state, write_text
 from ralph.host.git import ask as ask_git
 from ralph.host.git_locks import clear_stale_locks
@@ -100,8 +100,11 @@ def execute(
         recovered, history = _recover_last(spec, state, env, stop, sinks_for(), clock)
         clear_stale_locks(spec.repo)
         told = "; ".join(filter(None, (earlier, recovered.what if recovered else "")))
-        branch = ready(situation(spec.repo), told)
-        plan, notices, renewed = _open_again(spec, env)
+        found = situation(spec.repo)
+        if not told:  # what was recovered is told by the run
+            stop.refuse_to_start()
+        branch = ready(found, told)
+        plan, notices, renewed = _open_again(spec, env, stop)
         history = History(feedback={story: text for story, text in history.feedback.items() if story not in renewed})
         past = _past(spec, env, clock())
         write_text(state / _LAST, spec.run + "\n")
@@ -123,7 +126,8 @@ def execute(
             if choose(spec.config, plan, None, "story") and (remark := proof_needed(spec.config, plan)):
                 journal.write(Noted(remark))
             alive = journal.path.with_name(ALIVE)
-            with Watchdog(spec.run) as watchdog, Control(state, spec.run, stop, journal.write, alive) as wish:
+            control = Control(state, spec.run, stop, journal.write_unless_over, alive)
+            with Watchdog(spec.run, journal.path.with_name(AGENTS_ENDED)) as watchdog, control as wish:
                 journal.listen(lambda record: _follow(watchdog, record.event))
                 ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask, ask_baseline), history).run()
             forget_open_run(spec.repo.root, env)  # not after an error: its iteration may be open
@@ -139,23 +143,26 @@ def _follow(watchdog: Watchdog, event: AnyEvent) -> None:
         watchdog.follow(ProcessId(event.pid, event.start))
 
 
-def _open_again(spec: RunSpec, env: Mapping[str, str]) -> tuple[Plan, list[str], set[str]]:
+def _open_again(spec: RunSpec, env: Mapping[str, str], stop: StopSignal) -> tuple[Plan, list[str], set[str]]:
     """The plan the run starts with: stories that changed since they were tried are clean, and failed ones are reopened
     if requested. Also returns messages, and the ids of the stories that start clean."""
     store = store_for(spec.ref, env, settings_key(spec.settings))
     why = renew(store)
     notices = [f"{one_line(story, 40)} starts again: {reason}" for story, reason in list(why.items())[:_MOST_NOTICES]]
     notices += reopen_lost(store, spec.ref, spec.repo, env, ours(spec, env).is_ours)
-    failed = failed_stories(store.load().plan)
-    wanted = [story for story in failed if spec.reset or story in spec.stories]
-    if opened := open_stories(store, wanted):
+    if not notices:  # nothing was changed
+        stop.refuse_to_start()
+    plan = store.load().plan
+    wanted = [story for story in failed_stories(plan) if spec.reset or story in spec.stories]
+    if wanted and (opened := open_stories(store, wanted)):
+        plan = store.load().plan
         notices.append(f"retrying failed stories: {listed(opened)}")
     elif spec.reset:
         notices.append("no story has failed: nothing to reset")
     changed = {story for story, reason in why.items() if reason == CHANGED}
     for story in changed:
         ledger_of(spec.ref.root, spec.repo, env).append(Anew(time.time(), plan_name(spec.ref), story), durable=True)
-    return store.load().plan, notices, changed
+    return plan, notices, changed
 
 
 @contextlib.contextmanager
@@ -281,7 +288,8 @@ def _set_aside(run: str, journal: Path, why: str) -> str:
         kept = f"it is kept as {keep_aside(journal).name}"
     except OSError as error:
         kept = f"it could not be moved away: {error.strerror}"
-    return f"{why}; {kept}, and nothing in it is recovered" + (f"; ended {plural(ended, 'process')}" if ended else "")
+    kept += f"; ended {plural(ended, 'process')}" if ended else ""
+    return f"{why}; {kept}; nothing is undone because of it: changed files may be its agent's"
 
 
 def _end_processes_of(runs: Sequence[str]) -> int:

@@ -258,7 +258,6 @@ def make_ground(
         return msgspec.structs.replace(session, hooks=hooks)
 
     tracking = Tracking(ref, config, env)
-
     dirty = {entry.path for entry in situation(spec.repo).dirty}
 
     def uncommitted() -> tuple[str, ...]:
@@ -325,10 +324,10 @@ def make_ground(
         commits=steps.commits,
         uncommitted=uncommitted,
         is_protected=acceptance.protection(protection(config.protected, ref.root, spec.repo.root, books)),
+        is_rule=lambda path: rules.covers(spec.repo.root / path),
+        accept_rules=rules.accept,
         changed_rules=rules.changed,
-        put_back=lambda number, story: (
-            rules.put_back(number, story) + remembered.put_back(number, story.id if story else "")
-        ),
+        put_back=lambda number, story: rules.put_back(number, story) + remembered.put_back(number, story),
         is_bookkeeping=books.covers,
         bookkeeping=(where.plan, *tracking.files(spec.repo)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ralph.host import commit_message
 from ralph.host.agent_commits import agent_commits
 from ralph.host.checkpoint import (
     Checkpoint,
+    has_tree,
     ignored_of,
     is_pinned,
     moments_of,
@@ -35,8 +37,7 @@ from ralph.host.git import GitFailed, ask, git, line, names, printable
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import mend_head, put_back_lost
-from ralph.host.ignored import KeepIgnored, deleted_ignored
-from ralph.host.object_links import restore_objects
+from ralph.host.ignored import KeepIgnored, losses
 from ralph.host.refs import mend_packed_refs
 from ralph.host.repo import Repo, RepositoryReplaced, is_in_place, still_the_same
 from ralph.host.rescue import drop, find, roll_back, save
@@ -75,6 +76,7 @@ class GitWorkTree:
         self._sessions: list[Session] = []
         """Since the checkpoint."""
         self._times = WriteTimes()
+        self._begun = time.time_ns()
         self._repo = repo
         self._index = index_file
         self._hook_env = hook_env
@@ -111,10 +113,7 @@ class GitWorkTree:
     def knows(self, checkpoint: dict[str, Any]) -> bool:
         if not is_pinned(self._repo, self._index, _checkpoint(checkpoint)):
             raise RepositoryReplaced("the journal and refs/ralph/checkpoint/ name different checkpoints")
-        look = ("cat-file", "-e", f"{_checkpoint(checkpoint).tree}^{{tree}}")
-        if ask(self._repo, *look).code == 0:
-            return True
-        return restore_objects(self._repo, self._index) and ask(self._repo, *look).code == 0
+        return has_tree(self._repo, self._index, _checkpoint(checkpoint))
 
     def note_session(self, session: Session) -> None:
         self._sessions.append(session)
@@ -129,9 +128,9 @@ class GitWorkTree:
         mend_packed_refs(self._repo)
         self._inspected = ""
         others = OtherChanges(self._repo, self._index, before, self._timed_sessions(), self._trace)
-        after, notices, branch = others.adopted(is_ours, files=files)
+        after, notices, branch, final = others.adopted(is_ours, files=files)
         checkpoint = checkpoint if after is before else msgspec.to_builtins(after)
-        return Shared(checkpoint, (*_told(tampering), *notices), branch.ask, branch.can_undo)
+        return Shared(checkpoint, (*_told(tampering), *notices), branch.ask, branch.can_undo, final)
 
     def author_of(self, path: Path) -> Author:
         agents = [session for session in self._timed_sessions() if session.is_agent]  # checks do not edit the plan
@@ -164,13 +163,11 @@ class GitWorkTree:
         committed = agent_commits(self._repo, before)
         notices = [*_told(tampering), *(f"{one_line(name, 100)} was restored" for name in lost.refs), *lost.failed]
         if lost.kept:
-            notices.append(f"what the agent had moved restored refs to is in {', '.join(lost.kept[:_FEW])}")
+            notices.append(f"the commits that the agent had moved refs to are kept in {', '.join(lost.kept[:_FEW])}")
         large = [path for path in found.large if path not in before.large]
         notices += [f"{one_line(printable(path), 100)} {_TOO_LARGE}" for path in large]
         stores = (moments_of(self._index), ignored_of(self._index))
-        if gone := deleted_ignored(self._repo, *stores, before.ignored, store_of(self._index)):
-            some = ", ".join(one_line(path, 60) for path in gone[:_FEW])
-            notices.append(f"the agent deleted ignored files; a copy is in {store_of(self._index)}: {some}")
+        notices += losses(self._repo, *stores, before.ignored, store_of(self._index), self._begun)
         inside = look_inside(self._repo, before, self._index)
         notices += [*inside.notices, *inside.objections]
         left_open = in_progress(self._repo.git_dir)

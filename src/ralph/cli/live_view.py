@@ -145,7 +145,8 @@ class LiveView:
         ]
         if state.wish.is_any:
             word = "stops" if state.wish.stop else "pauses"
-            lines.append(row(room, (f"  {word} after this iteration", "yellow")))
+            then = "stopping" if state.wish.now else f"{word} after this iteration"
+            lines.append(row(room, (f"  {then}", "yellow")))
         stream = self._stream
         if stream is not None and state.agent is not None and (stream.retry or stream.is_compacting):
             retry = f"the client retries (attempt {stream.retry.attempt})" if stream.retry else "the client compacts"

@@ -35,11 +35,16 @@ def entry() -> None:
         code = 0  # the reader has seen enough
         _forget_stdout()
     except KeyboardInterrupt:
+        _end_at_interrupts()
         code = 130
+        if not _has_reader():
+            _forget_stdout()
     except OSError as error:
         sys.stderr.write(f"ralph: cannot write the output: {error.strerror}\n")
         code = 78
         _forget_stdout()
+    finally:
+        _end_at_interrupts()
     sys.exit(code)
 
 
@@ -64,6 +69,16 @@ def _on_missing_characters(stream: "TextIO") -> str:
     from ralph.cli.plain_signs import register
 
     return register()
+
+
+def _has_reader() -> bool:
+    """Whether stdout takes more: a pager may have stopped reading, and the last flush would wait for it."""
+    import select
+
+    try:
+        return bool(select.select((), (1,), (), 0.2)[1])
+    except (OSError, ValueError):
+        return False
 
 
 def _forget_stdout() -> None:
@@ -127,10 +142,8 @@ def _guarded(argv: list[str]) -> int:
         return int(stop.code or 0)
     except RalphError as error:
         return _report(error)
-    except BrokenPipeError:
+    except (BrokenPipeError, KeyboardInterrupt):
         raise  # for `entry`
-    except KeyboardInterrupt:
-        return 130
     except OSError as error:
         return _report_trouble(error)
     except Exception:  # noqa: BLE001 - the one boundary: a traceback never reaches a user
@@ -153,6 +166,14 @@ def _listen_to_interrupts() -> None:
 
     if _signal.getsignal(_signal.SIGINT) == _signal.SIG_DFL:
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+
+
+def _end_at_interrupts() -> None:
+    """Nothing catches them any more: Python would show a traceback while it shuts down."""
+    import _signal
+
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 
 def load(name: str) -> "tuple[Any, Parser]":

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, AnyStr, TextIO
+from typing import Any, TextIO
 
 from ralph.core.text import clean
 
@@ -47,18 +47,18 @@ def paint(text: str, style: str, stream: TextIO | None = None) -> str:
 
 def say(text: str = "", style: str = "") -> None:
     """Print a line of the result."""
-    line = clean(_redacted(text))
+    line = clean(_redacted_line(text))
     print(paint(line, style) if style else line)
 
 
 def say_raw(text: str, *, at_once: bool = False) -> None:
     """Print text that needs no cleaning: painted, or written by Ralph itself."""
-    print(_redacted(text), flush=at_once)
+    print(_redacted_line(text), flush=at_once)
 
 
 def note(text: str, style: str = "") -> None:
     """Print a message. A closed terminal is ignored."""
-    line = clean(_redacted(text))
+    line = clean(_redacted_line(text))
     painted = paint(line, style, sys.stderr) if style else line
     if _diverted and sys.stderr.isatty():
         _diverted[-1](painted)
@@ -125,10 +125,16 @@ def emit_line(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
-def _redacted(text: AnyStr) -> AnyStr:
+def _redacted(data: bytes) -> bytes:
     from ralph.host.redaction import redact  # not needed for `ralph --version`
 
-    return redact(text)
+    return redact(data)
+
+
+def _redacted_line(text: str) -> str:
+    from ralph.host.redaction import redact_line
+
+    return redact_line(text)
 
 
 def _encoded(value: Any, indent: int | None = None) -> bytes:

@@ -30,7 +30,7 @@ from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.host.files import write_bytes
 from ralph.host.redaction import redact
-from ralph.journal.reading import read
+from ralph.journal.reading import damage, read
 
 EXAMPLES = """
 ralph report                       the current run, or the last one
@@ -67,7 +67,10 @@ def run(args: Namespace) -> int:
     except BadData as error:  # what stands before the damage is still worth reading
         warn(str(error))
     started = next((record.event for record in records if isinstance(record.event, RunStarted)), None)
-    report = make_report(records, is_alive=is_alive(started), env=os.environ)
+    alive = is_alive(started)
+    if not alive and (damaged := damage(target.journal)):
+        warn(damaged)
+    report = make_report(records, is_alive=alive, env=os.environ)
     if args.json:
         emit_json(report)
     elif args.html is not None:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from ralph.app.bookkeeping import bookkeeping
+from ralph.app.open_runs import open_run
 from ralph.app.trusting import refuse_inside_loop
 from ralph.app.workspace import Choice, find_plans, find_root, open_settings
 from ralph.cli.arguments import Parser, add_json, add_project
-from ralph.cli.output import emit_json, paint, say, say_raw
+from ralph.cli.output import emit_json, note, paint, say, say_raw
 from ralph.cli.words import moment
 from ralph.core.text import clean, one_line, plural
 from ralph.host.places import home, workspace_state
@@ -64,7 +65,9 @@ def _list(args: Namespace, repo: Repo, state: Path) -> int:
         emit_json(found)
         return 0
     if not found:
-        say("No rescued work: everything was accepted, or nothing has run yet.")
+        say("No rescued work.")
+    if unfinished := open_run(repo.root, os.environ):
+        note(f"run {one_line(unfinished.run, 60)} has not ended; what it does not accept is saved here later", "yellow")
     for rescue in found:
         say_raw(f"{one_line(rescue.name):<28} {paint(moment(rescue.saved_at), 'dim')}  {one_line(rescue.subject, 80)}")
     return 0

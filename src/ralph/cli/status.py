@@ -12,7 +12,10 @@ import msgspec
 
 from ralph.app.agent_stream import running_session
 from ralph.app.at_work import runs_at_work
+from ralph.app.bookkeeping import bookkeeping
 from ralph.app.last_run import LastRun, Standing, last_run
+from ralph.app.launching import find_repo
+from ralph.app.lost_work import describe_lost, find_lost
 from ralph.app.planning.waiting import waiting
 from ralph.app.workspace import Choice, OpenPlan, open_plan, opened_at
 from ralph.app.worktree_plans import moved_to, worktrees_of
@@ -23,7 +26,7 @@ from ralph.cli.show import as_json, cells, fit, grades_line, id_width, line_widt
 from ralph.cli.words import TERMINAL_CLOSED, duration, money, plural, tokens, until_when
 from ralph.config.schema import minimum_grade
 from ralph.core.agent import Tokens
-from ralph.core.errors import BadData, PlanError
+from ralph.core.errors import BadData, PlanError, RalphError
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.proof import KEPT_UNPROVEN, Grade, count_grades
@@ -62,15 +65,28 @@ def run(args: Namespace) -> int:
     now = _under_way(opened, last)
     if now is not None and now.current is not None:
         opened = _with_state(opened, now.current.story, State.IN_PROGRESS)
+    lost = {} if now else _lost(opened)
+    for story in lost:
+        opened = _with_state(opened, story, State.TODO)
     if args.json:
         emit_json(_document(opened, last, now))
     else:
         _print(opened, last, now, everything=args.all)
-    for line in _in_worktrees(opened):
+    for line in (*describe_lost(lost, "is not done here"), *_in_worktrees(opened)):
         note(line)
     if added := waiting(opened.ref, os.environ):
         note(f"{plural(added, 'pending call')} of `ralph add` or `ralph fix`; the next run adds the stories")
     return 0
+
+
+def _lost(opened: OpenPlan) -> dict[str, str]:
+    """Finished stories whose commits are not on this branch: the next run reopens them."""
+    try:
+        repo = find_repo(opened.ref, opened.settings, os.environ)
+        own = bookkeeping(opened.ref, opened.layout.locations(opened.ref), repo.root, opened.settings.config)
+        return find_lost(opened.plan, opened.ref, repo, os.environ, own.is_ours)
+    except RalphError:  # no repository, or one that git cannot read
+        return {}
 
 
 def _in_worktrees(opened: OpenPlan) -> Iterator[str]:

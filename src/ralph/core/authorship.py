@@ -181,5 +181,5 @@ def branch_after(moves: Sequence[Move], authors: Sequence[Author]) -> Branch:
     if any(author is not Author.AGENT for author in authors[kept:]):
         return Branch(kept, "there are commits on top of the agent's that may be yours", can_undo=False)
     if Author.UNKNOWN in authors:
-        return Branch(kept, "it cannot be known who committed while the agent worked")
+        return Branch(kept, "there are new commits that may be yours or the agent's")
     return Branch(kept)

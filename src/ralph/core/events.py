@@ -324,6 +324,10 @@ class Noted(Event, frozen=True):
     warning: bool = False
 
 
+CLOSED_LATER = "killed; closed by the next run"
+"""The detail of a killed run's end."""
+
+
 class RunEnded(Event, frozen=True):
     reason: Reason
     detail: str = ""

@@ -204,6 +204,35 @@ class Stream:
         return self._redactor.data(rest) if rest else rest
 
 
+class Lines:
+    """Redacts text that is shown line by line: a private key is hidden from its first line to its last."""
+
+    _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
+    _BODY = re.compile(
+        r"(?:\x1b\[[\d;]*m|[^\w/])*(?:[A-Za-z0-9+/]{16,}|[A-Za-z0-9+/]+=|[A-Z][\w-]+: .*|)\W*(?:\x1b\[0m)?"
+    )
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._is_inside = False
+
+    def text(self, text: str) -> str:
+        """The next line, or several."""
+        text = self._redactor.text(text)
+        if not self._is_inside and _KEY_MARK.decode() not in text:
+            return text
+        return "\n".join(map(self._line, text.split("\n")))
+
+    def _line(self, line: str) -> str:
+        is_end = "-----END " in line
+        if self._is_inside and (is_end or self._BODY.fullmatch(line)):
+            self._is_inside = not is_end
+            return MASK
+        begin = self._BEGIN.search(line)
+        self._is_inside = bool(begin) and not is_end
+        return line[: begin.start()] + MASK if begin and self._is_inside else line
+
+
 def _between(spans: Iterable[Span], data: bytes, end: int) -> int:
     """Where to cut a line without cutting a secret."""
     end = data.rfind(b" ", max(end - 1024, 0), end) + 1 or end

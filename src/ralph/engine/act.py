@@ -143,7 +143,7 @@ def weigh_again(ground: Ground, attempt: Attempt, taken: SessionTaken) -> Acted 
 def _weigh(ground: Ground, attempt: Attempt, taken: SessionTaken) -> Acted:
     """Inspect the tree and run the checks. What the session left is recorded first: after a kill, the checks are
     repeated, and not the session."""
-    attempt, shared = share(ground, attempt)
+    attempt, shared = share(ground, attempt, rules=False)
     inspection, page, notices = _inspect(ground, attempt)
     attempt, unsure = with_plan(ground, attempt)
     notices = (*shared, *notices, *unsure)

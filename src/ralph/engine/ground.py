@@ -265,6 +265,10 @@ class Ground(Struct, frozen=True, kw_only=True):
     """Files that an agent must not change. None: there are none."""
     put_back: Callable[[int, Story | None], PageBack] = lambda _number, _story: PageBack()
     """Restore the rules and the log to their state before the iteration, before the tree is inspected."""
+    is_rule: Callable[[str], bool] = lambda _path: False
+    """By its path in the repository."""
+    accept_rules: Callable[[Iterable[str]], None] = lambda _paths: None
+    """Those of these files that are rules were changed by a person."""
     changed_rules: Callable[[], tuple[str, ...]] = tuple
     """Names of the rules that differ from those before the iteration."""
     is_bookkeeping: Callable[[str], bool]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralph.core.errors import LockHeld, RalphError
+from ralph.core.errors import LockHeld, RalphError, StoppedNow
 from ralph.core.evidence import Evidence
 from ralph.core.text import one_line
 from ralph.host.files import write_text
@@ -30,7 +30,8 @@ BUG = "internal-error.log"
 def is_about_the_work(error: Exception) -> bool:
     if not isinstance(error, RalphError | OSError):
         return not isinstance(error, MemoryError)
-    return not isinstance(error, RepositoryReplaced | CopyLost | GitBusy | LockHeld) and not is_disk_trouble(error)
+    of_others = RepositoryReplaced | CopyLost | GitBusy | LockHeld | StoppedNow
+    return not isinstance(error, of_others) and not is_disk_trouble(error)
 
 
 def with_error(evidence: Evidence, error: Exception, folder: Path) -> Evidence:

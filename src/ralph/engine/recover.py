@@ -18,6 +18,7 @@ from ralph.core.authorship import Session, Span
 from ralph.core.environment import run_marks
 from ralph.core.errors import PlanError, RalphError, SetupError
 from ralph.core.events import (
+    CLOSED_LATER,
     AgentStarted,
     AnyEvent,
     Committed,
@@ -70,6 +71,8 @@ _LAST_WORDS = 5.0
 """Seconds after the last sign of life of a loop in which its agent may still have written."""
 ALIVE = "alive"
 """A file in the run's folder that is written every other second while the run lives."""
+AGENTS_ENDED = "agents-ended"
+"""Written there when everything that a killed run had started was ended."""
 
 
 class NotUndone(SetupError):
@@ -139,7 +142,7 @@ def recover(ground: Ground, records: list[Record]) -> str:
     what = f"killed {ended} process{'' if ended == 1 else 'es'} of run {ground.run}" if ended else ""
     question = ""
     if found is not None:
-        last = ground.clock() if ended else _last_sign(ground, records) + _LAST_WORDS
+        last = ground.clock() if ended else _last_moment(ground, records)
         life = Span(open_since(records), last)
         ground.tree.note_session(Session(life=life, is_agent=found.agent is not None))
         try:
@@ -152,13 +155,22 @@ def recover(ground: Ground, records: list[Record]) -> str:
         if changed := ground.changed_rules():  # by the agent or by the user since: only the user can tell
             what += f"; changed since that iteration started: {', '.join(changed[:_FEW])}; check them"
     if not any(isinstance(record.event, RunEnded) for record in records):
-        ground.journal.write(RunEnded(Reason.INTERRUPTED, "killed; closed by the next run"))
+        ground.journal.write(RunEnded(Reason.INTERRUPTED, CLOSED_LATER))
     if question:
         raise NotUndone(
-            f"run {ground.run} was killed in an iteration, which is closed now. {question}",
+            f"run {ground.run} was killed; its open iteration is closed now: {question}",
             hint="look at these commits (`git log`); undo what is not yours, then `ralph run` continues",
         )
     return what
+
+
+def _last_moment(ground: Ground, records: list[Record]) -> float:
+    """Until when an agent of the killed loop may have written."""
+    last = _last_sign(ground, records)
+    with contextlib.suppress(OSError):
+        if (ended := (ground.folder / AGENTS_ENDED).stat().st_mtime) >= last:
+            return ended
+    return last + _LAST_WORDS
 
 
 def _last_sign(ground: Ground, records: list[Record]) -> float:

@@ -10,9 +10,20 @@ from ralph.core.authorship import Session, Span
 from ralph.engine.ground import Attempt, Ground
 
 
-def share(ground: Ground, attempt: Attempt, *, files: bool = True) -> tuple[Attempt, tuple[str, ...]]:
-    """The attempt without what somebody else changed in its working tree meanwhile, and notices about that."""
-    shared = ground.tree.share(attempt.checkpoint, ground.is_bookkeeping, files=files)
+def share(
+    ground: Ground, attempt: Attempt, *, files: bool = True, rules: bool = True
+) -> tuple[Attempt, tuple[str, ...]]:
+    """The attempt without what somebody else changed in its working tree meanwhile, and notices about that.
+
+    Without `rules`, the rules are left out: they are restored, unless a person committed them.
+    """
+
+    def is_ours(path: str) -> bool:
+        return ground.is_bookkeeping(path) or (not rules and ground.is_rule(path))
+
+    shared = ground.tree.share(attempt.checkpoint, is_ours, files=files)
+    if shared.committed:
+        ground.accept_rules(shared.committed)
     return msgspec.structs.replace(attempt, checkpoint=shared.checkpoint, shared=shared), shared.notices
 
 

@@ -60,6 +60,8 @@ class Shared(Struct, frozen=True):
     """What the user has to look at if the work is not accepted."""
     can_undo: bool = True
     """Whether the agent's work can be undone without somebody else's."""
+    committed: tuple[str, ...] = ()
+    """Files that somebody else is known to have committed, and that are still so."""
 
 
 class PutBack(Struct, frozen=True):

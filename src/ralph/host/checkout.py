@@ -264,8 +264,11 @@ class Checkout:
         return max(times)
 
     def _stamp(self, paths: Collection[bytes], newest: float, *, is_first: bool) -> None:
-        """Caches of compiled files compare size and whole seconds: two versions must never share both."""
-        at = math.floor(max(time.time(), newest + 1))
+        """Caches of compiled files compare size and whole seconds: two versions must never share both.
+
+        And never a moment before now: build tools rebuild what is newer than their last result.
+        """
+        at = max(time.time(), math.floor(newest) + 1)
         if not is_first:
             base = os.fsencode(self.path) + b"/"
             for path in paths:

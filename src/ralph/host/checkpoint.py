@@ -51,6 +51,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     """Configuration, attributes and hooks of the repository."""
     taken_at: float
     git_inode: int
+    objects_inode: int = 0
     history_size: int = 0
     """Length in bytes of HEAD's reflog: everything after that was added since."""
     stash: tuple[str, ...] = ()
@@ -110,6 +111,7 @@ def take(
         guarded=guard(repo, store_of(index_file)),
         taken_at=taken_at,
         git_inode=repo.git_dir_id.inode,
+        objects_inode=_inode(repo.common_dir / "objects"),
         history_size=_size(repo.git_dir / "logs" / "HEAD"),
         stash=stashed(repo),
         in_progress=in_progress(repo.git_dir),
@@ -192,6 +194,18 @@ def is_pinned(repo: Repo, index_file: Path, checkpoint: Checkpoint) -> bool:
     return same_head and known.get(f"{pins}/tree", checkpoint.tree) == checkpoint.tree
 
 
+def has_tree(repo: Repo, index_file: Path, checkpoint: Checkpoint) -> bool:
+    """Whether the repository has the files of the checkpoint. What an agent pruned is linked back first.
+
+    A copy of the repository from before the run lacks them, too, but has another folder for objects.
+    """
+    look = ("cat-file", "-e", f"{checkpoint.tree}^{{tree}}")
+    if ask(repo, *look).code == 0:
+        return True
+    is_same = checkpoint.objects_inode == _inode(repo.common_dir / "objects")
+    return is_same and restore_objects(repo, index_file) and ask(repo, *look).code == 0
+
+
 @disk_trouble()
 def release(repo: Repo, index_file: Path) -> None:
     """The run is over and will not return to its last checkpoint. What the next run can reuse is kept."""
@@ -267,6 +281,12 @@ def stashed(repo: Repo) -> tuple[str, ...]:
     """The commits of the user's stash, oldest first."""
     lines = (read_plain(repo.common_dir / "logs" / "refs" / "stash") or b"").splitlines()
     return tuple(parts[1].decode("ascii", "replace") for item in lines if len(parts := item.split(b" ", 2)) == 3)
+
+
+def _inode(path: Path) -> int:
+    with contextlib.suppress(OSError):
+        return path.stat().st_ino
+    return 0
 
 
 def _size(path: Path) -> int:

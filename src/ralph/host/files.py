@@ -34,7 +34,8 @@ def read_bytes(path: Path, *, within: Path | None = None, limit: int = LARGEST_P
     except FileNotFoundError:
         raise BadData("the file does not exist", where=Place(file=name)) from None
     except NotRegular:
-        raise BadData("not a regular file", where=Place(file=name), hint=f"remove {name}") from None
+        hint = "move it away, then restore the file, for example with `git restore`"
+        raise BadData("not a regular file", where=Place(file=name), hint=hint) from None
     except OSError as error:
         raise BadData(f"could not open the file: {error.strerror}", where=Place(file=name)) from None
     with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
 
-from ralph.core.errors import SetupError
+from ralph.core.errors import SetupError, StoppedNow
 from ralph.core.text import one_line
 from ralph.host.git_pipes import remove_pipes_in_the_way
-from ralph.host.signals import is_stopping
+from ralph.host.signals import is_stopping, urgent_exit_code
 
 TIMEOUT = 600.0
 """Seconds. A git command that takes longer is hanging, on a lock or a dead network drive."""
@@ -24,6 +25,8 @@ _GRACE = 2.0
 _SLOW = 3.0
 """Seconds after which git may be waiting for a named pipe."""
 _PIPES = 20
+_LOOK = 0.5
+"""Seconds between looks at an urgent request to stop."""
 _LOCKED = re.compile(rb"Unable to create '.*index\.lock': File exists")
 _LOCK_PATIENCE = 10.0
 _LOCK_PATIENCE_STOPPING = 1.0
@@ -295,12 +298,14 @@ def _started(call: Call, *, keep_stderr: bool = True) -> Iterator[subprocess.Pop
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM first, so that git removes its own lock files."""
+    """SIGTERM first, so that git removes its own lock files. Then what git itself started ends, too: a filter, ssh."""
     process.terminate()
     try:
         process.wait(_GRACE)
     except subprocess.TimeoutExpired:
         process.kill()
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _answer(call: Call, process: subprocess.Popen[bytes], timeout: float) -> Answer:
@@ -316,13 +321,32 @@ def _communicate(call: Call, process: subprocess.Popen[bytes], timeout: float) -
     given, begun = call.stdin or None, time.monotonic()
     for _ in range(_PIPES if timeout > _SLOW else 0):
         try:
-            return process.communicate(given, _SLOW)
+            return _communicate_until(call, process, given, _SLOW)
         except subprocess.TimeoutExpired:
             given = None  # it is kept
         root, git_dir = _places(call.where)
         if not remove_pipes_in_the_way(root, git_dir):
             break
-    return process.communicate(given, max(timeout - (time.monotonic() - begun), 0.1))
+    return _communicate_until(call, process, given, max(timeout - (time.monotonic() - begun), 0.1))
+
+
+def _communicate_until(
+    call: Call, process: subprocess.Popen[bytes], given: bytes | None, timeout: float
+) -> tuple[bytes, bytes]:
+    """Raises StoppedNow if git takes its time after a second request to stop."""
+    deadline = time.monotonic() + timeout
+    while True:
+        urgent = urgent_exit_code()
+        try:
+            return process.communicate(given, min(_LOOK, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            given = None  # it is kept
+            if time.monotonic() >= deadline:
+                raise
+            if urgent is not None:
+                verb = next((os.fsdecode(a) for a in call.args if not os.fsdecode(a).startswith("-")), "git")
+                why = f"git {verb} was ended: the run was asked twice to stop"
+                raise StoppedNow(why, urgent, hint="the next `ralph run` closes the iteration") from None
 
 
 def _places(where: Located | Path) -> tuple[Path, Path]:

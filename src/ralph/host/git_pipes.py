@@ -11,7 +11,7 @@ _READ_BY_GIT = frozenset({".gitignore", ".gitattributes", ".gitmodules", ".mailm
 
 
 def remove_pipes_in_the_way(root: Path, git_dir: Path) -> int:
-    """Remove them from the working tree and from git's own folder, and let whoever waits for one read its end."""
+    """Remove them from the working tree and from git's own folder. A program that waits for one reads its end."""
     found = [*_pipes(root, _READ_BY_GIT), *_pipes(git_dir, None)]
     for path in found:
         with contextlib.suppress(OSError):

@@ -15,12 +15,19 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from ralph.core.text import one_line
 from ralph.host.files import write_bytes
 from ralph.host.git import Call, names, printable
 from ralph.host.kept import CopyLost, keep, kept
 from ralph.host.removal import make_folders
 from ralph.host.repo import Repo
 from ralph.host.shadow import Shadow
+
+_DELETED = "the agent deleted a file that git ignores:"
+_OVERWRITTEN = "a file that git ignores was overwritten:"
+_MORE = "more files that git ignores were deleted or overwritten:"
+LOSSES = (_DELETED, _OVERWRITTEN, _MORE)
+"""How notices of ignored files that accepted work changed begin."""
 
 REMADE = frozenset(
     {
@@ -118,13 +125,27 @@ def restore_ignored(repo: Repo, moments: Path, store: Path, name: str, aside: Pa
     return PutBack(tuple(shown[0]), tuple(shown[1]), aside if has_aside else None)
 
 
-def deleted_ignored(repo: Repo, moments: Path, store: Path, name: str, aside: Path) -> list[str]:
-    """What accepted work deleted: it stays deleted, and a copy is kept in `aside`. Returns printable paths."""
+def losses(repo: Repo, moments: Path, store: Path, name: str, aside: Path, since: int) -> list[str]:
+    """Notices of what accepted work deleted or overwrote: it stays so, and the earlier version is kept in `aside`.
+
+    A file that was written after `since` (nanoseconds), that is in this run, is only reported when it is deleted: tests
+    write some of them again and again.
+    """
     found = []
     for path, entry in _manifest(moments, name).items():
-        if not os.path.lexists(repo.root / path) and (data := _copy(store, entry.copy)) is not None:
-            keep(aside, data)
-            found.append(printable(os.fsencode(path)))
+        place = repo.root / path
+        is_deleted = not os.path.lexists(place)
+        if not is_deleted and (entry.modified >= since or _is_unchanged(place, entry)):
+            continue
+        before = _copy(store, entry.copy)
+        if not is_deleted and (before is None or (_content(place) or b"").startswith(before)):
+            continue  # a large file may be a database at work; one that only grew has lost nothing
+        where = "it was too large for a copy" if before is None else f"a copy is {aside / keep(aside, before)}"
+        what = _DELETED if is_deleted else _OVERWRITTEN
+        found.append(f"{what} {one_line(printable(os.fsencode(path)), 100)}; {where}")
+    found.sort(key=lambda text: not text.startswith(_DELETED))
+    if len(found) > _FEW:
+        found[_FEW:] = [f"{_MORE} {len(found) - _FEW}; copies are in {aside}"]
     return found
 
 

@@ -30,6 +30,10 @@ _SWEEP_GRACE = 0.5
 """Maximum seconds between SIGTERM and SIGKILL for processes a command left behind."""
 
 
+_STOP_GRACE = 1.0
+"""The same for a command that is ended because a stop was requested."""
+
+
 class CannotStart(SetupError):
     """A program could not be started. The message says which one and why."""
 
@@ -89,7 +93,8 @@ def run(
                 stopped = stop is not None and stop.requested
                 if stopped or left <= 0:
                     timed_out = not stopped
-                    tree.end(grace=0 if stop and stop.urgent else grace, meanwhile=turn)
+                    patience = min(grace, _STOP_GRACE) if stopped else grace
+                    tree.end(grace=0 if stop and stop.urgent else patience, meanwhile=turn)
                     break
                 turn(left)
             pump.drain()

@@ -96,6 +96,10 @@ def identify(folder: Path) -> Repo:
 def _require_git(folder: Path) -> None:
     if not folder.is_dir():
         raise NotARepository(f"the folder {folder} does not exist")
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - never fails
+    for path in (home / ".gitconfig", home / ".config" / "git" / "config"):
+        if is_special(path):
+            raise SetupError(f"{path} is not a regular file, so git would wait for it", hint="remove it")
     said = line(git(folder, "version"))
     numbers = re.search(r"(\d+)\.(\d+)", said)
     if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST_GIT:

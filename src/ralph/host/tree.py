@@ -18,6 +18,7 @@ from ralph.host import ptable
 from ralph.host.adopt import HOUSEHOLD
 from ralph.host.ptable import ProcessId as ProcessId
 from ralph.host.ptable import Row
+from ralph.host.signals import is_stopping
 
 _LONGEST_KILL = 10.0
 """Seconds after which a tree that cannot be killed is reported."""
@@ -182,6 +183,11 @@ def _end(hunt: _Hunt, grace: float, meanwhile: Callable[[float], bool] | None) -
     return Ended(asked=len(asked), killed=killed, survivors=survivors)
 
 
+def _sleep_unless_stopping(seconds: float) -> bool:
+    time.sleep(seconds)
+    return is_stopping()
+
+
 def end_left_behind(agent: ProcessId | None, marker: tuple[str, str], grace: float, *others: tuple[str, str]) -> int:
     """End what outlived a killed loop: the recorded agent, its descendants, and everything that carries its marks.
 
@@ -189,7 +195,12 @@ def end_left_behind(agent: ProcessId | None, marker: tuple[str, str], grace: flo
     SetupError if one cannot be ended: no agent may start beside it.
     """
     roots = [agent] if agent else []
-    ended = end_tree(roots, grace=grace, also=lambda: [p for mark in (marker, *others) for p in marked(*mark)])
+    ended = end_tree(
+        roots,
+        grace=grace,
+        also=lambda: [p for mark in (marker, *others) for p in marked(*mark)],
+        meanwhile=_sleep_unless_stopping,
+    )
     if ended.survivors:
         raise SetupError(
             f"could not end {', '.join(map(describe, ended.survivors))}, which an earlier run left behind",

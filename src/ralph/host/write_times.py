@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from pathlib import Path
 
@@ -27,6 +26,8 @@ class WriteTimes:
         if now - wall < time.monotonic() - steady - _APART:
             return False
         try:
+            import tempfile  # takes a while to import
+
             with tempfile.TemporaryFile(dir=folder) as probe:
                 written = os.fstat(probe.fileno()).st_ctime
         except OSError:  # the disk is full: what that means for the iteration is found out elsewhere

@@ -51,6 +51,15 @@ def read_for_recovery(path: Path) -> list[Record]:
     raise BadData(f"the journal {what}", where=Place(str(path)), hint="nothing in it is acted on")
 
 
+def damage(path: Path) -> str:
+    """Why the next run acts on nothing in the journal of a killed run; "" if the journal is whole."""
+    try:
+        read_for_recovery(path)
+    except BadData as error:
+        return error.message
+    return ""
+
+
 def _lines(path: Path) -> Iterator[tuple[Record, bytes]]:
     try:
         stream = open_state(path)

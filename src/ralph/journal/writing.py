@@ -56,6 +56,7 @@ class Journal:
         self.path = path
         self._clock = clock
         self._seq = seq
+        self._is_over = False
         self._turn = threading.RLock()
         self._encoder = msgspec.json.Encoder()
         self._before = digest(last_line(path))
@@ -73,12 +74,19 @@ class Journal:
         with self._turn:
             return self._write(redact_struct(event))
 
+    def write_unless_over(self, event: AnyEvent) -> None:
+        """For another thread: the run may end in this very moment, and the record of its end is the last one."""
+        with self._turn:
+            if not self._is_over:
+                self.write(event)
+
     def _write(self, event: AnyEvent) -> Record:
         record = Record(self._seq + 1, round(self._clock(), 3), event)
         try:
             line = chained(self._encoder.encode(record), self._before)
             self._append(line)
             self._seq, self._before = self._seq + 1, digest(line)
+            self._is_over = isinstance(event, RunEnded)
             if isinstance(event, _DURABLE):
                 os.fsync(self._descriptor)
                 write_head(self.path, self._seq, line)
