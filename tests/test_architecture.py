@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ralph.plans.registry import LAYOUTS
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "ralph"
 MODULES = {
@@ -101,6 +103,31 @@ def test_only_the_output_module_prints() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("print", "input")
     }
     assert {module for module in printing if layer_of(module) != "hooks"} <= {"ralph.cli.output"}
+
+
+def layout_names(node: ast.AST) -> set[str]:
+    """The built-in layouts that an expression names, by itself or in a tuple, a list or a set."""
+    parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
+    return {part.value for part in parts if isinstance(part, ast.Constant) and part.value in LAYOUTS.built_in()}
+
+
+def test_only_plans_knows_what_a_layout_is_called() -> None:
+    """A layout is one file and one line: other code asks for its traits. `config` has settings called `steps` and
+    `feature`; its profiles and the progress logs are tables by layout.
+    """
+    comparing, listing = set(), set()
+    for module, path in MODULES.items():
+        if layer_of(module) in ("plans", "config"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare) and any(map(layout_names, (node.left, *node.comparators))):
+                comparing.add(f"{module}:{node.lineno}")
+            if isinstance(node, ast.Dict) and sum(bool(layout_names(key)) for key in node.keys if key) > 1:
+                listing.add(module)
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and len(layout_names(node.value)) > 1:
+                comparing.add(f"{module}:{node.lineno}")
+    assert comparing == set(), "use a trait of the layout"
+    assert listing == {"ralph.app.sinks"}
 
 
 def imported() -> dict[str, set[str]]:

@@ -13,7 +13,8 @@ from ralph.core.evidence import CheckResult
 from ralph.core.findings import Entry, Fate, Finding, Ledger
 from ralph.core.learning import Learning
 from ralph.core.plan import Mode, Review, ReviewStatus, Story
-from ralph.prompts.building import LIBRARY, Briefing, bounded, build, system_context
+from ralph.plans.registry import LAYOUTS, traits
+from ralph.prompts.building import Briefing, bounded, build, system_context
 from ralph.prompts.review_matter import Matter
 from ralph.prompts.templates import library
 
@@ -28,7 +29,7 @@ STORY = Story(
 
 def briefing(layout: str = "tasks.json", **fields: object) -> Briefing:
     basic = {
-        "layout": layout,
+        "traits": traits(layout),
         "mode": Mode.IMPLEMENT,
         "story": STORY,
         "iteration": 4,
@@ -44,7 +45,7 @@ def briefing(layout: str = "tasks.json", **fields: object) -> Briefing:
     return Briefing(**(basic | fields))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("layout", sorted(LIBRARY))
+@pytest.mark.parametrize("layout", sorted(LAYOUTS.built_in()))
 @pytest.mark.parametrize("mode", list(Mode))
 def test_every_layout_names_the_story_the_checks_and_the_way_to_answer(layout: str, mode: Mode) -> None:
     prompt = build(briefing(layout, mode=mode))
@@ -183,7 +184,7 @@ def sentences(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("template", ["", "tdd"])
-@pytest.mark.parametrize("layout", sorted(LIBRARY))
+@pytest.mark.parametrize("layout", sorted(LAYOUTS.built_in()))
 @pytest.mark.parametrize("mode", MODES)
 def test_no_sentence_is_said_twice(layout: str, mode: Mode, template: str) -> None:
     own = {"template": library("feature-prompt-tdd"), "template_name": "prompt.md"} if template else {}
@@ -192,7 +193,7 @@ def test_no_sentence_is_said_twice(layout: str, mode: Mode, template: str) -> No
     assert len(counted) > 15
 
 
-@pytest.mark.parametrize("layout", sorted(LIBRARY))
+@pytest.mark.parametrize("layout", sorted(LAYOUTS.built_in()))
 @pytest.mark.parametrize("mode", MODES)
 def test_the_story_comes_first_and_the_report_last(layout: str, mode: Mode) -> None:
     told = full(layout, mode)
@@ -202,7 +203,7 @@ def test_the_story_comes_first_and_the_report_last(layout: str, mode: Mode) -> N
     assert told.index("AssertionError: 500 != 200") < places[1], "the failing output belongs to the story"
 
 
-@pytest.mark.parametrize("layout", sorted(LIBRARY))
+@pytest.mark.parametrize("layout", sorted(LAYOUTS.built_in()))
 @pytest.mark.parametrize("mode", MODES)
 def test_there_is_one_way_to_claim_and_one_way_to_ask(layout: str, mode: Mode) -> None:
     told = full(layout, mode)
@@ -216,7 +217,7 @@ def test_there_is_one_way_to_claim_and_one_way_to_ask(layout: str, mode: Mode) -
     assert "a test and the story contradict each other. Asking loses nothing." in told
 
 
-@pytest.mark.parametrize("layout", sorted(LIBRARY))
+@pytest.mark.parametrize("layout", sorted(LAYOUTS.built_in()))
 @pytest.mark.parametrize("template", ["", "Implement the story.", "Story {{STORY_ID}}:\n\n{{STORY}}\n\nGo."])
 def test_a_review_says_first_that_it_is_one(layout: str, template: str) -> None:
     told = build(briefing(layout, mode=Mode.REVIEW, template=template, template_name="prompt.md")).text

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ralph.core.findings import Finding, Ledger, hear
 from ralph.core.plan import Mode, Story
 from ralph.core.text import clean, revealed
+from ralph.plans.registry import traits
 from ralph.prompts.building import Briefing, bounded, build
 from ralph.prompts.foreign import cut_middle, fenced
 from ralph.prompts.planning import PlanBriefing, build_plan_prompt
@@ -37,7 +38,7 @@ def headings(prompt: str) -> list[str]:
 
 
 def prompt_of(story: Story, mode: Mode = Mode.IMPLEMENT, **more: object) -> str:
-    given = {"layout": "tasks.json", "plan_path": ".ralph/shop/tasks.json", "checks": ("make test",)} | more
+    given = {"traits": traits("tasks.json"), "plan_path": ".ralph/shop/tasks.json", "checks": ("make test",)} | more
     return build(Briefing(mode=mode, story=story, **given)).text  # type: ignore[arg-type]
 
 

@@ -15,6 +15,7 @@ from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState
 from ralph.notify.message import Moment
+from ralph.plans.registry import traits
 
 _MOST_NAMED = 3
 
@@ -272,5 +273,5 @@ def _next_step(state: RunState) -> str:
     if state.ended.reason is not Reason.WAITING or len(blocked) > _MOST_NAMED:
         return ADVICE[state.ended.reason].next
     commands = " and ".join(f'`ralph answer {one_line(story, 60)} "…"`' for story in blocked or ["-"])
-    by_file = " (or delete .ralph/WAITING)" if state.started and state.started.layout == "spec.md" else ""
+    by_file = " (or delete .ralph/WAITING)" if state.started and traits(state.started.layout).waits_by_file else ""
     return f"{commands}{by_file}, then `ralph run`"

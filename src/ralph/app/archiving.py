@@ -31,14 +31,12 @@ from ralph.app.workspace import OpenPlan, plan_state
 from ralph.core.errors import BadData, SetupError, UsageError
 from ralph.core.names import safe_name
 from ralph.core.plan import Plan, State
-from ralph.core.ports import Locations, PlanRef
+from ralph.core.ports import Locations, Naming, PlanRef
 from ralph.host.files import make_folder, sync_folder, write_bytes
 from ralph.host.places import as_text, workspace_state
 from ralph.journal.reading import read
 from ralph.journal.runs import journal_path, list_runs
-
-_ALSO = {"spec.md": ("COMPLETE", "WAITING"), "steps": ("aggregate.json", "run_state.json", "prd_archive.json")}
-"""More files of a layout that belong to the archived plan."""
+from ralph.plans.registry import traits
 
 Look = tuple[int, int]
 """A file's modification time and size."""
@@ -153,7 +151,7 @@ def owns_its_folder(ref: PlanRef) -> bool:
 
 def parts_of(ref: PlanRef, where: Locations) -> list[Item]:
     """The files and folders that make up a plan, existing or not."""
-    also = [ref.folder / name for name in _ALSO.get(ref.layout, ())]
+    also = [ref.folder / name for name in traits(ref.layout).leftovers]
     going = (where.plan, where.requirements, where.progress, where.specs, *also)
     staying = (where.prompt, where.readme, where.learnings)
     found = []
@@ -217,7 +215,8 @@ def look(path: Path) -> Look:
 
 def fresh_now(ref: PlanRef, now: float) -> list[NewFile]:
     """What `ralph init` would write here today."""
-    name = ref.folder.name if owns_its_folder(ref) and ref.layout != "plan.md" else ""
+    is_name = owns_its_folder(ref) and traits(ref.layout).naming is not Naming.NUMBERED
+    name = ref.folder.name if is_name else ""
     return fresh_files(ref, Request(root=ref.root, layout=ref.layout, name=name, now=now), find(RealTree(ref.root)))
 
 

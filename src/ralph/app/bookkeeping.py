@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ralph.config.schema import Config
 from ralph.core.ports import Locations, PlanRef
+from ralph.plans.registry import traits
 
 _FILES = (
     "WAITING",
@@ -65,7 +66,7 @@ def bookkeeping(ref: PlanRef, where: Locations, repo: Path, config: Config) -> B
     files += [ref.root / str(marker) for step in config.steps if (marker := step.config.get("marker_file"))]
     folders = [folder / name for folder in {dot_ralph, ref.folder} for name in _FOLDERS]
     pages = (where.prompt, where.readme, where.requirements)
-    if ref.layout == "spec.md":
+    if traits(ref.layout).has_tracker:
         folders.append(ref.root / ".beads")  # the steps' own tracker
     return Bookkeeping(
         frozenset(filter(None, (_inside(path, repo) for path in files if path))),

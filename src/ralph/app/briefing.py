@@ -25,6 +25,7 @@ from ralph.core.ports import Layout, Locations, PlanRef
 from ralph.core.recall import cue_for
 from ralph.host.files import read_bytes
 from ralph.plans.importing.storying import sources_in
+from ralph.plans.registry import layout, traits
 from ralph.prompts.building import Briefing
 from ralph.prompts.review_matter import Matter
 from ralph.proof.choosing import When, choose
@@ -62,7 +63,7 @@ def brief(
     acceptance = AcceptanceStore(plan_state(ref, env) / FOLDER).of(story.id) if story else None
     when: When = "review" if mode is Mode.REVIEW else "story"
     return Briefing(
-        layout=ref.layout,
+        traits=traits(ref.layout),
         mode=mode,
         story=story,
         origin=_origin(ref, plan, story, env),
@@ -134,7 +135,9 @@ def _rules(config: Config, story: Story | None, acceptance: Acceptance | None) -
 
 def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: Mapping[str, Any]) -> tuple[str, str]:
     """The step's own prompt file, else that of `-p`, else the workspace's. Empty: the built-in prompt."""
-    if mode in (Mode.ACCEPTANCE, Mode.EXAM) or (mode in (Mode.REVIEW, Mode.FIX) and ref.layout != "tasks.json"):
+    if mode in (Mode.ACCEPTANCE, Mode.EXAM) or (
+        mode in (Mode.REVIEW, Mode.FIX) and not traits(ref.layout).reviews_with_prompt
+    ):
         return "", ""  # the user's own prompt is about implementing
     wanted = step.get("prompt_file") or (config.prompt if mode is not Mode.SETUP else "")
     if wanted:
@@ -161,11 +164,8 @@ def _may_hear(config: Config, mode: Mode) -> bool:
 
 
 def _block(ref: PlanRef, source: bytes, story: Story | None) -> str:
-    if ref.layout != "plan.md" or story is None:
-        return ""
-    from ralph.plans.plan_md import story_block
-
-    return story_block(source, story.id)
+    own = getattr(layout(ref.layout), "story_block", None)  # only plan.md has one
+    return own(source, story.id) if own and story is not None else ""
 
 
 def _origin(ref: PlanRef, plan: Plan, story: Story | None, env: Mapping[str, str]) -> str:
@@ -177,8 +177,8 @@ def _origin(ref: PlanRef, plan: Plan, story: Story | None, env: Mapping[str, str
 
 
 def _attachments(ref: PlanRef, where: Locations) -> tuple[str, ...]:
-    """The files a client includes by `@path` in the feature layout."""
-    if ref.layout != "feature":
+    """The files a client includes by `@path`."""
+    if not traits(ref.layout).attaches_files:
         return ()
     paths = [_relative(where.plan, ref.root)]
     if where.progress and _size(where.progress) <= _SHORT_LOG:  # a run begins the log

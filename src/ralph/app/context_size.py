@@ -26,15 +26,9 @@ from ralph.host.files import read_bytes
 from ralph.host.places import workspace_state
 from ralph.journal.reading import pick
 from ralph.journal.runs import journal_path, list_runs
+from ralph.plans.registry import traits
 from ralph.prompts.building import build, built_in, instructions, memory_part
 
-_READ = {
-    "tasks.json": ("plan", "progress", "requirements"),
-    "steps": ("plan", "learnings"),
-    "feature": ("plan", "progress", "specs"),
-    "spec.md": ("plan", "readme"),
-}
-"""What agents are told to read, by layout."""
 _HOW = {
     "prompt": "shorten it; move what only some stories need into a document it names",
     "memory": "lower memory.prompt_tokens",
@@ -122,8 +116,8 @@ def context_size(
     )
     prompt, template, memory = build(briefing), instructions(briefing), memory_part(briefing)
     rest = len(prompt.text) + len(prompt.system) - len(template) - len(memory)
-    own = _own_budgets(ref)
-    file = briefing.template_name or f"(built in: {built_in(ref.layout, mode)})"
+    own = briefing.traits.budgets
+    file = briefing.template_name or f"(built in: {built_in(briefing.traits, mode)})"
     parts = [
         Part("prompt", file, gauge.tokens(template), own.get("prompt", 0)),
         Part("story", "", gauge.of_length(max(rest, 0))),
@@ -135,16 +129,8 @@ def context_size(
     return ContextSize(tuple(part for part in parts if part.tokens), config.context.budget_tokens, gauge)
 
 
-def _own_budgets(ref: PlanRef) -> dict[str, int]:
-    if ref.layout != "spec.md":
-        return {}
-    from ralph.plans.spec_md import BUDGETS  # only what a layout needs is loaded
-
-    return {"prompt": BUDGETS["prompt"], "readme": BUDGETS["readme"], "plan": BUDGETS["spec"]}
-
-
 def _files(ref: PlanRef, where: Locations, agent: str) -> Iterator[tuple[str, Path]]:
-    for name in _READ.get(ref.layout, ()):
+    for name in traits(ref.layout).reads:
         path: Path | None = getattr(where, name)
         if path is not None and path.exists():
             yield name, path

@@ -37,13 +37,13 @@ from ralph.config.trust import Status, check_trust
 from ralph.core.changes import AddStory
 from ralph.core.errors import BadData, IllegalChange, UsageError
 from ralph.core.plan import Plan
-from ralph.core.ports import Layout, PlanRef, ProjectFacts
+from ralph.core.ports import Layout, Naming, PlanRef, ProjectFacts
 from ralph.host.files import read_bytes
 from ralph.plans import beside
 from ralph.plans.beside import Sidecar, merge
 from ralph.plans.fresh import Composed, compose
 from ralph.plans.losses import Loss, kept_beside, losses
-from ralph.plans.registry import layout
+from ralph.plans.registry import layout, traits
 from ralph.plans.store import Loaded, split
 
 
@@ -201,12 +201,13 @@ def _sidecar(opened: OpenPlan, composed: Composed, form: Layout) -> Sidecar:
 
 def _name_for(opened: OpenPlan, wanted: str) -> str:
     """The feature keeps its name. A PRD gets the next free number."""
-    return "" if wanted == "plan.md" else _title(opened)
+    return "" if traits(wanted).naming is Naming.NUMBERED else _title(opened)
 
 
 def _title(opened: OpenPlan) -> str:
     ref = opened.ref
-    return ref.folder.name if owns_its_folder(ref) and ref.layout != "plan.md" else folder_name(ref.root)
+    is_name = owns_its_folder(ref) and traits(ref.layout).naming is not Naming.NUMBERED
+    return ref.folder.name if is_name else folder_name(ref.root)
 
 
 def _carried(opened: OpenPlan, new: PlanRef, files: list[NewFile]) -> list[NewFile]:
@@ -269,6 +270,6 @@ def _stale_settings(opened: OpenPlan, new: PlanRef) -> list[str]:
     found = []
     if config.layout not in ("auto", new.layout):
         found.append(f"the setting `layout` is {config.layout}: `ralph config set layout {new.layout}`")
-    if config.ralph_dir and new.layout != "tasks.json":
+    if config.ralph_dir and not traits(new.layout).any_folder:
         found.append("the setting `ralph_dir` names the folder of a tasks.json: `ralph config unset ralph_dir`")
     return found

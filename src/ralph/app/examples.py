@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ralph.app.placing import Existing, NewFile, Placed, place
-from ralph.core.ports import ProjectFacts
-from ralph.plans.registry import all_layouts
+from ralph.core.ports import Naming, ProjectFacts
+from ralph.plans.registry import all_layouts, traits
 from ralph.prompts.templates import library
 
 FOLDER = ".ralph/examples"
@@ -39,10 +39,10 @@ def write_examples(root: Path, now: float, *, force: bool = False) -> Placed:
         texts[f"{prompt.removeprefix('feature-')}.md.example"] = library(prompt)
     facts = ProjectFacts(name="user-login", date="2026-01-31T09:00:00Z", verify=("pytest -q",))
     for layout in all_layouts():
-        ref = layout.refer(root, "1" if layout.NAME == "plan.md" else "user-login")
+        ref = layout.refer(root, "1" if traits(layout.NAME).naming is Naming.NUMBERED else "user-login")
         plan = layout.scaffold(ref, facts)[ref.path.relative_to(root).as_posix()]
         # A file called tasks.json or prd.json in a folder of .ralph/ would be a plan.
-        texts[f"{'steps-' if layout.NAME == 'steps' else ''}{ref.path.name}.example"] = plan
+        texts[f"{f'{layout.NAME}-' if traits(layout.NAME).has_pipeline else ''}{ref.path.name}.example"] = plan
     existing = Existing.BACK_UP if force else Existing.KEEP
     files = [NewFile(f"{FOLDER}/{path}", text.encode(), existing) for path, text in texts.items()]
     return place(root, files, now)

@@ -26,6 +26,7 @@ from ralph.host.repo import Repo, RepositoryReplaced
 from ralph.host.signals import StopSignal
 from ralph.journal.reading import read
 from ralph.journal.runs import journal_path
+from ralph.plans.registry import traits
 
 Tell = Callable[[str], None]
 _PUSH_TIME = 120.0
@@ -49,7 +50,7 @@ def _finish(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> No
     complete = stop.reason is Reason.COMPLETE
     if complete or stop.reason is Reason.OPEN_FINDINGS:
         _keep_proven_tree(spec, env)
-    if complete and spec.ref.layout == "spec.md":
+    if complete and traits(spec.ref.layout).waits_by_file:
         WorkspaceDesk(spec.ref.root, spec.ref.folder).complete()
     if stop.reason not in BY_SIGNAL:
         # A user who stops a run does not want to wait for the project's hooks again.

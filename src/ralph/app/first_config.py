@@ -8,6 +8,7 @@ import re
 from ralph.app.toolchain import ProposedCheck, Toolchain
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
+from ralph.plans.registry import traits
 
 _TITLE = "# Settings of this workspace. `ralph config show --origin` lists every key, its value and its source."
 
@@ -34,8 +35,12 @@ def first_config(ref: PlanRef, toolchain: Toolchain, *, in_plan: bool) -> str:
 
 
 def _place(ref: PlanRef) -> list[str]:
-    """A tasks.json outside the default folders has to be named."""
-    if ref.layout != "tasks.json" or ref.folder.parent == ref.root / ".ralph" or ref.folder == ref.root / "ralph":
+    """A plan outside the default folders has to be named."""
+    if (
+        not traits(ref.layout).any_folder
+        or ref.folder.parent == ref.root / ".ralph"
+        or ref.folder == ref.root / "ralph"
+    ):
         return []
     return ["# The folder of tasks.json.", f"ralph_dir: {_quoted(ref.folder.relative_to(ref.root).as_posix())}", ""]
 

@@ -10,33 +10,9 @@ from ralph.core.ports import PlanRef
 from ralph.host.files import write_bytes
 from ralph.host.plain_file import read_plain
 from ralph.host.repo import Repo
+from ralph.plans.registry import LAYOUTS, traits
 
 _EVERY = (".ralph/WAITING",)
-_OF_LAYOUT = {
-    "plan.md": (
-        ".ralph/.checkpoint",
-        ".ralph/.agent-lock",
-        ".ralph/current-story",
-        ".ralph/session.log",
-        ".ralph/sessions.log",
-        ".ralph/failure-context.log",
-        ".ralph/failure-context.log.1",
-        ".ralph/activity.log",
-        ".ralph/PRD-*/runs/",
-        ".ralph/locks/",
-        ".ralph/worktrees/",
-    ),
-    "tasks.json": (".ralph-active",),
-    "steps": (
-        ".ralph/logs/",
-        ".ralph/run_state.json",
-        ".ralph/aggregate.json",
-        ".ralph/.ralph_lock",
-        ".ralph/.setup_done",
-    ),
-    "spec.md": (".ralph/COMPLETE",),
-}
-
 
 CACHES = (
     "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".coverage", "htmlcov",
@@ -64,7 +40,7 @@ def cache_line(path: str, *, is_new: bool = False) -> str:
 
 
 def ignore_lines(layout: str) -> tuple[str, ...]:
-    return (*_OF_LAYOUT.get(layout, ()), *_EVERY)
+    return (*traits(layout).ignored, *_EVERY)
 
 
 TITLE = "# Ralph: files that runs leave behind"
@@ -114,5 +90,5 @@ def is_only_added(before: bytes, after: bytes) -> bool:
     if not after.startswith(before):
         return False
     known = {TITLE, CACHES_TITLE, *_FORMER_TITLES, "", *_EVERY, *CACHE_LINES}
-    known.update(line for lines in _OF_LAYOUT.values() for line in lines)
+    known.update(line for layout in LAYOUTS.built_in() for line in traits(layout).ignored)
     return {line.decode("utf-8", "replace").strip() for line in after[len(before) :].splitlines()} <= known

@@ -42,7 +42,7 @@ from ralph.plans.importing.storying import Done, Made, first_ids, in_order, make
 from ralph.plans.integrity import problems_of
 from ralph.plans.lint import lint
 from ralph.plans.places import Places
-from ralph.plans.registry import layout
+from ralph.plans.registry import layout, traits
 from ralph.plans.store import Loaded, split
 
 MOST = 1000
@@ -224,7 +224,7 @@ def _start(
     items, skipped, settled = _chosen(wish, batches, {}, {})
     if not items:
         return _nothing_new(ref, batches, skipped, len(settled))
-    has_phases = name in ("plan.md", "spec.md")
+    has_phases = traits(name).has_phases
     items = _together(items) if has_phases else items
     made = make(
         *(items, first_ids(items, sample), name, sample, batches[0].file),

@@ -22,7 +22,7 @@ from ralph.core.text import one_line
 from ralph.host.files import read_bytes
 from ralph.plans.lint import lint
 from ralph.plans.places import Places
-from ralph.plans.registry import LAYOUTS
+from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, traits
 from ralph.plans.spec_md import BudgetLine, token_budget
 from ralph.proof.choosing import proof_needed
 
@@ -107,7 +107,7 @@ def _choice(flags: Flags, settings: Settings | None) -> Choice:
 
 def _elsewhere(root: Path, path: Path, found: Iterable[PlanRef]) -> PlanRef:
     """`tasks.json` may be in any folder of the workspace (`--ralph-dir`)."""
-    if path.name == "tasks.json":
+    if path.name == IN_ANY_FOLDER:
         return find_plans(root, Choice(ralph_dir=str(path.parent.relative_to(root))))[0]
     listed = ", ".join(str(ref.path.relative_to(root)) for ref in found)
     raise UsageError(
@@ -139,12 +139,12 @@ def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | 
         review_cap=config.review.cap,
     )
     found += _unnamed_boxes(store.layout, loaded.source, str(ref.path))
-    if ref.layout == "feature" and loaded.in_file.name != ref.name:  # seed 003: "matches folder name"
+    if traits(ref.layout).folder_is_name and loaded.in_file.name != ref.name:  # seed 003: "matches folder name"
         message = f"feature is {one_line(loaded.in_file.name, 60)!r}, but its folder is {one_line(ref.name, 60)!r}"
         place = Places(loaded.in_file, loaded.source, str(ref.path)).whole("feature")
         found.append(Problem("feature-name", message, place, "give both the same name", Severity.WARNING))
     remark = proof_needed(config, loaded.plan) if settings and (has_checks(config) or loaded.plan.verify) else ""
-    if ref.layout != "spec.md":
+    if not traits(ref.layout).budgets:
         return Checked(ref, tuple(found), remark=remark)
     where = store.layout.locations(ref)
     budget = token_budget(_text(where.prompt, ref.root), _text(where.readme, ref.root), loaded.source.decode())

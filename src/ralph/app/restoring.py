@@ -23,7 +23,7 @@ from ralph.app.workspace import plan_state
 from ralph.core.errors import BadData, SetupError
 from ralph.core.ports import PlanRef
 from ralph.host.files import keep_aside, make_folder, read_bytes, sync_folder, write_bytes
-from ralph.plans.registry import layout
+from ralph.plans.registry import layout, plan_in, traits
 
 _DATES = re.compile(rb"\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:?\d\d)?)?")
 
@@ -63,8 +63,8 @@ def _bring_back(ref: PlanRef, archive: Path, summary: str, now: float, env: Mapp
 def _refer(root: Path, manifest: Manifest) -> PlanRef:
     known = layout(manifest.layout)
     folder = check_inside(root, manifest.folder)
-    if manifest.layout == "tasks.json" and folder.parent != root / ".ralph":
-        return PlanRef("tasks.json", root, folder, folder / "tasks.json", manifest.folder)
+    if traits(manifest.layout).any_folder and folder.parent != root / ".ralph":
+        return plan_in(root, folder)
     ref = known.refer(root, manifest.name)
     if ref.folder != folder:
         raise BadData(

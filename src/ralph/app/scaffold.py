@@ -26,24 +26,20 @@ from ralph.config.trust import Status, check_trust
 from ralph.core.errors import BadData, RalphError, SetupError, UsageError
 from ralph.core.names import plain_path, prd_number, safe_name
 from ralph.core.plan import Plan
-from ralph.core.ports import Layout, PlanRef, ProjectFacts
+from ralph.core.ports import Layout, Naming, PlanRef, ProjectFacts
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes
 from ralph.host.places import home
 from ralph.host.repo import find_repository
 from ralph.plans.fresh import compose
-from ralph.plans.registry import all_layouts, layout
-from ralph.prompts.building import LIBRARY, SETUP
+from ralph.plans.registry import all_layouts, layout, plan_in, traits
+from ralph.prompts.building import SETUP
 from ralph.prompts.templates import library, render
 
 CONFIG = ".ralph/config.yaml"
 DEFAULT_LAYOUT = "tasks.json"
 
 _NAMELESS = "feature"
-_ONE_PLAN = ("steps", "spec.md")
-"""Layouts with one plan per workspace, in a fixed place whatever its name."""
-
-_REQUIREMENTS = {"steps": "requirements"}
 NOT_SEEN = "the commands of this plan are not trusted yet: review and trust them with `ralph trust`"
 
 
@@ -116,7 +112,7 @@ def _start(ref: PlanRef, request: Request, env: Mapping[str, str]) -> Started:
     if foreign_config:  # a key was set in it; its other commands are not trusted
         own = [path for path in own if path != CONFIG]
     untrusted = trust_own(ref, own, env) if request.trust else NOT_SEEN
-    checks_in = "" if has_plan and keeps_checks(ref) else _checks_in(ref, placed)
+    checks_in = "" if has_plan and traits(ref.layout).keeps_checks else _checks_in(ref, placed)
     return Started(
         ref=ref,
         placed=placed,
@@ -129,7 +125,7 @@ def _start(ref: PlanRef, request: Request, env: Mapping[str, str]) -> Started:
 
 
 def _config(ref: PlanRef, request: Request, toolchain: Toolchain, env: Mapping[str, str]) -> NewFile:
-    text = first_config(ref, toolchain, in_plan=keeps_checks(ref))
+    text = first_config(ref, toolchain, in_plan=traits(ref.layout).keeps_checks)
     existing = Existing.KEEP
     if (ref.root / CONFIG).is_file() and request.settings:
         text, existing = read_bytes(ref.root / CONFIG, within=ref.root).decode("utf-8-sig"), Existing.REPLACE
@@ -185,7 +181,7 @@ def refer(request: Request) -> PlanRef:
     known = layout(request.layout)
     root = request.root
     if request.ralph_dir:
-        if request.layout != "tasks.json":
+        if not traits(request.layout).any_folder:
             raise UsageError(
                 f"--ralph-dir is only for the layout tasks.json, not for {request.layout}",
                 hint="omit it, or use --layout tasks.json",
@@ -193,11 +189,12 @@ def refer(request: Request) -> PlanRef:
         if request.name:
             safe_name(request.name)
         return _in_ralph_dir(root, request.ralph_dir)
-    if request.layout == "plan.md":
+    naming = traits(request.layout).naming
+    if naming is Naming.NUMBERED:
         return known.refer(root, str(_number(root, request.name)))
     if request.name:
         safe_name(request.name)
-    if request.layout in _ONE_PLAN:
+    if naming is Naming.SINGLE:
         return known.refer(root, "")
     if request.name:
         return known.refer(root, request.name)
@@ -214,7 +211,7 @@ def _in_ralph_dir(root: Path, given: str) -> PlanRef:
     if relative == "." or Path(relative).parts[0] == "..":
         raise UsageError(f"{one_line(given)} is not a folder inside {root}", hint="use a name such as ralph")
     folder = check_inside(root, relative)
-    return PlanRef("tasks.json", root, folder, folder / "tasks.json", relative)
+    return plan_in(root, folder)
 
 
 def _number(root: Path, name: str) -> int:
@@ -247,11 +244,12 @@ def folder_name(root: Path) -> str:
 def fresh_files(ref: PlanRef, request: Request, toolchain: Toolchain) -> list[NewFile]:
     """The files of a new plan: the plan, the requirements, the prompts."""
     known = layout(ref.layout)
-    title = request.name if request.name and ref.layout != "plan.md" else folder_name(ref.root)
+    own = traits(ref.layout)
+    title = request.name if request.name and own.naming is not Naming.NUMBERED else folder_name(ref.root)
     facts = ProjectFacts(
         name=title,
         date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(request.now)),
-        verify=tuple(check.line for check in toolchain.checks) if keeps_checks(ref) else (),
+        verify=tuple(check.line for check in toolchain.checks) if own.keeps_checks else (),
         branch=f"{request.branch_prefix}{ref.name}" if request.branch_prefix else "",
     )
     log = known.locations(ref).progress
@@ -272,24 +270,20 @@ def _documents(ref: PlanRef, known: Layout, title: str, tdd: bool) -> dict[str, 
         if path is not None:
             texts[path.relative_to(ref.root).as_posix()] = text
 
-    document = _REQUIREMENTS.get(ref.layout, "prd")
+    own = traits(ref.layout)
+    document = own.templates.requirements
     put(where.requirements, render(library(document), {"PROJECT_NAME": title}, f"{document}.md"))
-    if template := LIBRARY.get(ref.layout):
-        put(where.prompt, library("feature-prompt-tdd" if tdd and ref.layout == "feature" else template))
-    if ref.layout == "steps" and where.prompt is not None:
+    if template := (tdd and own.templates.tdd) or own.templates.prompt:
+        put(where.prompt, library(template))
+    if own.has_pipeline and where.prompt is not None:
         put(where.prompt.with_name("SETUP_PROMPT.md"), library(SETUP))
     if where.specs is not None:
         put(where.specs / ".gitkeep", "")
     return texts
 
 
-def keeps_checks(ref: PlanRef) -> bool:
-    """Whether the plan file itself can hold the commands that prove it."""
-    return ref.layout == "tasks.json"
-
-
 def _checks_in(ref: PlanRef, placed: Placed) -> str:
-    if keeps_checks(ref):
+    if traits(ref.layout).keeps_checks:
         return ref.path.relative_to(ref.root).as_posix()
     return CONFIG if CONFIG in placed.touched or CONFIG in placed.same else ""
 

@@ -15,6 +15,7 @@ from ralph.core.errors import ConfigError
 from ralph.core.ports import PlanRef
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.text import one_line
+from ralph.plans.registry import traits
 
 KEYS = {
     "agent": ("prompt_file", "prd_file", "model", "timeout", "allowed_tools"),
@@ -64,7 +65,7 @@ class _OfStep:
         if (plan := self._path_in("prd_file")) and os.path.realpath(plan) != os.path.realpath(self._ref.path):
             known = self._ref.path.relative_to(self._ref.root)
             message = f"the plan of this workspace is {known}, not {self._value('prd_file')}"
-            severity = Severity.ERROR if self._ref.layout == "steps" else Severity.WARNING
+            severity = Severity.ERROR if traits(self._ref.layout).has_pipeline else Severity.WARNING
             yield self._problem("other-plan", message, "prd_file", "move the plan, or remove the key", severity)
         prompt, marker = self._path_in("prompt_file"), self._path_in("marker_file")
         if prompt is None or (marker is not None and marker.exists()):  # setup is done and needs no prompt

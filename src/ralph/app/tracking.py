@@ -17,6 +17,7 @@ from ralph.core.text import one_line
 from ralph.host.git import git
 from ralph.host.repo import Repo
 from ralph.plans.beads import EXPORT, FOLDER, Bead, Beads, find
+from ralph.plans.registry import traits
 from ralph.plans.sync import compare
 
 _CHECK = "verify-sync"
@@ -39,7 +40,7 @@ class Tracking:
 
     def __init__(self, ref: PlanRef, config: Config, env: Mapping[str, str]) -> None:
         self._root = ref.root
-        self.applies = ref.layout == "spec.md" and config.beads != "off"
+        self.applies = traits(ref.layout).has_tracker and config.beads != "off"
         self._tool = "" if config.beads in ("auto", "off") else config.beads
         self._beads: Beads | None = find(env, ref.root, self._tool) if self.applies else None
 

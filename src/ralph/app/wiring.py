@@ -71,6 +71,7 @@ from ralph.host.signals import StopSignal
 from ralph.host.situation import situation, untracked
 from ralph.journal.runs import RAW, runs_folder
 from ralph.journal.writing import Journal
+from ralph.plans.registry import traits
 from ralph.prompts.building import build
 from ralph.prompts.review_matter import Matter
 from ralph.prompts.review_schema import schema_for
@@ -86,13 +87,6 @@ GUARDS: tuple[Guard, ...] = (
     rate.guard,
 )
 """In the order they are asked."""
-
-IMPLIED_CLAIMS = frozenset({"plan.md"})
-"""Layouts whose agents make no claim: a clean exit with changes is the claim."""
-
-
-PROMISE_ALL = frozenset({"tasks.json", "feature"})
-"""Layouts whose agents are told to make the promise only when every story is done."""
 
 
 class RunSpec(Struct, frozen=True, kw_only=True):
@@ -140,7 +134,7 @@ def make_ground(
     store = store_for(ref, env, settings_key(spec.settings))
     where = store.layout.locations(ref)
     books = bookkeeping(ref, where, spec.repo.root, config)
-    desk = WorkspaceDesk(ref.root, ref.folder, asks_by_file=ref.layout == "spec.md")
+    desk = WorkspaceDesk(ref.root, ref.folder, asks_by_file=traits(ref.layout).waits_by_file)
     steps = plan_steps(spec.settings, ref.root)
     hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run}, everything=config.env == "caller")
 
@@ -319,8 +313,8 @@ def make_ground(
         on_cap=OnCap(config.review.on_cap),
         on_stalemate=OnCap(config.review.on_stalemate),
         reviewers=config.review.reviewers,
-        claim_is_implied=ref.layout in IMPLIED_CLAIMS,
-        promises_all=ref.layout in PROMISE_ALL,
+        claim_is_implied=not traits(ref.layout).claims,
+        promises_all=traits(ref.layout).promises_all,
         commits=steps.commits,
         uncommitted=uncommitted,
         is_protected=acceptance.protection(protection(config.protected, ref.root, spec.repo.root, books)),

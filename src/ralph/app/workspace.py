@@ -16,11 +16,11 @@ from ralph.config.layers import Settings, load
 from ralph.core.errors import PlanError, SetupError, UsageError
 from ralph.core.names import plain_path, prd_number, safe_name
 from ralph.core.plan import Plan
-from ralph.core.ports import Layout, PlanRef
+from ralph.core.ports import Layout, Naming, PlanRef
 from ralph.core.text import one_line
 from ralph.host.files import read_state
 from ralph.host.places import home, workspace_state
-from ralph.plans.registry import LAYOUTS, layouts_in
+from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, layouts_in, plan_in, traits
 from ralph.plans.store import Loaded, PlanStore
 
 
@@ -60,7 +60,7 @@ def find_root(start: Path, env: Mapping[str, str]) -> Path | None:
     folder = Path(os.path.realpath(start))
     left_repository = False
     while folder != user_home:
-        if (folder / ".ralph").is_dir() or (folder / "ralph" / "tasks.json").exists():
+        if (folder / ".ralph").is_dir() or (folder / "ralph" / IN_ANY_FOLDER).exists():
             return folder
         if left_repository or folder.parent == folder:
             return None
@@ -89,7 +89,7 @@ def root_of(args: Namespace, env: Mapping[str, str]) -> Path:
 def find_plans(root: Path, choice: Choice) -> list[PlanRef]:
     names = [choice.layout] if choice.layout else layouts_in(root)
     if choice.prd:
-        names = [n for n in names if n == "plan.md"]
+        names = [n for n in names if traits(n).naming is Naming.NUMBERED]
     if choice.ralph_dir:
         return [_in_ralph_dir(root, choice.ralph_dir)]
     found = [ref for name in names for ref in LAYOUTS.get(name).detect(root)]
@@ -103,11 +103,11 @@ def find_plans(root: Path, choice: Choice) -> list[PlanRef]:
 
 
 def _in_ralph_dir(root: Path, given: str) -> PlanRef:
-    """Seed layout `tasks.json` in a folder chosen by the user, inside the workspace."""
+    """The plan in a folder chosen by the user, inside the workspace."""
     folder = Path(os.path.realpath(root / plain_path(given, "the folder")))
     if not folder.is_relative_to(root):
         raise UsageError(f"--ralph-dir {given} is outside the workspace {root}", hint="name a folder inside it")
-    return PlanRef("tasks.json", root, folder, folder / "tasks.json", str(folder.relative_to(root)))
+    return plan_in(root, folder)
 
 
 def choose_plan(root: Path, choice: Choice, branch: str = "") -> PlanRef:
@@ -135,11 +135,12 @@ def _branch_of(ref: PlanRef) -> str:
 
 
 def _how_to_choose(ref: PlanRef) -> str:
-    if ref.layout == "plan.md":
+    known = traits(ref.layout)
+    if known.naming is Naming.NUMBERED:
         return f"--prd {ref.name.removeprefix('PRD-')}"
-    if ref.layout == "tasks.json" and ref.folder.parent == ref.root:
+    if known.any_folder and ref.folder.parent == ref.root:
         return f"--ralph-dir {ref.folder.name}"
-    if ref.layout in ("feature", "tasks.json") and ref.folder.parent.name == ".ralph":
+    if known.naming is Naming.NAMED and ref.folder.parent.name == ".ralph":
         return f"-f {ref.name}" + (" --layout " + ref.layout)
     return f"--layout {ref.layout}"
 

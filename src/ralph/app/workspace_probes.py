@@ -22,6 +22,7 @@ from ralph.host.places import home, workspace_state
 from ralph.host.programs import which
 from ralph.host.repo import find_repository, identify
 from ralph.host.situation import abort_command, phrase, situation
+from ralph.plans.registry import traits
 
 
 def repository(patient: Patient) -> Iterator[Finding]:
@@ -128,7 +129,7 @@ def beads(patient: Patient) -> Iterator[Finding]:
         if found := which(tool, patient.env.get("PATH", ""), outside=patient.folder):
             yield ok(f"{tool} {probes.version_of(found, patient.env)}")
             return
-    if any(ref.layout == "spec.md" for ref in _refs(patient)):
+    if any(traits(ref.layout).has_tracker for ref in _refs(patient)):
         yield warn(
             "neither br nor bd is installed; spec.md is used on its own", "install beads_rust (br), or ignore this"
         )

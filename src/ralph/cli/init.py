@@ -45,7 +45,7 @@ from ralph.core.ids import next_id
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import PlanRef, ProjectFacts
 from ralph.core.text import one_line, plural
-from ralph.plans.registry import all_layouts, layout
+from ralph.plans.registry import all_layouts, layout, traits
 
 EXAMPLES = """
 ralph init user-login                 .ralph/user-login/ with tasks.json, the default layout
@@ -218,7 +218,7 @@ def _new_folder(args: Namespace) -> Path:
         raise UsageError(f"{folder} exists and is not empty", hint=f"`ralph init -d {args.name}` starts a plan in it")
     name, _ = choose_layout(parent, args.layout, os.environ)
     layout(name)
-    repository = folder / folder.name if name == "steps" else folder
+    repository = folder / folder.name if traits(name).has_pipeline else folder
     repository.mkdir(parents=True, exist_ok=True)
     create_repository(repository)
     return Path(os.path.realpath(folder))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ralph.app.scaffold import CONFIG, Started, keeps_checks
+from ralph.app.scaffold import CONFIG, Started
 from ralph.cli.output import note, paint, say, say_raw
 from ralph.core.text import one_line
-from ralph.plans.registry import layout
+from ralph.plans.registry import layout, traits
 
 
 def show_started(
@@ -36,7 +36,7 @@ def _show_checks(started: Started) -> None:
         return
     if not started.checks:
         ref = started.ref
-        places = f"`verifyCommands` in {ref.path.relative_to(ref.root)}, or " if keeps_checks(ref) else ""
+        places = f"`verifyCommands` in {ref.path.relative_to(ref.root)}, or " if traits(ref.layout).keeps_checks else ""
         add = f"add the project's test command to {places}`checks:` in {CONFIG}"
         note(f"no check is configured, so nothing can be proven; {add}", "yellow")
         return

@@ -37,6 +37,7 @@ from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.surgery import insert, move, move_first, split
 from ralph.core.text import one_line
 from ralph.plans.lint import is_example
+from ralph.plans.registry import traits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,9 +50,6 @@ ralph task add "Log in with a passkey" --criterion "POST /passkey answers 201" -
 ralph task done US-003 --note "passkeys work, see tests/test_passkey.py"
 ralph task set US-004 --state blocked --why "waits for the API key"
 """
-
-_NEED_CRITERIA = ("tasks.json", "feature")
-"""Layouts whose stories need acceptance criteria."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -191,7 +189,7 @@ def _show(opened: OpenPlan, args: Namespace) -> int:
 
 def _bead(opened: OpenPlan, story: Story) -> Bead | None:
     """The state of a step's bead. Only a spec has beads; the tracker's program is looked up only for one."""
-    if not story.ref or opened.ref.layout != "spec.md":
+    if not story.ref or not traits(opened.ref.layout).has_tracker:
         return None
     from ralph.app.tracking import Tracking
 
@@ -203,7 +201,7 @@ def _bead(opened: OpenPlan, story: Story) -> Bead | None:
 
 def _follow(opened: OpenPlan, after: OpenPlan) -> None:
     """Update the beads of steps that changed."""
-    if opened.ref.layout != "spec.md":
+    if not traits(opened.ref.layout).has_tracker:
         return
     from ralph.app.tracking import Tracking
 
@@ -257,7 +255,7 @@ def _given(opened: OpenPlan, args: Namespace) -> dict[str, Any]:
 def _add(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
     editor.refuse_to_add()
     fields = _given(opened, args)
-    if opened.ref.layout in _NEED_CRITERIA and not fields.get("criteria"):
+    if traits(opened.ref.layout).needs_criteria and not fields.get("criteria"):
         raise UsageError(
             f"a story in {opened.ref.layout} needs a criterion",
             hint="say how to verify it, e.g. --criterion 'GET /health answers 200'",

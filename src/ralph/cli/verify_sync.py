@@ -15,6 +15,7 @@ from ralph.core.errors import SetupError, UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import one_line, plural
 from ralph.plans.beads import TOOLS, find
+from ralph.plans.registry import traits
 from ralph.plans.sync import Difference, Kind, compare
 
 EXAMPLES = """
@@ -31,7 +32,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     opened = open_plan(args)
-    if opened.ref.layout != "spec.md":
+    if not traits(opened.ref.layout).has_tracker:
         raise UsageError(
             f"the steps of a {opened.ref.layout} plan have no beads", hint="this is for plans of the layout spec.md"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -43,6 +44,73 @@ class Locations(Struct, frozen=True):
     """Other places to look for a prompt."""
 
 
+class Naming(StrEnum):
+    """How the plans of a layout are told apart."""
+
+    NAMED = "named"
+    """Each has a name of the user's choice."""
+    NUMBERED = "numbered"
+    """Each has a number: `PRD-1`."""
+    SINGLE = "single"
+    """A workspace has one plan, in a fixed place."""
+
+
+class Templates(Struct, frozen=True):
+    """Names of built-in templates."""
+
+    prompt: str = ""
+    """Empty: that of `tasks.json`, and `ralph init` writes none."""
+    tdd: str = ""
+    """The prompt for `ralph init --tdd`, if it differs."""
+    requirements: str = "prd"
+
+
+class Traits(Struct, frozen=True, kw_only=True):
+    """How a layout differs from the others, apart from its format. Code outside `plans` asks for these, not for names.
+
+    The defaults are those of a third-party layout.
+    """
+
+    naming: Naming = Naming.NAMED
+    any_folder: bool = False
+    """The plan can be in any folder of the workspace (`--ralph-dir`)."""
+    folder_is_name: bool = False
+    """The plan file repeats the name of its folder."""
+    claims: bool = True
+    """Agents report that they are done. False: a clean exit with changes is the claim."""
+    promises_all: bool = False
+    """Agents are told to make the promise only when every story is done."""
+    needs_criteria: bool = False
+    """Every story needs acceptance criteria."""
+    keeps_checks: bool = False
+    """The plan file can hold the commands that prove the project."""
+    has_phases: bool = False
+    """Stories can be grouped under headings."""
+    has_tracker: bool = False
+    """Stories can be tracked as beads."""
+    has_pipeline: bool = False
+    """Seed 002: the plan comes with a pipeline of steps, a setup session, and the repository in a folder of its own."""
+    waits_by_file: bool = False
+    """Seed 004: `.ralph/WAITING` asks a question and `.ralph/COMPLETE` marks the end."""
+    archives_done: bool = False
+    """Finished stories leave the plan when work is added."""
+    templates: Templates = Templates()
+    reviews_with_prompt: bool = False
+    """The same prompt serves reviews and fixes."""
+    story_in_system: bool = False
+    """The story goes into the client's system prompt."""
+    attaches_files: bool = False
+    """Prompts include the plan's files by `@path`."""
+    reads: tuple[str, ...] = ()
+    """The files agents are told to read, as names of `Locations`."""
+    budgets: dict[str, int] = {}
+    """Most tokens of `prompt` and of these files."""
+    ignored: tuple[str, ...] = ()
+    """Files of a run that do not belong in git, as lines of a `.gitignore`."""
+    leftovers: tuple[str, ...] = ()
+    """More files in the plan's folder that belong to an archived plan."""
+
+
 class ProjectFacts(Struct, frozen=True):
     """The inputs of `ralph init` for a first plan."""
 
@@ -73,6 +141,8 @@ class Layout(Protocol):
     def STATES(self) -> frozenset[State]:
         """The states the format can distinguish."""
         ...
+
+    # TRAITS: Traits = Traits() is optional, so that a layout of an earlier release stays valid.
 
     def detect(self, root: Path) -> list[PlanRef]:
         """The plans of this layout in a workspace. Checks names only: reads nothing, follows no link."""

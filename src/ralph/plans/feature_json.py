@@ -18,7 +18,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ralph.core.changes import Change
 from ralph.core.plan import Plan, State, Story
-from ralph.core.ports import Locations, PlanRef, ProjectFacts
+from ralph.core.ports import Locations, PlanRef, ProjectFacts, Templates, Traits
 from ralph.plans import json_edit, json_read
 from ralph.plans.feature_folders import feature_name, features_with
 from ralph.plans.json_stories import (
@@ -53,6 +53,14 @@ SPEAKS = frozenset(
 )
 _TODO, _DONE = State.TODO, State.DONE  # looking a member up costs something, 100,000 times
 STATES = frozenset({_TODO, _DONE})
+TRAITS = Traits(
+    folder_is_name=True,
+    promises_all=True,
+    needs_criteria=True,
+    templates=Templates("feature-prompt", tdd="feature-prompt-tdd"),
+    attaches_files=True,
+    reads=("plan", "progress", "specs"),
+)
 
 _FILE = "prd.json"
 

@@ -20,7 +20,7 @@ from ralph.core.changes import Change, position
 from ralph.core.errors import IllegalChange
 from ralph.core.names import prd_number
 from ralph.core.plan import Order, Plan, State, Story
-from ralph.core.ports import Locations, PlanRef, ProjectFacts
+from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Templates, Traits
 from ralph.core.text import one_line
 from ralph.plans import story_edit, story_text, us_stories
 from ralph.plans.collector import collector_paused
@@ -33,6 +33,17 @@ NAME = "plan.md"
 TITLE = "a numbered PRD with a checklist: .ralph/PRD-N/plan.md, prd.md, progress.md"
 SPEAKS = frozenset({"id", "title", "description", "criteria", "depends_on", "state", "notes", "verify"})
 STATES = frozenset({State.TODO, State.DONE})
+TRAITS = Traits(
+    naming=Naming.NUMBERED,
+    claims=False,
+    has_phases=True,
+    templates=Templates("plan-prompt"),
+    ignored=(
+        *(".ralph/.checkpoint", ".ralph/.agent-lock", ".ralph/current-story", ".ralph/session.log"),
+        *(".ralph/sessions.log", ".ralph/failure-context.log", ".ralph/failure-context.log.1", ".ralph/activity.log"),
+        *(".ralph/PRD-*/runs/", ".ralph/locks/", ".ralph/worktrees/"),
+    ),
+)
 
 _FILE = "plan.md"
 

@@ -6,7 +6,8 @@ import os
 from glob import glob
 from pathlib import Path
 
-from ralph.core.ports import Layout
+from ralph.core.errors import UsageError
+from ralph.core.ports import Layout, PlanRef, Traits
 from ralph.core.registry import Registry
 
 LAYOUTS = Registry(
@@ -28,10 +29,27 @@ def layout(name: str) -> Layout:
     return found
 
 
+def traits(name: str) -> Traits:
+    """The traits of the layout of this name; the defaults if it is unknown, as in the journal of a removed plugin."""
+    try:
+        found: Traits = getattr(LAYOUTS.get(name), "TRAITS", _DEFAULT)
+    except UsageError:
+        return _DEFAULT
+    return found
+
+
+def plan_in(root: Path, folder: Path) -> PlanRef:
+    """The plan in a folder that the user chose (`--ralph-dir`)."""
+    return PlanRef(IN_ANY_FOLDER, root, folder, folder / IN_ANY_FOLDER, folder.relative_to(root).as_posix())
+
+
 def all_layouts() -> list[Layout]:
     return [layout(name) for name in LAYOUTS.names()]
 
 
+IN_ANY_FOLDER = "tasks.json"
+"""The layout and the file of a plan that can be in any folder."""
+_DEFAULT = Traits()
 _SIGNS = {
     "plan.md": (".ralph/PRD-*/plan.md",),
     "tasks.json": ("ralph/tasks.json", ".ralph/*/tasks.json"),

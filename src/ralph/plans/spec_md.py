@@ -22,7 +22,7 @@ from ralph.core.changes import Change
 from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.names import safe_name
 from ralph.core.plan import Order, Plan, State, Story
-from ralph.core.ports import Locations, PlanRef, ProjectFacts
+from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Templates, Traits
 from ralph.core.problems import Problem
 from ralph.core.text import estimate_tokens, one_line
 from ralph.plans import plain_plan, story_edit, story_text
@@ -38,6 +38,17 @@ TITLE = "an index of steps, with beads: .ralph/spec.md, .ralph/readme.md, prompt
 SPEAKS = frozenset({"id", "title", "description", "criteria", "depends_on", "state", "notes", "verify", "ref"})
 STATES = frozenset({State.TODO, State.DONE})
 BUDGETS = {"prompt": 450, "readme": 550, "spec": 4000}
+TRAITS = Traits(
+    naming=Naming.SINGLE,
+    has_phases=True,
+    has_tracker=True,
+    waits_by_file=True,
+    templates=Templates("spec-prompt"),
+    reads=("plan", "readme"),
+    budgets={"prompt": BUDGETS["prompt"], "readme": BUDGETS["readme"], "plan": BUDGETS["spec"]},
+    ignored=(".ralph/COMPLETE",),
+    leftovers=("COMPLETE", "WAITING"),
+)
 
 _FILE = "spec.md"
 _STEP = r"[0-9]+(?:\.[0-9]+)*\.(?:[0-9]+|R[0-9]*)"

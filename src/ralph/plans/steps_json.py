@@ -21,7 +21,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ralph.core.changes import Change
 from ralph.core.names import safe_name
 from ralph.core.plan import Plan, State, Story
-from ralph.core.ports import Locations, PlanRef, ProjectFacts
+from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Templates, Traits
 from ralph.host.files import read_state
 from ralph.plans import json_edit, json_read
 from ralph.plans.json_stories import (
@@ -61,6 +61,22 @@ SPEAKS = frozenset(
     }
 )
 STATES = frozenset({State.TODO, State.IN_PROGRESS, State.DONE, State.FAILED})
+TRAITS = Traits(
+    naming=Naming.SINGLE,
+    has_pipeline=True,
+    archives_done=True,
+    templates=Templates("steps-loop", requirements="requirements"),
+    story_in_system=True,
+    reads=("plan", "learnings"),
+    ignored=(
+        ".ralph/logs/",
+        ".ralph/run_state.json",
+        ".ralph/aggregate.json",
+        ".ralph/.ralph_lock",
+        ".ralph/.setup_done",
+    ),
+    leftovers=("aggregate.json", "run_state.json", "prd_archive.json"),
+)
 
 _FILE = "prd.json"
 _SPELLINGS = {

@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ralph.core.changes import Change
 from ralph.core.plan import NO_REVIEW, Plan, Review, ReviewStatus, State, Story
-from ralph.core.ports import Locations, PlanRef, ProjectFacts
+from ralph.core.ports import Locations, PlanRef, ProjectFacts, Templates, Traits
 from ralph.plans import json_edit, json_read
 from ralph.plans.feature_folders import feature_name, features_with
 from ralph.plans.json_stories import (
@@ -56,6 +56,16 @@ SPEAKS = frozenset(
 )
 _TODO, _DONE = State.TODO, State.DONE  # looking a member up costs something, 100,000 times
 STATES = frozenset({_TODO, _DONE})
+TRAITS = Traits(
+    any_folder=True,
+    promises_all=True,
+    needs_criteria=True,
+    keeps_checks=True,
+    templates=Templates("tasks-prompt"),
+    reviews_with_prompt=True,
+    reads=("plan", "progress", "requirements"),
+    ignored=(".ralph-active",),
+)
 
 _FILE = "tasks.json"
 

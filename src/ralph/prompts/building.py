@@ -11,7 +11,7 @@ from msgspec import Struct
 from ralph.core.history import PREVIOUS_SESSION
 from ralph.core.learning import Learning
 from ralph.core.plan import Mode, Story
-from ralph.core.ports import Prompt
+from ralph.core.ports import Prompt, Traits
 from ralph.core.recall import Cue
 from ralph.core.text import clean, one_line
 from ralph.prompts.foreign import cut_middle, has_markup, quoted
@@ -19,22 +19,13 @@ from ralph.prompts.memory import section, short_list
 from ralph.prompts.review_matter import Matter, for_fix, for_review, how_to_fix, how_to_review
 from ralph.prompts.templates import library, render
 
-LIBRARY = {
-    "plan.md": "plan-prompt",
-    "tasks.json": "tasks-prompt",
-    "steps": "steps-loop",
-    "feature": "feature-prompt",
-    "spec.md": "spec-prompt",
-}
-"""The built-in template of each layout, used when the workspace has none."""
-
+DEFAULT = "tasks-prompt"
+"""The built-in template of a layout that has none."""
 SETUP = "steps-setup"
 _MOST_FEEDBACK = 6000
 _MOST_SYSTEM = 2500
 _MOST_LEARNINGS = 1200
 _MOST_TASK = _MOST_SYSTEM - _MOST_LEARNINGS - 200
-WAITING_LAYOUTS = ("spec.md",)
-"""Layouts whose seed defines the file WAITING: there it is the only way to ask."""
 _HEADING = {
     Mode.ACCEPTANCE: "Write acceptance tests for ",
     Mode.REVIEW: "Review ",
@@ -54,7 +45,8 @@ _SHELL_VARIABLE = re.compile(
 class Briefing(Struct, frozen=True, kw_only=True):
     """Everything a prompt is built from."""
 
-    layout: str
+    traits: Traits
+    """Of the layout."""
     mode: Mode
     story: Story | None
     origin: str = ""
@@ -114,7 +106,7 @@ def build(briefing: Briefing) -> Prompt:
         text = "\n\n".join(part for part in (_banner(briefing), text, story) if part)
     parts = [attached, text, *_last_sections(briefing)]
     prompt = clean("\n\n".join(part for part in parts if part.strip())) + "\n"
-    return Prompt(prompt, clean(system_context(briefing)) if briefing.layout == "steps" else "")
+    return Prompt(prompt, clean(system_context(briefing)) if briefing.traits.story_in_system else "")
 
 
 def instructions(briefing: Briefing, story: str = "") -> str:
@@ -129,7 +121,7 @@ def instructions(briefing: Briefing, story: str = "") -> str:
 def _template(briefing: Briefing) -> tuple[str, str]:
     if briefing.template:
         return briefing.template, briefing.template_name
-    name = built_in(briefing.layout, briefing.mode)
+    name = built_in(briefing.traits, briefing.mode)
     return library(name), name
 
 
@@ -145,22 +137,22 @@ def _banner(briefing: Briefing) -> str:
 
 def memory_part(briefing: Briefing) -> str:
     """Learnings of earlier sessions, as many as fit."""
-    if briefing.layout == "steps":  # in the system prompt
+    if briefing.traits.story_in_system:
         room = min(briefing.learnings_tokens, _MOST_LEARNINGS // 4)
         told = short_list(briefing.learnings, briefing.cue, room)
         return f"Notes from earlier sessions, unverified:\n{told}" if told else ""
     return section(briefing.learnings, briefing.cue, briefing.learnings_tokens)
 
 
-def built_in(layout: str, mode: Mode) -> str:
-    """The name of the built-in template. The one for `tasks.json` covers all modes."""
+def built_in(traits: Traits, mode: Mode) -> str:
+    """The name of the built-in template, used when the workspace has none."""
     if mode is Mode.SETUP:
         return SETUP
     if mode in (Mode.ACCEPTANCE, Mode.EXAM):
         return mode.value
-    if layout != "tasks.json" and mode in (Mode.REVIEW, Mode.FIX):
+    if mode in (Mode.REVIEW, Mode.FIX) and not traits.reviews_with_prompt:
         return mode.value
-    return LIBRARY.get(layout, LIBRARY["tasks.json"])
+    return traits.templates.prompt or DEFAULT
 
 
 def variables(briefing: Briefing) -> dict[str, Any]:
@@ -182,7 +174,7 @@ def variables(briefing: Briefing) -> dict[str, Any]:
 def _material(briefing: Briefing) -> Iterator[str]:
     """The story, and what is known about it."""
     story = briefing.story
-    if story is not None and (briefing.layout != "steps" or not _fits_system(briefing, story)):
+    if story is not None and not (briefing.traits.story_in_system and _fits_system(briefing, story)):
         session = f"{_SESSION[briefing.mode]}\n\n" if briefing.mode in _SESSION else ""
         heading = f"# {_HEADING.get(briefing.mode, '')}{one_line(story.id)}: {one_line(story.title)}"
         yield f"{heading}\n\n{session}{_story_text(briefing, story)}".rstrip()
@@ -200,7 +192,7 @@ def _material(briefing: Briefing) -> Iterator[str]:
         yield from for_review(briefing.matter or Matter(), story.ledger)
     if story is not None and briefing.mode is Mode.FIX:
         yield from for_fix(story.ledger)
-    if briefing.layout != "steps":
+    if not briefing.traits.story_in_system:
         yield memory_part(briefing)
 
 
@@ -242,7 +234,7 @@ def _plain_story(briefing: Briefing, story: Story) -> str:
     if block := briefing.story_block.strip():
         first, _, rest = block.partition("\n")
         return rest.strip() if first.startswith("#") and story.id in first else block
-    parts = [story.description.strip(), f"Bead: {story.ref}" if story.ref and briefing.layout == "spec.md" else ""]
+    parts = [story.description.strip(), f"Bead: {story.ref}" if story.ref and briefing.traits.has_tracker else ""]
     if story.criteria:
         parts.append("Acceptance criteria:\n\n" + _bullets(story.criteria))
     if own := [f"`{command}`" for command in story.verify if command not in briefing.checks]:
@@ -280,7 +272,7 @@ def _report(briefing: Briefing, story: Story) -> str:
             ]
     reasons = "when a decision is the user's, or when a test and the story contradict each other. Asking loses nothing."
     asks = f'`{{"ask": "your question"}}` {reasons}'
-    if waits := briefing.layout in WAITING_LAYOUTS:
+    if waits := briefing.traits.waits_by_file:
         asks = f"To ask, write to `.ralph/WAITING` and stop: when no command can verify a criterion, {reasons}"
     listed = _bullets(forms if waits else [*forms, asks])
     learn = (

@@ -18,7 +18,7 @@ from ralph.app.active_runs import describe
 from ralph.app.last_run import is_at_work
 from ralph.app.planning.answer import DraftStory
 from ralph.app.planning.composing import Composed, compose
-from ralph.app.planning.done_tasks import archived_ids, has_archive, put_into_archive, to_archive
+from ralph.app.planning.done_tasks import archived_ids, put_into_archive, to_archive
 from ralph.app.planning.waiting import TAKEN, inbox
 from ralph.app.scaffold import repository_of
 from ralph.app.trusting import read_record, write_trust
@@ -32,6 +32,7 @@ from ralph.core.ports import PlanRef
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
 from ralph.host.locks import Lock
 from ralph.host.repo import identify
+from ralph.plans.registry import traits
 
 
 class Addition(Struct, frozen=True):
@@ -151,7 +152,7 @@ def _write(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
         loaded = store.load()
         composed = compose(loaded.plan, addition.stories, taken=archived_ids(ref), first=addition.first)
         gone: list[str] = []
-        if addition.archive and has_archive(ref):
+        if addition.archive and traits(ref.layout).archives_done:
             gone = to_archive(apply(loaded.plan, composed.changes), addition.archive)
         changes = [*composed.changes, *(RemoveStory(story) for story in gone)]
         store.planned(loaded, changes, {})  # before the archive is written: an error here changes nothing

@@ -14,13 +14,9 @@ from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 from ralph.core.problems import Place
 from ralph.host.files import read_bytes, write_bytes
+from ralph.plans.registry import traits
 
 FILE = "prd_archive.json"
-
-
-def has_archive(ref: PlanRef) -> bool:
-    """Whether finished tasks of this layout leave the plan; in others they stay until the plan is archived."""
-    return ref.layout == "steps"
 
 
 def archive_path(ref: PlanRef) -> Path:
@@ -36,7 +32,7 @@ def to_archive(plan: Plan, wanted: Iterable[str]) -> list[str]:
 
 
 def archived_ids(ref: PlanRef) -> tuple[str, ...]:
-    if not has_archive(ref):
+    if not traits(ref.layout).archives_done:
         return ()
     return tuple(str(task.get("id", "")) for task in _read(ref)["tasks"] if isinstance(task, dict))
 

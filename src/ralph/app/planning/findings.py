@@ -11,7 +11,7 @@ from ralph.core.problems import Place, Problem, Severity
 from ralph.core.text import estimate_tokens, one_line
 from ralph.plans.lint import lint
 from ralph.plans.places import Places
-from ralph.plans.spec_md import BUDGETS
+from ralph.plans.registry import traits
 from ralph.plans.store import Loaded
 
 NO_CHECK = frozenset({"no-checks"})
@@ -32,8 +32,9 @@ def findings(target: Target, after: Loaded, new: Iterable[str]) -> list[Problem]
     for story in after.plan.stories:
         if story.id in ids:
             found += denied(target, story.verify, story.id)
-    if target.ref.layout == "spec.md" and (tokens := estimate_tokens(after.source.decode())) > BUDGETS["spec"]:
-        message = f"the spec is about {tokens} tokens long; its budget is {BUDGETS['spec']}"
+    budget = traits(target.ref.layout).budgets.get("plan")
+    if budget and (tokens := estimate_tokens(after.source.decode())) > budget:
+        message = f"the spec is about {tokens} tokens long; its budget is {budget}"
         hint = "every session reads it: shorten it, or use fewer steps"
         found.append(Problem("over-budget", message, Place(file), hint, Severity.WARNING))
     return found

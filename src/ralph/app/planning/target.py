@@ -18,7 +18,6 @@ from ralph.app.scaffold import (
     Request,
     branch_prefix,
     fresh_files,
-    keeps_checks,
     refer,
     refuse_two_plans_in_one_folder,
 )
@@ -27,11 +26,12 @@ from ralph.app.workspace import Choice, find_plans, store_for
 from ralph.config.layers import Settings, load
 from ralph.core.errors import BadData
 from ralph.core.plan import Plan
-from ralph.core.ports import PlanRef
+from ralph.core.ports import Naming, PlanRef
 from ralph.core.text import without_comments
 from ralph.host.files import read_bytes
 from ralph.plans.beside import Sidecar
 from ralph.plans.json_text import Style, dump
+from ralph.plans.registry import traits
 from ralph.plans.store import Loaded, PlanStore
 from ralph.prompts.templates import library, render
 
@@ -116,7 +116,7 @@ def with_checks(target: Target, commands: tuple[str, ...], env: Mapping[str, str
     if not target.exists:
         return _open(target.ref, target.request, target.settings, toolchain, env)
     target = msgspec.structs.replace(target, toolchain=toolchain)
-    if keeps_checks(target.ref):  # what `ralph init` wrote is kept, with its commands
+    if traits(target.ref.layout).keeps_checks:  # what `ralph init` wrote is kept, with its commands
         return _with_key(target, "verifyCommands", list(commands))
     listed = msgspec.json.encode([{"name": check.name, "command": check.command} for check in checks]).decode()
     settings = {**target.request.settings, "checks": listed}
@@ -148,9 +148,10 @@ def _existing(request: Request) -> PlanRef | None:
 
 def _pinned(request: Request, ref: PlanRef) -> Request:
     """The same request, with the fields that select exactly this plan."""
-    if ref.layout in ("steps", "spec.md"):
+    known = traits(ref.layout)
+    if known.naming is Naming.SINGLE:
         return msgspec.structs.replace(request, layout=ref.layout)
-    if ref.layout == "tasks.json" and ref.folder.parent != ref.root / ".ralph":
+    if known.any_folder and ref.folder.parent != ref.root / ".ralph":
         folder = ref.folder.relative_to(ref.root).as_posix()
         return msgspec.structs.replace(request, layout=ref.layout, ralph_dir=folder)
     return msgspec.structs.replace(request, layout=ref.layout, name=ref.name.removeprefix("PRD-"))
