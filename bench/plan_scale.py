@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How the cost of a plan grows: load, select and mark one story, for 10 to 100,000 stories in each layout.
+"""How the cost of a plan grows: load, select and mark one story, for 10 to 10,000 stories in each layout.
 
-Example: bench/plan_scale.py --max 10000 --layout tasks.json
+Example: bench/plan_scale.py --max 1000 --layout tasks.json
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ralph.core.select import next_story
 from ralph.plans.registry import LAYOUTS
 from support.plans import sample
 
-SIZES = [10, 100, 1_000, 10_000, 100_000]
-TARGET = 500  # ms, to load and select in 100,000 stories
+SIZES = [10, 100, 1_000, 10_000]
+TARGET = 1000  # ms, to load and select in 10,000 stories
 
 
 def main() -> int:
@@ -57,9 +57,9 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").partition("\n\n")[0],
-        epilog="example: bench/plan_scale.py --max 10000 --layout tasks.json",
+        epilog="example: bench/plan_scale.py --max 1000 --layout tasks.json",
     )
-    parser.add_argument("--max", type=int, default=SIZES[-1], metavar="N", help="largest plan (default: 100000)")
+    parser.add_argument("--max", type=int, default=SIZES[-1], metavar="N", help="largest plan (default: 10000)")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each measurement (default: 3)")
     parser.add_argument("--layout", action="append", metavar="L", help=f"one of {', '.join(LAYOUTS.names())}")
     return parser

@@ -22,7 +22,14 @@ MODULES = {
 
 LONGEST = 400
 _PROGRAMS = ("files", "python_code", "script_code", "text")
-LONG = frozenset(("ralph.guard.parser", *(f"ralph.guard.programs.{name}" for name in _PROGRAMS)))
+_PLANS = ("json_plan", "markdown", "markdown_edit", "markdown_stories")
+LONG = frozenset(
+    (
+        "ralph.guard.parser",
+        *(f"ralph.guard.programs.{name}" for name in _PROGRAMS),
+        *(f"ralph.plans.{name}" for name in _PLANS),
+    )
+)
 """Modules that may be longer, each with the reason beside it."""
 
 # Third-party packages a layer may import. A layer that is not named here may use all that Ralph depends on.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import gc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -94,20 +93,6 @@ def test_every_way_to_write_a_file_reads_the_same(name: str) -> None:
     plans = {way: form.parse(source, "f") for way, source in variants(name).items()}
     for way, plan in plans.items():
         assert said(plan, form) == said(plans["plain"], form), way
-
-
-@EVERY
-def test_reading_leaves_the_garbage_collector_as_it_was(name: str) -> None:
-    source = sample(name, 3)
-    assert gc.isenabled()
-    layout(name).parse(source, "f")
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        layout(name).parse(source, "f")
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
 
 
 @EVERY

@@ -17,8 +17,7 @@ from ralph.core.errors import IllegalChange, PlanError, UsageError
 from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.ports import ProjectFacts
 from ralph.core.select import next_story
-from ralph.plans import plan_md, us_stories
-from ralph.plans.markdown import with_plain_line_ends
+from ralph.plans import plan_md
 
 SOURCE = """\
 # User login
@@ -535,44 +534,26 @@ BLOCKS += ["Notes: n", "**Acceptance Criteria:**", "", "", "", "## Part", "Depen
 BLOCKS += ["- 1\\. e", "text  "]
 
 
-@settings(max_examples=800)
+@settings(max_examples=300)
 @given(
     st.lists(st.sampled_from(PLAIN), max_size=7),
     st.lists(st.sampled_from(BLOCKS), max_size=9),
     st.sampled_from(["\n", "\n", "\r\n"]),
     st.sampled_from(["", "\ufeff"]),
 )
-def test_the_quick_way_reads_what_the_thorough_way_reads(
+def test_a_mark_changes_the_boxes_of_its_story_and_nothing_else(
     items: list[str], blocks: list[str], end: str, mark: str
 ) -> None:
     text = mark + end.join(["- [ ] US-009: Nine", *items, *blocks])
-    quick = us_stories.quickly(text)
     try:
-        reading = us_stories.read(with_plain_line_ends(text), "f")
+        plan = read(text)
     except PlanError:
         return
-    if quick is None:
-        return
-    assert quick == (reading.name, [place.story for place in reading.places])
-    for one in quick[1]:
+    for one in plan.stories:
         state = State.TODO if one.is_done else State.DONE
         marked = edited(text, SetFields(one.id, {"state": state}))
-        assert sum(a != b for a, b in zip(text, marked, strict=True)) == 1
-        assert said(read(marked)) == said(apply(read(text), [SetFields(one.id, {"state": state})]))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "- [ ] US-1: a\n- [x] US-2: b\n",
-        "# P\n\ntext\n\n- [ ] US-1: a\n  - b\n  - Verify: `c`\n- [ ] US-2: b",
-        "- [ ] US-1: a\n\n## D\n\n### US-1: a\n\ntext\n\n- [ ] b\n- c\n",
-        "- [ ] US-1: a\n\n### US-1: a\n\nx\ny\n\n**Acceptance Criteria:**\n\n- b\n\nVerify: `c`\nNotes: d\n",
-        "- [ ] US-1: a\r\n  - b \r\n\r\n### US-1: a\r\n\r\ntext\r\n",
-    ],
-)
-def test_plain_plans_are_read_the_quick_way(text: str) -> None:
-    assert us_stories.quickly(text) is not None
+        assert sum(a != b for a, b in zip(text, marked, strict=True)) in (1, 2)  # the item, the heading
+        assert said(read(marked)) == said(apply(plan, [SetFields(one.id, {"state": state})]))
 
 
 def test_plans_are_found_by_number(tmp_path: Path) -> None:

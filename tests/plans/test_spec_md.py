@@ -16,7 +16,6 @@ from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.ports import ProjectFacts
 from ralph.core.select import next_story
 from ralph.plans import spec_md
-from ralph.plans.markdown import with_plain_line_ends
 
 SOURCE = """\
 # Database
@@ -231,21 +230,21 @@ PLAIN += [
 ]
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(PLAIN), max_size=9), st.sampled_from(["\n", "\r\n"]))
-def test_the_quick_way_reads_the_same_as_the_thorough_way(rows: list[str], newline: str) -> None:
+def test_a_mark_changes_one_character(rows: list[str], newline: str) -> None:
     text = newline.join(["- [ ] **9.9** Nine", *rows])
-    quick = spec_md._quickly(text)
     try:
-        reading = spec_md._read(with_plain_line_ends(text), "f")
+        plan = spec_md.parse(text.encode(), "f")
     except PlanError:
         return
-    if quick is not None:
-        assert quick == (reading.name, [place.story for place in reading.places])
-
-
-def test_a_plain_spec_is_read_the_quick_way() -> None:
-    assert spec_md._quickly(SOURCE[: SOURCE.index("- [ ] **1.10**")]) is not None
+    for one in plan.stories:
+        state = State.TODO if one.is_done else State.DONE
+        marked = edited(text, SetFields(one.id, {"state": state}))
+        assert sum(a != b for a, b in zip(text, marked, strict=True)) == 1
+        assert [story.is_done for story in spec_md.parse(marked.encode(), "f").stories] == [
+            story.is_done != (story.id == one.id) for story in plan.stories
+        ]
 
 
 def test_the_budget_counts_each_file_and_all_of_them() -> None:

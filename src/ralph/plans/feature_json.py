@@ -17,42 +17,29 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 
 from ralph.core.changes import Change
-from ralph.core.plan import Plan, State, Story
+from ralph.core.plan import Plan, Story
 from ralph.core.ports import Locations, PlanRef, ProjectFacts, Templates, Traits
-from ralph.plans import json_edit, json_read
+from ralph.plans import json_edit
 from ralph.plans.feature_folders import feature_name, features_with
-from ralph.plans.json_stories import (
-    Commands,
-    Criteria,
+from ralph.plans.json_plan import (
+    COMMON_FIELDS,
+    PASSES_OR_NOT,
     Fault,
     Format,
     Lines,
-    Number,
+    UserStory,
     commands,
-    plain_number,
-    refuse_blank,
-    refuse_unsayable,
+    read,
+    read_user_story,
+    write_user_story,
 )
 from ralph.plans.json_text import Style, dump
 from ralph.plans.salvage import from_json
 
 NAME = "feature"
 TITLE = "a folder for each feature: .ralph/<feature>/prd.json, progress.txt, specs/"
-SPEAKS = frozenset(
-    {
-        "id",
-        "title",
-        "description",
-        "criteria",
-        "priority",
-        "depends_on",
-        "state",
-        "notes",
-        "verify",
-    }
-)
-_TODO, _DONE = State.TODO, State.DONE  # looking a member up costs something, 100,000 times
-STATES = frozenset({_TODO, _DONE})
+SPEAKS = COMMON_FIELDS
+STATES = PASSES_OR_NOT
 TRAITS = Traits(
     folder_is_name=True,
     promises_all=True,
@@ -73,18 +60,6 @@ class _Document(Struct, rename="camel"):
     verify_commands: Lines | UnsetType = UNSET
 
 
-class _Story(Struct, rename="camel"):
-    id: str
-    title: str
-    acceptance_criteria: Criteria
-    priority: Number
-    passes: bool
-    description: str | UnsetType = UNSET
-    notes: str | UnsetType = UNSET
-    depends_on: Lines | UnsetType = UNSET
-    verify: Commands | UnsetType = UNSET
-
-
 def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str, Any]) -> Plan:
     try:
         datetime.fromisoformat(wire.created_at)
@@ -101,43 +76,15 @@ def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str,
     )
 
 
-def _read_story(wire: _Story, number: int, extra: dict[str, Any]) -> Story:
-    refuse_blank("acceptanceCriteria", wire.acceptance_criteria)
-    verify = () if wire.verify is UNSET else commands(wire.verify)
-    return Story(
-        id=wire.id,
-        title=wire.title,
-        description="" if wire.description is UNSET else wire.description,
-        criteria=wire.acceptance_criteria,
-        priority=wire.priority,
-        depends_on=() if wire.depends_on is UNSET else wire.depends_on,
-        state=_DONE if wire.passes else _TODO,
-        notes="" if wire.notes is UNSET else wire.notes,
-        verify=verify,
-        extra=extra,
-    )
-
-
 def _write_story(story: Story) -> dict[str, Any]:
-    refuse_unsayable(story, STATES, NAME)
-    return {
-        "id": story.id,
-        "title": story.title,
-        "description": story.description,
-        "acceptanceCriteria": list(story.criteria),
-        "priority": plain_number(story.priority),
-        "passes": story.state is State.DONE,
-        "notes": story.notes,
-        "dependsOn": list(story.depends_on),
-        "verify": list(story.verify),
-    }
+    return write_user_story(story, NAME, {})
 
 
-_FORMAT = Format(NAME, SPEAKS, "userStories", _Document, _Story, _read_document, _read_story, _write_story)
+_FORMAT = Format(NAME, SPEAKS, "userStories", _Document, UserStory, _read_document, read_user_story, _write_story)
 
 
 def parse(source: bytes, file: str) -> Plan:
-    return json_read.read(source, file, _FORMAT)
+    return read(source, file, _FORMAT)
 
 
 def edit(source: bytes, changes: Sequence[Change]) -> bytes:

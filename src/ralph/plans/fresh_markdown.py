@@ -8,8 +8,8 @@ from typing import Any
 
 from ralph.core.plan import Plan, Story
 from ralph.core.text import one_line
-from ralph.plans.story_fields import write_body
-from ralph.plans.story_text import FIELDS, escape
+from ralph.plans.markdown_edit import write_body
+from ralph.plans.markdown_stories import FIELDS, escape
 
 _LIKE_A_STORY = re.compile(r"[\W_]*(?:US-|\[[ xX]\])", re.IGNORECASE)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ralph.core.errors import PlanError
+from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.plan import Story
 from ralph.core.problems import Place, Problem
 from ralph.core.text import one_line
@@ -32,6 +32,21 @@ def _bad_byte(code: str, message: str, source: bytes, at: int, file: str) -> Pro
     line = source.count(b"\n", 0, at) + 1
     hint = "restore the file from git, or save it as UTF-8 text"
     return Problem(code=code, message=message, where=Place(file=file, line=line), hint=hint)
+
+
+def prove_written(meant: Sequence[Story], read: Sequence[Story], names: Iterable[str], layout: str) -> None:
+    """Refuse a change whose text does not read back as intended. `names` are the fields that are compared."""
+    if [story.id for story in read] != [story.id for story in meant]:
+        raise IllegalChange(
+            f"{layout} cannot represent this change without affecting another story", hint="edit the file by hand"
+        )
+    for name in sorted(names):
+        for one, other in zip(read, meant, strict=True):
+            if getattr(one, name) != getattr(other, name):
+                raise IllegalChange(
+                    f"story {one_line(other.id, 60)}: {layout} cannot represent this {name}",
+                    hint="use plain text, with titles and criteria on one line each; or edit the file by hand",
+                )
 
 
 def problems_of(stories: Sequence[Story], file: str, place: Places | None = None) -> list[Problem]:

@@ -13,8 +13,8 @@ from ralph.core.changes import EDITABLE, AddStory, Change, MoveStory, RemoveStor
 from ralph.core.errors import IllegalChange
 from ralph.core.plan import Story
 from ralph.core.text import one_line
-from ralph.plans.integrity import problems_of
-from ralph.plans.json_stories import D, Fault, Format, Peers, S, fields_of, known_keys
+from ralph.plans.integrity import problems_of, prove_written
+from ralph.plans.json_plan import D, Fault, Format, Peers, S, fields_of, known_keys
 from ralph.plans.json_text import Array, Object, Style, dump, escapes_non_ascii, style_of
 
 _SAMPLE = 20
@@ -115,7 +115,7 @@ class _Document:
         if keys:
             keys = form.respell(after, keys, old, self._peers(at))
             self._array.items[at] = self._put(item, keys)
-        self._must_mean(after, at)
+        self._prove(after, at, form.speaks)
 
     def _put(self, item: bytes, keys: dict[str, Any]) -> bytes:
         pieces = Object.of(item)
@@ -149,15 +149,12 @@ class _Document:
         self._array.insert(at, dump(keys, style, indent), style, self._top.indent())
         self._ids.insert(at, story.id)
         self._raw_ids.insert(at, keys["id"])
-        self._must_mean(story, at, ignore=() if "priority" in keys else ("priority",))
+        self._prove(story, at, form.speaks - (set() if "priority" in keys else {"priority"}))
 
-    def _must_mean(self, story: Story, at: int, ignore: Sequence[str] = ()) -> None:
-        """The written text must read back as intended; otherwise nothing is written."""
+    def _prove(self, story: Story, at: int, names: frozenset[str]) -> None:
         form = self._form
         read = form.read_story(msgspec.json.decode(self._array.items[at], type=form.story), at + 1, {})
-        for name in form.speaks.difference(ignore):
-            if getattr(read, name) != getattr(story, name):
-                raise IllegalChange(f"story {story.id}: {form.layout} cannot represent this {name}")
+        prove_written([story], [read], names, form.layout)
 
     def _peers(self, but: int = -1) -> Peers:
         sample = [item for at, item in enumerate(self._array.items[: _SAMPLE + 1]) if at != but]

@@ -13,21 +13,40 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
+from ralph.core import problems
 from ralph.core.changes import Change, position
-from ralph.core.errors import IllegalChange
+from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.names import prd_number
 from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Templates, Traits
+from ralph.core.problems import Problem
 from ralph.core.text import one_line
-from ralph.plans import story_edit, story_text, us_stories
-from ralph.plans.collector import collector_paused
+from ralph.plans import markdown_edit
 from ralph.plans.integrity import decode_utf8, problems_of
-from ralph.plans.markdown import with_plain_line_ends
+from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
+from ralph.plans.markdown_stories import (
+    NO_FIELDS,
+    Dialect,
+    Place,
+    Reading,
+    after_item,
+    block_span,
+    blocks_below,
+    blocks_nested,
+    code_span,
+    fold,
+    item_span,
+    line_end,
+    name_of,
+    read_pieces,
+)
 from ralph.plans.salvage import from_markdown
-from ralph.plans.story_place import Dialect, block_span, item_span
 
 NAME = "plan.md"
 TITLE = "a numbered PRD with a checklist: .ralph/PRD-N/plan.md, prd.md, progress.md"
@@ -46,51 +65,49 @@ TRAITS = Traits(
 )
 
 _FILE = "plan.md"
+ID = re.compile(r"US-[0-9]+")
+IDS = re.compile(r"(?<![\w-])[Uu][Ss]-[\w-]*\w")
+"""Finds IDs in a line, including invalid ones, which are then reported as unknown."""
+_HEAD = re.compile(
+    r"[ \t]*(?P<bold>\*\*|__)?(?P<id>US-[0-9]+)(?![^\W_]|-|_(?!_))"
+    r"(?(bold)(?:(?P=bold)[ \t]*[:.–—-]?|[ \t]*[:.–—-](?P=bold)|(?P<all>[ \t]*[:.–—-]?))|[ \t]*[:.–—-]?)"
+    r"[ \t]*(?P<title>[^\n]*)"
+)
+_ANYWHERE = re.compile(r"(?P<before>[^\n]*?)(?<![\w-])(?:\*\*|__)?(?P<id>US-[0-9]+)(?![\w-])(?P<after>[^\n]*)")
+"""Seed 000 finds a story by `- [ ]` and an ID anywhere after it: `- [ ] (P1) US-006: Log in`."""
+_AROUND_TITLE = " \t:.–—-*_()[]"
+_LIKE_A_STORY = re.compile(r"[ \t]*(?:\*\*|__)?US-[^ \t\n]*", re.IGNORECASE)
+
+
+class _Mark(Struct, frozen=True, gc=False):
+    """A line that names a story: an item or a heading."""
+
+    index: int
+    id: str
+    title: tuple[int, int]
 
 
 def parse(source: bytes, file: str) -> Plan:
-    text = decode_utf8(source, file)
-    with collector_paused():
-        name, stories = us_stories.quickly(text) or ("", [])
-    if not stories or problems_of(stories, file):
-        reading = us_stories.read(with_plain_line_ends(text), file)
-        name, stories = reading.name, [place.story for place in reading.places]
-    return Plan(name=name, stories=tuple(stories), order=Order.FILE)
+    reading = _read(with_plain_line_ends(decode_utf8(source, file)), file)
+    return Plan(name=reading.name, stories=tuple(place.story for place in reading.places), order=Order.FILE)
 
 
 def edit(source: bytes, changes: Sequence[Change]) -> bytes:
-    return story_edit.edit(source, changes, _DIALECT)
+    return markdown_edit.edit(source, changes, _DIALECT)
 
 
 def unnamed_boxes(source: bytes) -> list[tuple[int, str]]:
     """Line and text of each open checkbox that is neither a story nor part of one."""
-    return us_stories.unnamed(with_plain_line_ends(source.decode()))
+    return _unnamed(with_plain_line_ends(source.decode()))
 
 
 def story_block(source: bytes, story_id: str) -> str:
     """The text of one story as it is in the plan: its block, or else its item."""
     text = source.decode()
-    reading = us_stories.read(with_plain_line_ends(text), _FILE)
+    reading = _read(with_plain_line_ends(text), _FILE)
     place = reading.places[position([place.story for place in reading.places], story_id)]
     start, end = block_span(reading, place) or item_span(reading, place) or (0, 0)
     return text[start:end].rstrip() + "\n"
-
-
-def _write_head(story: Story, like: str) -> str:
-    if not us_stories.ID.fullmatch(story.id):
-        raise IllegalChange(
-            f"{one_line(story.id, 60)} is not a valid story ID in {NAME}", hint="use US- and a number, e.g. US-001"
-        )
-    bold = like.strip()[:2]
-    name = f"{bold}{story.id}{bold}" if bold in ("**", "__") else story.id
-    return f"{name}: {story.title}"
-
-
-_DIALECT = Dialect(NAME, SPEAKS, STATES, us_stories.IDS, us_stories.SHAPE, us_stories.read, _write_head)
-
-
-def salvage(source: bytes, before: bytes) -> bytes | None:
-    return from_markdown(source, before, parse(before, _FILE), _DIALECT)
 
 
 def detect(root: Path) -> list[PlanRef]:
@@ -122,7 +139,7 @@ def locations(ref: PlanRef) -> Locations:
 
 
 def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
-    verify = ", ".join(story_text.code_span(command) for command in facts.verify)
+    verify = ", ".join(code_span(command) for command in facts.verify)
     plan = f"""\
 # {one_line(facts.name)}
 
@@ -147,3 +164,233 @@ As a user, I want … so that …
         str(folder / _FILE): plan,
         str(folder / "progress.md"): f"# Progress: {one_line(facts.name)}\n\nStarted: {facts.date}\n",
     }
+
+
+def _read(text: str, file: str) -> Reading:
+    """Strict. `text` has plain line ends. Raises PlanError with every problem found."""
+    blocks = scan(text)
+    marks, ends, unclear, _ = _find(text, blocks)
+    found: list[Problem] = []
+    headings: dict[str, int] = {}
+    listed: set[str] = set()
+    for number, mark in enumerate(marks):
+        if blocks[mark.index].kind is Kind.ITEM:
+            listed.add(mark.id)
+        elif mark.id in headings:
+            found.append(_second_heading(mark, blocks, marks[headings[mark.id]], file))
+        else:
+            headings[mark.id] = number
+    places: list[Place] = []
+    for number, mark in enumerate(marks):
+        block = blocks[mark.index]
+        if block.kind is Kind.ITEM:
+            heading = headings.get(mark.id, -1)
+            places.append(_place(text, blocks, marks, ends, number, heading, len(places) + 1))
+        elif mark.id not in listed:
+            if block.box >= 0:
+                places.append(_place(text, blocks, marks, ends, -1, number, len(places) + 1))
+            elif headings[mark.id] == number:
+                found.append(_no_checkbox(mark, block, file))
+    found += [_bad_id(text, blocks[at], file) for at in unclear]
+    found += problems_of([place.story for place in places], file)
+    if not places and not found:
+        found.append(_no_stories(file))
+    if found:
+        raise PlanError.of(sorted(found, key=lambda problem: problem.where.line or 0))
+    return Reading(text, blocks, places, name_of(text, blocks))
+
+
+def _unnamed(text: str) -> list[tuple[int, str]]:
+    """Line and text of each open checkbox that is neither a story nor part of one."""
+    blocks = scan(text)
+    _, _, _, others = _find(text, blocks)
+    return [
+        (blocks[at].line, text[blocks[at].box + 2 : blocks[at].end]) for at in others if text[blocks[at].box] == " "
+    ]
+
+
+def _find(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int], list[int], list[int]]:
+    """The lines that name a story and where each story ends; checkboxes with an invalid ID; checkboxes without one."""
+    marks, unclear, unnamed = _marks(text, blocks)
+    ends = _ends(blocks, marks)
+    others = _outside(unnamed, blocks, marks, ends)
+    items = {mark.id for mark in marks if blocks[mark.index].box >= 0}
+    loose: list[_Mark] = []
+    for index in others:
+        mark = _mark_anywhere(text, index, blocks[index])
+        if mark is not None and mark.id not in items:  # `- [ ] Test US-001 again` is about a story and is none
+            items.add(mark.id)
+            loose.append(mark)
+    if loose:
+        marks = sorted([*marks, *loose], key=lambda mark: mark.index)
+        ends = _ends(blocks, marks)
+        others = _outside(unnamed, blocks, marks, ends)
+        others = [index for index in others if not any(mark.index == index for mark in loose)]
+    return marks, ends, _outside(unclear, blocks, marks, ends), others
+
+
+def _mark_anywhere(text: str, index: int, block: Block) -> _Mark | None:
+    """The title is the text after the ID, else the text before it."""
+    found = _ANYWHERE.match(text, block.box + 2, block.end)
+    if found is None:
+        return None
+    for name in ("after", "before"):
+        part = found[name]
+        left = len(part) - len(part.lstrip(_AROUND_TITLE if name == "after" else " \t"))
+        right = len(part.rstrip(" \t" if name == "after" else _AROUND_TITLE))
+        if right > left:
+            return _Mark(index, found["id"], (found.start(name) + left, found.start(name) + right))
+    return _Mark(index, found["id"], (found.end("id"), found.end("id")))
+
+
+def _marks(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int], list[int]]:
+    """The lines that start with a story's ID, those that nearly do, and the other checkboxes."""
+    marks: list[_Mark] = []
+    unclear: list[int] = []
+    unnamed: list[int] = []
+    match, heading = _HEAD.match, Kind.HEADING
+    for index, block in enumerate(blocks):
+        is_heading = block.kind is heading
+        if block.box >= 0:
+            at = block.box + 2
+        elif is_heading:
+            at = block.text
+        else:
+            continue
+        if is_heading and block.depth:
+            continue
+        if found := match(text, at, block.end):
+            start, end = found.span("title")
+            if end > start and (found["all"] is not None or text[end - 1] in " \t"):
+                title = found["title"].rstrip(" \t")
+                title = title.removesuffix(found["bold"]) if found["all"] is not None else title
+                end = start + len(title.rstrip(" \t"))
+            marks.append(_Mark(index, found["id"], (start, end)))
+        elif block.box >= 0:
+            (unclear if _LIKE_A_STORY.match(text, at, block.end) else unnamed).append(index)
+    return marks, unclear, unnamed
+
+
+def _ends(blocks: list[Block], marks: list[_Mark]) -> list[int]:
+    """For each mark, the index of the first block that no longer belongs to it."""
+    ends = []
+    for number, mark in enumerate(marks):
+        block = blocks[mark.index]
+        after = number + 1
+        if block.kind is Kind.ITEM:
+            limit = marks[after].index if after < len(marks) else len(blocks)
+            ends.append(after_item(blocks, mark.index, limit))
+            continue
+        while after < len(marks) and marks[after].id == mark.id and blocks[marks[after].index].kind is Kind.ITEM:
+            after += 1
+        limit = marks[after].index if after < len(marks) else len(blocks)
+        at = mark.index + 1
+        while at < limit and not (blocks[at].kind is Kind.HEADING and blocks[at].level <= block.level):
+            at += 1
+        ends.append(at)
+    return ends
+
+
+def _place(
+    text: str, blocks: list[Block], marks: list[_Mark], ends: list[int], item: int, heading: int, number: int
+) -> Place:
+    """The place of a story, and the story. `item` and `heading` are its marks."""
+    mark = marks[item if item >= 0 else heading]
+    at, at_end = (marks[item].index, ends[item]) if item >= 0 else (-1, -1)
+    under, under_end = (marks[heading].index, ends[heading]) if heading >= 0 else (-1, -1)
+    titles = tuple([marks[n].title for n in (item, heading) if n >= 0])
+    body = blocks_below(blocks, under, under_end, at, at_end) if heading >= 0 else []
+    in_block = heading >= 0
+    if not body and item >= 0:
+        body = blocks_nested(text, blocks, at, at_end)
+        in_block = in_block and not body
+    fields = NO_FIELDS
+    if body:
+        depth = 0 if in_block else blocks[at].depth + 1
+        fields = fold(read_pieces(text, body, depth, IDS))
+    block = blocks[mark.index]
+    story = Story(
+        id=mark.id,
+        title=next((text[start:end] for start, end in titles if end > start), ""),
+        description=fields.description,
+        criteria=fields.criteria,
+        priority=number,
+        depends_on=fields.depends_on,
+        state=State.TODO if text[block.box] == " " else State.DONE,
+        notes=fields.notes,
+        verify=fields.verify,
+        line=block.line,
+    )
+    return Place(story, at, at_end, under, under_end, in_block, titles)
+
+
+def _outside(indexes: list[int], blocks: list[Block], marks: list[_Mark], ends: list[int]) -> list[int]:
+    """The blocks that belong to no story. A checkbox inside a story is a criterion."""
+    reach: list[int] = []
+    for number, mark in enumerate(marks):
+        is_own_item = number and blocks[mark.index].kind is Kind.ITEM and marks[number - 1].id == mark.id
+        reach.append(max(ends[number], reach[-1]) if is_own_item else ends[number])
+    found = []
+    for index in indexes:
+        number = bisect_left(marks, index, key=lambda mark: mark.index) - 1
+        if number < 0 or index >= reach[number]:
+            found.append(index)
+    return found
+
+
+def _bad_id(text: str, block: Block, file: str) -> Problem:
+    written = text[block.box + 2 : line_end(text, block.text)].split()
+    word = one_line(written[0].strip("*_:"), 40) if written else ""
+    return Problem(
+        code="bad-id",
+        message=f"{word} is not a valid story ID",
+        where=problems.Place(file=file, line=block.line),
+        hint="use US- and a number, e.g. `- [ ] US-001: Log in`",
+        story=word,
+    )
+
+
+def _no_checkbox(mark: _Mark, block: Block, file: str) -> Problem:
+    return Problem(
+        code="no-checkbox",
+        message=f"story {mark.id} has a heading but no checkbox, so it can never be marked as done",
+        where=problems.Place(file=file, line=block.line),
+        hint=f"add a line `- [ ] {mark.id}: title` to the list of stories",
+        story=mark.id,
+    )
+
+
+def _second_heading(mark: _Mark, blocks: list[Block], first: _Mark, file: str) -> Problem:
+    return Problem(
+        code="duplicate-block",
+        message=f"story {mark.id} has a second heading; the first is at line {blocks[first.index].line}",
+        where=problems.Place(file=file, line=blocks[mark.index].line),
+        hint="merge the two blocks, or give one of the stories another ID",
+        story=mark.id,
+    )
+
+
+def _no_stories(file: str) -> Problem:
+    return Problem(
+        code="no-stories",
+        message="the plan has no stories",
+        where=problems.Place(file=file),
+        hint="a story is a line such as `- [ ] US-001: Log in`",
+    )
+
+
+def _write_head(story: Story, like: str) -> str:
+    if not ID.fullmatch(story.id):
+        raise IllegalChange(
+            f"{one_line(story.id, 60)} is not a valid story ID in {NAME}", hint="use US- and a number, e.g. US-001"
+        )
+    bold = like.strip()[:2]
+    name = f"{bold}{story.id}{bold}" if bold in ("**", "__") else story.id
+    return f"{name}: {story.title}"
+
+
+_DIALECT = Dialect(NAME, SPEAKS, STATES, IDS, _read, _write_head)
+
+
+def salvage(source: bytes, before: bytes) -> bytes | None:
+    return from_markdown(source, before, parse(before, _FILE), _DIALECT)

@@ -17,11 +17,10 @@ import msgspec
 from ralph.core.changes import SetFields
 from ralph.core.errors import PlanError
 from ralph.core.plan import Plan, State, Story
-from ralph.plans.json_read import read
-from ralph.plans.json_stories import D, Fault, Format, S
+from ralph.plans.json_plan import D, Fault, Format, S, read
 from ralph.plans.json_text import BOM
-from ralph.plans.story_edit import edit
-from ralph.plans.story_place import Dialect
+from ralph.plans.markdown_edit import edit
+from ralph.plans.markdown_stories import Dialect
 
 _CLAIMS = ("passes", "status", "reviewStatus", "reviewCount", "reviewFeedback", "notes")
 _TRUE, _FALSE = ("true", "yes", "done", "complete", "completed", "passed", "1"), ("false", "no", "todo", "0", "")

@@ -25,13 +25,22 @@ from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Templates, Traits
 from ralph.core.problems import Problem
 from ralph.core.text import estimate_tokens, one_line
-from ralph.plans import plain_plan, story_edit, story_text
-from ralph.plans.blocks import Block, Kind
-from ralph.plans.collector import collector_paused
+from ralph.plans import markdown_edit
 from ralph.plans.integrity import decode_utf8, problems_of
-from ralph.plans.markdown import scan, with_plain_line_ends
+from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
+from ralph.plans.markdown_stories import (
+    NO_FIELDS,
+    Dialect,
+    Place,
+    Reading,
+    after_item,
+    blocks_nested,
+    code_span,
+    fold,
+    name_of,
+    read_pieces,
+)
 from ralph.plans.salvage import from_markdown
-from ralph.plans.story_place import Dialect, Place, Reading, after_item, blocks_nested
 
 NAME = "spec.md"
 TITLE = "an index of steps, with beads: .ralph/spec.md, .ralph/readme.md, prompt.md"
@@ -59,9 +68,10 @@ _HEAD = re.compile(
 )
 _LIKE_A_STEP = re.compile(r"[ \t]*(?:(?:\*\*|__)[0-9][^ \t\n]*|[0-9]+\.[0-9A-Za-z][^ \t\n]*)")
 _REF = re.compile(r"(?:^|[ \t]+)\[([A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+(?:\.[0-9]+)*)\]\Z")
-
-
-_SHAPE = plain_plan.shape(_STEP, r"\*\*ID\*\*[ ]", r"(?:\*\*|__)?[0-9]")
+_REVIEW_TITLE = re.compile(r"(?:review|evidence)[ \t]*:", re.IGNORECASE)
+_REVIEW_MODE = re.compile(
+    r"^[*_]{0,2}mode[*_]{0,2}[ \t]*:[*_]{0,2}[ \t]*(?:review|evidence)\b", re.IGNORECASE | re.MULTILINE
+)
 
 
 class BudgetLine(Struct, frozen=True):
@@ -80,13 +90,8 @@ def token_budget(prompt: str, readme: str, spec: str) -> tuple[BudgetLine, ...]:
 
 
 def parse(source: bytes, file: str) -> Plan:
-    text = decode_utf8(source, file)
-    with collector_paused():
-        name, stories = _quickly(text) or ("", [])
-    if not stories or problems_of(stories, file):
-        reading = _read(with_plain_line_ends(text), file)
-        name, stories = reading.name, [place.story for place in reading.places]
-    return Plan(name=name, stories=tuple(stories), order=Order.FILE)
+    reading = _read(with_plain_line_ends(decode_utf8(source, file)), file)
+    return Plan(name=reading.name, stories=tuple(place.story for place in reading.places), order=Order.FILE)
 
 
 def unnamed_boxes(source: bytes) -> list[tuple[int, str]]:
@@ -102,12 +107,7 @@ def unnamed_boxes(source: bytes) -> list[tuple[int, str]]:
 
 
 def edit(source: bytes, changes: Sequence[Change]) -> bytes:
-    return story_edit.edit(source, changes, _DIALECT)
-
-
-def _quickly(text: str) -> tuple[str, list[Story]] | None:
-    """Name and steps of a spec in the plainest form, or None."""
-    return plain_plan.read(text, _SHAPE, _IDS, _split_title)
+    return markdown_edit.edit(source, changes, _DIALECT)
 
 
 def _read(text: str, file: str) -> Reading:
@@ -134,14 +134,14 @@ def _read(text: str, file: str) -> Reading:
         found.append(_no_steps(file))
     if found:
         raise PlanError.of(sorted(found, key=lambda problem: problem.where.line or 0))
-    return Reading(text, blocks, places, _name(text, blocks))
+    return Reading(text, blocks, places, name_of(text, blocks))
 
 
 def _place(text: str, blocks: list[Block], index: int, end: int, head: re.Match[str], number: int) -> Place:
     block = blocks[index]
-    fields = story_text.NO_FIELDS
+    fields = NO_FIELDS
     if body := blocks_nested(text, blocks, index, end):
-        fields = story_text.fold(story_text.read(text, body, block.depth + 1, _IDS))
+        fields = fold(read_pieces(text, body, block.depth + 1, _IDS))
     title, ref = _split_title(head["title"].rstrip(" \t"))
     story = Story(
         id=head["id"],
@@ -154,11 +154,16 @@ def _place(text: str, blocks: list[Block], index: int, end: int, head: re.Match[
         notes=fields.notes,
         verify=fields.verify,
         ref=ref,
-        is_review_step=plain_plan.reviews(head["id"], title, (fields.description, *fields.criteria)),
+        is_review_step=_reviews(head["id"], title, (fields.description, *fields.criteria)),
         line=block.line,
     )
     start = head.start("title")
     return Place(story, index, end, -1, -1, False, ((start, start + len(title)),))
+
+
+def _reviews(step: str, title: str, lines: Sequence[str]) -> bool:
+    """Whether a step reviews other steps: `1.R`, `Review: …`, or a line `Mode: review` below it."""
+    return ".R" in step or bool(_REVIEW_TITLE.match(title)) or any(map(_REVIEW_MODE.search, lines))
 
 
 def _split_title(title: str) -> tuple[str, str]:
@@ -166,13 +171,6 @@ def _split_title(title: str) -> tuple[str, str]:
     if title.endswith("]") and (found := _REF.search(title, max(title.rfind("[") - 1, 0))):
         return title[: found.start()].rstrip(" \t"), found[1]
     return title, ""
-
-
-def _name(text: str, blocks: list[Block]) -> str:
-    for block in blocks:
-        if block.kind is Kind.HEADING:
-            return text[block.text : block.end] if block.level == 1 and not block.depth else ""
-    return ""
 
 
 def _bad_id(text: str, block: Block, file: str) -> Problem:
@@ -204,7 +202,7 @@ def _write_head(story: Story, _like: str) -> str:
     return f"**{story.id}** {story.title}" + (f" [{story.ref}]" if story.ref else "")
 
 
-_DIALECT = Dialect(NAME, SPEAKS, STATES, _IDS, _SHAPE, _read, _write_head)
+_DIALECT = Dialect(NAME, SPEAKS, STATES, _IDS, _read, _write_head)
 
 
 def salvage(source: bytes, before: bytes) -> bytes | None:
@@ -237,7 +235,7 @@ def locations(ref: PlanRef) -> Locations:
 
 
 def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
-    verify = ", ".join(story_text.code_span(command) for command in facts.verify)
+    verify = ", ".join(code_span(command) for command in facts.verify)
     check = f"  - Verify: {verify}\n" if verify else ""
     spec = f"""\
 # {one_line(facts.name)}

@@ -23,8 +23,9 @@ from ralph.core.names import safe_name
 from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Templates, Traits
 from ralph.host.files import read_state
-from ralph.plans import json_edit, json_read
-from ralph.plans.json_stories import (
+from ralph.plans import json_edit
+from ralph.plans.json_plan import (
+    COMMON_FIELDS,
     EXPECTED,
     LINES,
     Commands,
@@ -38,6 +39,7 @@ from ralph.plans.json_stories import (
     Words,
     commands,
     plain_number,
+    read,
     refuse_blank,
     refuse_unsayable,
 )
@@ -46,20 +48,7 @@ from ralph.plans.salvage import from_json
 
 NAME = "steps"
 TITLE = "tasks for a pipeline of steps: .ralph/prd.json with prompts/ and configs/"
-SPEAKS = frozenset(
-    {
-        "id",
-        "title",
-        "description",
-        "criteria",
-        "priority",
-        "depends_on",
-        "state",
-        "notes",
-        "verify",
-        "attempts",
-    }
-)
+SPEAKS = COMMON_FIELDS | {"attempts"}
 STATES = frozenset({State.TODO, State.IN_PROGRESS, State.DONE, State.FAILED})
 TRAITS = Traits(
     naming=Naming.SINGLE,
@@ -208,7 +197,7 @@ _FORMAT = Format(NAME, SPEAKS, "tasks", _Document, _Task, _read_document, _read_
 
 
 def parse(source: bytes, file: str) -> Plan:
-    return json_read.read(source, file, _FORMAT)
+    return read(source, file, _FORMAT)
 
 
 def edit(source: bytes, changes: Sequence[Change]) -> bytes:

@@ -19,6 +19,7 @@ from ralph.core.ports import Layout, PlanRef
 from ralph.host.files import make_folder, read_bytes, write_bytes
 from ralph.plans import beside
 from ralph.plans.beside import NOT_OF_STORY, Beside, Sidecar
+from ralph.plans.integrity import prove_written
 
 _KEPT_BY_LOOP = frozenset({"state", "attempts", "review", "ledger"})
 
@@ -97,7 +98,8 @@ class PlanStore:
             sidecar = sidecar.with_fields(story_id, {"why": sentence or None})
         source = self.layout.edit(reading.source, in_file) if in_file else reading.source
         after = self._parse(source) if in_file else reading.in_file
-        self._must_mean(apply(reading.in_file, in_file), after)
+        names = self.layout.SPEAKS - {"priority"}  # it may follow from the order
+        prove_written(apply(reading.in_file, in_file).stories, after.stories, names, self.layout.NAME)
         plan = beside.merge(after, sidecar)
         return Loaded(plan, after, source, self._stamped(sidecar, plan, changes), home=reading.home)
 
@@ -188,14 +190,6 @@ class PlanStore:
     def _parse(self, source: bytes) -> Plan:
         return self.layout.parse(source, str(self.ref.path))
 
-    def _must_mean(self, meant: Plan, read: Plan) -> None:
-        said = sorted(self.layout.SPEAKS - {"priority"} | {"id"})
-        if [_values(s, said) for s in meant.stories] != [_values(s, said) for s in read.stories]:
-            raise IllegalChange(
-                f"this change cannot be written to {self.ref.path} without affecting something else",
-                hint="edit the file by hand and verify it with `ralph check`",
-            )
-
 
 def _clear_the_way(path: Path, root: Path, home: str) -> None:
     """Clear the path of a plan. What was there when it was read stays, including the user's links."""
@@ -228,10 +222,6 @@ def _remove(path: Path) -> None:
         path.rmdir()
     except OSError:
         path.rename(path.with_name(f"{path.name}.moved-{time.time_ns()}"))
-
-
-def _values(story: Story, names: list[str]) -> list[Any]:
-    return [getattr(story, name) for name in names]
 
 
 def split(loaded: Loaded, changes: Sequence[Change], layout: Layout) -> tuple[list[Change], Sidecar]:

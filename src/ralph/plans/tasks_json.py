@@ -17,45 +17,32 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from ralph.core.changes import Change
-from ralph.core.plan import NO_REVIEW, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Plan, Review, ReviewStatus, Story
 from ralph.core.ports import Locations, PlanRef, ProjectFacts, Templates, Traits
-from ralph.plans import json_edit, json_read
+from ralph.plans import json_edit
 from ralph.plans.feature_folders import feature_name, features_with
-from ralph.plans.json_stories import (
-    Commands,
+from ralph.plans.json_plan import (
+    COMMON_FIELDS,
+    PASSES_OR_NOT,
     Count,
-    Criteria,
     Format,
     Lines,
-    Number,
+    UserStory,
     commands,
-    plain_number,
-    refuse_blank,
-    refuse_unsayable,
+    read,
+    read_user_story,
+    write_user_story,
 )
 from ralph.plans.json_text import Style, dump
 from ralph.plans.salvage import from_json
 
 NAME = "tasks.json"
 TITLE = "stories with review fields, in .ralph/<feature>/tasks.json or ralph/tasks.json"
-SPEAKS = frozenset(
-    {
-        "id",
-        "title",
-        "description",
-        "criteria",
-        "priority",
-        "depends_on",
-        "state",
-        "review",
-        "notes",
-        "verify",
-    }
-)
-_TODO, _DONE = State.TODO, State.DONE  # looking a member up costs something, 100,000 times
-STATES = frozenset({_TODO, _DONE})
+SPEAKS = COMMON_FIELDS | {"review"}
+STATES = PASSES_OR_NOT
 TRAITS = Traits(
     any_folder=True,
     promises_all=True,
@@ -77,19 +64,10 @@ class _Document(Struct, rename="camel"):
     verify_commands: Lines | UnsetType = UNSET
 
 
-class _Story(Struct, rename="camel"):
-    id: str
-    title: str
-    acceptance_criteria: Criteria
-    priority: Number
-    passes: bool
+class _Story(UserStory, rename="camel", kw_only=True):
     review_status: ReviewStatus | None
     review_count: Count
     review_feedback: str
-    description: str | UnsetType = UNSET
-    notes: str | UnsetType = UNSET
-    depends_on: Lines | UnsetType = UNSET
-    verify: Commands | UnsetType = UNSET
 
 
 def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str, Any]) -> Plan:
@@ -105,50 +83,26 @@ def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str,
 
 
 def _read_story(wire: _Story, number: int, extra: dict[str, Any]) -> Story:
-    notes = "" if wire.notes is UNSET else wire.notes
-    refuse_blank("acceptanceCriteria", wire.acceptance_criteria)
-    verify = () if wire.verify is UNSET else commands(wire.verify)
-    review = NO_REVIEW
-    if wire.review_count or wire.review_status or wire.review_feedback:
-        review = Review(wire.review_status, wire.review_count, wire.review_feedback)
-    return Story(
-        id=wire.id,
-        title=wire.title,
-        description="" if wire.description is UNSET else wire.description,
-        criteria=wire.acceptance_criteria,
-        priority=wire.priority,
-        depends_on=() if wire.depends_on is UNSET else wire.depends_on,
-        state=_DONE if wire.passes else _TODO,
-        review=review,
-        notes=notes,
-        verify=verify,
-        extra=extra,
-    )
+    story = read_user_story(wire, number, extra)
+    if not (wire.review_count or wire.review_status or wire.review_feedback):
+        return story
+    return replace(story, review=Review(wire.review_status, wire.review_count, wire.review_feedback))
 
 
 def _write_story(story: Story) -> dict[str, Any]:
-    refuse_unsayable(story, STATES, NAME)
-    return {
-        "id": story.id,
-        "title": story.title,
-        "description": story.description,
-        "acceptanceCriteria": list(story.criteria),
-        "priority": plain_number(story.priority),
-        "passes": story.state is State.DONE,
+    review = {
         "reviewStatus": story.review.status.value if story.review.status else None,
         "reviewCount": story.review.count,
         "reviewFeedback": story.review.feedback,
-        "notes": story.notes,
-        "dependsOn": list(story.depends_on),
-        "verify": list(story.verify),
     }
+    return write_user_story(story, NAME, review)
 
 
 _FORMAT = Format(NAME, SPEAKS, "userStories", _Document, _Story, _read_document, _read_story, _write_story)
 
 
 def parse(source: bytes, file: str) -> Plan:
-    return json_read.read(source, file, _FORMAT)
+    return read(source, file, _FORMAT)
 
 
 def edit(source: bytes, changes: Sequence[Change]) -> bytes:

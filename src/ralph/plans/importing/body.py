@@ -8,9 +8,9 @@ from textwrap import dedent
 
 from msgspec import Struct
 
-from ralph.plans.blocks import Block, Kind
 from ralph.plans.importing import wording
-from ralph.plans.story_text import code_spans
+from ralph.plans.markdown import Block, Kind
+from ralph.plans.markdown_stories import code_spans
 
 _SECTIONS = {
     "acceptance criteria": "criteria",

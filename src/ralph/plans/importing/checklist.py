@@ -7,11 +7,10 @@ import re
 from ralph.core.errors import BadData
 from ralph.core.plan import State
 from ralph.core.problems import Place, Problem
-from ralph.plans.blocks import Block, Kind
 from ralph.plans.importing import body, wording
 from ralph.plans.importing.found import Batch, Item, remark, text_key
-from ralph.plans.markdown import scan, with_plain_line_ends
-from ralph.plans.story_place import after_item, blocks_nested
+from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
+from ralph.plans.markdown_stories import after_item, blocks_nested
 
 KIND = "checklist"
 TITLE = "a Markdown checklist, with headings as parts of the work"

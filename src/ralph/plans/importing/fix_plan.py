@@ -6,12 +6,11 @@ import re
 
 from ralph.core.errors import BadData
 from ralph.core.problems import Place, Problem
-from ralph.plans.blocks import Block, Kind
 from ralph.plans.importing import wording
 from ralph.plans.importing.checklist import DROPPED, Outline, name_of, task
 from ralph.plans.importing.found import Batch, Item, remark
-from ralph.plans.markdown import scan, with_plain_line_ends
-from ralph.plans.story_place import after_item
+from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
+from ralph.plans.markdown_stories import after_item
 
 KIND = "fix_plan"
 TITLE = "fix_plan.md: bullets in order of importance, with or without checkboxes"

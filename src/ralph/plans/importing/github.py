@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from ralph.core.errors import BadData
 from ralph.core.plan import State
 from ralph.core.problems import Place, Problem
-from ralph.plans.blocks import Kind
 from ralph.plans.importing import body, wording
 from ralph.plans.importing.fix_plan import level_of
 from ralph.plans.importing.found import Batch, Item, remark
 from ralph.plans.importing.json_source import Record, names_in, records, text_of
-from ralph.plans.markdown import scan, with_plain_line_ends
+from ralph.plans.markdown import Kind, scan, with_plain_line_ends
 
 KIND = "github"
 TITLE = "GitHub issues: `gh issue list --json number,title,body,labels,state,milestone,url`, or the REST API's list"

@@ -9,12 +9,11 @@ import msgspec
 from ralph.core.errors import BadData
 from ralph.core.plan import State
 from ralph.core.problems import Place
-from ralph.plans.blocks import Block, Kind
 from ralph.plans.importing import body, wording
 from ralph.plans.importing.checklist import name_of
 from ralph.plans.importing.found import Batch, Item, text_key
-from ralph.plans.markdown import scan, with_plain_line_ends
-from ralph.plans.story_text import code_spans
+from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
+from ralph.plans.markdown_stories import code_spans
 
 KIND = "plans"
 TITLE = "docs/plans/*.md: a heading per task, `### Task 1: …`, with steps below it"

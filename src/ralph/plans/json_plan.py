@@ -1,33 +1,246 @@
-"""Why a JSON plan was rejected: every problem, with line, column and key path. Thorough, not fast."""
+"""Plans that are one JSON document with an array of stories: the description of such a layout, and its reader.
+
+A layout describes its document and its stories as encoded, as two Structs, and how to convert them to the values of
+`core.plan` and back. `json_edit` changes such a file. A file that cannot be read is examined again, thoroughly: every
+problem is reported with line, column and key path.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import count
 from json import JSONDecodeError
 from math import isinf
-from typing import Any
+from types import MappingProxyType
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ralph.core.errors import BadData, PlanError
-from ralph.core.plan import Story
+from ralph.core.plan import Plan, State, Story
 from ralph.core.problems import Place, Problem
 from ralph.core.text import one_line
 from ralph.plans.integrity import decode_utf8, problems_of
-from ralph.plans.json_stories import LINES, TEXT, D, Expected, Fault, Format, S, fields_of
-from ralph.plans.json_text import Locator, Path, show_path
+from ralph.plans.json_text import BOM, Locator, Path, show_path
 
+LARGEST_COUNT = 10**9
 _NUMBER_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"|(-?[0-9][-+.0-9eE]*+|NaN|-?Infinity)', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _MOST_DIGITS = 4000  # Python itself stops at 4300
 _RESTORE = "restore the file from git, or fix it by hand"
+COMMON_FIELDS = frozenset(
+    {"id", "title", "description", "criteria", "priority", "depends_on", "state", "notes", "verify"}
+)
+"""What every JSON layout can say about a story."""
+PASSES_OR_NOT = frozenset({State.TODO, State.DONE})
+
+Count = Annotated[int, Meta(ge=0, le=LARGEST_COUNT)]
+Number = (
+    Annotated[int, Meta(ge=-LARGEST_COUNT, le=LARGEST_COUNT)]
+    | Annotated[float, Meta(ge=-LARGEST_COUNT, le=LARGEST_COUNT)]
+)
+Words = Annotated[str, Meta(min_length=1)]
+Lines = tuple[Words, ...]
+Criteria = Annotated[Lines, Meta(min_length=1)]
+Commands = Words | Lines
 
 
-def explain(source: bytes, file: str, form: Format[D, S]) -> BadData:
+class Expected(NamedTuple):
+    words: str
+    example: str
+
+
+TEXT = Expected("a text", '"…"')
+LINES = Expected("a list of non-empty strings", '["…"]')
+_COUNT = Expected(f"a whole number from 0 to {LARGEST_COUNT:,}", "0")
+EXPECTED: Mapping[str, Expected] = MappingProxyType(
+    {
+        "acceptanceCriteria": Expected(
+            "a list of at least one string, none of them empty", '["It prints the version"]'
+        ),
+        "attempts": _COUNT,
+        "branchName": Expected("a text", '"ralph/user-login"'),
+        "createdAt": Expected("an ISO 8601 time", '"2026-01-31T09:30:00Z"'),
+        "id": Expected("a text", '"US-001"'),
+        "passes": Expected("true or false", "false"),
+        "priority": Expected(f"a number of at most {LARGEST_COUNT:,}, 1 for the highest", "1"),
+        "reviewCount": _COUNT,
+        "reviewStatus": Expected('null, "needs_review", "changes_requested" or "approved"', "null"),
+        "status": Expected('"todo", "in_progress", "done" or "failed"', '"todo"'),
+        "verify": Expected("a command, or a list of commands, none of them empty", '"make test"'),
+        "verifyCommands": Expected("a list of commands, none of them empty", '["make test"]'),
+    }
+)
+"""The expected value of a key, where its type alone is not enough."""
+
+D = TypeVar("D", bound=Struct)
+S = TypeVar("S", bound=Struct)
+
+
+class Fault(Exception):
+    """A problem with the values of a story or document, beyond their types."""
+
+    def __init__(self, code: str, key: str, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.code, self.key, self.message, self.hint = code, key, message, hint
+
+
+class Peers(Struct, frozen=True):
+    """The stories around the one being written: a new key or ID follows their spelling."""
+
+    ids: tuple[str | int, ...] = ()
+    sample: tuple[dict[str, Any], ...] = ()
+
+    def uses(self, key: str) -> bool:
+        return any(key in story for story in self.sample)
+
+
+def _as_usual(_story: Story, keys: dict[str, Any], _old: dict[str, Any], _peers: Peers) -> dict[str, Any]:
+    return keys
+
+
+class Format(Struct, Generic[D, S], frozen=True):
+    """What differs from one JSON layout to the next."""
+
+    layout: str
+    speaks: frozenset[str]
+    stories: str
+    """Key of the array of stories."""
+    document: type[D]
+    """The document without its stories. Optional fields of both types default to UNSET."""
+    story: type[S]
+    read_document: Callable[[D, tuple[Story, ...], dict[str, Any]], Plan]
+    """With the keys the format does not define. Raises Fault."""
+    read_story: Callable[[S, int, dict[str, Any]], Story]
+    """With the story's number in the file and the keys the format does not define. Raises Fault."""
+    write_story: Callable[[Story], dict[str, Any]]
+    """Everything the format can hold about a story, in the usual spelling and the order of a new story."""
+    respell: Callable[[Story, dict[str, Any], dict[str, Any], Peers], dict[str, Any]] = _as_usual
+    """Keys and values about to be written, in the spelling of the file. Takes the story's previous values."""
+    expected: Mapping[str, Expected] = EXPECTED
+
+
+@cache
+def fields_of(wire: type[Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(wire)
+
+
+@cache
+def known_keys(wire: type[Struct]) -> frozenset[str]:
+    return frozenset(field.encode_name for field in fields_of(wire))
+
+
+def commands(value: str | tuple[str, ...] | UnsetType | None, key: str = "verify") -> tuple[str, ...]:
+    """One command or a list of them."""
+    if value is UNSET or value is None:
+        return ()
+    found = (value,) if isinstance(value, str) else value
+    refuse_blank(key, found)
+    return found
+
+
+def refuse_blank(key: str, lines: Sequence[str]) -> None:
+    if any(map(str.isspace, lines)):
+        raise Fault("empty-text", key, f"an entry of {key} is empty", "fill it in, or remove the entry")
+
+
+def refuse_unsayable(story: Story, states: frozenset[State], layout: str) -> None:
+    if story.state not in states:
+        known = ", ".join(sorted(states))
+        raise Fault("bad-state", "state", f"{layout} has no state for {story.state}", f"it supports {known}")
+
+
+def plain_number(value: float) -> int | float:
+    """2.0 is written as 2."""
+    return int(value) if value == int(value) else value
+
+
+class UserStory(Struct, rename="camel", kw_only=True):
+    """A story as `tasks.json` and `feature` encode it."""
+
+    id: str
+    title: str
+    acceptance_criteria: Criteria
+    priority: Number
+    passes: bool
+    description: str | UnsetType = UNSET
+    notes: str | UnsetType = UNSET
+    depends_on: Lines | UnsetType = UNSET
+    verify: Commands | UnsetType = UNSET
+
+
+def read_user_story(wire: UserStory, _number: int, extra: dict[str, Any]) -> Story:
+    refuse_blank("acceptanceCriteria", wire.acceptance_criteria)
+    return Story(
+        id=wire.id,
+        title=wire.title,
+        description=wire.description or "",
+        criteria=wire.acceptance_criteria,
+        priority=wire.priority,
+        depends_on=wire.depends_on or (),
+        state=State.DONE if wire.passes else State.TODO,
+        notes=wire.notes or "",
+        verify=commands(wire.verify),
+        extra=extra,
+    )
+
+
+def write_user_story(story: Story, layout: str, more: dict[str, Any]) -> dict[str, Any]:
+    """`more`: what the layout holds besides, after `passes`."""
+    refuse_unsayable(story, PASSES_OR_NOT, layout)
+    return {
+        "id": story.id,
+        "title": story.title,
+        "description": story.description,
+        "acceptanceCriteria": list(story.criteria),
+        "priority": plain_number(story.priority),
+        "passes": story.is_done,
+        **more,
+        "notes": story.notes,
+        "dependsOn": list(story.depends_on),
+        "verify": list(story.verify),
+    }
+
+
+def read(source: bytes, file: str, form: Format[D, S]) -> Plan:
+    """There is no partial success: if anything is wrong, PlanError says all of it."""
+    try:
+        return _read(source.removeprefix(BOM), form)
+    except (msgspec.MsgspecError, ValueError, KeyError, TypeError, OverflowError, RecursionError, Fault):
+        raise _explain(source, file, form) from None
+
+
+def _read(source: bytes, form: Format[D, S]) -> Plan:
+    document: dict[str, Any] = msgspec.json.decode(source, type=dict[str, Any])
+    json.loads(source, object_pairs_hook=_refuse_repeated_keys, strict=False)
+    found = document.pop(form.stories)
+    wires = msgspec.convert(found, list[form.story])  # type: ignore[name-defined]
+    extras = (_unknown(story, form.story) for story in found)
+    stories = tuple(map(form.read_story, wires, count(1), extras))
+    if problems_of(stories, ""):
+        raise ValueError
+    extra = _unknown(document, form.document)
+    return form.read_document(msgspec.convert(document, form.document), stories, extra)
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> None:
+    """Decoders keep the last of several equal keys, so a reader would see another plan than a person."""
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError
+
+
+def _unknown(value: dict[str, Any], wire: type[Struct]) -> dict[str, Any]:
+    """What the format does not define."""
+    known = known_keys(wire)
+    return {} if value.keys() <= known else {key: item for key, item in value.items() if key not in known}
+
+
+def _explain(source: bytes, file: str, form: Format[D, S]) -> BadData:
     """The error to raise for a plan that could not be read."""
     try:
         text = decode_utf8(source, file).removeprefix("\ufeff")
