@@ -38,6 +38,7 @@ EXTERNAL = {
     "host": {"msgspec"},  # for its values only; `core` has imported it anyway
     "hooks": set(),
     "guard": set(),
+    "results": set(),
 }
 DEPENDENCIES = {"minijinja", "msgspec", "yaml", "tree_sitter"}
 EXTERNAL["notify"] = {"msgspec", "apprise"}  # an extra, and only in a process of its own

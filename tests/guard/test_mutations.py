@@ -33,6 +33,18 @@ def test_nothing_before_a_dangerous_command_hides_it(prefix: str) -> None:
     assert not judge(f"{prefix}{blank}echo rm -rf /").denied
 
 
+def test_a_program_whose_name_starts_with_a_blank_hides_nothing_after_it() -> None:
+    r"""`\ rm` runs a program called " rm"."""
+    assert [line.command for line in DANGEROUS if not judge(f"\\ true; {line.command}", line.cwd).denied] == []
+    assert [line.command for line in HARMLESS if judge(f"\\ true; {line.command}", line.cwd).denied] == []
+
+
+@pytest.mark.parametrize("runner", ["noglob", "chronic", "nyc --reporter text", "rbenv exec", "nvm exec", "fnm exec"])
+def test_what_a_runner_runs_is_judged(runner: str) -> None:
+    assert judge(f"{runner} rm -rf ~").denied
+    assert not judge(f"{runner} npm test").denied
+
+
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_a_wrapped_harmless_command_is_allowed(wrapper: str) -> None:
     wrapped = [(line, WRAPPERS[wrapper](line.command)) for line in some(HARMLESS, _EACH, wrapper)]

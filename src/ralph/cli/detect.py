@@ -85,14 +85,14 @@ def run(args: Namespace) -> int:
 
 
 def _tests(given: dict[str, Any]) -> dict[str, Any]:
-    from ralph.hooks.test_results import detect
+    from ralph.results.detection import detect
 
     found = detect(_text(given.get("command")), _text(given.get("output")), _code(given.get("exit_code")))
     return {"ran": found.ran, "failed": found.failed, "framework": found.framework or None}
 
 
 def _limit(given: dict[str, Any]) -> dict[str, Any]:
-    from ralph.core.limit_text import detect_limit
+    from ralph.results.usage_limit import detect_limit
 
     now = _moment(given.get("now"))
     found = detect_limit(

@@ -337,7 +337,7 @@ def _understood(outcome: Outcome, ended: Ended, agent: str) -> Outcome:
     ones may be tool output."""
     if outcome.finished or outcome.trouble or ended.well or ended.how is not How.EXITED:
         return outcome
-    from ralph.core.limit_text import detect_limit  # much to import, for agents that failed
+    from ralph.results.usage_limit import detect_limit  # much to import, for agents that failed
 
     for words in filter(None, (_last_lines(ended.detail), _last_lines(outcome.text))):
         found = detect_limit(words, agent=agent, now=time.time())

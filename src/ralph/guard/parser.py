@@ -408,6 +408,7 @@ class _Parser:
         if self.depth > _DEEPEST:
             raise sh.Unreadable("nested too deeply")
         found: sh.Script = []
+        joint = ";"
         while True:
             self.skip(True)
             if self.at >= self.end:
@@ -417,11 +418,13 @@ class _Parser:
             if (closer and self.take(closer)) or self.sees(";;", ";&"):
                 break
             if self.text[self.at] in ";&|":
-                self.at += 1
+                joint = self.text[self.at] * (2 if self.sees("&&", "||") else 1)
+                self.at += len(joint)
                 continue
             if self.sees(")") or self.peek() in _CLOSERS:
                 break
             found.append(self._statement())
+            found[-1].joint, joint = joint, ";"
         self.depth -= 1
         return found
 
@@ -477,7 +480,9 @@ class _Parser:
             self.word()
             self.skip(False)
         if self.at < self.end and self.text[self.at] not in ";&|\n)":
-            return self._command()
+            node = self._command()
+            node.is_negated = word == "!"
+            return node
         return sh.Simple([], [], [])
 
     def _compound(self, word: str) -> sh.Node | None:
@@ -557,7 +562,7 @@ class _Parser:
             self.skip(True)
             if self.peek() == "esac":
                 self.at += 4
-                return sh.Branch(_as_groups(subject), arms)
+                return sh.Branch([sh.Test(_as_groups(subject))], arms)
             self.take("(")
             while self.at < self.end and not self.sees(")"):
                 if not self.word():
@@ -596,7 +601,7 @@ class _Parser:
         while self.at < self.end:
             self.skip(True)
             if self.take("]]"):
-                return sh.Group([node for word in words for node in _as_groups(word)])
+                return sh.Test([node for word in words for node in _as_groups(word)])
             if not (word := self.word()):
                 self.at += 1
             words.append(word)
@@ -617,7 +622,7 @@ class _Parser:
             else:
                 break
         if words and literal(words[0]) == "[" and not redirects:
-            return sh.Group([node for word in words for node in _as_groups(word)])
+            return sh.Test([node for word in words for node in _as_groups(word)])
         return sh.Simple(words, assigns, redirects)
 
 

@@ -1,7 +1,7 @@
 """A shell command as values: words made of parts, and statements made of words. The parser returns these.
 
 For the guard `a && b`, `a || b` and `a; b` are the same, because it takes every branch. So they are all plain lists
-here.
+here, and only `joint` tells them apart.
 """
 
 
@@ -57,6 +57,10 @@ Word = list[Part]
 class Node:
     """A statement."""
 
+    joint = ";"
+    """The operator between it and the statement before: `;`, `&`, `&&` or `||`."""
+    is_negated = False
+
 
 Script = list[Node]
 
@@ -90,6 +94,10 @@ class Group(Node):
 
     def __init__(self, body: Script, is_subshell: bool = False) -> None:
         self.body, self.is_subshell = body, is_subshell
+
+
+class Test(Group):
+    """`[ … ]`, `[[ … ]]` and the word after `case`: the body is what is run to make the words."""
 
 
 class Background(Node):

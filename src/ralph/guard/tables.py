@@ -6,9 +6,9 @@ _MOST_LINES = 20_000
 _lines: dict[tuple[str, str], list[str]] = {}
 
 
-def load(name: str) -> dict[str, str]:
-    """The sections of a file, without comments, and with `$name` replaced by what it stands for."""
-    with open(f"{os.path.dirname(__file__)}/{name}.txt", encoding="utf-8") as stream:
+def load(name: str, beside: str = __file__) -> dict[str, str]:
+    """The sections of a file beside a module, without comments, and with `$name` replaced by what it stands for."""
+    with open(f"{os.path.dirname(beside)}/{name}.txt", encoding="utf-8") as stream:
         text = stream.read().replace("\\\n    ", "")
     for line in text[: text.index("\n[")].split("\n"):
         if line.startswith("$"):

@@ -36,7 +36,7 @@ def _tests(call: Call) -> str:
     command = call.input("command")
     if not output and not command:
         return ""
-    from ralph.hooks.test_results import detect
+    from ralph.results.detection import detect
 
     found = detect(command, output, 1 if call.event == "PostToolUseFailure" else None)
     if not found.ran or call.policy is None or not (path := call.policy.text("records")):

@@ -2,15 +2,21 @@
 
 import re
 
-from ralph.hooks.results import exits
-from ralph.hooks.results.kinds import LOOK, PERHAPS, TEST, TRIVIAL
-from ralph.hooks.results.names import is_testy
-from ralph.hooks.results.screen import clean
-from ralph.hooks.results.shell import Part
-from ralph.hooks.results.signs import Evidence, public_name, scan
-from ralph.hooks.results.signs_runners import COVERAGE, CRASHES, FAILED, LAST_WORDS, NAMED, NOTHING
-from ralph.hooks.results.verdict import NO_TESTS, Verdict
-from ralph.hooks.results.wrappers import base
+from ralph.guard.tables import load
+from ralph.results import exits
+from ralph.results.parts import Part
+from ralph.results.screen import clean
+from ralph.results.signs import GENERIC, Evidence, public_name, scan
+from ralph.results.vocabulary import LOOK, PERHAPS, TEST, TRIVIAL, base, is_testy
+
+Verdict = tuple[bool, bool, str]
+"""Whether tests ran, whether they failed, and the framework."""
+NO_TESTS: Verdict = (False, False, "")
+_RUNNERS = {name: section.split("\n") for name, section in load("runners", __file__).items()}
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ENDED_FROM_OUTSIDE = (124, 130, 137, 143)
 _CHOOSY = ("grep", "egrep", "rg", "ag", "awk", "sed", "head", "sort", "uniq", "jq")
@@ -29,7 +35,7 @@ def weigh(parts: list[Part], output: str, code: int | None) -> Verdict:
 def _of_unknown(text: str, is_likely: bool) -> Verdict:
     """A command that may be anything: only a framework's summary counts; where tests are likely, its marks do, too."""
     found = scan(text, "", is_test=is_likely)
-    found.pop("", None)
+    found.pop(GENERIC, None)
     summed = {name: one for name, one in found.items() if one.is_strong}
     told = summed or {name: one for name, one in found.items() if one.marks}
     if not told:
@@ -39,11 +45,11 @@ def _of_unknown(text: str, is_likely: bool) -> Verdict:
 
 
 def _of_tests(parts: list[Part], tests: list[Part], text: str, code: int | None) -> Verdict:
-    frameworks = list(dict.fromkeys(part.text for part in tests))
+    frameworks = list(dict.fromkeys(part.framework for part in tests))
     found: dict[str, Evidence] = {}
     for framework in frameworks:
         found.update(scan(text, framework, is_test=True))
-    if len(tests) == 1 and tests[0].text == "pytest" and "pytest" in found and not tests[0].in_loop:
+    if len(tests) == 1 and tests[0].framework == "pytest" and "pytest" in found and not tests[0].in_loop:
         found["pytest"].sums = sorted(found["pytest"].sums)[
             -1:
         ]  # one run has one summary, the last; others were printed in it
@@ -67,7 +73,7 @@ def _of_tests(parts: list[Part], tests: list[Part], text: str, code: int | None)
 def _summed_up(found: dict[str, Evidence], is_known: bool) -> tuple[str, str]:
     """One state for all: a failure anywhere is a failure; marks and weaker signs count if there is no summary."""
     summed = {name: one for name, one in found.items() if one.sums}
-    named = {name: one for name, one in summed.items() if name}
+    named = {name: one for name, one in summed.items() if name != GENERIC}
     summed = named or summed
     for name, one in summed.items():
         if one.state == "fail":
@@ -91,7 +97,7 @@ def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: li
         is_inner = end.says == exits.PASSED and summed and not any(one.fails for one in found.values())
         if is_inner and _is_one_run(parts) and all(one.ends_well for one in summed):
             return False  # what failed was a run inside a test
-        if list(found) == [""] and _something_else_failed(parts, text):
+        if list(found) == [GENERIC] and _something_else_failed(parts, text):
             return False  # a monorepo tool counts its tasks, not tests
         if "atching for file changes" in text or "aiting for file changes" in text:
             return not any(one.ends_well for one in found.values())
@@ -110,7 +116,7 @@ def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: li
         return None if _something_else_failed(parts, text) else False
     if end.says == exits.PERHAPS:
         return True if _runner_failed(text) else None
-    return _runner_failed(text) or _crashed(text) or _counted(parts, text) or _has_last_words(parts, text)
+    return _runner_failed(text) or _shows("crashes", text) or _counted(parts, text) or _has_last_words(parts, text)
 
 
 def _is_one_run(parts: list[Part]) -> bool:
@@ -128,23 +134,21 @@ def _failed_after_all(state: str, end: exits.Ending, text: str) -> bool:
         return not names or any(is_testy(name) for name in names)
     if end.says == exits.PASSED:
         return False
-    return _lacks_coverage(text) or _runner_failed(text) or (end.says == exits.UNKNOWN and _crashed(text))
+    return _lacks_coverage(text) or _runner_failed(text) or (end.says == exits.UNKNOWN and _shows("crashes", text))
 
 
 def _lacks_coverage(text: str) -> bool:
-    return "overage" in text and re.search(COVERAGE, text, re.MULTILINE) is not None
+    return "overage" in text and _shows("coverage", text)
 
 
 def _runs_nothing(text: str, end: exits.Ending, state: str) -> bool:
     if end.code in (126, 127):
         return True
-    return state == "" and end.says != exits.PASSED and re.search(NOTHING, text, re.MULTILINE) is not None
+    return state == "" and end.says != exits.PASSED and _shows("nothing", text)
 
 
 def _runner_failed(text: str) -> bool:
-    if any(needle in text and re.search(pattern, text, re.MULTILINE) for needle, pattern in FAILED):
-        return True
-    return any(is_testy(name) for name in _names_that_failed(text))
+    return any(True for _ in _matches("failed", text)) or any(is_testy(name) for name in _names_that_failed(text))
 
 
 def _something_else_failed(parts: list[Part], text: str) -> bool:
@@ -157,16 +161,18 @@ def _something_else_failed(parts: list[Part], text: str) -> bool:
 
 
 def _names_that_failed(text: str) -> list[str]:
-    return [
-        match[1] or ""
-        for needle, pattern in NAMED
-        if needle in text
-        for match in re.finditer(pattern, text, re.MULTILINE)
-    ]
+    return [match[1] or "" for match in _matches("named", text)]
 
 
-def _crashed(text: str) -> bool:
-    return re.search(CRASHES, text, re.MULTILINE) is not None
+def _matches(section: str, text: str) -> "Iterator[re.Match[str]]":
+    for line in _RUNNERS[section]:
+        needle, _, pattern = line.partition("\t")
+        if pattern and needle in text:
+            yield from re.finditer(pattern, text, re.MULTILINE)
+
+
+def _shows(section: str, text: str) -> bool:
+    return re.search("|".join(filter(None, _RUNNERS[section])), text, re.MULTILINE) is not None
 
 
 def _has_last_words(parts: list[Part], text: str) -> bool:
@@ -174,7 +180,7 @@ def _has_last_words(parts: list[Part], text: str) -> bool:
     if any(part.joint == "|" and base(part.words[0]) in _CHOOSY for part in parts):
         return False
     lines = [line for line in text.splitlines() if line.strip()][-3:]
-    return any(re.search(LAST_WORDS, line.strip()) for line in lines)
+    return any(_shows("last-words", line.strip()) for line in lines)
 
 
 def _counted(parts: list[Part], text: str) -> bool:

@@ -1,30 +1,26 @@
 """Interpreters and build tools whose arguments tell whether they run tests."""
 
-from ralph.hooks.results.kinds import LISTING, LOOK, OTHER, TEST, UNKNOWN, Again, Kind
-from ralph.hooks.results.names import is_testy, is_testy_path, pieces
-from ralph.hooks.results.vocabulary import DIRECT, LISTS, OTHERS
-from ralph.hooks.results.wrappers import base
+from ralph.results.vocabulary import (
+    LISTING,
+    LISTS,
+    LOOK,
+    OTHER,
+    OTHERS,
+    PYTHON_MODULES,
+    RUNNERS,
+    TEST,
+    UNKNOWN,
+    Again,
+    Kind,
+    base,
+    is_testy,
+    is_testy_path,
+    pieces,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_PYTHON_MODULES = {
-    "pytest": "pytest",
-    "py.test": "pytest",
-    "unittest": "unittest",
-    "nose": "unittest",
-    "nose2": "unittest",
-    "twisted.trial": "unittest",
-    "xmlrunner": "unittest",
-    "green": "unittest",
-    "behave": "behave",
-    "robot": "robot",
-    "pytest_watch": "pytest",
-    "ptw": "pytest",
-    "doctest": "doctest",
-    "test": "",
-}
 
 
 def kind_of(name: str, rest: list[str]) -> Kind | Again | None:
@@ -47,7 +43,7 @@ def _python(rest: list[str]) -> Kind | Again:
     name = base(word)
     if name in ("manage.py", "django-admin", "setup.py"):
         return (TEST, "unittest") if after[:1] == ["test"] else (UNKNOWN, "")
-    if name in DIRECT:
+    if RUNNERS.get(name):
         return [name, *after]
     return (TEST, "python") if is_testy_path(word) else (UNKNOWN, "")
 
@@ -61,9 +57,9 @@ def _python_module(module: str, options: list[str]) -> Kind | Again:
         return LOOK, ""
     if module in ("tox", "nox"):
         return [module, *options]
-    if module in _PYTHON_MODULES:
+    if module in PYTHON_MODULES:
         lists = any(one.partition("=")[0] in LISTS or one == "-h" for one in options)
-        return LISTING if lists else TEST, _PYTHON_MODULES[module]
+        return LISTING if lists else TEST, PYTHON_MODULES[module]
     if module == "django" and "test" in options:
         return TEST, "unittest"
     return (TEST, "") if is_testy(module) else (OTHER, "") if module in OTHERS else (UNKNOWN, "")
@@ -79,7 +75,7 @@ def _node(rest: list[str]) -> Kind | Again:
         name = base(word)
         for ending in (".js", ".mjs", ".cjs"):
             name = name.removesuffix(ending)
-        if "node_modules" in word and name in (*DIRECT, "react-scripts", "playwright", "cypress"):
+        if "node_modules" in word and (RUNNERS.get(name) or name in ("react-scripts", "playwright", "cypress")):
             return [name, *rest[rest.index(word) + 1 :]]
     return (TEST, "") if is_testy_path(scripts[0]) else (UNKNOWN, "")
 
@@ -119,7 +115,7 @@ def _php(rest: list[str]) -> Kind | Again:
     name = base(scripts[0]) if scripts else ""
     if name in ("artisan", "spark", "console") and scripts[1:2] in (["test"], ["dusk"]):
         return TEST, "phpunit"
-    return [name, *rest[rest.index(scripts[0]) + 1 :]] if name in DIRECT else _by_path(rest, "phpunit")
+    return [name, *rest[rest.index(scripts[0]) + 1 :]] if RUNNERS.get(name) else _by_path(rest, "phpunit")
 
 
 def _ruby(rest: list[str]) -> Kind | Again:

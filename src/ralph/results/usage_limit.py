@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import NamedTuple
 
-from msgspec import Struct
-
-from ralph.core.reset_time import reset_time
-from ralph.core.text import clean
+from ralph.results.reset_time import reset_time
+from ralph.results.screen import ESCAPES
 
 _LONGEST = 20_000
+_UNSEEN = ESCAPES + "|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 
 
-class FoundLimit(Struct, frozen=True):
+class FoundLimit(NamedTuple):
     limit: bool
     kind: str | None = None
     """usage: a plan's allowance; rate: too many requests at once; quota: an API's allowance; billing: no money."""
@@ -136,7 +136,8 @@ def detect_limit(text: str, *, agent: str = "", now: float, tz: str = "") -> Fou
 
 def _plain(text: str) -> str:
     """Removes colours, typographic apostrophes, escapes of nested JSON, and long gaps, which make patterns slow."""
-    text = clean(text if len(text) <= 2 * _LONGEST else text[:_LONGEST] + "\n" + text[-_LONGEST:])
+    text = text if len(text) <= 2 * _LONGEST else text[:_LONGEST] + "\n" + text[-_LONGEST:]
+    text = re.sub(_UNSEEN, "", text)
     for fancy in "’‘ʼ`´":
         text = text.replace(fancy, "'")
     text = text.replace('\\"', '"').replace("\\n", "\n").replace("\u202f", " ").replace("\xa0", " ")

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralph.core.limit_text import NO_LIMIT, FoundLimit, detect_limit
-from ralph.core.reset_time import FARTHEST, reset_time
+from ralph.results.reset_time import FARTHEST, reset_time
+from ralph.results.usage_limit import NO_LIMIT, FoundLimit, detect_limit
 
 Case = dict[str, Any]
 

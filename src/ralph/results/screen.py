@@ -6,7 +6,7 @@ _LONGEST_HEAD = 200_000
 _LONGEST_TAIL = 600_000
 _LONGEST_LINE = 1_000
 
-_ESCAPES = (
+ESCAPES = (
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[()#][0-9A-Za-z]|"
     r"\x1b[=>78A-Za-z]|[\x00-\x08\x0e-\x1a]"
 )
@@ -25,7 +25,7 @@ def clean(output: str) -> str:
     if len(output) > _LONGEST_HEAD + _LONGEST_TAIL:
         output = output[:_LONGEST_HEAD] + "\n" + output[-_LONGEST_TAIL:]
     if "\x1b" in output or any(char in output for char in "\x00\x07\x08"):
-        output = re.sub(_ESCAPES, "", output)
+        output = re.sub(ESCAPES, "", output)
     output = output.replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ")
     output = re.sub(r"\n{4,}", "\n\n\n", output)
     if any(len(line) > _LONGEST_LINE for line in output.split("\n")):

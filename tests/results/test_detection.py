@@ -1,6 +1,6 @@
 """Test results recognised from a command and its output: a corpus of real and written outputs, and the traps.
 
-Each line of `corpus/results/*.jsonl` has a command, its output, its exit code and what is true about it. `real_*` was
+Each line of `corpus/*.jsonl` has a command, its output, its exit code and what is true about it. `real_*` was
 recorded from the frameworks themselves, `written` and `traps` by hand, `unseen*` to break what was there by then.
 """
 
@@ -17,16 +17,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralph.hooks.results.shell import split
-from ralph.hooks.results.verdict import roles
-from ralph.hooks.test_results import Found, detect
+from ralph.results.detection import Found, detect
+from ralph.results.parts import split
+from ralph.results.programs import roles
 
 Case = dict[str, Any]
 
-CORPUS = Path(__file__).parent / "corpus" / "results"
+CORPUS = Path(__file__).parent / "corpus"
 CASES: list[Case] = [
     json.loads(line) | {"file": path.stem}
     for path in sorted(CORPUS.glob("*.jsonl"))
+    if not path.stem.startswith("limits")
     for line in path.read_text().split("\n")
     if line
 ]
@@ -259,7 +260,7 @@ def test_a_command_of_any_size_is_read_in_time(part: str) -> None:
 
 def test_a_plain_command_imports_nothing() -> None:
     code = (
-        "import sys; from ralph.hooks.test_results import detect; before = set(sys.modules)\n"
+        "import sys; from ralph.results.detection import detect; before = set(sys.modules)\n"
         "assert not detect('ls -la', 'total 4', None).ran\n"
         "print(sorted(set(sys.modules) - before), 're' in sys.modules)"
     )

@@ -2,9 +2,8 @@
 
 import re
 
-from ralph.hooks.results.kinds import LOOK, TEST, TRIVIAL
-from ralph.hooks.results.shell import Part
-from ralph.hooks.results.wrappers import base
+from ralph.results.parts import Part
+from ralph.results.vocabulary import LOOK, TEST, TRIVIAL, base
 
 PASSED, FAILED, PERHAPS, UNKNOWN = "passed", "failed", "perhaps", ""
 """PERHAPS: something failed, but it may not have been the tests."""
@@ -87,9 +86,7 @@ def _filters_never_fail(parts: list[Part], at: int) -> bool:
 
 
 def _has_pipefail(parts: list[Part]) -> bool:
-    return any(part.words[0] == "set" and "pipefail" in part.words for part in parts) or any(
-        "pipefail" in part.text for part in parts
-    )
+    return any(part.words[0] == "set" and "pipefail" in part.words for part in parts)
 
 
 def _told(parts: list[Part], at: int, text: str) -> Ending | None:

@@ -1,1 +1,0 @@
-"""What a command and its output say about tests. The entry point is `ralph.hooks.test_results`."""

@@ -1,0 +1,113 @@
+"""Searches an output for the typical text of test frameworks: `signs.txt`, which explains what a sign is."""
+
+import re
+
+from ralph.guard.tables import load
+from ralph.results.vocabulary import RELATED
+
+_SIGNS = load("signs", __file__)
+GENERIC = "generic"
+_PUBLIC = {"tapjs": "tap", "junit-xml": "", GENERIC: ""}
+
+
+class Evidence:
+    __slots__ = ("fails", "hints", "marks", "nothing", "oks", "sums")
+
+    def __init__(self) -> None:
+        self.sums: list[tuple[int, bool]] = []
+        """The position of each summary, and whether it is a bad one."""
+        self.fails = False
+        self.hints = False
+        """A statement that is only believed from a command that runs tests."""
+        self.marks = False
+        self.oks = False
+        self.nothing = False
+
+    @property
+    def is_strong(self) -> bool:
+        return bool(self.sums) or self.fails
+
+    @property
+    def state(self) -> str:
+        if self.fails or self.hints or any(bad for _, bad in self.sums):
+            return "fail"
+        if self.sums:
+            return "pass"
+        if self.marks:
+            return "marks"
+        if self.nothing:
+            return "none"
+        return "ok" if self.oks else ""
+
+    @property
+    def ends_well(self) -> bool:
+        return bool(self.sums) and not max(self.sums)[1]
+
+
+def scan(text: str, framework: str, is_test: bool) -> dict[str, Evidence]:
+    """By framework. From a command not known to run tests, only summaries and plain statements are believed."""
+    names = RELATED.get(framework) or ((framework,) if framework in _SIGNS else _SIGNS)
+    found: dict[str, Evidence] = {}
+    for name in names:
+        evidence = Evidence()
+        for line in _SIGNS[name].split("\n"):
+            meaning, _, sign = line.partition("\t")
+            is_believed = meaning and (is_test or meaning in ("sum", "fail", "none"))
+            if not is_believed or (meaning == "own" and name != framework):
+                continue
+            needles, *patterns = sign.split("\t")
+            if any(needle in text for needle in needles.split("¦")):
+                _look(text, meaning, patterns, evidence)
+        if evidence.state:
+            found[name] = evidence
+    return found
+
+
+def public_name(name: str) -> str:
+    return _PUBLIC.get(name, name)
+
+
+def _look(text: str, meaning: str, patterns: list[str], evidence: Evidence) -> None:
+    pattern, *bad = patterns
+    if pattern == "TAP":
+        _look_at_tap(text, meaning, evidence)
+    elif meaning in ("sum", "wsum"):
+        for match in re.finditer(pattern, text, re.MULTILINE):
+            evidence.sums.append((match.start(), bool(bad) and re.search(bad[0], match[0]) is not None))
+    elif re.search(pattern, text, re.MULTILINE) is None:
+        return
+    elif meaning == "fail":
+        evidence.fails = True
+    elif meaning == "wfail":
+        evidence.hints = True
+    elif meaning in ("mark", "own"):
+        evidence.marks = True
+    elif meaning == "ok":
+        evidence.oks = True
+    else:
+        evidence.nothing = True
+
+
+def _look_at_tap(text: str, meaning: str, evidence: Evidence) -> None:
+    """Only results of the outermost level count; a TODO or SKIP is not a failure."""
+    results = [
+        (
+            len(match[1]),
+            bool(match[2]) and re.search(r"#\s*(?:todo|skip)", match[3], re.IGNORECASE) is None,
+            match.start(),
+        )
+        for match in re.finditer(r"^( *)(not )?ok\b(?= \d+| - )(.*)$", text, re.MULTILINE)
+    ]
+    if not results:
+        return
+    outermost = min(result[0] for result in results)
+    failed = any(bad for level, bad, _ in results if level == outermost)
+    if meaning == "sum":
+        if re.search(r"^# fail +\d", text, re.MULTILINE) is None and re.search(
+            r"^ *1\.\.\d+|^TAP version \d+", text, re.MULTILINE
+        ):
+            evidence.sums.append((results[-1][2], failed))
+    elif meaning == "mark":
+        evidence.marks = evidence.marks or failed
+    else:
+        evidence.oks = evidence.oks or not failed
