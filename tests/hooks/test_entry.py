@@ -224,7 +224,7 @@ def test_too_little_memory_denies_a_risky_call(run: LiveRun, kilobytes: int) -> 
 
 def test_a_failing_import_denies_a_risky_call(run: LiveRun, tmp_path: Path) -> None:
     broken = tmp_path / "lib" / "ralph"
-    for name in ("hooks", "guard"):
+    for name in ("hooks", "guard", "results"):
         copied = Path(hooks.__file__).parents[1] / name
         shutil.copytree(copied, broken / name, ignore=shutil.ignore_patterns("__pycache__"))
     (broken / "__init__.py").touch()

@@ -37,7 +37,7 @@ def _by_code(parts: list[Part], at: int, code: int | None) -> Ending:
         return Ending(PASSED if code == 0 else FAILED, code, True)  # `T; rc=$?; …; exit $rc`
     if parts[at].joint == "$" or parts[at].in_loop or any(part.joint in ("&", "$") for part in after):
         return Ending(UNKNOWN, code, False)
-    strict = any(part.words[0] == "set" and any("e" in w for w in part.words[1:] if w[0] == "-") for part in parts)
+    strict = any(part.words[0] == "set" and any("e" in w for w in part.words[1:] if w[:1] == "-") for part in parts)
     if any(part.joint == ";" for part in after) and not strict:
         return Ending(UNKNOWN, code, False)
     if piped and not _has_pipefail(parts):

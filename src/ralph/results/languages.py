@@ -18,17 +18,48 @@ from ralph.results.vocabulary import (
     pieces,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+_R_TESTS = ("testthat", "devtools::test", "test_dir", "test_file", "tinytest", "CMD check", "test()")
 
 
 def kind_of(name: str, rest: list[str]) -> Kind | Again | None:
     """None: it is none of these."""
-    if name.startswith(("python", "pypy")) or name == "py":
-        return _python(rest)
-    judge = _BY_NAME.get(name)
-    return judge(rest) if judge else None
+    text = " ".join(rest)
+    match name:
+        case "py":
+            return _python(rest)
+        case "node" | "nodejs" | "tsx" | "ts-node" | "esno" | "babel-node" | "electron":
+            return _node(rest)
+        case "cargo":
+            return _cargo(rest)
+        case "mvn" | "mvnw" | "mvnd":
+            return _maven(rest)
+        case "gradle" | "gradlew":
+            return _gradle(rest)
+        case "php":
+            return _php(rest)
+        case "ruby" | "jruby":
+            return _ruby(rest)
+        case "perl":
+            edits = any(word.startswith("-") and set(word[1:]) & set("np") for word in rest)
+            return (TEST, "tap") if any(word.endswith(".t") for word in rest) else (LOOK if edits else UNKNOWN, "")
+        case "julia":
+            is_test = any("Pkg.test" in word or base(word) == "runtests.jl" for word in rest)
+            return (TEST, "julia") if is_test else _by_path(rest, "julia")
+        case "R" | "Rscript":
+            return (TEST, "testthat") if any(one in text for one in _R_TESTS) else _by_path(rest, "testthat")
+        case "sbt" | "mill":
+            tasks = [
+                word.split()[0].replace("/", ".").replace(":", ".").split(".")[-1] for word in rest if word.strip()
+            ]
+            verbs = ("test", "testOnly", "testQuick", "testLocal")
+            return (TEST, "sbt") if any(task in verbs for task in tasks) else (UNKNOWN, "")
+        case "clj" | "clojure":
+            return (TEST, "clojure") if "test" in text or "kaocha" in text else (UNKNOWN, "")
+        case "java":
+            return (TEST, "junit") if "junit" in text.lower() or "testng" in text.lower() else (UNKNOWN, "")
+        case "runhaskell" | "runghc":
+            return _by_path(rest, "haskell")
+    return _python(rest) if name.startswith(("python", "pypy")) else None
 
 
 def _python(rest: list[str]) -> Kind | Again:
@@ -125,61 +156,6 @@ def _ruby(rest: list[str]) -> Kind | Again:
     return _by_path(rest, "ruby")
 
 
-def _perl(rest: list[str]) -> Kind:
-    if any(word.endswith(".t") for word in rest):
-        return TEST, "tap"
-    edits = any(word.startswith("-") and set(word[1:]) & set("np") for word in rest)
-    return (LOOK, "") if edits else (UNKNOWN, "")
-
-
-def _julia(rest: list[str]) -> Kind:
-    is_test = any("Pkg.test" in word or base(word) == "runtests.jl" for word in rest)
-    return (TEST, "julia") if is_test else _by_path(rest, "julia")
-
-
-def _r(rest: list[str]) -> Kind:
-    wanted = ("testthat", "devtools::test", "test_dir", "test_file", "tinytest", "CMD check", "test()")
-    return (TEST, "testthat") if any(one in " ".join(rest) for one in wanted) else _by_path(rest, "testthat")
-
-
-def _scala(rest: list[str]) -> Kind:
-    verbs = ("test", "testOnly", "testQuick", "testLocal")
-    commands = [word.split()[0] for word in rest if word.split()]
-    tasks = [word.replace("/", ".").replace(":", ".").split(".")[-1] for word in commands]
-    return (TEST, "sbt") if any(task in verbs for task in tasks) else (UNKNOWN, "")
-
-
-def _clojure(rest: list[str]) -> Kind:
-    text = " ".join(rest)
-    return (TEST, "clojure") if "test" in text or "kaocha" in text else (UNKNOWN, "")
-
-
-def _java(rest: list[str]) -> Kind:
-    text = " ".join(rest).lower()
-    return (TEST, "junit") if "junit" in text or "testng" in text else (UNKNOWN, "")
-
-
-def _haskell(rest: list[str]) -> Kind:
-    return _by_path(rest, "haskell")
-
-
 def _by_path(rest: list[str], framework: str) -> Kind:
     first = next((word for word in rest if not word.startswith(("-", "+"))), "")
     return (TEST, framework) if first and is_testy_path(first) else (UNKNOWN, "")
-
-
-_BY_NAME: "dict[str, Callable[[list[str]], Kind | Again]]" = {
-    **dict.fromkeys(("node", "nodejs", "tsx", "ts-node", "esno", "babel-node", "electron"), _node),
-    "cargo": _cargo,
-    **dict.fromkeys(("mvn", "mvnw", "mvnd"), _maven),
-    **dict.fromkeys(("gradle", "gradlew"), _gradle),
-    "php": _php,
-    **dict.fromkeys(("ruby", "jruby"), _ruby),
-    "perl": _perl,
-    "julia": _julia,
-    **dict.fromkeys(("Rscript", "R"), _r),
-    **dict.fromkeys(("sbt", "mill"), _scala),
-    **dict.fromkeys(("clj", "clojure"), _clojure),
-    "java": _java,
-    **dict.fromkeys(("runhaskell", "runghc"), _haskell),
-}

@@ -172,7 +172,7 @@ def _script_or_text(words: list[str]) -> tuple[list[str], str]:
 
 
 def _text_elsewhere(name: str, words: list[str]) -> str:
-    if " " in words[-1] and (name == "ssh" or (words[-2][:1] == "-" and "c" in words[-2])):
+    if " " in words[-1] and (name == "ssh" or any(word[:1] == "-" and "c" in word for word in words[-2:-1])):
         return words[-1]
     if name not in ("nix-shell", "vagrant", "lando"):
         return ""

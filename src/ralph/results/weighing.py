@@ -60,7 +60,11 @@ def _of_tests(parts: list[Part], tests: list[Part], text: str, code: int | None)
     state, name = _summed_up(found, is_known)
     if is_known and len(frameworks) == 1 and frameworks[0] not in _FAMILIES:
         name = frameworks[0]
-    name = public_name(name) or next((one for one in frameworks if one), "") or _runner(tests[0])
+    name = (
+        public_name(name)
+        or next((one for one in frameworks if one), "")
+        or base(tests[0].words[0]).replace("run-script", "")
+    )
     end = exits.ending(parts, code, text)
     if state in ("", "marks") and _runs_nothing(text, end, state):
         return NO_TESTS
@@ -134,11 +138,7 @@ def _failed_after_all(state: str, end: exits.Ending, text: str) -> bool:
         return not names or any(is_testy(name) for name in names)
     if end.says == exits.PASSED:
         return False
-    return _lacks_coverage(text) or _runner_failed(text) or (end.says == exits.UNKNOWN and _shows("crashes", text))
-
-
-def _lacks_coverage(text: str) -> bool:
-    return "overage" in text and _shows("coverage", text)
+    return _shows("coverage", text) or _runner_failed(text) or (end.says == exits.UNKNOWN and _shows("crashes", text))
 
 
 def _runs_nothing(text: str, end: exits.Ending, state: str) -> bool:
@@ -191,8 +191,3 @@ def _counted(parts: list[Part], text: str) -> bool:
     wanted = " ".join(last.words[1:]).lower()
     counts = any(word.startswith("-") and "c" in word for word in last.words[1:])
     return counts and any(word in wanted for word in ("fail", "not ok", "error", "✗", "✖", "×")) and int(text) > 0
-
-
-def _runner(part: Part) -> str:
-    name = base(part.words[0])
-    return "" if name == "run-script" else name
