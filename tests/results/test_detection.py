@@ -155,12 +155,23 @@ LINES = {
     "a &> log": [("a", ";")],
     "diff <(a) <(b)": [("a", "$"), ("b", "$"), ("diff", ";")],
     "for d in a b; do t; done | tail": [("for", ";"), ("t", ";"), ("tail", "|")],
+    "if a; then t; elif b; then u; else c; fi": [("a", ";"), ("b", ";"), ("t", "&&"), ("u", "||"), ("c", "||")],
+    'case "$(a)" in x) t;; *) u;; esac': [("a", "$"), ("[", ";"), ("t", "&&"), ("u", "||")],
+    "while a; do t; done; b": [("a", ";"), ("t", ";"), ("b", ";")],
+    "f() { t; }; f": [("t", ";"), ("f", ";")],
+    "[ -f x ] && t &\nu": [("[", ";"), ("t", "&&"), ("u", "&")],
+    "a && t 'x; b": [("a", ";"), ("t", ";"), ("b", ";")],  # a shell would refuse it
 }
 
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_line_is_cut_into_its_commands(line: str) -> None:
     assert [(part.words[0], part.joint) for part in split(line)] == LINES[line]
+
+
+def test_a_negated_command_and_one_in_a_loop_are_known() -> None:
+    assert [part.is_negated for part in split("! t | a && if ! u; then b; fi")] == [True, False, True, False]
+    assert [part.in_loop for part in split("while a; do t; done; b")] == [False, True, False]
 
 
 ROLES = {

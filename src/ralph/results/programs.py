@@ -3,21 +3,7 @@
 from ralph.results import languages
 from ralph.results import vocabulary as known
 from ralph.results.parts import Part, is_assignment, split, tails_elsewhere, unwrapped
-from ralph.results.vocabulary import (
-    LISTING,
-    LOOK,
-    OTHER,
-    PERHAPS,
-    TEST,
-    TRIVIAL,
-    UNKNOWN,
-    Again,
-    Kind,
-    base,
-    is_testy,
-    is_testy_path,
-    pieces,
-)
+from ralph.results.vocabulary import LISTING, LOOK, OTHER, PERHAPS, TEST, TRIVIAL, UNKNOWN, Again, Kind
 
 _DEEPEST = 5
 _DEEPEST_TEXT = 4
@@ -48,7 +34,7 @@ def kind(words: list[str], depth: int = 0, *, is_tail: bool = False) -> Kind:
     """For words that are already unwrapped. `is_tail`: the caller examines every other tail of them, too."""
     if not words or depth > _DEEPEST:
         return TRIVIAL, ""
-    name = base(words[0])
+    name = known.base(words[0])
     name = name.partition("@")[0] or name  # `jest@29`
     for ending in (".exe", ".cmd", ".bat"):
         name = name.removesuffix(ending)
@@ -88,9 +74,9 @@ def _known(name: str, word: str, rest: list[str], depth: int, *, is_tail: bool) 
             return role, ""
     if rest[:1] == ["test"] and not name.startswith("create") and name not in known.NO_TESTERS:
         return TEST, ""
-    if not is_path and is_testy(name):
+    if not is_path and known.is_testy(name):
         return TEST, ""
-    return (TEST, "") if (is_path or name.endswith(_SCRIPT_ENDINGS)) and is_testy_path(word) else (UNKNOWN, "")
+    return (TEST, "") if (is_path or name.endswith(_SCRIPT_ENDINGS)) and known.is_testy_path(word) else (UNKNOWN, "")
 
 
 def _is_listing(name: str, framework: str, rest: list[str]) -> bool:
@@ -159,7 +145,7 @@ def _script(name: str, rest: list[str]) -> Kind | Again:
     names = [word for word in rest if not word.startswith("-") and not is_assignment(word)]
     if name in ("nx", "turbo", "lerna", "moon"):
         targets = [target for word in rest for target in word.replace("=", ",").replace(":", ",").split(",")]
-        is_test = any(is_testy(target) for target in targets if not target.startswith("-"))
+        is_test = any(known.is_testy(target) for target in targets if not target.startswith("-"))
         return (TEST, "") if is_test else (UNKNOWN, "")
     if name in ("cmake", "ninja"):
         if name == "cmake":
@@ -167,13 +153,13 @@ def _script(name: str, rest: list[str]) -> Kind | Again:
         return (TEST, "") if any(word in _RUN_BY_CMAKE for word in names) else (UNKNOWN, "")
     if name == "composer" and names[:1] in (["install"], ["update"], ["require"]):
         return OTHER, ""
-    if any(is_testy(word) for word in names):
+    if any(known.is_testy(word) for word in names):
         return TEST, name if name in ("make", "rake") else ""
-    if any(known.SHOWS.intersection(pieces(word)) for word in names):
+    if any(known.SHOWS.intersection(known.pieces(word)) for word in names):
         return LOOK, ""
-    if names and all(known.CHORES.intersection(pieces(word)) for word in names):
+    if names and all(known.CHORES.intersection(known.pieces(word)) for word in names):
         return OTHER, ""
-    return PERHAPS if not names or any(known.OFTEN.intersection(pieces(word)) for word in names) else UNKNOWN, ""
+    return PERHAPS if not names or any(known.OFTEN.intersection(known.pieces(word)) for word in names) else UNKNOWN, ""
 
 
 def _package(name: str, rest: list[str]) -> Kind | Again:
@@ -196,9 +182,9 @@ def _package(name: str, rest: list[str]) -> Kind | Again:
         return TEST, ""
     if known.RUNNERS.get(word) or (name != "npm" and (word in known.RUNNERS or word in known.SUBCOMMANDS)):
         return rest
-    if is_testy(word):
+    if known.is_testy(word):
         return TEST, ""
-    words = pieces(word)
+    words = known.pieces(word)
     if word in known.INSTALLS:
         return OTHER, ""
     if known.SHOWS.intersection(words):
@@ -216,7 +202,7 @@ def _sessions(rest: list[str]) -> Kind:
             asked += word.split(",")
         elif word.startswith(("-e", "-s")) and len(word) > 2:
             asked += word[2:].split(",")
-    if asked and all(known.CHORES.intersection(pieces(name)) for name in asked):
+    if asked and all(known.CHORES.intersection(known.pieces(name)) for name in asked):
         return OTHER, ""
-    is_other = asked and all({"docs", "build", "release", "publish", "pre"} & set(pieces(name)) for name in asked)
+    is_other = asked and all({"docs", "build", "release", "publish", "pre"} & set(known.pieces(name)) for name in asked)
     return (UNKNOWN, "") if is_other else (TEST, "")

@@ -11,33 +11,21 @@ _PUBLIC = {"tapjs": "tap", "junit-xml": "", GENERIC: ""}
 
 
 class Evidence:
-    __slots__ = ("fails", "hints", "marks", "nothing", "oks", "sums")
+    __slots__ = ("seen", "sums")
 
     def __init__(self) -> None:
         self.sums: list[tuple[int, bool]] = []
         """The position of each summary, and whether it is a bad one."""
-        self.fails = False
-        self.hints = False
-        """A statement that is only believed from a command that runs tests."""
-        self.marks = False
-        self.oks = False
-        self.nothing = False
-
-    @property
-    def is_strong(self) -> bool:
-        return bool(self.sums) or self.fails
+        self.seen: set[str] = set()
+        """The meanings of all other signs that were found."""
 
     @property
     def state(self) -> str:
-        if self.fails or self.hints or any(bad for _, bad in self.sums):
+        if self.seen & {"fail", "wfail"} or any(bad for _, bad in self.sums):
             return "fail"
         if self.sums:
             return "pass"
-        if self.marks:
-            return "marks"
-        if self.nothing:
-            return "none"
-        return "ok" if self.oks else ""
+        return next((meaning for meaning in ("mark", "none", "ok") if meaning in self.seen), "")
 
     @property
     def ends_well(self) -> bool:
@@ -74,18 +62,8 @@ def _look(text: str, meaning: str, patterns: list[str], evidence: Evidence) -> N
     elif meaning in ("sum", "wsum"):
         for match in re.finditer(pattern, text, re.MULTILINE):
             evidence.sums.append((match.start(), bool(bad) and re.search(bad[0], match[0]) is not None))
-    elif re.search(pattern, text, re.MULTILINE) is None:
-        return
-    elif meaning == "fail":
-        evidence.fails = True
-    elif meaning == "wfail":
-        evidence.hints = True
-    elif meaning in ("mark", "own"):
-        evidence.marks = True
-    elif meaning == "ok":
-        evidence.oks = True
-    else:
-        evidence.nothing = True
+    elif re.search(pattern, text, re.MULTILINE):
+        evidence.seen.add("mark" if meaning == "own" else meaning)
 
 
 def _look_at_tap(text: str, meaning: str, evidence: Evidence) -> None:
@@ -107,7 +85,5 @@ def _look_at_tap(text: str, meaning: str, evidence: Evidence) -> None:
             r"^ *1\.\.\d+|^TAP version \d+", text, re.MULTILINE
         ):
             evidence.sums.append((results[-1][2], failed))
-    elif meaning == "mark":
-        evidence.marks = evidence.marks or failed
-    else:
-        evidence.oks = evidence.oks or not failed
+    elif failed == (meaning == "mark"):
+        evidence.seen.add(meaning)

@@ -36,11 +36,11 @@ def _of_unknown(text: str, is_likely: bool) -> Verdict:
     """A command that may be anything: only a framework's summary counts; where tests are likely, its marks do, too."""
     found = scan(text, "", is_test=is_likely)
     found.pop(GENERIC, None)
-    summed = {name: one for name, one in found.items() if one.is_strong}
-    told = summed or {name: one for name, one in found.items() if one.marks}
+    summed = {name: one for name, one in found.items() if one.sums or "fail" in one.seen}
+    told = summed or {name: one for name, one in found.items() if "mark" in one.seen}
     if not told:
         return NO_TESTS
-    failed = [name for name, one in told.items() if one.state in ("fail", "marks")]
+    failed = [name for name, one in told.items() if one.state in ("fail", "mark")]
     return True, bool(failed), public_name((failed or list(told))[0])
 
 
@@ -50,9 +50,8 @@ def _of_tests(parts: list[Part], tests: list[Part], text: str, code: int | None)
     for framework in frameworks:
         found.update(scan(text, framework, is_test=True))
     if len(tests) == 1 and tests[0].framework == "pytest" and "pytest" in found and not tests[0].in_loop:
-        found["pytest"].sums = sorted(found["pytest"].sums)[
-            -1:
-        ]  # one run has one summary, the last; others were printed in it
+        # One run has one summary, the last; others were printed in it.
+        found["pytest"].sums = sorted(found["pytest"].sums)[-1:]
     if any(part.joint == "||" for part in tests[1:]):
         for one in found.values():
             one.sums = sorted(one.sums)[-1:]  # run again because it had failed: the last run counts
@@ -66,7 +65,7 @@ def _of_tests(parts: list[Part], tests: list[Part], text: str, code: int | None)
         or base(tests[0].words[0]).replace("run-script", "")
     )
     end = exits.ending(parts, code, text)
-    if state in ("", "marks") and _runs_nothing(text, end, state):
+    if state in ("", "mark") and _runs_nothing(text, end, state):
         return NO_TESTS
     failed = _failed(state, found, end, parts, text)
     if failed is None:
@@ -83,11 +82,11 @@ def _summed_up(found: dict[str, Evidence], is_known: bool) -> tuple[str, str]:
         if one.state == "fail":
             return "fail", name
     for name, one in found.items():
-        if one.fails or (one.hints and (not summed or is_known or name in summed)):
+        if "fail" in one.seen or ("wfail" in one.seen and (not summed or is_known or name in summed)):
             return "fail", name
     if summed:
         return "pass", next(iter(summed))
-    for state in ("marks", "none", "ok"):
+    for state in ("mark", "none", "ok"):
         for name, one in found.items():
             if one.state == state:
                 return state, name
@@ -98,7 +97,7 @@ def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: li
     """None: nothing ran."""
     if state == "fail":
         summed = [one for one in found.values() if one.sums]
-        is_inner = end.says == exits.PASSED and summed and not any(one.fails for one in found.values())
+        is_inner = end.says == exits.PASSED and summed and not any("fail" in one.seen for one in found.values())
         if is_inner and _is_one_run(parts) and all(one.ends_well for one in summed):
             return False  # what failed was a run inside a test
         if list(found) == [GENERIC] and _something_else_failed(parts, text):
@@ -106,7 +105,7 @@ def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: li
         if "atching for file changes" in text or "aiting for file changes" in text:
             return not any(one.ends_well for one in found.values())
         return True
-    if state == "marks":
+    if state == "mark":
         return None if _something_else_failed(parts, text) else end.says != exits.PASSED
     if state == "none":
         return None
