@@ -22,7 +22,7 @@ MODULES = {
 
 LONGEST = 400
 _PROGRAMS = ("files", "python_code", "script_code", "text")
-_PLANS = ("json_plan", "markdown", "markdown_edit", "markdown_stories")
+_PLANS = ("json_plan", "markdown", "markdown_edit", "markdown_stories", "plan_md")
 LONG = frozenset(
     (
         "ralph.guard.parser",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.core.plan import Plan, State, Story
-from ralph.plans.sync import Kind, compare
+from ralph.plans.beads import Kind, compare
 
 
 def plan(*stories: tuple[str, str, State]) -> Plan:

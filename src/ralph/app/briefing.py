@@ -24,7 +24,7 @@ from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Layout, Locations, PlanRef
 from ralph.core.recall import cue_for
 from ralph.host.files import read_bytes
-from ralph.plans.importing.storying import sources_in
+from ralph.plans.importing.stories import sources_in
 from ralph.plans.registry import layout, traits
 from ralph.prompts.building import Briefing
 from ralph.prompts.review_matter import Matter

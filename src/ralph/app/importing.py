@@ -36,9 +36,9 @@ from ralph.host.files import write_bytes
 from ralph.plans import beside
 from ralph.plans.beside import Sidecar
 from ralph.plans.fresh import compose, plainly
-from ralph.plans.importing import kinds, task_plan
+from ralph.plans.importing import kinds, markdown_sources
 from ralph.plans.importing.found import Batch, Item
-from ralph.plans.importing.storying import Done, Made, first_ids, in_order, make, more_ids, reworded, sources_in
+from ralph.plans.importing.stories import Done, Made, first_ids, in_order, make, more_ids, reworded, sources_in
 from ralph.plans.integrity import problems_of
 from ralph.plans.lint import lint
 from ralph.plans.places import Places
@@ -113,10 +113,10 @@ def import_stories(wish: Wish, env: Mapping[str, str]) -> Imported:
 def _near(batch: Batch, root: Path) -> Batch:
     """The agent can read a source inside the project, so its stories need not repeat all of it."""
     path = Path(os.path.realpath(batch.file))
-    if batch.kind != task_plan.KIND or not path.is_relative_to(root) or not path.is_file():
+    if batch.kind != markdown_sources.TASK_PLAN or not path.is_relative_to(root) or not path.is_file():
         return batch
     where = path.relative_to(root).as_posix()
-    return msgspec.structs.replace(batch, items=tuple(task_plan.shortened(item, where) for item in batch.items))
+    return msgspec.structs.replace(batch, items=tuple(markdown_sources.shortened(item, where) for item in batch.items))
 
 
 def _target(wish: Wish, env: Mapping[str, str]) -> tuple[PlanRef, Settings] | None:

@@ -16,9 +16,8 @@ from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.git import git
 from ralph.host.repo import Repo
-from ralph.plans.beads import EXPORT, FOLDER, Bead, Beads, find
+from ralph.plans.beads import EXPORT, FOLDER, Bead, Beads, compare, find
 from ralph.plans.registry import traits
-from ralph.plans.sync import compare
 
 _CHECK = "verify-sync"
 _STATUS = {

@@ -22,7 +22,7 @@ from ralph.cli.words import plural
 from ralph.core.problems import Problem, Severity
 from ralph.core.text import one_line
 from ralph.plans.importing.kinds import TITLES, names
-from ralph.plans.importing.storying import Done
+from ralph.plans.importing.stories import Done
 
 EXAMPLES = """
 ralph import TODO.md --dry-run                    show what would be imported

@@ -14,9 +14,8 @@ from ralph.cli.output import emit_json, note, paint, say_raw
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import one_line, plural
-from ralph.plans.beads import TOOLS, find
+from ralph.plans.beads import TOOLS, Difference, Kind, compare, find
 from ralph.plans.registry import traits
-from ralph.plans.sync import Difference, Kind, compare
 
 EXAMPLES = """
 ralph verify-sync            list steps and beads that disagree

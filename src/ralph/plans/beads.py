@@ -1,10 +1,14 @@
-"""Beads, the issue tracker that the steps of a spec may refer to: `br`, or its older form `bd`, if one is on PATH."""
+"""Beads, the issue tracker that the steps of a spec may refer to: `br`, or its older form `bd`, if one is on PATH.
+
+A spec and its beads agree if a step is ticked exactly when its bead is closed.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import re
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.errors import BadData, SetupError, UsageError
+from ralph.core.plan import Plan
 from ralph.core.text import one_line
 from ralph.host import proc
 from ralph.host.programs import which
@@ -167,3 +172,53 @@ def _failure(text: bytes) -> _Failure | None:
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
     return None
+
+
+class Kind(StrEnum):
+    DIFFERS = "differs"
+    UNKNOWN = "unknown-bead"
+    UNTRACKED = "untracked"
+    """The step names no bead. That is not a contradiction."""
+
+
+class Difference(Struct, frozen=True):
+    step: str
+    ref: str
+    kind: Kind
+    spec: str
+    """The state in the spec: `done` or `open`."""
+    beads: str
+    """The status of the bead; empty if there is none."""
+
+    @property
+    def is_contradiction(self) -> bool:
+        return self.kind is not Kind.UNTRACKED
+
+    def __str__(self) -> str:
+        return f"{one_line(self.step)}: {self.sentence}"
+
+    @property
+    def sentence(self) -> str:
+        ref, status = one_line(self.ref), one_line(self.beads, 20)
+        match self.kind:
+            case Kind.UNTRACKED:
+                return f"{self.spec} in the spec, names no bead"
+            case Kind.UNKNOWN:
+                return f"{self.spec} in the spec, but the bead {ref} {'was deleted' if status else 'does not exist'}"
+            case _:
+                return f"{self.spec} in the spec, but the bead {ref} is {status}"
+
+
+def compare(plan: Plan, beads: Mapping[str, str]) -> list[Difference]:
+    """The disagreements, in the order of the spec. `beads`: ID → status."""
+    found = []
+    for story in plan.stories:
+        says = "done" if story.is_done else "open"
+        status = beads.get(story.ref, "")
+        if not story.ref:
+            found.append(Difference(story.id, "", Kind.UNTRACKED, says, ""))
+        elif status in ("", "tombstone"):  # a deleted bead leaves a tombstone
+            found.append(Difference(story.id, story.ref, Kind.UNKNOWN, says, status))
+        elif (status == "closed") != story.is_done:
+            found.append(Difference(story.id, story.ref, Kind.DIFFERS, says, status))
+    return found

@@ -3,64 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import msgspec
-from msgspec import Struct
 
 from ralph.core.plan import Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.ports import Layout
 from ralph.core.text import one_line
+from ralph.plans.registry import traits
 
 _DIGITS = re.compile(r"([0-9]+)\Z")
 
 
-class Needs(Struct, frozen=True):
-    """What a layout requires of a story beyond `SPEAKS` and `STATES`."""
-
-    ids: str = ""
-    """A regular expression for valid IDs; empty if any ID is valid."""
-    criteria: bool = False
-    notes_when_done: bool = False
-    verify: bool = True
-    """The plan has a field for commands that verify every story."""
-    plain_text: bool = False
-    """Texts are Markdown lines, so not every text can be represented."""
-
-
-NEEDS = {
-    "plan.md": Needs(ids=r"US-[0-9]+", verify=False, plain_text=True),
-    "tasks.json": Needs(criteria=True, notes_when_done=True),
-    "feature": Needs(criteria=True),
-    "spec.md": Needs(ids=r"[0-9]+(?:\.[0-9]+)*\.(?:[0-9]+|R[0-9]*)", verify=False, plain_text=True),
-}
-"""Nothing is known about layouts that are not listed; their own `edit` decides."""
-
 DONE_BEFORE = "Done before this plan was written; not proven by it."
 
 
-def fit(plan: Plan, layout: str, order: Order, states: frozenset[State], reviewed: bool) -> tuple[Plan, dict[str, str]]:
-    """The plan for another layout, and a map of old to new story IDs in the new order."""
-    needs = NEEDS.get(layout, Needs())
+def fit(plan: Plan, form: Layout, sample: Plan) -> tuple[Plan, dict[str, str]]:
+    """The plan for another layout, and a map of old to new story IDs in the new order. `sample`: a new plan of it."""
     stories = list(plan.stories)
-    if order is Order.FILE and plan.order is Order.PRIORITY:
+    if sample.order is Order.FILE and plan.order is Order.PRIORITY:
         stories.sort(key=lambda story: story.priority)
-    ids = new_ids(stories, needs)
-    fitted = [_fit_story(story, ids, plan, needs, states, reviewed) for story in stories]
-    return msgspec.structs.replace(plan, stories=tuple(fitted), order=order, reviewed=reviewed), ids
+    ids = _new_ids(stories, getattr(form, "ID", None))
+    fitted = [_fit_story(story, ids, plan, form, reviewed=sample.reviewed) for story in stories]
+    return msgspec.structs.replace(plan, stories=tuple(fitted), order=sample.order, reviewed=sample.reviewed), ids
 
 
-def new_ids(stories: Iterable[Story], needs: Needs) -> dict[str, str]:
+def _new_ids(stories: list[Story], valid: re.Pattern[str] | None) -> dict[str, str]:
     """A valid ID stays. Others get a valid one, with their own number if that is free."""
-    stories = list(stories)
-    if not needs.ids:
+    if valid is None:
         return {story.id: story.id for story in stories}
-    fits = re.compile(needs.ids).fullmatch
-    taken = {story.id for story in stories if fits(story.id)}
-    is_step = not fits("US-001")
+    taken = {story.id for story in stories if valid.fullmatch(story.id)}
+    is_step = not valid.fullmatch("US-001")
     ids: dict[str, str] = {}
     number = 0
     for story in stories:
-        if fits(story.id):
+        if valid.fullmatch(story.id):
             ids[story.id] = story.id
             continue
         own = _DIGITS.search(story.id)
@@ -77,23 +54,22 @@ def _numbered(number: int, is_step: bool) -> str:
     return f"1.{number}" if is_step else f"US-{number:03}"
 
 
-def _fit_story(
-    story: Story, ids: dict[str, str], plan: Plan, needs: Needs, states: frozenset[State], reviewed: bool
-) -> Story:
+def _fit_story(story: Story, ids: dict[str, str], plan: Plan, form: Layout, *, reviewed: bool) -> Story:
     notes, review, criteria = story.notes, story.review, story.criteria
-    if needs.criteria:
+    if traits(form.NAME).needs_criteria:
         criteria = tuple(text for text in criteria if text.strip()) or (story.title.strip() or story.id,)
-    if needs.notes_when_done and story.is_done and not notes.strip():
-        notes = DONE_BEFORE
-    if reviewed and story.is_done and review.status is not ReviewStatus.APPROVED:
-        review = Review(ReviewStatus.APPROVED, review.count, review.feedback)
-    verify = story.verify if needs.verify else tuple(dict.fromkeys((*plan.verify, *story.verify)))
+    if reviewed and story.is_done:
+        notes = notes if notes.strip() else DONE_BEFORE
+        if review.status is not ReviewStatus.APPROVED:
+            review = Review(ReviewStatus.APPROVED, review.count, review.feedback)
+    # Markdown has no place for commands that verify every story.
+    verify = tuple(dict.fromkeys((*plan.verify, *story.verify))) if hasattr(form, "write") else story.verify
     return msgspec.structs.replace(
         story,
         id=ids[story.id],
         criteria=criteria,
         depends_on=tuple(ids[d] for d in story.depends_on),
-        state=story.state if story.state in states else State.TODO,
+        state=story.state if story.state in form.STATES else State.TODO,
         notes=notes,
         review=review,
         verify=verify,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,11 +12,9 @@ from ralph.core.changes import AddStory, Change, RemoveStory
 from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import Layout, PlanRef, ProjectFacts
-from ralph.plans.fitting import NEEDS, Needs, fit, say_plainly
-from ralph.plans.fresh_markdown import plan_md, spec_md
+from ralph.plans.fitting import fit, say_plainly
 from ralph.plans.json_text import Style, dump
 
-_WRITERS = {"plan.md": plan_md, "spec.md": spec_md}
 _KEYS = {"description": "description", "branch": "branchName", "verify": "verifyCommands"}
 _AT_ONCE = 200
 _PLACEHOLDER = "a story that only lends its style"
@@ -49,9 +47,9 @@ def compose(
         raise IllegalChange("no stories to write", hint="a plan needs at least one")
     scaffold = form.scaffold(ref, facts)[ref.path.relative_to(ref.root).as_posix()].encode()
     sample = form.parse(scaffold, str(ref.path))
-    fitted, ids = fit(plan, form.NAME, sample.order, form.STATES, sample.reviewed)
+    fitted, ids = fit(plan, form, sample)
     phases = {ids[story_id]: phase for story_id, phase in (phases or {}).items() if phase}
-    if write := _WRITERS.get(form.NAME):
+    if write := _writer(form):
         fitted = plainly(fitted, form)
         source = write(fitted, phases).encode()
     else:
@@ -59,11 +57,15 @@ def compose(
     return Composed(source, _checked(source, fitted, form, ref), ids)
 
 
+def _writer(form: Layout) -> Callable[[Plan, Mapping[str, str]], str] | None:
+    """The Markdown layouts write a new plan themselves."""
+    return getattr(form, "write", None)
+
+
 def plainly(plan: Plan, form: Layout) -> Plan:
     """The plan with texts that the layout can represent: Markdown cannot represent every text."""
-    if not NEEDS.get(form.NAME, Needs()).plain_text:
+    if (write := _writer(form)) is None:
         return plan
-    write = _WRITERS[form.NAME]
 
     def read_back(story: Story) -> Story | None:
         try:

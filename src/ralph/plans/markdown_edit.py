@@ -42,6 +42,7 @@ from ralph.plans.markdown_stories import (
     unescape,
 )
 
+_LIKE_A_STORY = re.compile(r"[\W_]*(?:US-|\[[ xX]\])", re.IGNORECASE)
 _NUMBERED = re.compile(r"([0-9]+)(?=[.)])")
 
 
@@ -255,20 +256,20 @@ class _Draft:
     def _new_item(self, like: Place, story: Story, *, has_body: bool) -> Splice:
         reading = self.reading()
         marker = self._marker(like)
-        lines = [f"{marker}{_box(story)} {self._head(story, reading.blocks[like.item])}"]
+        lines = [f"{marker}{box(story)} {self._head(story, reading.blocks[like.item])}"]
         if has_body:
-            lines += write_body(_body_values(story), blank(marker), in_block=False)
+            lines += write_body(body_values(story), blank(marker), in_block=False)
         _, at = item_span(reading, like) or (0, 0)
         return self._insertion(reading, at, joined(lines, self._newline), is_tight=True)
 
     def _new_block(self, like: Place, story: Story, *, has_box: bool) -> Splice:
         reading = self.reading()
         block = reading.blocks[like.heading]
-        box = f"{_box(story)} " if has_box and like.item < 0 else ""
-        lines = [f"{'#' * block.level} {box}{self._head(story, block)}"]
+        mark = f"{box(story)} " if has_box and like.item < 0 else ""
+        lines = [f"{'#' * block.level} {mark}{self._head(story, block)}"]
         if has_box and like.item >= 0:  # the plan has the item of a story inside its block
-            lines += ["", f"{self._marker(like)}{_box(story)} {self._head(story, reading.blocks[like.item])}"]
-        lines += write_body(_body_values(story), "", in_block=True)
+            lines += ["", f"{self._marker(like)}{box(story)} {self._head(story, reading.blocks[like.item])}"]
+        lines += write_body(body_values(story), "", in_block=True)
         _, at = block_span(reading, like) or (0, 0)
         return self._insertion(reading, at, joined(lines, self._newline), is_tight=False)
 
@@ -277,11 +278,11 @@ class _Draft:
         return self._dialect.write_head(story, text[3:] if like.box >= 0 else text)
 
 
-def _box(story: Story) -> str:
+def box(story: Story) -> str:
     return "[x]" if story.is_done else "[ ]"
 
 
-def _body_values(story: Story) -> dict[str, Any]:
+def body_values(story: Story) -> dict[str, Any]:
     return {name: getattr(story, name) for name in FIELDS}
 
 
@@ -500,3 +501,21 @@ def _after_mark(text: str) -> str:
 def _leading_space(source: str, start: int) -> str:
     rest = source[start : start + 200]
     return rest[: len(rest) - len(rest.lstrip(" \t"))]
+
+
+def top_lines(plan: Plan) -> list[str]:
+    lines = [f"# {heading_text(plan.name) or 'Plan'}", ""]
+    if plan.description.strip():
+        lines += [*(escape(line.strip()) if line.strip() else "" for line in plan.description.splitlines()), ""]
+    return lines
+
+
+def heading_text(words: str) -> str:
+    """On one line, and not mistakable for the heading of a story."""
+    line = one_line(words).rstrip("#").rstrip()
+    return f"Part {line}" if _LIKE_A_STORY.match(line) else line
+
+
+def joined_lines(lines: Sequence[str]) -> str:
+    """The text of a new plan, without runs of empty lines."""
+    return "\n".join(line for at, line in enumerate(lines) if line or not at or lines[at - 1]) + "\n"

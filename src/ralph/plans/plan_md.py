@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -30,6 +30,7 @@ from ralph.core.text import one_line
 from ralph.plans import markdown_edit
 from ralph.plans.integrity import decode_utf8, problems_of
 from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
+from ralph.plans.markdown_edit import body_values, box, heading_text, joined_lines, top_lines, write_body
 from ralph.plans.markdown_stories import (
     NO_FIELDS,
     Dialect,
@@ -94,6 +95,21 @@ def parse(source: bytes, file: str) -> Plan:
 
 def edit(source: bytes, changes: Sequence[Change]) -> bytes:
     return markdown_edit.edit(source, changes, _DIALECT)
+
+
+def write(plan: Plan, phases: Mapping[str, str]) -> str:
+    """A checklist, and one block per story. A phase is a heading in the checklist."""
+    listed: list[str] = []
+    blocks: list[str] = []
+    phase = ""
+    for story in plan.stories:
+        if (now := phases.get(story.id, "")) != phase:
+            phase = now
+            listed += ["", f"### {heading_text(phase) or 'More'}", ""]
+        listed.append(f"- {box(story)} {story.id}: {story.title}")
+        blocks += ["", f"### {story.id}: {story.title}", *write_body(body_values(story), "", in_block=True)]
+    lines = [*top_lines(plan), "## Stories", "", *listed, "", "## Details", *blocks]
+    return joined_lines(lines)
 
 
 def unnamed_boxes(source: bytes) -> list[tuple[int, str]]:

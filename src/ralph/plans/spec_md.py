@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,6 +28,7 @@ from ralph.core.text import estimate_tokens, one_line
 from ralph.plans import markdown_edit
 from ralph.plans.integrity import decode_utf8, problems_of
 from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
+from ralph.plans.markdown_edit import body_values, box, heading_text, joined_lines, top_lines, write_body
 from ralph.plans.markdown_stories import (
     NO_FIELDS,
     Dialect,
@@ -61,7 +62,7 @@ TRAITS = Traits(
 
 _FILE = "spec.md"
 _STEP = r"[0-9]+(?:\.[0-9]+)*\.(?:[0-9]+|R[0-9]*)"
-_ID = re.compile(_STEP)
+ID = re.compile(_STEP)
 _IDS = re.compile(rf"(?<![\w.]){_STEP}(?![\w])(?!\.\w)")
 _HEAD = re.compile(
     rf"[ \t]*(?P<bold>\*\*|__)(?P<id>{_STEP})(?:(?P=bold)[ \t]*:?|:(?P=bold))(?![^ \t\n])[ \t]*(?P<title>[^\n]*)"
@@ -92,6 +93,20 @@ def token_budget(prompt: str, readme: str, spec: str) -> tuple[BudgetLine, ...]:
 def parse(source: bytes, file: str) -> Plan:
     reading = _read(with_plain_line_ends(decode_utf8(source, file)), file)
     return Plan(name=reading.name, stories=tuple(place.story for place in reading.places), order=Order.FILE)
+
+
+def write(plan: Plan, phases: Mapping[str, str]) -> str:
+    """An index of steps, with their details nested below them."""
+    lines = top_lines(plan)
+    phase: str | None = None
+    for story in plan.stories:
+        if (now := phases.get(story.id, "")) != phase:
+            phase = now
+            lines += ["", f"## {heading_text(phase) or 'Steps'}", ""]
+        ref = f" [{story.ref}]" if story.ref else ""
+        lines.append(f"- {box(story)} **{story.id}** {story.title}{ref}")
+        lines += write_body(body_values(story), "  ", in_block=False)
+    return joined_lines(lines)
 
 
 def unnamed_boxes(source: bytes) -> list[tuple[int, str]]:
@@ -195,7 +210,7 @@ def _no_steps(file: str) -> Problem:
 
 
 def _write_head(story: Story, _like: str) -> str:
-    if not _ID.fullmatch(story.id):
+    if not ID.fullmatch(story.id):
         raise IllegalChange(
             f"{one_line(story.id, 60)} is not a valid step ID in {NAME}", hint="use e.g. 2.4, or 2.R for a review"
         )

@@ -16,7 +16,7 @@ from ralph.core.ports import ProjectFacts
 from ralph.plans.fresh import compose
 from ralph.plans.importing import kinds, wording
 from ralph.plans.importing.found import Batch
-from ralph.plans.importing.storying import first_ids, in_order, make, sources_in
+from ralph.plans.importing.stories import first_ids, in_order, make, sources_in
 from ralph.plans.registry import LAYOUTS, layout
 from support.plans import plan_name
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ralph.core.plan import State
-from ralph.plans.importing import checklist, fix_plan, task_plan
 from ralph.plans.importing.body import is_proof
+from ralph.plans.importing.markdown_sources import read_checklist, read_fix_plan, read_task_plan, shortened
 
 CHECKLIST = """\
 # Shop
@@ -43,7 +43,7 @@ CHECKLIST = """\
 
 
 def test_a_task_is_a_story_and_what_is_nested_are_its_criteria() -> None:
-    first = checklist.read(CHECKLIST, "TODO.md").items[0]
+    first = read_checklist(CHECKLIST, "TODO.md").items[0]
     assert first.title == "Add **the schema**"
     assert first.description == "of the users"
     assert first.criteria == (
@@ -59,7 +59,7 @@ def test_a_task_is_a_story_and_what_is_nested_are_its_criteria() -> None:
 
 
 def test_what_stands_in_code_quotes_and_comments_is_no_task() -> None:
-    batch = checklist.read(CHECKLIST, "TODO.md")
+    batch = read_checklist(CHECKLIST, "TODO.md")
     assert [item.title for item in batch.items] == ["Add **the schema**", "Set it up", "Same", "Same", "A page"]
     assert "not a task" in batch.items[-1].description
     assert [(p.code, p.where.line) for p in batch.problems] == [("left-out", 26)]
@@ -67,34 +67,34 @@ def test_what_stands_in_code_quotes_and_comments_is_no_task() -> None:
 
 
 def test_ticked_is_done_and_groups_and_headings_are_parts_of_the_work() -> None:
-    items = checklist.read(CHECKLIST, "TODO.md").items
+    items = read_checklist(CHECKLIST, "TODO.md").items
     assert [item.state is State.DONE for item in items] == [False, True, False, False, False]
     assert [item.phase for item in items] == ["Backend", "Backend", "Backend › Group", "Backend › Group", "Frontend"]
 
 
 def test_keys_are_unique_and_stay_when_the_file_changes_around_them() -> None:
-    before = checklist.read(CHECKLIST, "TODO.md").items
+    before = read_checklist(CHECKLIST, "TODO.md").items
     assert len({item.key for item in before}) == len(before)
     changed = CHECKLIST.replace("- [ ] Add", "- [x] Add").replace("# Shop\n", "# Shop\n\nAn introduction.\n")
-    after = checklist.read(f"\ufeff{changed}".removeprefix("\ufeff").replace("\n", "\r\n"), "sub/TODO.md").items
+    after = read_checklist(f"\ufeff{changed}".removeprefix("\ufeff").replace("\n", "\r\n"), "sub/TODO.md").items
     assert [item.key for item in after] == [item.key for item in before]
     assert after[0].state is State.DONE
 
 
 def test_control_and_invisible_characters_go() -> None:
     text = "- [ ] red \x1b[31malert\x1b[0m \u202eback\u200b \u2066x\u2069 👨\u200d👩\u200d👧\n"
-    assert checklist.read(text, "f").items[0].title == "red alert back x 👨\u200d👩\u200d👧"
+    assert read_checklist(text, "f").items[0].title == "red alert back x 👨\u200d👩\u200d👧"
 
 
 def test_a_very_long_title_is_cut_and_said_whole_in_the_description() -> None:
-    item = checklist.read(f"- [ ] {'word ' * 100}end\n", "f").items[0]
+    item = read_checklist(f"- [ ] {'word ' * 100}end\n", "f").items[0]
     assert len(item.title) <= 200
     assert item.description.endswith("word end")
 
 
 def test_deep_nesting_costs_nothing_but_criteria() -> None:
     text = "".join(f"{'  ' * depth}- [ ] d{depth}\n" for depth in range(2000))
-    (item,) = checklist.read(text, "f").items
+    (item,) = read_checklist(text, "f").items
     assert item.title == "d0"
     assert len(item.criteria) > 50
 
@@ -125,7 +125,7 @@ Some words.
 
 
 def test_a_fix_plan_puts_the_most_important_first() -> None:
-    items = fix_plan.read(FIX_PLAN, "fix_plan.md").items
+    items = read_fix_plan(FIX_PLAN, "fix_plan.md").items
     assert [item.title for item in items] == [
         "Fix the parser",
         "Project set up",
@@ -139,7 +139,7 @@ def test_a_fix_plan_puts_the_most_important_first() -> None:
 
 
 def test_what_is_no_task_in_a_fix_plan_is_said() -> None:
-    batch = fix_plan.read(FIX_PLAN, "fix_plan.md")
+    batch = read_fix_plan(FIX_PLAN, "fix_plan.md")
     assert [(problem.where.line, problem.message) for problem in batch.problems] == [
         (
             13,
@@ -152,7 +152,7 @@ def test_what_is_no_task_in_a_fix_plan_is_said() -> None:
 
 
 def test_a_fix_plan_without_headings_goes_by_its_order() -> None:
-    items = fix_plan.read("* one\n* two\n\n1. three\n", "fix_plan.md").items
+    items = read_fix_plan("* one\n* two\n\n1. three\n", "fix_plan.md").items
     assert [(item.title, item.priority) for item in items] == [("one", 0), ("two", 0), ("three", 0)]
 
 
@@ -208,7 +208,7 @@ git commit -m done
 
 
 def test_each_heading_of_a_task_is_a_story() -> None:
-    batch = task_plan.read(PLAN, "docs/plans/login.md")
+    batch = read_task_plan(PLAN, "docs/plans/login.md")
     one, two, three = batch.items
     assert [item.title for item in batch.items] == ["Hash **passwords**", "The page", "All ticked"]
     assert one.criteria == ("Step 1: Write the failing test", "Step 2: Make it pass")
@@ -221,7 +221,7 @@ def test_each_heading_of_a_task_is_a_story() -> None:
 
 
 def test_commands_that_prove_are_taken_and_those_that_fail_or_do_something_are_not() -> None:
-    batch = task_plan.read(PLAN, "docs/plans/login.md")
+    batch = read_task_plan(PLAN, "docs/plans/login.md")
     assert batch.verify == ("go test ./...", "golangci-lint run")
     assert batch.items[0].verify == ("pytest tests/test_hash.py -q",)
     assert batch.items[1].verify == ("make e2e",)
@@ -240,6 +240,6 @@ def test_a_path_or_a_deed_is_none(code: str) -> None:
 
 
 def test_a_plan_that_lies_in_the_project_is_pointed_to() -> None:
-    item = task_plan.shortened(task_plan.read(PLAN, "x").items[0], "docs/plans/login.md")
+    item = shortened(read_task_plan(PLAN, "x").items[0], "docs/plans/login.md")
     assert item.description.endswith("The steps are in docs/plans/login.md, from line 11 on.")
     assert "```" not in item.description

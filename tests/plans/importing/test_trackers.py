@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ralph.core.plan import State
-from ralph.plans.importing import beads_file, github
 from ralph.plans.importing.found import Batch, Item
+from ralph.plans.importing.trackers import read_beads, read_github
 
 
 def issues(*found: dict[str, Any]) -> Batch:
-    return github.read(json.dumps([{"state": "OPEN", **issue} for issue in found], indent=1), "issues.json")
+    return read_github(json.dumps([{"state": "OPEN", **issue} for issue in found], indent=1), "issues.json")
 
 
 def issue(body: str, **more: Any) -> Item:
@@ -134,7 +134,7 @@ BEADS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("form", ["lines", "list"])
 def test_beads_are_read_from_the_file_and_from_the_tool(form: str) -> None:
     text = "\n".join(map(json.dumps, BEADS)) if form == "lines" else json.dumps(BEADS, indent=2)
-    batch = beads_file.read(text, "issues.jsonl")
+    batch = read_beads(text, "issues.jsonl")
     found = {item.key.removeprefix("beads:"): item for item in batch.items}
     assert list(found) == ["bd-3", "bd-2", "bd-4", "bd-5"]
     assert found["bd-2"].criteria == ("GET / answers 200", "it is quick")
@@ -146,12 +146,12 @@ def test_beads_are_read_from_the_file_and_from_the_tool(form: str) -> None:
 
 
 def test_to_wait_for_an_epic_is_to_wait_for_its_parts() -> None:
-    found = {item.key: item for item in beads_file.read("\n".join(map(json.dumps, BEADS)), "f").items}
+    found = {item.key: item for item in read_beads("\n".join(map(json.dumps, BEADS)), "f").items}
     assert set(found["beads:bd-4"].depends_on) == {"beads:bd-2", "beads:bd-3"}
     assert found["beads:bd-5"].depends_on == ("beads:bd-2",)
     assert found["beads:bd-2"].depends_on == ()
 
 
 def test_an_epic_without_parts_is_a_story() -> None:
-    batch = beads_file.read('{"id": "bd-1", "title": "Alone", "issue_type": "epic"}', "f")
+    batch = read_beads('{"id": "bd-1", "title": "Alone", "issue_type": "epic"}', "f")
     assert [item.title for item in batch.items] == ["Alone"]

@@ -6,26 +6,28 @@ import re
 from collections.abc import Callable
 
 from ralph.core.errors import BadData, UsageError
+from ralph.core.plan import Order
 from ralph.core.problems import Place
-from ralph.plans.importing import beads_file, checklist, fix_plan, github, own_plan, task_plan
-from ralph.plans.importing.found import Batch
-from ralph.plans.importing.json_source import Record, decode, one_object, records
+from ralph.plans.importing import markdown_sources, trackers, wording
+from ralph.plans.importing.found import Batch, Item, plain_key
+from ralph.plans.importing.markdown_sources import CHECKLIST, FIX_PLAN, TASK_PLAN
+from ralph.plans.importing.trackers import BEADS, GITHUB, Record, decode, one_object, records
 from ralph.plans.integrity import decode_utf8
-from ralph.plans.registry import LAYOUTS
+from ralph.plans.registry import LAYOUTS, layout
 
 _READERS: dict[str, Callable[[str, str], Batch]] = {
-    github.KIND: github.read,
-    checklist.KIND: checklist.read,
-    beads_file.KIND: beads_file.read,
-    fix_plan.KIND: fix_plan.read,
-    task_plan.KIND: task_plan.read,
+    GITHUB: trackers.read_github,
+    CHECKLIST: markdown_sources.read_checklist,
+    BEADS: trackers.read_beads,
+    FIX_PLAN: markdown_sources.read_fix_plan,
+    TASK_PLAN: markdown_sources.read_task_plan,
 }
 TITLES = {
-    github.KIND: github.TITLE,
-    checklist.KIND: checklist.TITLE,
-    beads_file.KIND: beads_file.TITLE,
-    fix_plan.KIND: fix_plan.TITLE,
-    task_plan.KIND: task_plan.TITLE,
+    GITHUB: trackers.GITHUB_TITLE,
+    CHECKLIST: markdown_sources.CHECKLIST_TITLE,
+    BEADS: trackers.BEADS_TITLE,
+    FIX_PLAN: markdown_sources.FIX_PLAN_TITLE,
+    TASK_PLAN: markdown_sources.TASK_PLAN_TITLE,
 }
 
 _STORY = re.compile(r"^[ \t]*(?:[-*+]|#{1,6})[ \t]+\[[ xX]\][ \t]+(?:\*\*|__)?US-[0-9]+", re.MULTILINE)
@@ -33,7 +35,7 @@ _STEP = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\][ \t]+(?:\*\*|__)[0-9]+(?:\.[0-9
 _US_BLOCK = re.compile(r"^#{1,6}[ \t]+(?:\[[ xX]\][ \t]+)?(?:\*\*|__)?US-[0-9]+", re.MULTILINE)
 _TOP = re.compile(r"^[-*+][ \t]+\[[ xX]\][ \t]", re.MULTILINE)
 _BOX = re.compile(r"^[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[[ xX]\][ \t]", re.MULTILINE)
-_TASK = re.compile(rf"^#{{1,6}}[ \t]+{task_plan.HEAD.pattern}$", re.MULTILINE | re.IGNORECASE)
+_TASK = re.compile(rf"^#{{1,6}}[ \t]+{markdown_sources.TASK_HEAD.pattern}$", re.MULTILINE | re.IGNORECASE)
 
 _MOST_BOXES = 20_000
 """Reading more would only take time: so many are refused later anyway."""
@@ -51,13 +53,41 @@ def read(data: bytes, file: str, kind: str = "") -> Batch:
     if not text.strip():
         raise BadData("the file is empty", where=Place(file), hint="use a file that contains tasks")
     kind = kind or detect(text, file)
-    if kind not in ("github", "beads") and (count := len(_BOX.findall(text))) > _MOST_BOXES:
+    if kind not in (GITHUB, BEADS) and (count := len(_BOX.findall(text))) > _MOST_BOXES:
         raise BadData(
             f"the file contains {count:,} tasks", where=Place(file), hint="split it; plans cannot be that long"
         )
     if kind in _READERS:
         return _READERS[kind](text, file)
-    return own_plan.read(data, file, kind)
+    return _read_plan(data, file, kind)
+
+
+def _read_plan(data: bytes, file: str, name: str) -> Batch:
+    """A plan in the layout called `name`, as a source of stories for another plan. Raises PlanError."""
+    plan = layout(name).parse(data, file)
+    home = wording.line(plan.name) or file.rpartition("/")[2]
+    stories = sorted(plan.stories, key=lambda story: story.priority if plan.order is Order.PRIORITY else 0)
+    items = [
+        Item(
+            key=_story_key(home, story.id),
+            title=story.title,
+            description=story.description,
+            criteria=story.criteria,
+            priority=story.priority,
+            depends_on=tuple(_story_key(home, needed) for needed in story.depends_on),
+            state=story.state,
+            notes=story.notes,
+            verify=story.verify,
+            ref=story.ref,
+            line=story.line,
+        )
+        for story in stories
+    ]
+    return Batch(kind=name, file=file, items=tuple(items), name=plan.name, verify=plan.verify)
+
+
+def _story_key(home: str, story_id: str) -> str:
+    return plain_key(f"plan:{home}#{story_id}")
 
 
 def detect(text: str, file: str) -> str:
@@ -99,24 +129,24 @@ def _kind_of(record: Record) -> str:
     if inner and isinstance(inner[0], dict):
         record = inner[0]
     if "number" in record:
-        return github.KIND
+        return GITHUB
     if "id" in record and ("title" in record or "issue_type" in record or "status" in record):
-        return beads_file.KIND
+        return BEADS
     return ""
 
 
 def _detect_markdown(text: str, file: str) -> str:
     if _TASK.search(text):
-        return task_plan.KIND
+        return TASK_PLAN
     if _US_BLOCK.search(text) or _are_all(_STORY, text):
         return "plan.md"
     if _are_all(_STEP, text):
         return "spec.md"
     has_boxes = _BOX.search(text) is not None
     first = text.lstrip().partition("\n")[0]
-    if fix_plan.is_named_so(file) or re.search(r"\bfix[ _-]?plan\b", first, re.IGNORECASE):
-        return fix_plan.KIND
-    return checklist.KIND if has_boxes else ""
+    if markdown_sources.is_fix_plan(file) or re.search(r"\bfix[ _-]?plan\b", first, re.IGNORECASE):
+        return FIX_PLAN
+    return CHECKLIST if has_boxes else ""
 
 
 def _are_all(pattern: re.Pattern[str], text: str) -> bool:

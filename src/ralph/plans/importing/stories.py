@@ -13,9 +13,9 @@ from ralph.core.errors import PlanError
 from ralph.core.plan import NO_REVIEW, Order, Plan, Review, ReviewStatus, State, Story
 from ralph.core.problems import Problem, Severity
 from ralph.core.text import one_line
-from ralph.plans.fitting import NEEDS, Needs
 from ralph.plans.importing.found import Item, remark
 from ralph.plans.integrity import problems_of
+from ralph.plans.registry import traits
 
 _SOURCE = re.compile(r"(?:^|\s)Source: (\S+)")
 _TRAILING = re.compile(r"([0-9]+)\Z")
@@ -104,7 +104,7 @@ def make(
     `settled`: keys of finished work that is left out, so that nothing waits for it. `has_phases`: phases become
     headings and need not be repeated in each story.
     """
-    needs = NEEDS.get(layout, Needs())
+    form = traits(layout)
     keys = dict(zip((item.key for item in items), ids, strict=True))
     every = {**known, **keys}
     problems: list[Problem] = []
@@ -120,7 +120,7 @@ def make(
                 depends_on.append(every[wanted])
             elif wanted not in settled:
                 problems.append(_unmet(item, story_id, wanted, file))
-        if needs.criteria and not item.criteria:
+        if form.needs_criteria and not item.criteria:
             problems.append(_no_criteria(item, story_id, file))
         is_done = item.state is State.DONE
         approved = target.reviewed and is_done
@@ -129,14 +129,14 @@ def make(
                 id=story_id,
                 title=item.title,
                 description=_description(item, has_phases),
-                criteria=item.criteria or ((item.title,) if needs.criteria else ()),
+                criteria=item.criteria or ((item.title,) if form.needs_criteria else ()),
                 priority=ranks[number] if target.order is Order.PRIORITY else 0,
                 depends_on=tuple(dict.fromkeys(depends_on)),
                 state=item.state if item.state in (State.DONE, State.BLOCKED) else State.TODO,
                 review=Review(ReviewStatus.APPROVED) if approved else NO_REVIEW,
                 notes=_notes(item),
                 verify=item.verify,
-                ref=item.ref if layout == "spec.md" else "",
+                ref=item.ref if form.has_tracker else "",
                 line=item.line,
             )
         )
