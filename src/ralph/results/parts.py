@@ -8,7 +8,7 @@ from ralph.results.vocabulary import ELSEWHERE, base
 _MOST_TAILS = 200
 _MOST_WRAPPERS = 12
 _NO_WRAPPERS = ("awk", "gawk", "mawk", "nawk", "perf")
-"""What follows their options is no command."""
+"""What follows their options is not a command."""
 _SHELLS = frozenset(["bash", "sh", "zsh", "dash", "ksh", "ash", "busybox", "fish"])
 
 
