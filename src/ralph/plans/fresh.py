@@ -1,7 +1,8 @@
-"""Write a new plan in any layout, using the layout's `scaffold` and `edit`."""
+"""Write a new plan in any layout, adapted to what the layout can represent. `losses` reports what changed."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,13 +11,18 @@ from msgspec import Struct
 
 from ralph.core.changes import AddStory, Change, RemoveStory
 from ralph.core.errors import IllegalChange, PlanError
-from ralph.core.plan import Plan, Story
+from ralph.core.plan import Order, Plan, Review, ReviewStatus, State, Story
 from ralph.core.ports import Layout, PlanRef, ProjectFacts
-from ralph.plans.fitting import fit, say_plainly
+from ralph.core.text import one_line
 from ralph.plans.json_text import Style, dump
+from ralph.plans.registry import traits
 
 _KEYS = {"description": "description", "branch": "branchName", "verify": "verifyCommands"}
 _AT_ONCE = 200
+_DIGITS = re.compile(r"([0-9]+)\Z")
+
+
+DONE_BEFORE = "Done before this plan was written; not proven by it."
 _PLACEHOLDER = "a story that only lends its style"
 
 
@@ -47,7 +53,7 @@ def compose(
         raise IllegalChange("no stories to write", hint="a plan needs at least one")
     scaffold = form.scaffold(ref, facts)[ref.path.relative_to(ref.root).as_posix()].encode()
     sample = form.parse(scaffold, str(ref.path))
-    fitted, ids = fit(plan, form, sample)
+    fitted, ids = _fit(plan, form, sample)
     phases = {ids[story_id]: phase for story_id, phase in (phases or {}).items() if phase}
     if write := _writer(form):
         fitted = plainly(fitted, form)
@@ -75,7 +81,7 @@ def plainly(plan: Plan, form: Layout) -> Plan:
             return None
         return found[0] if len(found) == 1 else None
 
-    return plan.with_stories(say_plainly(story, read_back) for story in plan.stories)
+    return plan.with_stories(_say_plainly(story, read_back) for story in plan.stories)
 
 
 def _edited(scaffold: bytes, sample: Plan, plan: Plan, form: Layout, *, exact: bool) -> bytes:
@@ -139,3 +145,117 @@ def _checked(source: bytes, plan: Plan, form: Layout, ref: PlanRef) -> Plan:
             hint="look for text in a description or in notes that looks like a story",
         )
     return read
+
+
+def _fit(plan: Plan, form: Layout, sample: Plan) -> tuple[Plan, dict[str, str]]:
+    """The plan for another layout, and a map of old to new story IDs in the new order. `sample`: a new plan of it."""
+    stories = list(plan.stories)
+    if sample.order is Order.FILE and plan.order is Order.PRIORITY:
+        stories.sort(key=lambda story: story.priority)
+    ids = _new_ids(stories, getattr(form, "ID", None))
+    fitted = [_fit_story(story, ids, plan, form, reviewed=sample.reviewed) for story in stories]
+    return msgspec.structs.replace(plan, stories=tuple(fitted), order=sample.order, reviewed=sample.reviewed), ids
+
+
+def _new_ids(stories: list[Story], valid: re.Pattern[str] | None) -> dict[str, str]:
+    """A valid ID stays. Others get a valid one, with their own number if that is free."""
+    if valid is None:
+        return {story.id: story.id for story in stories}
+    taken = {story.id for story in stories if valid.fullmatch(story.id)}
+    is_step = not valid.fullmatch("US-001")
+    ids: dict[str, str] = {}
+    number = 0
+    for story in stories:
+        if valid.fullmatch(story.id):
+            ids[story.id] = story.id
+            continue
+        own = _DIGITS.search(story.id)
+        candidate = _numbered(int(own[1]), is_step) if own and len(own[1]) < 7 and int(own[1]) else ""
+        while not candidate or candidate in taken:
+            number += 1
+            candidate = _numbered(number, is_step)
+        taken.add(candidate)
+        ids[story.id] = candidate
+    return ids
+
+
+def _numbered(number: int, is_step: bool) -> str:
+    return f"1.{number}" if is_step else f"US-{number:03}"
+
+
+def _fit_story(story: Story, ids: dict[str, str], plan: Plan, form: Layout, *, reviewed: bool) -> Story:
+    notes, review, criteria = story.notes, story.review, story.criteria
+    if traits(form.NAME).needs_criteria:
+        criteria = tuple(text for text in criteria if text.strip()) or (story.title.strip() or story.id,)
+    if reviewed and story.is_done:
+        notes = notes if notes.strip() else DONE_BEFORE
+        if review.status is not ReviewStatus.APPROVED:
+            review = Review(ReviewStatus.APPROVED, review.count, review.feedback)
+    # Markdown has no place for commands that verify every story.
+    verify = tuple(dict.fromkeys((*plan.verify, *story.verify))) if hasattr(form, "write") else story.verify
+    return msgspec.structs.replace(
+        story,
+        id=ids[story.id],
+        criteria=criteria,
+        depends_on=tuple(ids[d] for d in story.depends_on),
+        state=story.state if story.state in form.STATES else State.TODO,
+        notes=notes,
+        review=review,
+        verify=verify,
+        line=0,
+    )
+
+
+def _say_plainly(story: Story, read_back: Callable[[Story], Story | None]) -> Story:
+    """The story with texts that Markdown can represent, as close to the original as possible.
+
+    `read_back` writes a story and parses it again; None if the result is not a valid plan.
+    """
+    alone = msgspec.structs.replace(story, depends_on=())
+    if _says_the_same(alone, read_back(alone)):
+        return story
+    bare = Story(id=story.id, title="", state=story.state, ref=story.ref, priority=story.priority)
+    for field, tries in _tries(alone).items():
+        for value in tries:
+            candidate = msgspec.structs.replace(bare, **{field: value})
+            if _says_the_same(candidate, read_back(candidate)):
+                bare = candidate
+                break
+    said = {name: getattr(bare, name) for name in _TEXTS}
+    return msgspec.structs.replace(story, **said)
+
+
+_TEXTS = ("title", "description", "criteria", "verify", "notes")
+
+
+def _says_the_same(meant: Story, read: Story | None) -> bool:
+    return read is not None and all(getattr(meant, name) == getattr(read, name) for name in ("id", *_TEXTS))
+
+
+def _tries(story: Story) -> dict[str, list[object]]:
+    """For each text, the ways to write it, most faithful first."""
+    prose = {name: getattr(story, name) for name in ("description", "notes")}
+    criteria = [one_line(text) for text in story.criteria]
+    commands = tuple(text for text in story.verify if "\n" not in text and "\r" not in text)
+    return {
+        "title": [story.title, one_line(story.title), _words(story.title)],
+        "description": _ways(prose["description"]),
+        "criteria": [
+            story.criteria,
+            tuple(text for text in criteria if text),
+            tuple(words for text in criteria if (words := _words(text))),
+        ],
+        "verify": [story.verify, commands, tuple(command.strip() for command in commands if command.strip())],
+        "notes": _ways(prose["notes"]),
+    }
+
+
+def _ways(text: str) -> list[object]:
+    lines = [one_line(line) for line in text.splitlines()]
+    tidy = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    return [text, tidy, tidy.replace("\n\n", "\n"), one_line(text), _words(text), f"Text: {_words(text)}"]
+
+
+def _words(text: str) -> str:
+    """Without anything that Markdown could interpret as markup."""
+    return " ".join(re.sub(r"[*_`#\[\]<>|\\~]+", " ", one_line(text)).split()).lstrip("-+=. ")

@@ -31,6 +31,7 @@ LARGEST_COUNT = 10**9
 _NUMBER_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"|(-?[0-9][-+.0-9eE]*+|NaN|-?Infinity)', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_NO_NUMBERS = ("NaN", "Infinity")
 _MOST_DIGITS = 4000  # Python itself stops at 4300
 _RESTORE = "restore the file from git, or fix it by hand"
 COMMON_FIELDS = frozenset(
@@ -244,12 +245,17 @@ def _explain(source: bytes, file: str, form: Format[D, S]) -> BadData:
     """The error to raise for a plan that could not be read."""
     try:
         text = decode_utf8(source, file).removeprefix("\ufeff")
-        signs = _Signs()
-        document = signs.decode(text)
-        if signs.of_bad_numbers:
+        numbers: list[str] = []
+
+        def note(number: str) -> int:
+            numbers.append(number)
+            return 0
+
+        json.loads(text, parse_int=note, parse_float=note, parse_constant=note)
+        if any(map(_is_bad_number, numbers)):
             problems = [*_bad_numbers(text, file)]
         else:
-            problems = _Inspection(source, file, form).problems(document, signs)
+            problems = _Inspection(source, file, form).problems(json.loads(text))
     except PlanError as error:
         return error
     except JSONDecodeError as error:
@@ -261,41 +267,6 @@ def _explain(source: bytes, file: str, form: Format[D, S]) -> BadData:
     if not problems:  # the two readers disagree, and the stricter one wins
         problems = [Problem("unreadable", "the plan could not be read", Place(file=file, line=1), _RESTORE)]
     return PlanError.of(problems)
-
-
-class _Signs:
-    """Signs of trouble noticed while decoding. Only if there are any, a closer look is worthwhile."""
-
-    def __init__(self) -> None:
-        self.of_bad_numbers = False
-        self.of_repeated_keys = False
-
-    def decode(self, text: str) -> object:
-        return json.loads(
-            text,
-            parse_int=self._whole,
-            parse_float=self._fraction,
-            parse_constant=self._constant,
-            object_pairs_hook=self._object,
-        )
-
-    def _whole(self, digits: str) -> int:
-        if _is_out_of_range(digits):
-            self.of_bad_numbers = True
-            return 0
-        return int(digits)
-
-    def _fraction(self, digits: str) -> float:
-        self.of_bad_numbers |= _is_out_of_range(digits)
-        return float(digits)
-
-    def _constant(self, _name: str) -> None:
-        self.of_bad_numbers = True
-
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        self.of_repeated_keys |= len(found) != len(pairs)
-        return found
 
 
 def _not_json(error: JSONDecodeError, file: str) -> Problem:
@@ -320,24 +291,20 @@ def _not_json(error: JSONDecodeError, file: str) -> Problem:
 
 def _bad_numbers(text: str, file: str) -> Iterator[Problem]:
     for found in _NUMBER_OR_STRING.finditer(text):
-        number = found[1]
-        if number is None:
+        if found[1] is None or not _is_bad_number(found[1]):
             continue
-        if number.endswith(("NaN", "Infinity")):
+        number, at = found[1], found.start()
+        message = f"the number {one_line(number, 30)} is too large"
+        if number.endswith(_NO_NUMBERS):
             message = f"{number} is not a valid JSON number"
-        elif _is_out_of_range(number):
-            message = f"the number {one_line(number, 30)} is too large"
-        else:
-            continue
-        at = found.start()
         line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
         yield Problem("bad-number", message, Place(file, line, column), "use an ordinary number")
 
 
-def _is_out_of_range(number: str) -> bool:
+def _is_bad_number(number: str) -> bool:
     if number.lstrip("-").isdigit():
         return len(number) > _MOST_DIGITS
-    return isinf(float(number))
+    return number.endswith(_NO_NUMBERS) or isinf(float(number))
 
 
 def _too_deep(where: Place) -> Problem:
@@ -352,13 +319,13 @@ class _Inspection:
         harmless, self._surrogates = _SURROGATE_ESCAPE.subn(rb"\\ufffd", source)
         self._locator = Locator(harmless)
 
-    def problems(self, document: object, signs: _Signs) -> list[Problem]:
+    def problems(self, document: object) -> list[Problem]:
         if not isinstance(document, dict):
             expected = f"an object with the key {self._form.stories}"
             return [self._wrong("not-an-object", (), f"the document is {_kind(document)}, not {expected}", _RESTORE)]
         if self._surrogates and (unfit := [*self._unfit_texts(document)]):
             return unfit  # no decoder takes these, so nothing else can be found out
-        found = [*self._repeated_keys()] if signs.of_repeated_keys else []
+        found = [*self._repeated_keys()]
         found += self._about_fields((), document, self._form.document)
         stories = document.get(self._form.stories)
         if not isinstance(stories, list):

@@ -10,17 +10,18 @@ from ralph.core.errors import UsageError
 from ralph.core.ports import Layout, PlanRef, Traits
 from ralph.core.registry import Registry
 
-LAYOUTS = Registry(
-    "layout",
-    {
-        "plan.md": "ralph.plans.plan_md",
-        "tasks.json": "ralph.plans.tasks_json",
-        "steps": "ralph.plans.steps_json",
-        "feature": "ralph.plans.feature_json",
-        "spec.md": "ralph.plans.spec_md",
-    },
-    group="ralph.layouts",
-)
+_BUILT_IN = {
+    "plan.md": ("ralph.plans.plan_md", ".ralph/PRD-*/plan.md"),
+    "tasks.json": ("ralph.plans.tasks_json", "ralph/tasks.json", ".ralph/*/tasks.json"),
+    "steps": ("ralph.plans.steps_json", ".ralph/prd.json", ".ralph/configs/default.json"),
+    "feature": ("ralph.plans.feature_json", ".ralph/*/prd.json"),
+    "spec.md": ("ralph.plans.spec_md", ".ralph/spec.md"),
+}
+"""Module, and the files that it requires: checking for them is cheaper than importing a module that does."""
+LAYOUTS = Registry("layout", {name: module for name, (module, *_) in _BUILT_IN.items()}, group="ralph.layouts")
+IN_ANY_FOLDER = "tasks.json"
+"""The layout and the file of a plan that can be in any folder."""
+_DEFAULT = Traits()
 
 
 def layout(name: str) -> Layout:
@@ -47,23 +48,10 @@ def all_layouts() -> list[Layout]:
     return [layout(name) for name in LAYOUTS.names()]
 
 
-IN_ANY_FOLDER = "tasks.json"
-"""The layout and the file of a plan that can be in any folder."""
-_DEFAULT = Traits()
-_SIGNS = {
-    "plan.md": (".ralph/PRD-*/plan.md",),
-    "tasks.json": ("ralph/tasks.json", ".ralph/*/tasks.json"),
-    "steps": (".ralph/prd.json", ".ralph/configs/default.json"),
-    "feature": (".ralph/*/prd.json",),
-    "spec.md": (".ralph/spec.md",),
-}
-"""Files that each layout requires. Checking for them is cheaper than importing a module that does."""
-
-
 def layouts_in(root: Path) -> list[str]:
     """The layouts that may be in a workspace. Third-party layouts are tried if there is no built-in one."""
-    found = [name for name in LAYOUTS.built_in() if any(_exists(root, sign) for sign in _SIGNS[name])]
-    return found or [name for name in LAYOUTS.names() if name not in _SIGNS]
+    found = [name for name, (_, *signs) in _BUILT_IN.items() if any(_exists(root, sign) for sign in signs)]
+    return found or [name for name in LAYOUTS.names() if name not in _BUILT_IN]
 
 
 def _exists(root: Path, sign: str) -> bool:
