@@ -46,16 +46,6 @@ class Bead(Struct, frozen=True):
     notes: str = ""
 
 
-class _Wire(Struct):
-    id: str
-    title: str | None = None
-    status: str | None = None
-    description: str | None = None
-    design: str | None = None
-    acceptance_criteria: str | None = None
-    notes: str | None = None
-
-
 class _Failure(Struct):
     code: str | None = None
     message: str | None = None
@@ -122,14 +112,14 @@ class Beads:
         """`show` answers with a list, or with the single bead."""
         out = self._run("show", *(_checked(bead_id) for bead_id in ids))
         try:
-            answer = msgspec.json.decode(out, type=list[_Wire] | _Wire)
+            answer = msgspec.json.decode(out, type=list[dict[str, Any]] | dict[str, Any])
+            return [_bead(fields) for fields in (answer if isinstance(answer, list) else [answer])]
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             said = one_line(out.decode(errors="replace"), 80)
             raise BadData(
                 f"{self.name} did not return beads as JSON ({error}): {said!r}",
                 hint=f"run `{self.name} show {ids[0]} --json` to see what it prints",
             ) from None
-        return [_bead(wire) for wire in (answer if isinstance(answer, list) else [answer])]
 
     def _run(self, *words: str) -> bytes:
         done = proc.run([self._program, *words, "--json"], cwd=self._root, env=self._env, timeout=self._timeout)
@@ -159,9 +149,8 @@ def _checked(bead_id: str) -> str:
     return bead_id
 
 
-def _bead(wire: _Wire) -> Bead:
-    fields: dict[str, Any] = {name: value for name, value in msgspec.structs.asdict(wire).items() if value is not None}
-    return Bead(**fields)
+def _bead(fields: dict[str, Any]) -> Bead:
+    return msgspec.convert({name: value for name, value in fields.items() if value is not None}, Bead)
 
 
 def _failure(text: bytes) -> _Failure | None:

@@ -19,26 +19,20 @@ FIELDS = ("description", "criteria", "verify", "depends_on", "notes")
 BULLET = "bullet"
 """An item under no label. It is a criterion if there is no criteria label."""
 
-LABELS = {
-    "acceptance criteria": "criteria",
-    "acceptance": "criteria",
-    "criteria": "criteria",
-    "verify": "verify",
-    "verification": "verify",
-    "depends on": "depends_on",
-    "depends": "depends_on",
-    "dependencies": "depends_on",
-    "notes": "notes",
-    "note": "notes",
+_SPELLINGS = {
+    "criteria": "acceptance criteria|acceptance|criteria",
+    "verify": "verify|verification",
+    "depends_on": "depends on|depends|dependencies",
+    "notes": "notes|note",
     "description": "description",
 }
+LABELS = {name: field for field, names in _SPELLINGS.items() for name in names.split("|")}
 _NAMES = "|".join(sorted(LABELS, key=len, reverse=True))
-LABEL = (
+_LABEL = re.compile(
     rf"(?i:(?P<bold>\*\*|__|\*|_)(?P<name>{_NAMES})(?::(?P=bold)|(?P=bold):|(?P=bold)(?=[ \t]*(?:\n|\Z)))"
     rf"|(?P<plain>{_NAMES}):)[ \t]*"
 )
 """`Notes:`, `**Notes:**`, `**Notes**:`, or `**Notes**` alone on a line."""
-_LABEL = re.compile(LABEL)
 _NOTHING = frozenset({"none", "nothing", "-", "–", "—", "n/a"})
 _TICKS = re.compile(r"`+")
 _PUNCTUATION = r"[!-/:-@\[-`{-~]"
@@ -266,10 +260,6 @@ def _lines(text: str) -> tuple[str, ...]:
 
 def code_spans(text: str) -> tuple[str, ...]:
     """The `code` in a line of Markdown."""
-    if text.count("`") == 2:  # the usual case
-        start, end = text.find("`"), text.rfind("`")
-        code = text[start + 1 : end]
-        return (_trimmed(code),) if code.strip() else ()
     runs = list(_TICKS.finditer(text))
     closing: dict[int, list[int]] = {}
     for number, run in reversed(list(enumerate(runs))):

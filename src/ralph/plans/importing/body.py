@@ -12,27 +12,13 @@ from ralph.plans.importing import wording
 from ralph.plans.markdown import Block, Kind
 from ralph.plans.markdown_stories import code_spans
 
-_SECTIONS = {
-    "acceptance criteria": "criteria",
-    "acceptance": "criteria",
-    "success criteria": "criteria",
-    "definition of done": "criteria",
-    "done when": "criteria",
-    "criteria": "criteria",
-    "verify": "verify",
-    "verification": "verify",
-    "verification commands": "verify",
-    "validation": "verify",
-    "validation commands": "verify",
-    "how to verify": "verify",
-    "test": "verify",
-    "tests": "verify",
-    "test commands": "verify",
-    "run": "verify",
-    "run tests": "verify",
-    "notes": "notes",
-    "note": "notes",
+_NAMES = {
+    "criteria": "acceptance criteria|acceptance|success criteria|definition of done|done when|criteria",
+    "verify": "verify|verification|verification commands|validation|validation commands|how to verify|test|tests"
+    "|test commands|run|run tests",
+    "notes": "notes|note",
 }
+_SECTIONS = {name: field for field, names in _NAMES.items() for name in names.split("|")}
 _LABEL = re.compile(
     r"[ \t]*(\*\*|__|\*|_)?([A-Za-z][A-Za-z ]{2,24}?)[ \t]*(?:(?(1)(?::\1|\1[ \t]*:)|:)|(?(1)\1(?=[ \t]*\Z)|(?!)))"
 )
