@@ -10,6 +10,7 @@ import pytest
 
 from ralph.app.checking import Checks
 from ralph.app.proof_place import Ran, Runner, Tell, silent
+from ralph.app.swapping import Keep, keep_nothing
 from ralph.config.schema import Check, Config
 from ralph.core.events import Baseline, CheckEnded, CheckStarted, IterationEnded, Record
 from ralph.core.moves import Reason
@@ -35,7 +36,7 @@ class Here:
     def compose(self, base: str, files: Mapping[str, bytes | None]) -> str:
         return base
 
-    def begin(self, candidate: str, snapshot: str) -> None:
+    def begin(self, candidate: str, snapshot: str, keep: Keep = keep_nothing) -> None:
         pass
 
     def run(self, tree: str, checks: Sequence[ChosenCheck], *, label: str = "", tell: Tell = silent) -> tuple[Ran, ...]:

@@ -14,6 +14,7 @@ from ralph.app.baseline import why_not_start
 from ralph.app.proof_choice import Chosen
 from ralph.app.proof_place import Place, Tell
 from ralph.app.proof_place import Ran as Outcome
+from ralph.app.swapping import Keep, keep_nothing
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
 from ralph.core.events import (
@@ -216,13 +217,19 @@ class Checks:
         if found.place.note:
             self._tell(Noted(found.place.note, warning=found.place.where != "checkout"))
 
-    def begin(self, candidate: str, snapshot: str, hidden: Mapping[str, bytes] | None = None) -> None:
+    def begin(
+        self,
+        candidate: str,
+        snapshot: str,
+        hidden: Mapping[str, bytes] | None = None,
+        keep: Keep = keep_nothing,
+    ) -> None:
         """The trees of the next candidate: what would be committed, and what is in the workspace.
 
         `hidden`: acceptance tests that are not part of either. Their code is not reported.
         """
         self._candidate, self._hidden = candidate, hidden or {}
-        self._place.begin(candidate, snapshot)
+        self._place.begin(candidate, snapshot, keep)
 
     def _run_baseline(
         self, plan: Plan, tree: str, chosen: Sequence[ChosenCheck], known: Sequence[CheckResult]

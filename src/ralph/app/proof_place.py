@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.app.check_outputs import keeper
-from ralph.app.swapping import swapped
+from ralph.app.swapping import Keep, keep_nothing, swapped
 from ralph.core.evidence import CheckResult
 from ralph.core.proof import Tests
 from ralph.host.checkout import Checkout
@@ -118,8 +118,11 @@ class Place(Protocol):
 
     def compose(self, base: str, files: Mapping[str, bytes | None]) -> str: ...
 
-    def begin(self, candidate: str, snapshot: str) -> None:
-        """`snapshot` is the working tree, byte by byte; `candidate` is what would be committed of it."""
+    def begin(self, candidate: str, snapshot: str, keep: Keep = keep_nothing) -> None:
+        """`snapshot` is the working tree, byte by byte; `candidate` is what would be committed of it.
+
+        `keep`: keeps the working tree while checks run on something else in its place.
+        """
         ...
 
     def run(
@@ -170,7 +173,7 @@ class CheckoutPlace:
     def compose(self, base: str, files: Mapping[str, bytes | None]) -> str:
         return self.checkout.compose(base, files)
 
-    def begin(self, candidate: str, snapshot: str = "") -> None:
+    def begin(self, candidate: str, snapshot: str = "", keep: Keep = keep_nothing) -> None:
         self.limits = ()
         remove_tree(self._reports)
         self.checkout.move(candidate)
@@ -271,7 +274,6 @@ class InPlace:
         root: Path,
         reports: Path,
         note: str = "",
-        keep: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
         self.note = note
         self.limits: tuple[str, ...] = ()
@@ -282,15 +284,15 @@ class InPlace:
         self._env = env
         self.root = root
         self._reports = reports
-        self._keep = keep
+        self._keep: Keep = keep_nothing
         self._candidate = self._snapshot = ""
 
     def compose(self, base: str, files: Mapping[str, bytes | None]) -> str:
         return self._checkout.compose(base, files)
 
-    def begin(self, candidate: str, snapshot: str) -> None:
+    def begin(self, candidate: str, snapshot: str, keep: Keep = keep_nothing) -> None:
         remove_tree(self._reports)
-        self._candidate, self._snapshot = candidate, snapshot
+        self._candidate, self._snapshot, self._keep = candidate, snapshot, keep
 
     def run(self, tree: str, checks: Sequence[ChosenCheck], *, label: str = "", tell: Tell = silent) -> tuple[Ran, ...]:
         make_folder(self._reports, private=True)

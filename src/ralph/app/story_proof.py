@@ -52,6 +52,7 @@ class StoryProver:
         is_ours: Callable[[str], bool],
         acceptance: StoryAcceptance,
         *,
+        run: str,
         commits: bool,
         private: Sequence[Path],
     ) -> None:
@@ -60,6 +61,7 @@ class StoryProver:
         self._plain = ""
         """The candidate without acceptance tests that are not in it."""
         self._config = config
+        self._run = run
         self._repo = repo
         self._checks = checks
         self._reviewing = reviewing
@@ -73,7 +75,12 @@ class StoryProver:
         if self._commits and inspection.sound:
             candidate = self._work_tree.candidate(attempt.checkpoint, inspection.tree)
         story = attempt.work.story
-        self._checks.begin(candidate, inspection.tree, self._acceptance.hidden_files(story))
+        self._checks.begin(
+            candidate,
+            inspection.tree,
+            self._acceptance.hidden_files(story),
+            lambda paths: self._work_tree.kept(attempt.checkpoint, f"{self._run}/{attempt.number}", paths),
+        )
         self._plain = candidate
         return self._laid_over(attempt.reading.plan, story, candidate)
 

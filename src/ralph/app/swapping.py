@@ -17,18 +17,30 @@ from ralph.host.restoring import write_files
 from ralph.host.shadow import Shadow
 from ralph.host.trees import Changed
 
-Keep = Callable[[], contextlib.AbstractContextManager[object]]
+Keep = Callable[[Sequence[bytes]], contextlib.AbstractContextManager[object]]
+"""Keeps the work while other versions of these files are in its place."""
 
 
 @contextlib.contextmanager
-def swapped(shadow: Shadow, todo: Sequence[Changed], keep: Keep = contextlib.nullcontext) -> Iterator[None]:
+def keep_nothing(paths: Sequence[bytes]) -> Iterator[None]:
+    """For files that exist elsewhere."""
+    yield
+
+
+@contextlib.contextmanager
+def swapped(shadow: Shadow, todo: Sequence[Changed], keep: Keep = keep_nothing) -> Iterator[None]:
     """Inside, each of these files is as it was before its change. Afterwards the change is restored in any case."""
-    with keep():
+    with keep([change.raw for change in todo]):
         at = _write(shadow, [_backwards(change) for change in todo], _newest(shadow, todo))
         try:
             yield
         finally:
             _write(shadow, todo, at)
+
+
+def swap_back(shadow: Shadow, todo: Sequence[Changed]) -> None:
+    """Restore changes after a kill left other versions in their place."""
+    _write(shadow, todo, _newest(shadow, todo))
 
 
 def _write(shadow: Shadow, wanted: Sequence[Changed], last: float) -> float:

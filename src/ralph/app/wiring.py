@@ -263,6 +263,7 @@ def make_ground(
         work_tree,
         books.covers,
         acceptance,
+        run=spec.run,
         commits=steps.commits,
         private=private,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ralph.app.swapping import swapped
+from ralph.app.swapping import swap_back, swapped
 from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
 from ralph.engine.ground import Commit, Inspection, PutBack, RolledBack
@@ -23,7 +24,7 @@ from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import put_back_lost
 from ralph.host.repo import Repo, is_in_place, still_the_same
-from ralph.host.rescue import drop, roll_back, save
+from ralph.host.rescue import drop, find, roll_back, save
 from ralph.host.restoring import restore_some
 from ralph.host.shadow import shadow_of
 from ralph.host.signals import StopSignal
@@ -36,6 +37,7 @@ _MOVED = re.compile(rb"> (\d+) [+-]\d{4}(?:\t|$)", re.MULTILINE)
 _END_OF_LOG = 10_000
 _NO_USER = "git has no user.name and user.email, so commits are made as Ralph Loop <ralph@localhost>"
 _UNDONE = {"changed": "restored", "removed": "restored", "added": "removed"}
+_SWAPPED = "ralph: work before its checks ran against other versions of files"
 _TOO_LARGE = f"is over {LARGEST_FILE >> 20} MB: it is neither committed nor removed"
 
 
@@ -115,14 +117,27 @@ class GitWorkTree:
         return candidate_tree(self._repo, checkpoint=_checkpoint(checkpoint), tree=tree, index_file=self._index)
 
     @contextlib.contextmanager
-    def _kept(self, checkpoint: dict[str, Any], name: str) -> Iterator[None]:
-        """While other versions of files are in place: if the loop is killed, the rescue ref has the work."""
-        self._inspected = ""  # the private index has seen the other versions
-        message = "ralph: work before its checks ran against other versions of files"
-        saved = save(self._repo, name, self._index, _checkpoint(checkpoint), message) if name else None
+    def kept(self, checkpoint: dict[str, Any], name: str, paths: Sequence[bytes]) -> Iterator[None]:
+        """While other versions of these files are in place: if the loop is killed, the rescue ref has the work."""
+        self._inspected = ""  # the private index sees the other versions
+        listed = json.dumps([os.fsdecode(path) for path in paths])
+        saved = save(self._repo, name, self._index, _checkpoint(checkpoint), f"{_SWAPPED}\n\n{listed}")
         yield
         if saved is not None:  # not after an error: undoing the iteration needs it
             drop(self._repo, name)
+
+    def _swap_back(self, name: str) -> None:
+        """Restore the work where a killed run left other versions of its files."""
+        known = find(self._repo, name)
+        if known is None or known.subject != _SWAPPED:
+            return
+        body = git(self._repo, "log", "-1", "--format=%b", known.commit)
+        paths = {os.fsencode(path) for path in json.loads(body)}
+        now = snapshot_tree(self._repo, self._index)
+        swap_back(
+            shadow_of(self._repo, self._index),
+            [change for change in changes(self._repo, now, known.tree) if change.raw in paths],
+        )
 
     def put_back(
         self, checkpoint: dict[str, Any], is_protected: Callable[[str], bool], name: str, *, also_new: bool = True
@@ -173,6 +188,7 @@ class GitWorkTree:
 
     def roll_back(self, checkpoint: dict[str, Any], name: str, message: str) -> RolledBack:
         self._inspected = ""
+        self._swap_back(name)
         done = roll_back(self._repo, name, self._index, _checkpoint(checkpoint), message)
         restored = done.restored
         notices = [f"{one_line(path, 100)} could not be restored" for path in (*restored.unsaved, *restored.left)]
