@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ralph.core.events import IterationEnded
+from ralph.core.events import CheckStarted, IterationEnded
 from ralph.core.plan import Mode
 from ralph.core.verdict import Kind
 from support.cli import Completed
@@ -96,6 +96,8 @@ def test_a_new_test_that_fails_without_the_change_witnesses_it(shop: Shop) -> No
     for line in ("Ralph-Grade: witnessed", "Ralph-Witness: tests/test_triple.py::test_triple", "Ralph-Proof: checkout"):
         assert line in body.splitlines()
     assert shop.is_clean()
+    shown = [event.when for event in shop.events() if isinstance(event, CheckStarted)]  # what a view can tell
+    assert list(dict.fromkeys(shown)) == ["baseline", "checkout", "story", "proof", "final"]
 
 
 README = [write("README.md", "The shop can triple.\n")]

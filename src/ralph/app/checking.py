@@ -123,6 +123,7 @@ class Checks:
         """The tree they ran on last, without acceptance tests that are not in it."""
         self._proven = ""
         """The tree they ran on last."""
+        self._iteration = 0
         self.check_set = ""
         self._cache = cache
         self._before: dict[tuple[str, str], bool] = {}
@@ -140,6 +141,7 @@ class Checks:
     ) -> tuple[CheckResult, ...]:
         chosen = choose(self._config, plan, story, cast(When, when))
         self.check_set = identity = set_id(chosen)
+        self._iteration = iteration
         self._tree, self._raw = self._candidate or tree, {}
         self._proven = tree
         results: list[CheckResult] = []
@@ -211,6 +213,8 @@ class Checks:
     def _settle_in(self, passing: Sequence[ChosenCheck], without: Sequence[str]) -> None:
         """Find the place where the work of this run is proven."""
         assert self._find_place is not None
+        names = ", ".join(check.name for check in passing)
+        self._tell(CheckStarted(name=names, when="checkout"))
         found = self._find_place(passing, without)
         self._place = found.place
         self._accepted |= {c.command: ran.tests for c, ran in zip(passing, found.ran, strict=False)}
@@ -294,8 +298,13 @@ class Checks:
         return self._place.compose(base, files)
 
     def run(self, tree: str, checks: Sequence[ChosenCheck]) -> tuple[Ran, ...]:
-        """Run checks on any tree, without a record in the journal."""
-        ran = self._place.run(tree, checks)
+        """Run checks on any tree. The journal has the start of each, for views, and no result."""
+
+        def tell(check: ChosenCheck, ran: Outcome | None) -> None:
+            if ran is None:
+                self._tell(CheckStarted(iteration=self._iteration, name=check.name, when="proof"))
+
+        ran = self._place.run(tree, checks, tell=tell)
         return tuple(Ran(self._compared(check, one.result), one.tests) for check, one in zip(checks, ran, strict=False))
 
     def tests_of(self, tree: str) -> dict[str, Tests]:

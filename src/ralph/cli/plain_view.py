@@ -156,7 +156,12 @@ def refused(denial: Denial) -> str:
     return f"the client refused {denial.tool} {one_line(denial.subject, 80)}".rstrip() + f": {denial.remedy}"
 
 
-_CHECKS = {"baseline": "running checks before the first story", "final": "running the final checks"}
+_CHECKS = {
+    "baseline": "running checks before the first story",
+    "checkout": "testing the proof checkout",
+    "proof": "proving the change",
+    "final": "running the final checks",
+}
 
 
 def checks_line(state: RunState, now: float) -> str:

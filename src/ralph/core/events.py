@@ -187,7 +187,7 @@ class StepEnded(Event, frozen=True, kw_only=True):
 class CheckStarted(Event, frozen=True, kw_only=True):  # for views only
     iteration: int = 0
     name: str
-    when: str  # baseline, story or final
+    when: str  # baseline, checkout, story, proof or final
 
 
 class CheckEnded(Event, frozen=True, kw_only=True):
