@@ -99,6 +99,25 @@ def test_answers_become_the_plan_and_its_settings(shop: Path) -> None:
     assert ralph_here("check", cwd=shop).code == 0
 
 
+@pytest.mark.defaults
+def test_ignored_settings_are_offered_to_the_proof_checkout(shop: Path) -> None:
+    (shop / ".gitignore").write_text(".env\ndist/\n")
+    (shop / ".env").write_text("KEY=1\n")
+    git(shop, "add", "-A")
+    git(shop, "commit", "-qm", "ignore .env")
+
+    told = ralph_here("init", "first", "--no-run-checks", "--no-input", cwd=shop)
+    assert "git ignores .env; if the checks need it, set proof.files, or pass --proof-files" in told.err
+    assert "proof runs in a clean checkout" in told.err
+    assert ralph_here("config", "get", "proof.files", cwd=shop).out.strip() == "[]"
+
+    answers = [("git ignores .env. Copy it there", ""), ("Maximum cost", ""), ("First story", ""), ("Commit", "n")]
+    flags = ["--no-run-checks", "--permissions", "guard"]
+    code, screen = converse(["init", "second", *flags], answers, cwd=shop)
+    assert code == 0, screen
+    assert ralph_here("config", "get", "proof.files", cwd=shop).out.strip() == '[".env"]'
+
+
 def test_every_answer_has_a_flag_and_then_nothing_is_asked(shop: Path) -> None:
     flags = [
         "--run-checks",

@@ -366,7 +366,7 @@ def test_a_check_of_a_story_may_need_more_than_those_of_the_start(project: Proje
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ("{}", "proof runs in a clean checkout, as it is; the first run tests that"),
+        ("{}", "proof runs in a clean checkout; the first run tests that"),
         ("proof: {setup: make deps}", "proof runs in a clean checkout, after `make deps`"),
         ("proof: {where: in-place}", "proof runs in the workspace (proof.where: in-place)"),
     ],

@@ -114,8 +114,8 @@ def expected_place(request: Request) -> str:
         return f"proof runs in a clean checkout, after `{request.setup}`"
     found = dependency_folders(request.repo)
     setup, folders = setup_of(request, found), ", ".join(found[:5])
-    means = f"with a copy of {folders}" if folders else f"set up by `{setup}` if needed" if setup else "as it is"
-    return f"proof runs in a clean checkout, {means}" + ("" if known else "; the first run tests that")
+    means = f", with a copy of {folders}" if folders else f", set up by `{setup}` if needed" if setup else ""
+    return f"proof runs in a clean checkout{means}" + ("" if known else "; the first run tests that")
 
 
 def make_checkout(request: Request) -> Checkout:

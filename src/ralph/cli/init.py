@@ -34,6 +34,7 @@ from ralph.app.toolchain import Toolchain, find
 from ralph.app.trusting import is_inside_loop
 from ralph.cli.arguments import add_json, add_new_plan, layout_and_name
 from ralph.cli.init_checks import FAILING, MISSING, run_and_decide
+from ralph.cli.init_proof import ask_files, show_place
 from ralph.cli.init_questions import PERMISSIONS, REQUIREMENTS, ask_cost, ask_first_story, show_agent
 from ralph.cli.init_view import show_next, show_started
 from ralph.cli.output import emit_json, note, say, warn
@@ -85,6 +86,7 @@ def configure(parser: ArgumentParser) -> None:
     asked.add_argument("--story", metavar="TITLE", help="the first story")
     asked.add_argument("--criterion", action="append", metavar="TEXT", help="a criterion of that story; repeatable")
     asked.add_argument("--plan", action="store_true", help="write the stories with an agent, as `ralph plan` does")
+    _yes_or_no(asked, "proof-files", "copy settings that git ignores, such as .env, to the checkout for proofs")
     _yes_or_no(asked, "fix-gitignore", "change a .gitignore that ignores .ralph/")
     _yes_or_no(asked, "commit", "commit the new files and nothing else")
     planned = parser.add_argument_group("with an agent")
@@ -184,8 +186,8 @@ def _start(args: Namespace, questions: Questions, request: Request, ref: PlanRef
         warn(warning)
     if not args.json:
         show_started(started, with_checks=not args.no_checks, next_steps=False)
-        for text in notes:
-            note(text)
+        show_place(started)
+        list(map(note, notes))
     if answers.plans:
         _plan(args, root, ref.layout, "")
     commit = _commit(args, questions, started, before, planned=answers.plans, changed_ignore=bool(notes))
@@ -257,6 +259,7 @@ def _ask(args: Namespace, questions: Questions, request: Request, before: frozen
     permissions = questions.choice("What may the agent do?", PERMISSIONS, args.permissions, "guard")
     if permissions != "guard":
         settings["permissions"] = permissions
+    settings |= ask_files(questions, args.proof_files, root) if answers.toolchain.checks else {}
     if cost := ask_cost(questions, args.max_cost):
         settings["budget.run_usd"] = cost
     page = root / REQUIREMENTS

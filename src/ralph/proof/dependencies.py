@@ -18,6 +18,8 @@ from ralph.host.removal import remove_tree
 _FOLDERS = frozenset({"node_modules", ".venv", "venv", "vendor", ".bundle", ".yarn", "deps", "bower_components"})
 _FILES = frozenset({"_version.py", ".pnp.cjs", ".pnp.loader.mjs"})
 """Files that installing writes into the project and that its code or its tools load."""
+_SETTINGS = (".env", ".env.*", "local_settings.py", "*.local.json", "*.local.yaml", "*.local.yml", "*.local.toml")
+_LARGEST_SETTINGS = 64 * 1024
 _DEEPEST = 3
 _MOST = 50
 
@@ -111,6 +113,15 @@ def dependency_folders(repo: Located) -> tuple[str, ...]:
     listed = git(repo, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     paths = [raw.decode("utf-8", "surrogateescape") for raw in names(listed)]
     return tuple(sorted(path.rstrip("/") for path in paths if _is_dependency(repo.root, path)))[:_MOST]
+
+
+def local_settings(repo: Located) -> tuple[str, ...]:
+    """Ignored files with settings of this machine, which checks may need, with paths from the root."""
+    listed = git(repo, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    paths = [Path(raw.decode("utf-8", "surrogateescape")) for raw in names(listed)]
+    wanted = [path for path in paths if len(path.parts) < _DEEPEST and any(map(path.match, _SETTINGS))]
+    files = [path for path in wanted if (repo.root / path).is_file() and not (repo.root / path).is_symlink()]
+    return tuple(sorted(str(path) for path in files if (repo.root / path).stat().st_size <= _LARGEST_SETTINGS))
 
 
 def _is_dependency(root: Path, path: str) -> bool:
