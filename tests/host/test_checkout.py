@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.host.checkout import Checkout
+from ralph.host.checkout import Checkout, remove_abandoned
 from ralph.host.checkpoint import take
 from ralph.host.commits import candidate_tree, commit_story
 from ralph.host.snapshot import snapshot_tree
@@ -43,6 +43,20 @@ def _candidate(project: Project, work: Callable[[], object]) -> str:
     work()
     tree = snapshot_tree(project.repo, project.index)
     return candidate_tree(project.repo, checkpoint=checkpoint, tree=tree, index_file=project.index)
+
+
+def test_a_checkout_of_a_repository_that_is_gone_is_removed(project: Project, checkout: Checkout) -> None:
+    checkout.move(_tree(project))
+    others = checkout.folder.with_name("not-a-checkout")
+    others.mkdir()
+
+    remove_abandoned(checkout.folder.parent)
+    assert checkout.path.is_dir()
+    project.repo.root.rename(project.repo.root.with_name("moved"))
+    remove_abandoned(checkout.folder.parent)
+
+    assert not checkout.folder.exists()
+    assert others.is_dir()
 
 
 def test_the_candidate_is_the_tree_that_is_committed(project: Project) -> None:

@@ -32,6 +32,7 @@ from ralph.app.proof_request import (
 from ralph.core.environment import child_environment
 from ralph.core.errors import RalphError
 from ralph.core.text import one_line
+from ralph.host.checkout import remove_abandoned
 from ralph.host.fence import Fence
 from ralph.proof.choosing import ChosenCheck, set_id
 from ralph.proof.dependencies import Copies, dependency_folders, listed_files
@@ -98,6 +99,7 @@ class _Choice:
             )
 
     def _choose(self) -> Chosen:
+        remove_abandoned(self._checkout.folder.parent)
         prepare_home(self._home, self._base)
         ways = self._ways()
         first = self._open(ways[0])

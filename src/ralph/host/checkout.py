@@ -31,6 +31,17 @@ _AUTHOR = {
     for what, value in (("NAME", "candidate"), ("EMAIL", "candidate@localhost"))
 }
 _RULES = b".gitignore"
+_GIT_FOLDER = ".git-folder"
+_MARK = "complete"
+"""In the git folder of a complete checkout: the repository that it belongs to."""
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the checkouts in a folder whose repositories no longer exist."""
+    for mark in folder.glob(f"*/{_GIT_FOLDER}/{_MARK}"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            if not Path(mark.read_text().splitlines()[1]).exists():
+                remove_tree(mark.parent.parent)
 
 
 class Checkout:
@@ -41,7 +52,7 @@ class Checkout:
         self.folder = folder
         self.root = self.path = folder / (repo.root.name or "repository")
         """The checkout itself."""
-        self.git_dir = folder / ".git-folder"
+        self.git_dir = folder / _GIT_FOLDER
         self._sources = sources_of(repo)
         self._index = self.git_dir / "index"
         self._config = b""
@@ -191,7 +202,7 @@ class Checkout:
 
     def _prepare(self) -> None:
         """Make the folder and its git folder unless they are there and complete."""
-        mark = self.git_dir / "complete"
+        mark = self.git_dir / _MARK
         try:
             is_complete = mark.read_text() == self._identity and self.path.is_dir() and not self.path.is_symlink()
         except OSError:
@@ -215,7 +226,7 @@ class Checkout:
         mark.write_text(self._identity)
 
     def _remove(self) -> None:
-        remove_tree(self.git_dir / "complete")  # first: what is half removed must not look complete
+        remove_tree(self.git_dir / _MARK)  # first: what is half removed must not look complete
         remove_tree(self.git_dir)
         remove_tree(self.path)
 
