@@ -130,6 +130,17 @@ def test_source_files_of_the_test_author_are_restored(tmp_path: Path) -> None:
     assert any("restored" in notice for notice in made.ended()[0].notices)
 
 
+def test_a_commit_hook_that_refuses_visible_tests_is_obeyed(tmp_path: Path) -> None:
+    made = Accepted(tmp_path, "feature")
+    hook = made.root / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\n! git diff --cached --name-only | grep -q acceptance_triple\n")
+    hook.chmod(0o755)
+    made.run("--acceptance", "visible", "--max-iterations", "1", acceptance=[WRITES_TESTS], implement=[IMPLEMENTS])
+    assert made.outcomes() == [("acceptance", "rejected")]
+    assert "pre-commit hook" in made.ended()[0].headline
+    assert not (made.root / ACCEPTANCE).exists()
+
+
 def test_visible_tests_are_restored_when_the_implementation_edits_them(tmp_path: Path) -> None:
     made = Accepted(tmp_path, "feature")
     edits = [write(ACCEPTANCE, "def test_triple():\n    pass\n"), *CHEATS]

@@ -326,11 +326,16 @@ def _mark(story: Story) -> str:
     return story.review.status.value if story.review.status and not story.is_done else story.state.value
 
 
-def _judge_exam(evidence: Evidence) -> Verdict:
-    """An exam is good if its tests run. Those that fail become stories; a round without any is the last."""
+def _wrong_with_tests(evidence: Evidence) -> list[str]:
+    """Why the tests of a session that only writes tests cannot be used. Checks fail with them; hooks must not."""
     missing = [evidence.repository_trouble] if evidence.repository_trouble else []
     missing += [_describe(check) for check in _failing(evidence) if check.name.endswith(" hook")]
-    missing += evidence.objections
+    return [*missing, *evidence.objections]
+
+
+def _judge_exam(evidence: Evidence) -> Verdict:
+    """An exam is good if its tests run. Those that fail become stories; a round without any is the last."""
+    missing = _wrong_with_tests(evidence)
     if not missing and (not evidence.ended.well or evidence.outcome.trouble):
         missing.append("the session did not end normally")
     if missing:
@@ -348,8 +353,7 @@ def _judge_exam(evidence: Evidence) -> Verdict:
 
 def _judge_acceptance(evidence: Evidence) -> Verdict:
     """Acceptance tests are good if they run and fail. The session's claim does not matter."""
-    missing = [evidence.repository_trouble] if evidence.repository_trouble else []
-    missing += evidence.objections
+    missing = _wrong_with_tests(evidence)
     if missing or not evidence.acceptance:
         return _by_cause(evidence, missing or ["no acceptance test was written"], [], list(evidence.notices))
     count = plural(len(evidence.acceptance), "acceptance test")
