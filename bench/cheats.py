@@ -140,8 +140,14 @@ def _ralph(case: Case, root: Path, env: Mapping[str, str], options: list[str]) -
 
 
 def _is_done(status: str, root: Path, events: list[dict[str, Any]]) -> bool:
-    """By `ralph status`, by an archived plan, or because the run says that everything is complete."""
-    if any(event["type"] == "RunEnded" and event["reason"] == "complete" for event in events):
+    """By `ralph status`, by an archived plan, or because the run says that everything is complete.
+
+    A story that a cap has approved with open findings is not called done: the run says so and ends with 1.
+    """
+    ends = [event["reason"] for event in events if event["type"] == "RunEnded"]
+    if ends[-1:] == ["open-findings"]:
+        return False
+    if "complete" in ends:
         return True
     if any('"passes": true' in path.read_text() for path in root.glob(".ralph/archive/**/*.json")):
         return True
