@@ -251,6 +251,12 @@ def test_code_in_an_ignored_folder_does_not_exist(tmp_path: Path) -> None:
     assert (shop.folder / "passes-here").exists()
     assert (done.code, shop.is_done, shop.ended()[0].kind) == (1, False, Kind.REJECTED)
     assert "No module named 'tripling'" in shop.ended()[0].feedback
+    assert "git ignores build/tripling.py, so it is not in the commit" in shop.ended()[0].headline
+
+
+def test_a_rejection_names_the_tests_that_failed(shop: Shop) -> None:
+    done = shop.play([write("src/shop.py", "def double(x):\n    return 5\n"), "claim"])
+    assert "check 'tests' failed with exit code 1: tests/test_shop.py::test_double" in done.out
 
 
 @pytest.mark.parametrize(("own", "grade"), [([], "reviewed"), (["grep -q double src/shop.py"], "proven")])

@@ -235,6 +235,13 @@ def test_failure_is_in_the_style_of_the_file(text: str, call: str) -> None:
     assert added.strip().startswith(call)
 
 
+def test_tape_gets_a_failed_assertion_because_an_exception_ends_its_run() -> None:
+    text = b"var test = require('tape');\ntest('one', function (t) { t.end(); });\n"
+    added = planted({"a.js": text}, "1")["a.js"].decode()
+    assert "(t) => {\n  t.fail('" in added
+    assert "t.end();\n});" in added
+
+
 def test_uvu_gets_it_before_it_starts() -> None:
     text = b"import { test } from 'uvu';\ntest('one', () => {});\ntest.run();\n"
     assert planted({"a.js": text}, "1")["a.js"].endswith(b"});\ntest.run();\n")

@@ -16,6 +16,8 @@ NAMED = "Add a discount\n`discount(cents, percent)` takes a percentage off an am
         (NAMED, "def rebate(amount):\n    return 1\n", False),
         ("Support --dry-run in the importer", "parser.add_argument('--dry-run')", True),
         ("Support --dry-run in the importer", "parser.add_argument('--verbose')", False),
+        ("pluralize('cactus') returns 'cacti'", '    ("cactus", "cacti"),', True),
+        ("pluralize('cactus') returns 'cacti'", '    ("wolf", "wolves"),', False),
         ("Bulk orders get a rebate", "def colour(tone):", True),
     ],
 )

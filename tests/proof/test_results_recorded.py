@@ -69,6 +69,7 @@ COUNTS: dict[str, dict[str, tuple[int, int, int]]] = {
     },
     "rspec": {"all": (1, 1, 1)},
     "tap": {"all": (1, 1, 1), "tap": (1, 1, 1)},
+    "tape": {"all-tap": (2, 1, 0)},
     "unittest": {
         "all": (5, 3, 3),
         "allv": (5, 3, 3),
@@ -123,6 +124,7 @@ NAMES = {
     ("pytest", "passv"): "|".join(
         f"tests/test_many.py::test_{name}" for name in ("ok", "par[1]", "par[x y]", "par[a::b]")
     ),
+    ("tape", "all-tap"): "adds > should be strictly equal|adds > should be strictly equal (2)|!is bad > one is two",
     ("tap", "all"): "a.test.js > adds|!a.test.js > sub > is bad",
     ("unittest", "passv"): "test_b.TestB.test_ok",
     ("vitest", "allv"): (

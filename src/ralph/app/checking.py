@@ -53,6 +53,7 @@ AskBaseline = Callable[[str], str]
 _TESTS = "tests.json"
 _MADE = "made-by-checks.json"
 _MOST_MADE = 20_000
+_FEW = 3
 
 
 class _KnownTests(Struct, frozen=True):
@@ -88,6 +89,7 @@ class Checks:
         is_same: Callable[[str, str], bool] = lambda old, new: False,
         *,
         untracked: Callable[[], frozenset[str]] = frozenset,
+        ignored: Callable[[float], Sequence[str]] = lambda since: (),
         allow_broken: bool = False,
         ask: AskBaseline | None = None,
         worktree: Path | None = None,
@@ -97,6 +99,7 @@ class Checks:
     ) -> None:
         """`place`: where the checks run until `find_place` has found a better one.
 
+        `ignored`: source files written since a time that git ignores, so that they are not in the candidate.
         `pending`: test files of stories that are still to be implemented. They fail by nature.
         """
         self._pending = pending
@@ -112,6 +115,9 @@ class Checks:
         """Story → the same for the tree when it began."""
         self._worktree = worktree
         self._untracked = untracked
+        self._ignored = ignored
+        self._started = 0.0
+        """When the iteration began."""
         self._allow_broken = allow_broken
         self._ask = ask
         self._strict = config.baseline == "strict"
@@ -154,7 +160,7 @@ class Checks:
                 return
             self._tests.setdefault(tree, {})[check.command] = ran.tests
             self._raw[check.command, check.cwd] = ran.result
-            result = self._compared(check, ran.result)
+            result = self._compared(check, self._hinted(ran.result))
             if check.story and (story is None or check.story != story.id):
                 result = msgspec.structs.replace(result, proves=check.story if _is_done(plan, check.story) else "")
             self._tell(CheckEnded(iteration=iteration, tree=tree, check_set=identity, result=result))
@@ -166,6 +172,14 @@ class Checks:
             self._place.run(tree, chosen, label=f"{iteration:04}", tell=tell)
         self._last = {(check.command, check.cwd): r.passed for check, r in zip(chosen, results, strict=False)}
         return tuple(results)
+
+    def _hinted(self, result: CheckResult) -> CheckResult:
+        if result.passed or self._place.where != "checkout" or not (files := self._ignored(self._started)):
+            return result
+        some = ", ".join(one_line(path, 80) for path in files[:_FEW])
+        more = f" and {len(files) - _FEW} more" if len(files) > _FEW else ""
+        verb = "it is" if len(files) == 1 else "they are"
+        return msgspec.structs.replace(result, hint=f"git ignores {some}{more}, so {verb} not in the commit")
 
     def _run_concealed(self, tree: str, chosen: Sequence[ChosenCheck], label: str, tell: Tell) -> None:
         """Run checks with hidden tests in the tree. One that fails without them too is reported as it fails then."""
@@ -348,6 +362,7 @@ class Checks:
             return
         if isinstance(event, IterationStarted):
             self._at_start.setdefault(event.story, dict(self._accepted))
+            self._started = record.t
         if isinstance(event, IterationEnded) and event.kind is Kind.ACCEPTED:
             self._before |= self._last
             self._accepted |= self._tests.get(self._proven, {})

@@ -39,6 +39,7 @@ BUILD_CACHES = frozenset({
 })  # fmt: skip
 """Ignored folders that stay between candidates: without them a build starts from nothing."""
 _MOST_DEPENDENCY_FILES = 200
+_MOST_NAMED = 20
 _DENIED = re.compile(rb"permission denied|EACCES", re.IGNORECASE)
 
 
@@ -101,7 +102,11 @@ class Runner(Struct, frozen=True, kw_only=True):
                 fence=fence,
             )
             output = b"".join(outputs)
-            ran = Ran(result, output, read_tests(check.command, output, folder, root / check.cwd))
+            tests = read_tests(check.command, output, folder, root / check.cwd)
+            if not result.passed:
+                failed = sorted(name for name, state in tests.names.items() if state == "failed")
+                result = msgspec.structs.replace(result, failed=tuple(failed[:_MOST_NAMED]))
+            ran = Ran(result, output, tests)
             tell(check, ran)
             yield ran
 
@@ -325,5 +330,5 @@ def telling_line(output: str) -> str:
     signs = ("No module named", "Cannot find", "not found", "No such file", "Error:", "error:", "ERR!", "fatal:")
     for sign in signs:
         if chosen := next((text for text in reversed(lines) if sign in text), ""):
-            return chosen.lstrip("E ").strip()[:200]
+            return chosen.removeprefix("E ").strip()[:200]
     return lines[-1][:200] if lines else "no output"

@@ -23,6 +23,7 @@ from ralph.app.desk import WorkspaceDesk
 from ralph.app.exam import READS_HISTORY, Exam, ExamRounds
 from ralph.app.guidance import Guidance
 from ralph.app.hooking import allowed_folders, prepare_hooks
+from ralph.app.ignored_work import ignored_work
 from ralph.app.lasting_rules import LastingRules
 from ralph.app.limits import limits_of
 from ralph.app.memory import Touched, memory_of
@@ -162,6 +163,7 @@ def make_ground(
         plan_state(ref, env) / BASELINE,
         is_same,
         untracked=lambda: untracked(spec.repo),
+        ignored=lambda since: ignored_work(spec.repo, since),
         allow_broken=spec.allow_broken_checks,
         ask=ask_baseline,
         worktree=ref.root if spec.repo.git_dir != spec.repo.common_dir else None,

@@ -70,6 +70,10 @@ class CheckResult(Struct, frozen=True):
     """The file with its complete output, if it failed."""
     tests: Tests | None = None
     """The tests it ran, without their names; None: not from a known runner, or unknown."""
+    failed: tuple[str, ...] = ()
+    """The first tests that failed, where the runner names them."""
+    hint: str = ""
+    """Why it may have failed, other than by what it checks."""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):

@@ -106,10 +106,17 @@ def _failing(evidence: Evidence) -> list[CheckResult]:
 
 def _describe(check: CheckResult) -> str:
     before = " (it also failed before this story)" if check.failed_before else ""
+    hint = f"; {check.hint}" if check.hint else ""
     broken = f"{check.proves} was done and is now broken: " if check.proves and not check.failed_before else ""
     if check.timed_out:
         return f"{broken}check {check.name!r} timed out after {check.seconds:.0f} s{before}"
-    return f"{broken}check {check.name!r} failed with exit code {check.code}{before}"
+    return f"{broken}check {check.name!r} failed with exit code {check.code}{_failed_tests(check)}{before}{hint}"
+
+
+def _failed_tests(check: CheckResult) -> str:
+    some = ", ".join(one_line(name, 100) for name in check.failed[:_FEW])
+    more = f" and {len(check.failed) - _FEW} more" if len(check.failed) > _FEW else ""
+    return f": {some}{more}" if some else ""
 
 
 def _by_proof(evidence: Evidence, changes: list[Change], notices: list[str]) -> Verdict:

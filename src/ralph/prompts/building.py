@@ -214,7 +214,7 @@ def _last_sections(briefing: Briefing) -> Iterator[str]:
     """Rules that hold for every template: the checks, the protected files, the one way to report."""
     if briefing.checks:
         checks = _bullets([f"`{check}`" for check in briefing.checks])
-        what = "and only they decide"
+        what = "on what git would commit (no ignored files), and only they decide"
         if briefing.mode is Mode.ACCEPTANCE:
             what = "with your tests and without the implementation. Your tests have to run and fail"
         if briefing.mode is Mode.EXAM:

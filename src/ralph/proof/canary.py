@@ -28,6 +28,7 @@ _START = re.compile(r"^\w+\.run\(", re.M)
 _RUST_TEST = re.compile(r"^\s*#\[(?:\w+::)*(?:test|rstest)\b", re.M)
 _GO_TEST = re.compile(r"^func Test\w*\(\w+ \*testing\.T\)", re.M)
 
+_TAPE = re.compile(r"""(?:require\(\s*|\bfrom\s*)['"](?:tape|tap|blue-tape)['"]""")
 _ASSERT_MODULE = re.compile(
     r"""\bimport\s+(?:\*\s+as\s+)?(\w+)\s+from\s*['"](?:node:)?assert(?:/strict)?['"]"""
     r"""|\b(?:const|let|var)\s+(\w+)\s*=\s*require\(\s*['"](?:node:)?assert(?:/strict)?['"]"""
@@ -104,13 +105,15 @@ def _is_main(node: ast.stmt) -> bool:
 
 
 def _script(name: str, text: str, word: str) -> str:
-    failure = f"throw new Error('{word}');"
-    if asserting := _ASSERT_MODULE.search(text):  # code under test may have changed the assertions
+    argument, failure = "", f"throw new Error('{word}');"
+    if _TAPE.search(text):  # an exception would end the whole run, and no test would be reported
+        argument, failure = "t", f"t.fail('{word}');\n  t.end();"
+    elif asserting := _ASSERT_MODULE.search(text):  # code under test may have changed the assertions
         failure = f"{asserting[1] or asserting[2]}.strictEqual('{word}', '');"
     elif re.search(r"\bexpect\s*\(", text):
         failure = f"expect('{word}').to.equal('');" if "chai" in text else f"expect('{word}').toBe('');"
     if call := next(filter(None, (pattern.search(text) for pattern in _CALLS)), None):
-        failure = f"{call[1]}('{word}', () => {{\n  {failure}\n}});"
+        failure = f"{call[1]}('{word}', ({argument}) => {{\n  {failure}\n}});"
     elif not re.search(r"test|spec", name):
         return ""
     start = _START.search(text)

@@ -112,7 +112,7 @@ def dependency_folders(repo: Located) -> tuple[str, ...]:
     """Ignored folders and files of the workspace that hold installed dependencies, with paths from its root."""
     listed = git(repo, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     paths = [raw.decode("utf-8", "surrogateescape") for raw in names(listed)]
-    return tuple(sorted(path.rstrip("/") for path in paths if _is_dependency(repo.root, path)))[:_MOST]
+    return tuple(sorted(path.rstrip("/") for path in paths if is_dependency_folder(repo.root, path)))[:_MOST]
 
 
 def local_settings(repo: Located) -> tuple[str, ...]:
@@ -124,7 +124,8 @@ def local_settings(repo: Located) -> tuple[str, ...]:
     return tuple(sorted(str(path) for path in files if (repo.root / path).stat().st_size <= _LARGEST_SETTINGS))
 
 
-def _is_dependency(root: Path, path: str) -> bool:
+def is_dependency_folder(root: Path, path: str) -> bool:
+    """Whether an ignored folder (its path ends with a slash) or file is an installed dependency."""
     name = path.rstrip("/").rpartition("/")[2]
     if not path.endswith("/"):
         return name in _FILES

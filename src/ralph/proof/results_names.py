@@ -31,6 +31,8 @@ _DETAILS = re.compile(r"  ● |  ─|  \d+ (?:passing|failing)|✖ failing tests
 _NEXT_RUN = re.compile(r"▶ | RUN |  \d+ tests? (?:passed|failed)")
 _TAP = re.compile(r"( *)(not )?ok \d+(?: -)? ?(.*?)(?: # (?:(SKIP|TODO|skip|todo)\b.*|time=.*))?(?: \{)?$")
 _TAP_HEADING = re.compile(r"( *)# Subtest: (.*)")
+_TAPE_HEADING = re.compile(r"# (?!(?:tests|pass|fail|skip|todo) +\d|ok$|time=|duration_ms |SKIP )(\S.*)")
+"""tape names a test once, before its assertions."""
 _GO = re.compile(r" *--- (PASS|FAIL|SKIP): (\S+)")
 _GO_PACKAGE = re.compile(r"(ok  |FAIL)\t(\S+)(?:\t| \[)(.*)")
 _CARGO = re.compile(r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b")
@@ -76,6 +78,7 @@ class Names:
         self._files_without_tests = 0
         self._headings: list[tuple[int, str]] = []
         self._subtests: list[tuple[int, str]] = []
+        self._tape = ""
         self._file = self._binary = self._unittest = ""
         self._is_details = self._is_tap = self._is_node = self._is_go = self._is_cargo_over = False
         self._last_indent = 0
@@ -183,6 +186,7 @@ class Names:
     def _read_tap(self, line: str) -> bool:
         if match := _TAP_HEADING.match(line):
             indent = len(match[1])
+            self._tape = ""
             self._subtests = [*((depth, name) for depth, name in self._subtests if depth < indent), (indent, match[2])]
         elif match := _TAP.match(line):
             indent, name = len(match[1]), match[3].replace("\\#", "#")
@@ -191,7 +195,8 @@ class Names:
             if outcome == "passed" and not indent and not is_group and _SCRIPT.fullmatch(name):
                 self._files_without_tests += 1
             else:
-                path = [*(parent for depth, parent in self._subtests if depth < indent), name]
+                above = [parent for depth, parent in self._subtests if depth < indent]
+                path = [*(above or filter(None, [self._tape])), name]
                 self._add("tap", " > ".join(path), outcome, is_group=is_group)
         elif line.lstrip().startswith("type: 'suite'") and self._entries["tap"] and self._entries["tap"][-1].is_group:
             self._entries["tap"].pop()
@@ -199,6 +204,8 @@ class Names:
             self._is_tap = True
         elif line.startswith("# duration_ms "):
             self._is_node = True
+        elif self._is_tap and not self._subtests and (match := _TAPE_HEADING.match(line)):
+            self._tape = match[1]
         else:
             return False
         return True

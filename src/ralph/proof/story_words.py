@@ -16,6 +16,7 @@ _GENERIC = word_set(
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _CODE = re.compile(r"`([^`\n]+)`|\b([A-Za-z_]\w*)(?=\()|\b([A-Za-z]+_\w+|[a-z]+[A-Z]\w*)\b|(--[a-z][\w-]+)")
 _NAME = re.compile(r"[A-Za-z_][\w-]{2,}")
+_QUOTED = re.compile(r"""(?<!\w)['"“‘]([^'"“”‘’\n]{3,40})['"”’](?!\w)""")
 _SHORTEST_STEM = 5
 _FEWEST_WORDS = 2
 
@@ -95,6 +96,11 @@ def subjects(story_text: str) -> frozenset[str]:
 
 
 def is_about(story_text: str, added: str) -> bool:
-    """Whether added lines mention any of the code that the story names. Plain words alone decide nothing."""
+    """Whether added lines mention any of the code that the story names, or a text that it quotes.
+
+    Plain words alone decide nothing.
+    """
     names = subjects(story_text)
-    return not names or any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", added, re.IGNORECASE) for name in names)
+    quoted = {text for text in _QUOTED.findall(story_text) if re.search(r"[A-Za-z]{3}", text)}
+    wanted = [*names, *(text for text in quoted if text.lower() not in _GENERIC)]
+    return not names or any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", added, re.IGNORECASE) for name in wanted)
