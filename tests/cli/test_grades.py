@@ -69,7 +69,7 @@ def test_grades_are_shown_wherever_stories_are(tmp_path: Path) -> None:
     assert f"{KEPT.replace(':', ' is')}" in made.ask("report").out
     assert "witnessed by tests/test_two.py::test_two" in made.ask("report").out
     assert "witnessed by tests/test_two.py::test_two" in made.ask("report", "--html", "-").out
-    assert "1 proven, 1 witnessed; in a clean checkout" in made.ask("report", "--markdown", "-").out
+    assert "1 proven, 1 witnessed; this run: in a clean checkout" in made.ask("report", "--markdown", "-").out
     told = made.ask("report", "--json").json
     assert (told["grades"], told["where"]) == ({"proven": 1, "witnessed": 1}, "checkout")
     assert [story["state"] for story in told["stories"]] == ["done", "done", "unproven"]
@@ -79,8 +79,9 @@ def test_grades_are_shown_wherever_stories_are(tmp_path: Path) -> None:
 def test_a_proof_in_place_is_labelled_so(tmp_path: Path) -> None:
     made = shop(tmp_path, proof={"where": "in-place"})
     done = made.run("--story", "US-001", US_001=[OWN])
-    assert "  proof      1 proven; in the workspace (in-place), not in a clean checkout\n" in done.out
+    assert "  proof      1 proven; this run: in the workspace (in-place), not in a clean checkout\n" in done.out
     assert "where      in the workspace (in-place)" in made.ask("proof", "US-001").out
+    assert "proven, in place" in made.ask("audit").out
     assert "proven by test -f src/one.py, in place" in made.ask("report").out
     assert made.ask("task", "reopen", "US-001").code == 0
     assert made.ask("task", "show", "US-001", "--json").json["grade"] == "", "a reopened story has none"

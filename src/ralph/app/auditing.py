@@ -44,6 +44,8 @@ class Audited(Struct, frozen=True):
     is_from_commit: bool = False
     """Its proof is known only from the commit message."""
     grade: str = ""
+    where: str = ""
+    """`checkout` or `in-place`: where it was proven; empty: unknown."""
 
 
 class Audit(Struct, frozen=True):
@@ -93,7 +95,7 @@ def _why_lapsed(opened: OpenPlan, repo: Repo, found: Proofs, env: Mapping[str, s
 
 def _stand(story: Story, proof: Proof | None, repo: Repo, why: str) -> Audited:
     grade = (proof.grade if proof else "") or story.grade
-    return msgspec.structs.replace(_stand_of(story, proof, repo, why), grade=grade)
+    return msgspec.structs.replace(_stand_of(story, proof, repo, why), grade=grade, where=proof.where if proof else "")
 
 
 def _stand_of(story: Story, proof: Proof | None, repo: Repo, why: str) -> Audited:

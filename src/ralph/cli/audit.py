@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.auditing import Standing, audit
+from ralph.app.auditing import Audited, Standing, audit
 from ralph.app.launching import find_repo
 from ralph.app.workspace import open_plan
 from ralph.cli.arguments import add_json, add_workspace
@@ -44,10 +44,10 @@ def run(args: Namespace) -> int:
     if args.json:
         emit_json(found)
         return ExitCode.COMPLETE if found.is_clean else ExitCode.UNFINISHED
-    width = max((len(one.grade) for one in found.stories), default=0)
+    width = max((len(_grade(one)) for one in found.stories), default=0)
     for one in found.stories:
         mark, style = _STYLES[one.standing]
-        grade = one.grade if one.grade != one.standing.value else ""
+        grade = _grade(one) if one.grade != one.standing.value else ""
         detail = f"  {one_line(one.detail, 100)}" if one.detail else ""
         standing = paint(f"{one.standing.value:<9}", style)
         say_raw(f"{paint(mark, style)} {one_line(one.story):<8} {standing} {grade:<{width}}{detail}".rstrip())
@@ -57,3 +57,7 @@ def run(args: Namespace) -> int:
     if not found.is_clean:
         say("`ralph verify --final` runs every check on the current tree", "dim")
     return ExitCode.COMPLETE if found.is_clean else ExitCode.UNFINISHED
+
+
+def _grade(one: Audited) -> str:
+    return f"{one.grade}, in place" if one.where == "in-place" else one.grade

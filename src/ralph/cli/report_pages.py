@@ -15,7 +15,11 @@ from ralph.core.text import one_line
 
 _MOST_FILES = 200
 _MOST_WITNESSES = 5
-WHERE = {"checkout": "in a clean checkout", "in-place": "in the workspace (in-place), not in a clean checkout"}
+WHERE = {
+    "checkout": "this run: in a clean checkout",
+    "in-place": "this run: in the workspace (in-place), not in a clean checkout",
+}
+"""The grades are those of all stories, also of earlier runs."""
 _STYLE = """
 :root{color-scheme:light dark;--text:#1f2328;--dim:#59636e;--line:#d1d9e0;--page:#fff;--box:#f6f8fa;
 --good:#1a7f37;--bad:#d1242f;--warn:#9a6700}
