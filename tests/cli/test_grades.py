@@ -18,7 +18,7 @@ TESTED = [
     "claim",
 ]
 DOCUMENT = [write("README.md", "A shop.\n"), "claim"]
-KEPT = "US-003: committed, but no check is about it and no review approved it"
+KEPT = "US-003: committed, but no test fails without the change and no review approved it"
 
 
 def shop(folder: Path, **more: object) -> Proven:

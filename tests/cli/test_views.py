@@ -162,7 +162,7 @@ def test_the_panel_and_the_summary_show_grades() -> None:
         state.add(Record(number, 1.0, event))
     lines = list(summary(state))
     assert "  proof      1 proven" in lines
-    assert "  unproven   US-002: committed, but no check is about it and no review approved it" in lines
+    assert "  unproven   US-002: committed, but no test fails without the change and no review approved it" in lines
     assert not [line for line in lines if line.startswith("  open")]
 
 

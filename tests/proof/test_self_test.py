@@ -113,6 +113,15 @@ def test_an_editable_install_elsewhere_needs_import_roots(project: Project, tmp_
     assert not _passes(place, place.compose(tree, {"src/demo/__init__.py": b""}), check)
 
 
+def test_an_ignored_file_with_settings_is_named_with_the_command_that_copies_it(project: Project) -> None:
+    project.write(".gitignore", ".env\n")
+    project.write(".env", "A=1\n")
+    project.write("main.py", "open('.env')\n")
+    tree = _commit(project)
+    place = choose_place(_request(project), tree, [ChosenCheck("run", f"{sys.executable} main.py")]).place
+    assert place.note.endswith("(git ignores .env: run `ralph config set proof.files '[\".env\"]'`)")
+
+
 def test_what_only_the_workspace_has_is_named(project: Project) -> None:
     project.write("main.py", "import generated\n")
     project.write("generated.py", "")
@@ -126,6 +135,7 @@ def test_what_only_the_workspace_has_is_named(project: Project) -> None:
         "ModuleNotFoundError: No module named 'generated' (set proof.setup or proof.files)"
     )
     assert expected_place(_request(project)) == chosen.place.note
+    assert expected_place(_request(project, files=("generated.py",))).startswith("proof runs in a clean checkout")
     by_file = choose_place(_request(project, files=("generated.py",)), tree, [check]).place
     assert by_file.where == "checkout"
     by_command = _request(project, setup="touch generated.py")

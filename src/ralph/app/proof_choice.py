@@ -8,6 +8,7 @@ workspace itself. A configured set-up command is used at once.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shlex
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ from ralph.core.text import one_line
 from ralph.host.checkout import remove_abandoned
 from ralph.host.fence import Fence
 from ralph.proof.choosing import ChosenCheck, set_id
-from ralph.proof.dependencies import Copies, dependency_folders, listed_files
+from ralph.proof.dependencies import Copies, dependency_folders, listed_files, local_settings
 from ralph.proof.environment import (
     checkout_environment,
     hidden_folders,
@@ -119,14 +120,17 @@ class _Choice:
             place = first if way == ways[0] else self._open(way)
             reason, ran = self._try(place)
             if not reason:
-                remember(self._request, Known(key, way, place.note, self._hide(place)))
+                remember(self._request, self._known(key, way, place.note, self._hide(place)))
                 place.watched = self._packages(place)
                 return Chosen(place, ran)
             reasons.append(reason)
         note = f"proof runs in the workspace: {reasons[0]}"
         if not self._is_stopped():
-            remember(self._request, Known(key, IN_PLACE, note))
+            remember(self._request, self._known(key, IN_PLACE, note))
         return Chosen(workspace_place(self._request, note))
+
+    def _known(self, key: str, way: str, note: str, hidden: str = "") -> Known:
+        return Known(key, way, note, hidden, self._request.setup, self._request.files)
 
     def _ways(self) -> list[str]:
         if self._request.setup not in ("auto", "none"):
@@ -190,13 +194,18 @@ class _Choice:
         ran = place.run(self._tree, self._checks)
         for check, one in zip(self._checks, ran, strict=False):
             if check.required and not one.result.passed:
-                line = telling_line(one.output.decode("utf-8", "replace"))
-                line = line.replace(str(self._checkout.path), ".")
-                why = f"`{check.command}` passes there but fails in a clean checkout: {one_line(line, 200)}"
-                return f"{why} (set proof.setup or proof.files)", ()
+                return self._why_not(check.command, one.output.decode("utf-8", "replace")), ()
         if self._is_stopped():
             return "the run was stopped", ()
         return self._self_test(place), ran
+
+    def _why_not(self, command: str, output: str) -> str:
+        line = telling_line(output).replace(str(self._checkout.path), ".")
+        why = f"`{command}` passes there but fails in a clean checkout: {one_line(line, 200)}"
+        if needed := [path for path in local_settings(self._request.repo) if Path(path).name in output]:
+            files = json.dumps([*self._request.files, *needed])
+            return f"{why} (git ignores {', '.join(needed)}: run `ralph config set proof.files {shlex.quote(files)}`)"
+        return f"{why} (set proof.setup or proof.files)"
 
     def _self_test(self, place: CheckoutPlace) -> str:
         """Why checks there say nothing about the checkout's code, or an empty string."""

@@ -72,6 +72,9 @@ class Known(Struct, frozen=True):
     way: str
     note: str = ""
     hidden: str = ""
+    setup: str = ""
+    files: tuple[str, ...] = ()
+    """The settings at that time."""
 
 
 def last_choice(request: Request) -> Known | None:
@@ -108,6 +111,8 @@ def expected_place(request: Request) -> str:
     if counterpart(request, Path("/")) is None:
         return elsewhere(request)
     known = last_choice(request)
+    if known is not None and (known.setup, known.files) != (request.setup, request.files):
+        known = None
     if known is not None and known.way == IN_PLACE:
         return known.note
     if request.setup not in ("auto", "none"):

@@ -158,7 +158,7 @@ def refused(denial: Denial) -> str:
 
 _CHECKS = {
     "baseline": "running checks before the first story",
-    "checkout": "testing the proof checkout",
+    "checkout": "testing whether work can be proven in a clean checkout",
     "proof": "proving the change",
     "final": "running the final checks",
 }

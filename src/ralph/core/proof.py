@@ -27,12 +27,12 @@ class Grade(StrEnum):
 MEANING = {
     Grade.PROVEN: "its own check or an acceptance test fails without the change",
     Grade.WITNESSED: "a test fails without the change",
-    Grade.REVIEWED: "no check is about it; a review approved it",
-    Grade.UNPROVEN: "no check is about it, and no review approved it",
+    Grade.REVIEWED: "no test fails without the change; a review approved it",
+    Grade.UNPROVEN: "no test fails without the change, and no review approved it",
 }
 
 
-KEPT_UNPROVEN = "committed, but no check is about it and no review approved it"
+KEPT_UNPROVEN = "committed, but no test fails without the change and no review approved it"
 """Of a story that is not done and waits for a review."""
 
 

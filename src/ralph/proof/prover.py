@@ -17,7 +17,7 @@ from ralph.proof.choosing import ChosenCheck
 from ralph.proof.files import Role, deciding, is_collected, role_of
 from ralph.proof.moved import missing_tests, only_moved
 from ralph.proof.restoring import as_before
-from ralph.proof.story_words import is_about, names_file, names_test
+from ralph.proof.story_words import is_about, names_file, names_test, subjects
 from ralph.proof.values import FEW, Bench, Candidate, FileChange, Ran, named
 from ralph.proof.witness import WitnessSearch
 
@@ -197,7 +197,11 @@ def _with_witness(
         search.missing = _CHANGED_WITNESS
     if witnesses and not any(witness.is_own for witness in witnesses) and not is_about(given.words, _added(given)):
         witnesses = ()
-        search.missing = "nothing in the change mentions what the story names"
+        names = ", ".join(sorted(subjects(given.words))[:FEW])
+        search.missing = (
+            f"tests fail without the change, but it mentions nothing that the story names ({one_line(names, 80)}): "
+            "use it in the test, or give the story a check of its own"
+        )
     missing = () if witnesses else (search.missing or NO_WITNESS,)
     return msgspec.structs.replace(
         proof, objections=objections, witnesses=witnesses[:_MOST_WITNESSES], missing=missing, limits=search.limits
