@@ -97,12 +97,15 @@ def test_credentials_pass_and_the_mark_of_an_outer_session_does_not() -> None:
 
 def test_the_client_is_found_on_the_path_that_is_given(tmp_path: Path) -> None:
     found = program(tmp_path / "bin" / "claude")
-    assert claude.find(session(tmp_path), str(tmp_path / "bin")) == str(found)
+    work = tmp_path / "work"
+    assert claude.find(session(work), str(tmp_path / "bin")) == str(found)
+    inside = program(work / "bin" / "claude")
+    assert claude.find(session(work), f"{inside.parent}:{found.parent}") == str(found), "a clone could bring its own"
 
 
 def test_another_program_can_be_named(tmp_path: Path) -> None:
     own = program(tmp_path / "tools" / "my-claude")
-    assert claude.find(session(tmp_path, command=("my-claude",)), str(own.parent)) == str(own)
+    assert claude.find(session(tmp_path / "work", command=("my-claude",)), str(own.parent)) == str(own)
     assert claude.find(session(tmp_path, command=("tools/my-claude",)), "") == str(own), "seen from the workspace"
     assert claude.find(session(Path("/"), command=(str(own),)), "") == str(own)
 

@@ -108,7 +108,7 @@ def test_a_client_is_asked_for_its_version_in_an_empty_home(tmp_path: Path) -> N
     program(bin_, "gemini", "exit 3")
 
     env = {"PATH": f"{bin_}:/usr/bin:/bin", "ANTHROPIC_API_KEY": "secret", "HOME": os.environ["HOME"]}
-    found = list(probes.clients(Patient(tmp_path, None, env)))
+    found = list(probes.clients(Patient(tmp_path / "work", None, env)))
 
     assert [finding.text.split(" (/")[0] for finding in found] == [
         "claude 2.1.325",
@@ -138,7 +138,8 @@ def test_a_client_that_hangs_or_floods_does_no_harm(tmp_path: Path, monkeypatch:
 def test_many_slow_programs_do_not_add_up(tmp_path: Path) -> None:
     for name in (*probes.CLIENTS.values(), "br"):
         program(tmp_path / "bin", name, "sleep 20")
-    where = patient(None, tmp_path, PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    (here := tmp_path / "work").mkdir()
+    where = patient(None, here, PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin")
     started = time.monotonic()
 
     lines = examine(where, workspace_probes.PROBES)

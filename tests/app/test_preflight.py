@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cli import ralph
+from support.cli import ralph, ralph_here
 from support.workspaces import write_first_story
 
 pytestmark = pytest.mark.usefixtures("git_identity")
@@ -46,8 +46,10 @@ def test_all_that_is_wrong_is_told_at_once(workspace: Path) -> None:
     (workspace / "dirty.txt").write_text("mine")
     found = levels(workspace, "--checks")
     assert {topic for topic, each in found.items() if "fail" in each} == {
-        *("trust", "agent", "prompts", "repository", "checks"),
+        *("trust", "agent", "prompts", "repository"),
     }
+    assert found["checks"] == ["warn"], "not run: they are not trusted"
+    assert levels(workspace, "--checks", RALPH_TRUST="1")["checks"] == ["fail"]
     assert found["prompts"] == ["fail", "fail"]
     assert found["login"] == ["warn"]
     assert (workspace / "dirty.txt").read_text() == "mine"
@@ -100,3 +102,75 @@ def test_a_run_that_is_not_trusted_tells_of_everything_else_too(workspace: Path)
     assert "are not trusted yet" in done.err
     assert "prompts: the prompt file nowhere.md does not exist" in done.err
     assert "trust: " not in done.err, "that is what it says first"
+
+
+@pytest.fixture
+def hostile(workspace: Path) -> Path:
+    """Everything the workspace names leaves a mark when it runs."""
+    (workspace / "bin").mkdir()
+    for name in ("evil.sh", "bin/claude", "bin/br", "bin/codex"):
+        file = workspace / name
+        file.write_text(f'#!/bin/sh\necho "$0 $*" >> {workspace.parent}/ran\necho 9.9.9\n')
+        file.chmod(0o755)
+    return workspace
+
+
+ATTACKS = (
+    "agent: {command: [./evil.sh]}\n",
+    "agent: {name: command, command: [./evil.sh]}\n",
+    "checks: [{name: test, command: ./evil.sh}]\n",
+    "agent: {command: [./evil.sh]}\nproof: {setup: ./evil.sh}\nnotify: {command: [./evil.sh]}\n",
+    "review: {enabled: true, agent: command, command: [./evil.sh]}\nplanning: {command: [./evil.sh]}\n",
+)
+LOOKS = (
+    ("preflight",),
+    ("preflight", "--checks"),
+    ("run", "--plain"),
+    ("run", "--dry-run"),
+    ("doctor",),
+    ("check",),
+    ("exam", "--plain"),
+    ("plan", "--no-input", "an idea"),
+    ("notify", "test"),
+    ("init", "--no-input", "other"),
+)
+
+
+@pytest.mark.parametrize("settings", ATTACKS)
+def test_nothing_that_a_workspace_names_runs_before_it_is_trusted(hostile: Path, settings: str) -> None:
+    settle(hostile, settings)
+    for words in LOOKS:
+        done = ralph_here(*words, cwd=hostile, env={"PATH": "/usr/bin:/bin"})
+        ran = hostile.parent / "ran"
+        assert not ran.exists(), (words, ran.read_text(), done.out + done.err)
+
+
+def test_preflight_says_that_an_untrusted_agent_was_not_started(hostile: Path) -> None:
+    settle(hostile, "agent: {command: [./evil.sh]}\nchecks: [{name: test, command: ./evil.sh}]\n")
+    env = {"PATH": "/usr/bin:/bin"}
+    done = ralph("preflight", "--checks", cwd=hostile, env=env)
+    assert "evil.sh was not started: the commands of the workspace are not trusted" in done.out
+    assert "the checks were not run: the commands of the workspace are not trusted" in done.out
+    assert ralph("trust", "--yes", cwd=hostile, env=env).code == 0
+    done = ralph("preflight", "--checks", cwd=hostile, env=env)
+    assert "claude 9.9.9" in done.out
+    assert len((hostile.parent / "ran").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("folder", ["bin", "{root}/bin", ""])
+def test_a_client_inside_the_workspace_is_not_taken_from_path(hostile: Path, folder: str) -> None:
+    settle(hostile, "{}\n")
+    if not folder:
+        (hostile / "bin/claude").rename(hostile / "claude")
+    path = f"{folder.format(root=hostile)}:/usr/bin:/bin"
+    for words in (("doctor",), ("preflight",), ("run", "--plain")):
+        done = ralph_here(*words, cwd=hostile, env={"PATH": path})
+        assert "claude is on PATH only inside the workspace" in done.out + done.err, words
+    assert not (hostile.parent / "ran").exists()
+
+
+def test_the_set_up_of_the_checkout_needs_trust(workspace: Path) -> None:
+    settle(workspace, "proof: {setup: ./install.sh}\n")
+    done = ralph("run", "--plain", cwd=workspace, env={"PATH": "/usr/bin:/bin"})
+    assert done.code == 78
+    assert "+ proof.setup: ./install.sh" in done.err

@@ -25,7 +25,7 @@ class Tracker:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.bin = root / "bin"
+        self.bin = root.parent / "bin"
         self.bin.mkdir()
         self.env = {"PATH": os.pathsep.join([str(self.bin), os.environ["PATH"]])}
         (root / ".beads").mkdir()
@@ -48,7 +48,8 @@ class Tracker:
 
 @pytest.fixture
 def tracker(tmp_path: Path) -> Tracker:
-    return Tracker(tmp_path)
+    (root := tmp_path / "work").mkdir()
+    return Tracker(root)
 
 
 @pytest.mark.parametrize("form", ["array", "object"])

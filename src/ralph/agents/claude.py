@@ -6,9 +6,8 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from ralph.agents.program import argument, which
+from ralph.agents.program import argument, not_found, which
 from ralph.agents.stream_json import StreamJson
-from ralph.core.errors import SetupError
 from ralph.core.ports import Launch, Reader, Session
 
 NAME = "claude"
@@ -56,13 +55,17 @@ def find(session: Session, path: str) -> str:
         given = session.command[0]
         if found := which(given, session.cwd, path):
             return found
-        raise SetupError(f"agent program {given} not found", hint="correct agent.command, or remove it")
+        missing = f"agent program {given} not found"
+        raise not_found(given, session.cwd, path, missing, "correct agent.command, or remove it")
     if found := which("claude", session.cwd, path) or _bundled():
         return found
-    raise SetupError(
+    raise not_found(
+        "claude",
+        session.cwd,
+        path,
         "Claude Code is not installed: claude not found on PATH",
-        hint="run `npm install -g @anthropic-ai/claude-code`, or `pip install claude-agent-sdk`, which includes it; "
-        "or set agent.command to another program",
+        "run `npm install -g @anthropic-ai/claude-code`, or `pip install claude-agent-sdk`, which includes it; "
+        "or use another program: set agent.name to `command` and agent.command to its command line",
     )
 
 

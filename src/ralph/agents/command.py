@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 
-from ralph.agents.program import argument, which
+from ralph.agents.program import argument, not_found, which
 from ralph.core.agent import AgentEvent, Text
 from ralph.core.errors import ConfigError, SetupError
 from ralph.core.ports import Launch, Reader, Session
@@ -29,12 +29,11 @@ def find(session: Session, path: str) -> str:
             hint="set agent.command, e.g. [my-agent, --model, '{model}'], or pass --agent-command",
         )
     _fill(session)
-    if found := which(session.command[0], session.cwd, path):
+    program = session.command[0]
+    if found := which(program, session.cwd, path):
         return found
-    raise SetupError(
-        f"the agent program {session.command[0]} is not installed, or not on PATH",
-        hint="install it, or set its full path in agent.command",
-    )
+    missing = f"the agent program {program} is not installed, or not on PATH"
+    raise not_found(program, session.cwd, path, missing, "install it, or set its full path in agent.command")
 
 
 def launch(session: Session, program: str) -> Launch:

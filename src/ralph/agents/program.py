@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ralph.core.errors import SetupError
 from ralph.host import programs
 
 
 def which(name: str, cwd: Path, path: str) -> str | None:
-    """A bare name is searched on `path`; a name with a slash is a file relative to the workspace."""
+    """A name with a slash is a file relative to the workspace. A bare name is searched on `path`, outside of it."""
     if "/" in name:
         return programs.which(str(cwd / Path(name).expanduser()), path)
-    return programs.which(name, path)
+    return programs.which(name, path, outside=cwd)
+
+
+def not_found(name: str, cwd: Path, path: str, message: str, hint: str) -> SetupError:
+    """The error, which differs if `path` finds the program only inside the workspace."""
+    if "/" not in name and (inside := programs.which(name, path)):
+        return SetupError(
+            f"{name} is on PATH only inside the workspace ({inside}), where it is not searched",
+            hint=f"to use this one, set agent.command to [{inside}] and run `ralph trust`",
+        )
+    return SetupError(message, hint=hint)
 
 
 def argument(text: str) -> str:

@@ -25,9 +25,17 @@ _START_WITHIN = 15.0
 _INSTALL = "npm install -g @anthropic-ai/claude-code"
 
 
-def client(name: str, session: Session, env: Mapping[str, str]) -> Finding:
-    """The path of its program. Raises SetupError if there is none. Claude Code is started once, with `--version`."""
+def client(name: str, session: Session, env: Mapping[str, str], *, trusted: bool) -> Finding:
+    """The path of its program. Raises SetupError if there is none. Claude Code is started once, with `--version`.
+
+    `trusted`: the commands of the workspace may run. Otherwise a program that agent.command names is not started.
+    """
     program = find_agent(name).find(session, env.get("PATH", ""))
+    if session.command and not trusted:
+        return warn(
+            f"{name}: {program} was not started: the commands of the workspace are not trusted",
+            "review them with `ralph trust`",
+        )
     if name != "claude":
         return ok(f"{name}: {program}")
     version = version_of(program, env, _START_WITHIN)

@@ -25,12 +25,12 @@ from ralph.app.reviewing import lens
 from ralph.app.running import ours, refuse_unless_ready
 from ralph.app.steps import plan_steps
 from ralph.app.tills import prices_of
-from ralph.app.trusting import gather, read_record
+from ralph.app.trusting import gather, may_run, read_record
 from ralph.app.who_works import known_agents
 from ralph.app.wiring import RunSpec
 from ralph.app.workspace_probes import proof_finding
 from ralph.config.schema import Config
-from ralph.config.trust import Status, check_trust
+from ralph.config.trust import Commands, check_trust
 from ralph.core.check_trouble import why_not_runnable
 from ralph.core.environment import child_environment, secret_names
 from ralph.core.errors import NotTrusted, RalphError
@@ -132,23 +132,30 @@ def _prices(config: Config, root: Path) -> Iterator[Finding]:
 
 
 def _trust(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
-    root = prepared.ref.root
-    commands = gather(root, prepared.settings, [(prepared.ref.path, prepared.plan)])
-    verdict = check_trust(read_record(root, env), commands)
-    if verdict.status is Status.TRUSTED or env.get("RALPH_TRUST") == "1" or not commands:
+    commands = _commands(prepared)
+    if may_run(prepared.ref.root, commands, env):
         yield ok(
             f"all {len(commands)} commands of the workspace are trusted"
             if commands
             else "the workspace defines no commands"
         )
         return
-    yield fail(f"commands of the workspace are not trusted ({verdict.status.value})", "review them with `ralph trust`")
+    status = check_trust(read_record(prepared.ref.root, env), commands).status
+    yield fail(f"commands of the workspace are not trusted ({status.value})", _REVIEW)
+
+
+_REVIEW = "review them with `ralph trust`"
+
+
+def _commands(prepared: Launched) -> Commands:
+    return gather(prepared.ref.root, prepared.settings, [(prepared.ref.path, prepared.plan)])
 
 
 def _agents(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     config = prepared.settings.config
     path = env.get("PATH", "")
-    yield client(config.agent.name, probe(prepared), env)
+    trusted = may_run(prepared.ref.root, _commands(prepared), env)
+    yield client(config.agent.name, probe(prepared), env, trusted=trusted)
     if config.review.enabled and config.review.agent and config.review.agent != config.agent.name:
         reviewer = msgspec.structs.replace(probe(prepared), command=config.review.command)
         yield ok(f"reviewer {config.review.agent}: {find_agent(config.review.agent).find(reviewer, path)}")
@@ -246,6 +253,9 @@ def _checks(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     chosen = choose(config, prepared.plan, None, "final")
     if not chosen:
         yield from _named_checks(prepared, env)
+    elif not may_run(prepared.ref.root, _commands(prepared), env):
+        yield warn("the checks were not run: the commands of the workspace are not trusted", _REVIEW)
+        return
     child = child_environment(env, config.agent.env, everything=config.env == "caller")
     with StopSignal() as stop:
         for check in chosen:

@@ -19,6 +19,7 @@ from ralph.core.text import one_line
 from ralph.host.git import ask
 from ralph.host.places import state_home
 from ralph.host.proc import run
+from ralph.host.programs import which
 from ralph.host.repo import OLDEST_GIT
 
 CLIENTS = {
@@ -110,7 +111,7 @@ def version_of(program: str, env: Mapping[str, str], within: float = _ANSWER_WIT
 
 
 def _which(program: str, patient: Patient) -> str | None:
-    return shutil.which(program, path=patient.env.get("PATH"))
+    return which(program, patient.env.get("PATH", ""), outside=patient.folder)
 
 
 def _bare(env: Mapping[str, str], home: str) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 from ralph.agents.registry import agent as find_agent
@@ -20,6 +19,7 @@ from ralph.core.errors import NotARepository, PlanError
 from ralph.core.ports import PlanRef, Session
 from ralph.core.problems import Severity
 from ralph.host.places import home, workspace_state
+from ralph.host.programs import which
 from ralph.host.repo import find_repository, identify
 from ralph.host.situation import situation
 
@@ -123,9 +123,8 @@ def trust(patient: Patient) -> Iterator[Finding]:
 
 
 def beads(patient: Patient) -> Iterator[Finding]:
-    path = patient.env.get("PATH")
     for tool in ("br", "bd"):
-        if found := shutil.which(tool, path=path):
+        if found := which(tool, patient.env.get("PATH", ""), outside=patient.folder):
             yield ok(f"{tool} {probes.version_of(found, patient.env)}")
             return
     if any(ref.layout == "spec.md" for ref in _refs(patient)):

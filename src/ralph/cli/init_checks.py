@@ -11,9 +11,11 @@ from msgspec import Struct
 
 from ralph.app.check_trials import Trial, try_check
 from ralph.app.toolchain import ProposedCheck, Toolchain
+from ralph.app.trusting import gather, may_run
 from ralph.cli.output import note, paint
 from ralph.cli.questions import Questions
 from ralph.config.layers import load
+from ralph.config.schema import Config
 from ralph.core.environment import child_environment
 from ralph.core.plan import Story
 from ralph.core.text import one_line
@@ -63,7 +65,8 @@ def run_and_decide(questions: Questions, args: Namespace, found: Toolchain, root
 def _run(found: Toolchain, root: Path, timeout: float, *, is_loud: bool) -> list[Trial]:
     if is_loud and found.checks:
         note(f"running each check once, for at most {timeout:.0f} s (--no-run-checks skips this)", "dim")
-    config = load(root=root, layout="", name=None, env=os.environ, flags={}).config
+    settings = load(root=root, layout="", name=None, env=os.environ, flags={})
+    config = settings.config if may_run(root, gather(root, settings, []), os.environ) else Config()
     env = child_environment(os.environ, config.agent.env, everything=config.env == "caller")
     width = max((len(check.name) for check in found.checks), default=0)
     wide = max((len(one_line(check.line, 60)) for check in found.checks), default=0)

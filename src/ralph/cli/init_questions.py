@@ -22,12 +22,16 @@ PERMISSIONS = {
 def show_agent(root: Path) -> None:
     from ralph.app.agent_state import client, login
     from ralph.app.doctor import Level
+    from ralph.app.trusting import gather, may_run
     from ralph.config.layers import load
     from ralph.core.ports import Session
 
-    agent = load(root=root, layout="", name=None, env=os.environ, flags={}).config.agent
+    settings = load(root=root, layout="", name=None, env=os.environ, flags={})
+    agent = settings.config.agent
+    trusted = may_run(root, gather(root, settings, []), os.environ)
+    session = Session(prompt="", cwd=root, command=agent.command)
     try:
-        findings = [client(agent.name, Session(prompt="", cwd=root, command=agent.command), os.environ)]
+        findings = [client(agent.name, session, os.environ, trusted=trusted)]
         findings += login(agent.name, os.environ)
     except RalphError as error:
         warn(f"agent: {error}" + (f" ({error.hint})" if error.hint else ""))

@@ -99,6 +99,8 @@ def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
     for key in _ARGVS:
         if argv := written.get(key):
             yield NamedCommand(source, key, shlex.join(argv))
+    if (setup := written.get(_SETUP, "auto")) not in ("auto", "none"):
+        yield NamedCommand(source, _SETUP, setup)
     for key, harmless in _PERMISSIONS.items():
         value = written.get(key, harmless)
         if value != harmless:
@@ -107,6 +109,7 @@ def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
 
 
 _ARGVS = ("agent.command", "review.command", "planning.command", "notify.command")
+_SETUP = "proof.setup"
 _ADDRESSES = ("notify.webhook", "notify.apprise")
 """Where the workspace would send notifications: each address is a secret and is not recorded."""
 
@@ -191,4 +194,4 @@ def visible(text: str) -> str:
 
 def names_commands(key: str) -> bool:
     """Whether a change of this key can change what needs trust."""
-    return key in ("checks", "quality_checks", "steps", *_ARGVS, *_ADDRESSES, *_PERMISSIONS)
+    return key in ("checks", "quality_checks", "steps", _SETUP, *_ARGVS, *_ADDRESSES, *_PERMISSIONS)

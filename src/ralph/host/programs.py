@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 
-def which(name: str, path: str) -> str | None:
-    """Like `shutil.which`, without the 5 ms that importing shutil takes."""
+def which(name: str, path: str, outside: Path | None = None) -> str | None:
+    """Like `shutil.which`, without the 5 ms that importing shutil takes.
+
+    With `outside`, folders of `path` in this workspace are skipped, relative ones too: a clone or an agent could have
+    put the program there.
+    """
+    if outside is not None:
+        path = os.pathsep.join(folder for folder in path.split(os.pathsep) if not _is_inside(folder, outside))
     if sys.platform == "win32":
         from shutil import which as search
 
@@ -20,3 +27,12 @@ def which(name: str, path: str) -> str | None:
 
 def _is_program(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113
+
+
+def _is_inside(folder: str, workspace: Path) -> bool:
+    if not os.path.isabs(folder):  # noqa: PTH117
+        return True
+    root = Path(os.path.realpath(workspace))
+    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+    # A home that is a workspace, such as a repository of dotfiles, contains the user's own programs.
+    return Path(os.path.realpath(folder)).is_relative_to(root) and not Path(home).is_relative_to(root)

@@ -64,7 +64,7 @@ class _Failed(Struct):
 def find(env: Mapping[str, str], root: Path, tool: str = "") -> Beads | None:
     """The tracker of this workspace: the named tool, or the first one installed."""
     for name in (tool,) if tool else TOOLS:
-        if program := which(name, env.get("PATH", "")):
+        if program := which(name, env.get("PATH", ""), outside=root):
             return Beads(program, root, env)
     return None
 
