@@ -266,6 +266,8 @@ def test_already_satisfied_needs_a_check_of_its_own_or_a_review(tmp_path: Path, 
     reviewed = [] if own else [REVIEWED]
     assert (done.code, shop.is_done, shop.modes()) == (0, True, [IMPLEMENTED, *reviewed])
     assert shop.story["grade"] == grade
+    told = "only a review shows that US-001 is done: no test fails without it"
+    assert (told in shop.ask("report").out) is (grade == "reviewed")
 
 
 def test_a_check_of_its_own_that_failed_before_proves_a_story(tmp_path: Path) -> None:

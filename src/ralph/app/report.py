@@ -31,7 +31,7 @@ from ralph.core.events import (
 )
 from ralph.core.plan import State
 from ralph.core.ports import PlanRef
-from ralph.core.proof import KEPT_UNPROVEN, Proof
+from ralph.core.proof import KEPT_UNPROVEN, Grade, Proof
 from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
@@ -45,6 +45,7 @@ _MOST_FIRST = 8
 _LARGE = 400
 """From this many changed lines on, a story is worth reviewing for its size alone."""
 _MANY = 3
+_MOST_REVIEWED = 5
 
 
 class _Work(Struct):
@@ -307,6 +308,9 @@ def _look_first(
             yield f"{story.id} is {KEPT_UNPROVEN if is_kept else 'done, but no check ran for it'}"
         if missing := sum(commit.is_missing for commit in story.commits):
             yield f"{story.id}: {missing} of its commits {'is' if missing == 1 else 'are'} no longer in the repository"
+    if reviewed := [story.id for story in stories if story.state == "done" and story.grade == Grade.REVIEWED]:
+        some = ", ".join(reviewed[:_MOST_REVIEWED]) + (" …" if len(reviewed) > _MOST_REVIEWED else "")
+        yield f"only a review shows that {some} {'is' if len(reviewed) == 1 else 'are'} done: no test fails without it"
     if state.proved is None and found.reason == "complete":
         yield "no check proves the final tree"
     done = [story for story in stories if story.state == "done"]
