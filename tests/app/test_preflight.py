@@ -174,3 +174,20 @@ def test_the_set_up_of_the_checkout_needs_trust(workspace: Path) -> None:
     done = ralph("run", "--plain", cwd=workspace, env={"PATH": "/usr/bin:/bin"})
     assert done.code == 78
     assert "+ proof.setup: ./install.sh" in done.err
+
+
+def test_another_program_needs_both_settings_and_the_hints_say_so(workspace: Path) -> None:
+    """Follow the hints from a machine without Claude Code to an agent that works."""
+    env = {"PATH": "/usr/bin:/bin", "RALPH_TRUST": "1"}
+    settle(workspace, "{}\n")
+    done = ralph_here("preflight", cwd=workspace, env=env)
+    assert "set agent.name to `command` and agent.command to its command line" in done.out
+    (workspace / "js.sh").write_text("#!/bin/sh\nexit 1\n")
+    (workspace / "js.sh").chmod(0o755)
+    settle(workspace, "agent: {command: [./js.sh]}\n")
+    done = ralph_here("preflight", cwd=workspace, env=env)
+    assert "js.sh --version` exited with code 1" in done.out
+    assert "also set agent.name to `command`" in done.out
+    assert "reinstall" not in done.out
+    settle(workspace, "agent: {name: command, command: [./js.sh]}\n")
+    assert ralph_here("preflight", cwd=workspace, env=env).code == 0

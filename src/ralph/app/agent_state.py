@@ -23,6 +23,8 @@ _CLAUDE_KEYS = (
 )
 _START_WITHIN = 15.0
 _INSTALL = "npm install -g @anthropic-ai/claude-code"
+_BROKEN = f"reinstall it: `{_INSTALL}`"
+_NOT_CLAUDE = "if agent.command is not Claude Code, also set agent.name to `command`; otherwise correct agent.command"
 
 
 def client(name: str, session: Session, env: Mapping[str, str], *, trusted: bool) -> Finding:
@@ -44,7 +46,8 @@ def client(name: str, session: Session, env: Mapping[str, str], *, trusted: bool
             f"claude ({program}) did not answer `--version` within {_START_WITHIN:.0f} s", "run it by hand to see why"
         )
     if version.startswith("("):
-        return fail(f"claude cannot start: `{program} --version` {version.strip('()')}", f"reinstall it: `{_INSTALL}`")
+        failure = version.strip("()").removeprefix("--version ")
+        return fail(f"claude cannot start: `{program} --version` {failure}", _NOT_CLAUDE if session.command else _BROKEN)
     if known := advice(version):
         return warn(f"claude {version} ({program}): {known}", f"`{_INSTALL}`")
     return ok(f"claude {version} ({program})")
