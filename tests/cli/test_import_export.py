@@ -94,7 +94,7 @@ def test_a_text_that_a_layout_bends_is_named(root: Path, to_a_plan: bool) -> Non
 def test_the_commands_of_the_project_are_in_a_plan_that_an_import_starts(root: Path) -> None:
     (root / "Makefile").write_text("test:\n\ttrue\n")
     done = imports(root, CHECKLIST)
-    assert "no-verify-commands" not in done.out
+    assert "no-checks" not in done.out
     (plan,) = (root / ".ralph").glob("*/tasks.json")
     assert json.loads(plan.read_text())["verifyCommands"] == ["make test"]
 

@@ -108,8 +108,12 @@ def test_checks_of_the_plan_are_enough() -> None:
 
 
 def test_a_reviewed_plan_tells_the_agent_what_to_run() -> None:
-    assert codes(found(reviewed=True)) == ["no-verify-commands"]
-    assert codes(found(reviewed=True, verify=("make",))) == []
+    [problem] = found(reviewed=True, has_checks=False)
+    assert "the agent does not know what to run" in problem.message
+    assert '"verifyCommands" of this plan' in problem.hint
+    assert "`checks:` in .ralph/config.yaml" in problem.hint
+    assert found(reviewed=True, has_checks=False, verify=("make",)) == []
+    assert found(reviewed=True, has_checks=True) == [], "the prompt lists those"
 
 
 # --- review fields ---------------------------------------------------------------------------------------------------
@@ -138,10 +142,10 @@ def test_more_reviews_than_the_cap_are_told_and_no_error() -> None:
 # --- where -----------------------------------------------------------------------------------------------------------
 
 
-def lint_json(name: str, document: dict[str, Any]) -> list[Problem]:
+def lint_json(name: str, document: dict[str, Any], *, has_checks: bool = True) -> list[Problem]:
     source = json.dumps(document, indent=2).encode()
     plan = layout(name).parse(source, "f.json")
-    return lint(plan, Places(plan, source, "f.json"), has_checks=True)
+    return lint(plan, Places(plan, source, "f.json"), has_checks=has_checks)
 
 
 def test_a_problem_in_json_has_a_line_and_a_path() -> None:
@@ -150,7 +154,7 @@ def test_a_problem_in_json_has_a_line_and_a_path() -> None:
         "reviewStatus": None, "reviewCount": 9, "reviewFeedback": "",
     }  # fmt: skip
     document = {"project": "p", "branchName": "b", "description": "", "verifyCommands": [], "userStories": [story]}
-    assert [str(problem.where) for problem in lint_json("tasks.json", document)] == [
+    assert [str(problem.where) for problem in lint_json("tasks.json", document, has_checks=False)] == [
         "f.json:5:21 (verifyCommands)",
         "f.json:17:22 (userStories[0].reviewCount)",
         "f.json:12:9 (userStories[0].acceptanceCriteria[1])",

@@ -242,8 +242,6 @@ def _start(
     settings = load(root=wish.root, layout=name, name=None, env=env, flags={})
     known_checks = bool(find(RealTree(wish.root)).checks)
     linted = _linted(loaded, ref, settings, None, known_checks=known_checks)
-    if known_checks and not instead:  # they are put in when it is written
-        linted = [problem for problem in linted if problem.code != "no-verify-commands"]
     names_commands = bool(verify) or any(story.verify for story in plan.stories)
     report = Imported(
         ref=ref,

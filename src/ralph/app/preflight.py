@@ -241,7 +241,7 @@ def _named_checks(prepared: Launched, env: Mapping[str, str]) -> Iterator[Findin
     if not chosen:
         yield warn(
             "no checks configured: a story is unproven unless a review approves it",
-            "add the project's test command under `checks:`",
+            "add the project's test command under `checks:` in .ralph/config.yaml",
         )
         return
     yield ok(f"{len(chosen)} configured; `ralph preflight --checks` runs them")

@@ -65,6 +65,6 @@ def run(args: Namespace) -> int:
     if not has_check(opened.settings.config, opened.plan):
         raise SetupError(
             "no check is configured that could run the tests of an exam",
-            hint="set the project's test command under `checks:`",
+            hint="set the project's test command under `checks:` in .ralph/config.yaml",
         )
     return run_command.run(args)

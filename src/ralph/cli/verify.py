@@ -51,7 +51,9 @@ def run(args: Namespace) -> int:
     story = None if args.final else _story(opened, args.story)
     chosen = chosen_for(opened.settings.config, opened.plan, story, "final" if args.final else "story")
     if not chosen:
-        raise SetupError("no check is configured", hint="set the project's test command under `checks:`")
+        raise SetupError(
+            "no check is configured", hint="set the project's test command under `checks:` in .ralph/config.yaml"
+        )
     tell = (lambda result: None) if args.json else _show
     results = run_checks(chosen, opened.settings.config, opened.ref, os.environ, tell)
     passed = all(result.passed for result in results if result.required)

@@ -56,24 +56,18 @@ def lint(plan: Plan, places: Places, *, has_checks: bool, review_cap: int = 5) -
 
 
 def _about_checks(plan: Plan, places: Places, has_checks: bool) -> Iterator[Problem]:
-    if plan.reviewed and not plan.verify:
-        yield _warning(
-            "no-verify-commands",
-            "verifyCommands is empty or missing, so the agent does not know what to run before it stops",
-            places.whole("verifyCommands"),
-            'list the project\'s test, lint and type commands, e.g. "verifyCommands": ["pytest -q"]',
-        )
     if has_checks or plan.verify:
         return
     unproven = [one_line(story.id, 40) for story in plan.stories if not story.verify]
     if not unproven:
         return
     if len(unproven) == len(plan.stories):
+        own = '"verifyCommands" of this plan, e.g. ["pytest -q"], or to ' if plan.reviewed else ""
         yield _warning(
             "no-checks",
-            "no checks are configured, so only a review can prove a story",
-            places.whole(),
-            "add the project's test command under `checks:` in .ralph/config.yaml",
+            "no checks are configured, so the agent does not know what to run, and only a review can prove a story",
+            places.whole("verifyCommands") if plan.reviewed else places.whole(),
+            f"add the project's test command to {own}`checks:` in .ralph/config.yaml",
         )
     else:
         yield _warning(

@@ -14,7 +14,7 @@ from ralph.plans.places import Places
 from ralph.plans.spec_md import BUDGETS
 from ralph.plans.store import Loaded
 
-NO_CHECK = frozenset({"no-checks", "no-verify-commands"})
+NO_CHECK = frozenset({"no-checks"})
 """Findings about the project rather than the plan."""
 
 
