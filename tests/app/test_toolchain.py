@@ -50,7 +50,17 @@ def package(**scripts: str) -> str:
         ({"tox.ini": "[tox]\n"}, ["tox"]),
         ({"noxfile.py": ""}, ["nox"]),
         ({"manage.py": ""}, ["python3 manage.py test"]),
-        ({"setup.py": "", "tests/test_a.py": ""}, ["python3 -m unittest discover -s tests -t ."]),
+        ({"setup.py": "", "tests/test_a.py": ""}, ["python3 -m unittest discover -s tests"]),
+        (
+            {"setup.py": "", "tests/test_a.py": "import unittest\n", "tests/__init__.py": ""},
+            ["python3 -m unittest discover -s tests -t ."],
+        ),
+        ({"setup.py": "", "tests/test_a.py": "def test_a():\n    pass\n"}, ["pytest"]),
+        ({"setup.py": "", "test/a_test.py": "import pytest\n"}, ["pytest"]),
+        ({"test_a.py": "import unittest\n"}, ["python3 -m unittest"]),
+        ({"setup.py": "", "test_a.py": "import unittest\n", ".venv/bin/pytest": ""}, [".venv/bin/pytest"]),
+        ({"setup.py": "", "tests/unit/test_a.py": "", ".venv/bin/pytest": ""}, [".venv/bin/pytest"]),
+        ({"tools/test_a.py": "def test_a(): pass\n"}, []),
         (
             {"package.json": package(test="vitest run", lint="eslint .", typecheck="tsc")},
             ["npm test", "npm run lint", "npm run typecheck"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_answers_become_the_plan_and_its_settings(shop: Path) -> None:
         ("is not an amount in dollars", "12.5"),
         ("First story:", "Log in by e-mail"),
         ("Acceptance criteria", "POST /login answers 200"),
-        ("and ", ""),
+        ("next criterion (Enter ends):", ""),
         ("Commit the new files", "n"),
     ]
     code, screen = converse(["init", "login"], answers, cwd=shop)
@@ -190,6 +191,7 @@ def test_a_folder_that_is_no_repository_is_offered_git_init(tmp_path: Path) -> N
     root.mkdir()
     answers = [
         ("is not a git repository", ""),
+        ("No test command was detected", ""),
         ("guard/skip", ""),
         ("Maximum cost", ""),
         ("First story:", ""),
@@ -215,6 +217,7 @@ def test_files_in_a_new_repository_are_committed_first_so_that_a_run_can_start(t
     answers = [
         ("is not a git repository", ""),
         ("Commit the 4 files already here (.gitignore, b.txt, c.txt, …)?", ""),
+        ("No test command was detected", ""),
         ("guard/skip", ""),
         ("Maximum cost", ""),
         ("First story:", "Greet"),
@@ -309,3 +312,82 @@ def test_fix_first_is_not_done_while_the_check_still_fails(shop: Path) -> None:
     done = ralph("run", "--once", "--trust", cwd=shop)
     assert done.code != 0
     assert plan_of(shop)["userStories"][0]["passes"] is False  # type: ignore[index]
+
+
+def python_project(root: Path, tests: dict[str, str], *, pytest_in_venv: bool = True) -> Path:
+    """A project without any pytest configuration."""
+    git_init = root / "inflection"
+    git_init.mkdir()
+    git(git_init, "init", "-q")
+    for name, text in {"setup.py": "", **tests}.items():
+        (git_init / name).parent.mkdir(parents=True, exist_ok=True)
+        (git_init / name).write_text(text)
+    if pytest_in_venv:
+        program = git_init / ".venv/bin/pytest"
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m pytest "$@"\n')
+        program.chmod(0o755)
+    return git_init
+
+
+@pytest.mark.parametrize("where", ["tests/test_a.py", "test_a.py"])
+def test_pytest_runs_tests_that_unittest_would_not_see(tmp_path: Path, where: str) -> None:
+    root = python_project(tmp_path, {where: "def test_a():\n    assert True\n", "tests/__init__.py": ""})
+    done = ralph_here("init", "--no-input", cwd=root)
+    assert done.code == 0, done
+    assert plan_of(root)["verifyCommands"] == [".venv/bin/pytest"]
+    assert ".venv/bin/pytest  passes, " in done.err
+
+
+def test_a_check_that_runs_no_tests_does_not_pass(tmp_path: Path) -> None:
+    root = python_project(tmp_path, {"tests/test_a.py": "", "tests/__init__.py": ""}, pytest_in_venv=False)
+    done = ralph_here("init", "--no-input", cwd=root)
+    assert "python3 -m unittest discover -s tests -t .  runs no tests" in done.err
+    assert "passes" not in done.err
+    assert "--test-command" in done.err
+
+
+def test_unittest_that_finds_nothing_is_replaced_by_pytest(tmp_path: Path) -> None:
+    """What the tests are does not show in the file that the detection reads."""
+    tests = {"tests/test_a.py": "from .cases import *\n", "tests/cases.py": "def test_a():\n    pass\n"}
+    root = python_project(tmp_path, {**tests, "tests/__init__.py": ""}, pytest_in_venv=False)
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    (bin_ / "python3").symlink_to(sys.executable)
+    done = ralph("init", "--no-input", cwd=root, env={"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
+    assert plan_of(root)["verifyCommands"] == ["python3 -m pytest"], done
+
+
+def test_the_test_command_can_be_named(tmp_path: Path) -> None:
+    root = python_project(tmp_path, {"setup.cfg": "[flake8]\n"}, pytest_in_venv=False)
+    done = ralph_here("init", "--no-input", "--missing-checks", "keep", "--no-run-checks", cwd=root)
+    assert plan_of(root)["verifyCommands"] == ["flake8"]
+    command = "echo 3 passed"
+    done = ralph_here("init", "--no-input", "two", "--test-command", command, cwd=root)
+    assert done.code == 0, done
+    assert command in json.loads((root / ".ralph/two/tasks.json").read_text())["verifyCommands"]
+    assert ralph_here("init", "--no-input", "three", "--test-command", " ", cwd=root).code == 64
+
+
+def test_the_test_command_is_asked_for_if_none_is_detected(tmp_path: Path) -> None:
+    root = python_project(tmp_path, {}, pytest_in_venv=False)
+    answers = [
+        ("No test command was detected", "true"),
+        ("Run the checks once", ""),
+        ("guard/skip [guard]", ""),
+        ("Maximum cost of one run", ""),
+        ("First story:", "Count the words"),
+        ("Acceptance criteria", "wc prints 2"),
+        ("next criterion (Enter ends):", ""),
+        ("Commit the new files", "n"),
+    ]
+    code, screen = converse(["init"], answers, cwd=root)
+    assert code == 0, screen
+    assert plan_of(root)["verifyCommands"] == ["true"]
+
+
+def test_without_a_check_init_says_where_to_put_one(tmp_path: Path) -> None:
+    root = python_project(tmp_path, {}, pytest_in_venv=False)
+    done = ralph_here("init", "--no-input", "words", cwd=root)
+    assert "`verifyCommands` in .ralph/words/tasks.json, or `checks:` in .ralph/config.yaml" in done.err
+    assert f"{root}: plan layout tasks.json" in done.out

@@ -47,7 +47,9 @@ def client(name: str, session: Session, env: Mapping[str, str], *, trusted: bool
         )
     if version.startswith("("):
         failure = version.strip("()").removeprefix("--version ")
-        return fail(f"claude cannot start: `{program} --version` {failure}", _NOT_CLAUDE if session.command else _BROKEN)
+        return fail(
+            f"claude cannot start: `{program} --version` {failure}", _NOT_CLAUDE if session.command else _BROKEN
+        )
     if known := advice(version):
         return warn(f"claude {version} ({program}): {known}", f"`{_INSTALL}`")
     return ok(f"claude {version} ({program})")

@@ -1,4 +1,4 @@
-"""`ralph init` runs each detected check once: it passes, fails, cannot run, or takes too long."""
+"""`ralph init` runs each detected check once: it passes, fails, runs no tests, cannot run, or takes too long."""
 
 from __future__ import annotations
 
@@ -15,13 +15,21 @@ from ralph.core.check_trouble import why_not_runnable
 from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
 from ralph.host.signals import StopSignal
+from ralph.proof.results_text import read_text
 from ralph.proof.running import run_check
 
-Outcome = Literal["passes", "fails", "missing", "timeout"]
+Outcome = Literal["passes", "fails", "empty", "missing", "timeout"]
 
 _NO_MODULE = re.compile(r"No module named '?([\w.]+)'?")
 _NO_PACKAGE = re.compile(r"Cannot find (?:module|package) '([^'./][^']*)'")
 _SOME_PASSED = re.compile(r"\b[1-9]\d* passed\b|^Tests:.*\b[1-9]\d* passed|^# pass [1-9]|^ok \d+", re.MULTILINE)
+_NONE_RAN = re.compile(
+    r"^Ran 0 tests in |^NO TESTS RAN|^(?:=+ )?no tests (?:ran|collected)|^(?:# |ℹ )tests 0$|^ +0 passing|"
+    r"^No tests? (?:files )?found",
+    re.MULTILINE,
+)
+"""Of unittest, pytest, node --test, mocha, jest and vitest. Go and cargo print such a line for each package."""
+_UNITTEST = re.compile(r"(\S*python[\d.]*|\S+ run python) -m unittest\b")
 _PYTEST = re.compile(r"((?:\S+ run )|(?:\S+/bin/))?pytest(?=\s|$)")
 
 
@@ -35,14 +43,16 @@ class Trial(Struct, frozen=True):
     """Why it cannot run, or the last line of a failure."""
     fix: str = ""
     """How to make it run; only for a check that cannot run."""
+    code: int = 0
+    """Of a check that ran no tests: some runners exit with 0."""
 
 
 def try_check(
     check: ProposedCheck, root: Path, env: Mapping[str, str], timeout: float, stop: StopSignal | None = None
 ) -> Trial:
-    """Run one check; if it cannot run, try another command for the same tests."""
+    """Run one check; if it cannot run or runs no tests, try another command for the same tests."""
     trial = _run(check, root, env, timeout, stop)
-    for command in _other_spellings(check.command) if trial.outcome == "missing" else ():
+    for command in _other_spellings(check.command) if trial.outcome in ("missing", "empty") else ():
         other = _run(msgspec.structs.replace(check, command=command), root, env, timeout, stop)
         if other.outcome in ("passes", "fails"):
             return other
@@ -57,6 +67,8 @@ def _run(check: ProposedCheck, root: Path, env: Mapping[str, str], timeout: floa
 
 
 def classify(check: ProposedCheck, result: CheckResult) -> Trial:
+    if _NONE_RAN.search(result.tail) and not any(tests.total for tests in read_text(result.tail.encode(), "")):
+        return Trial(check, "empty", result.seconds, "no tests ran", code=result.code or 0)
     if result.passed:
         return Trial(check, "passes", result.seconds)
     if result.timed_out:
@@ -83,9 +95,11 @@ def _python_install(command: str) -> str:
 
 def _other_spellings(command: str) -> tuple[str, ...]:
     """If `pytest` cannot import the project: `python -m pytest` puts the project's folder on the import path.
-    If `tox` or `nox` is not installed: the tests they run are mostly pytest tests."""
+    If `tox` or `nox` is not installed: the tests they run are mostly pytest tests. unittest does not run those."""
     if command in ("tox", "nox"):
         return ("pytest", "python3 -m pytest")
+    if match := _UNITTEST.match(command):
+        return (f"{match[1]} -m pytest",)
     if not (match := _PYTEST.match(command)):
         return ()
     prefix = match[1] or ""

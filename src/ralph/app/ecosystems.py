@@ -60,6 +60,8 @@ def python(folder: Folder) -> Iterator[Found]:
     file = folder.has(
         "pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", "tox.ini", "noxfile.py", "manage.py"
     )
+    root_tests = sorted(filter(_is_test, folder.names))
+    file = file or (root_tests[0] if root_tests and not folder.path else "")
     if not file:
         return
     run = _PythonTools(folder, project)
@@ -100,8 +102,31 @@ def _python_tests(
         yield Found("test", run("nox"), "nox is configured", "noxfile.py")
     elif folder.has("manage.py"):
         yield Found("test", f"{start} manage.py test", "it is a Django project", "manage.py")
-    elif any(re.fullmatch(r"test_.*\.py", name) for name in folder.inside("tests")):
-        yield Found("test", f"{start} -m unittest discover -s tests -t .", "tests/ has unit tests", file)
+    elif found := [(here, name) for here in _test_folders(folder) for name in sorted(here.names) if _is_test(name)]:
+        here, name = found[0]
+        where = f"{here.path.rpartition('/')[2]}/" if here is not folder else ""
+        if run.has("pytest") or any(_PYTEST_STYLE.search(each.text(file)) for each, file in found[:_MOST_TESTS]):
+            yield Found("test", run("pytest"), f"{where or 'the project'} has pytest tests", f"{where}{name}")
+        else:
+            top = " -t ." if "__init__.py" in here.names else ""
+            command = f"{start} -m unittest" + (f" discover -s {where[:-1]}{top}" if where else "")
+            yield Found("test", command, f"{where or 'the project'} has unit tests", f"{where}{name}")
+    elif run.has("pytest") and (where := folder.has("tests/", "test/")):
+        yield Found("test", run("pytest"), "pytest is installed", where)
+
+
+def _test_folders(folder: Folder) -> list[Folder]:
+    return [*(folder.below(name) for name in ("tests", "test") if folder.has(f"{name}/")), folder]
+
+
+def _is_test(name: str) -> bool:
+    return _PYTHON_TEST.fullmatch(name) is not None
+
+
+_PYTHON_TEST = re.compile(r"test_.*\.py|.*_test\.py")
+_PYTEST_STYLE = re.compile(r"^(?:async )?def test_|^import pytest\b|^from pytest\b", re.MULTILINE)
+"""unittest does not run functions outside of a class."""
+_MOST_TESTS = 20
 
 
 class _PythonTools:
@@ -110,6 +135,9 @@ class _PythonTools:
     def __init__(self, folder: Folder, project: object) -> None:
         self._manager = _python_manager(folder, project)
         self._bin = {name: folder.inside(f"{name}/bin") for name in (".venv", "venv") if folder.has(f"{name}/")}
+
+    def has(self, program: str) -> bool:
+        return any(program in programs for programs in self._bin.values())
 
     def __call__(self, program: str) -> str:
         if self._manager:

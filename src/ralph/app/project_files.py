@@ -62,6 +62,9 @@ class Folder:
         """The first of these names that exists, or an empty string."""
         return next((name for name in names if name in self.names), "")
 
+    def below(self, folder: str) -> Folder:
+        return Folder(self._tree, self._at(folder), self._warnings)
+
     def inside(self, folder: str) -> frozenset[str]:
         return self._tree.names(self._at(folder))
 

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 
+import msgspec
 from msgspec import Struct
 
 from ralph.app.ecosystems import ECOSYSTEMS, RUNNERS, Found
@@ -44,6 +45,20 @@ class Toolchain(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     off: tuple[ProposedCheck, ...] = ()
     """Found but not proposed: `why` says why, and what would change that."""
+
+
+_TEST = re.compile(r"(?:.+-)?(?:test|check)(?:-\d+)?")
+
+
+def has_tests(toolchain: Toolchain) -> bool:
+    return any(_TEST.fullmatch(check.name) for check in toolchain.checks)
+
+
+def with_test_command(toolchain: Toolchain, command: str) -> Toolchain:
+    """The user's command instead of the test commands that were detected."""
+    rest = (check for check in toolchain.checks if not _TEST.fullmatch(check.name))
+    own = ProposedCheck(name="test", command=command, why="named when the plan was made", file="")
+    return msgspec.structs.replace(toolchain, checks=(own, *rest))
 
 
 class _Item(Struct, frozen=True):

@@ -33,19 +33,18 @@ from ralph.app.scaffold import (
 from ralph.app.toolchain import Toolchain, find
 from ralph.app.trusting import is_inside_loop
 from ralph.cli.arguments import add_json, add_new_plan, layout_and_name
-from ralph.cli.init_checks import FAILING, MISSING, run_and_decide
+from ralph.cli.init_checks import FAILING, MISSING, ask_test_command, run_and_decide
 from ralph.cli.init_proof import ask_files, show_place
-from ralph.cli.init_questions import PERMISSIONS, REQUIREMENTS, ask_cost, ask_first_story, show_agent
+from ralph.cli.init_questions import PERMISSIONS, REQUIREMENTS, ask_cost, ask_first_story, requirements_file, show_agent
 from ralph.cli.init_view import show_next, show_started
 from ralph.cli.output import emit_json, note, say, warn
 from ralph.cli.questions import Questions
 from ralph.config.durations import parse_duration
-from ralph.core.errors import BadData, UsageError
+from ralph.core.errors import UsageError
 from ralph.core.ids import next_id
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import PlanRef, ProjectFacts
 from ralph.core.text import one_line, plural
-from ralph.host.files import read_bytes
 from ralph.plans.registry import all_layouts, layout
 
 EXAMPLES = """
@@ -53,6 +52,7 @@ ralph init user-login                 .ralph/user-login/ with tasks.json, the de
 ralph init --story "Log in by email" --criterion "POST /login answers 200" --commit
 ralph init --layout plan.md           .ralph/PRD-1/, or the next free number
 ralph init shop --new --layout steps  a new folder shop/ with a git repository
+ralph init --no-input --test-command "pytest -q"
 ralph init --no-input --failing-checks off --max-cost 20
 ralph init --from requirements.md --layout steps --no-input
 ralph init --examples                 only example files, no plan
@@ -75,6 +75,7 @@ def configure(parser: ArgumentParser) -> None:
     asked.add_argument("--no-input", action="store_true", help="ask nothing, use the defaults")
     _yes_or_no(asked, "git-init", "create a git repository if there is none")
     asked.add_argument("--no-checks", action="store_true", help="do not detect the project's commands")
+    asked.add_argument("--test-command", metavar="COMMAND", help="how the tests are run, instead of a detected command")
     _yes_or_no(asked, "run-checks", "run each check once")
     asked.add_argument(
         "--check-timeout", default=_CHECK_TIMEOUT, metavar="TIME", help=f"time limit of one check ({_CHECK_TIMEOUT})"
@@ -154,6 +155,9 @@ def _require_sense(args: Namespace) -> None:
         raise UsageError("--from excludes --force, --no-checks, --tdd and --story", hint="leave them out")
     if args.story is not None and (args.plan or not args.story.strip()):
         raise UsageError("--story needs a title and excludes --plan", hint='e.g. --story "Log in by email"')
+    if args.test_command is not None and (args.source is not None or args.no_checks or not args.test_command.strip()):
+        hint = 'e.g. --test-command "pytest -q"'
+        raise UsageError("--test-command needs a command and excludes --from and --no-checks", hint=hint)
     if args.criterion and args.story is None:
         raise UsageError("--criterion belongs to --story", hint='e.g. --story "Log in" --criterion "…"')
     if args.new and not args.name:
@@ -246,7 +250,8 @@ def _ask(args: Namespace, questions: Questions, request: Request, before: frozen
     from ralph.app.init_repository import cache_lines
 
     root = request.root
-    toolchain = find(RealTree(root)) if request.checks else Toolchain()
+    detected = find(RealTree(root)) if request.checks else Toolchain()
+    toolchain = ask_test_command(questions, detected, args.test_command) if request.checks else detected
     answers = _Answers(toolchain)
     if toolchain.checks and not is_inside_loop(os.environ):
         text = f"Run the checks once ({', '.join(check.line for check in toolchain.checks)})?"
@@ -284,7 +289,7 @@ def _answered(request: Request, ref: PlanRef, answers: _Answers) -> Request:
         settings=answers.settings,
         caches=answers.caches,
         plan=Plan(name="", stories=tuple(stories)) if stories else None,
-        contents=_requirements(ref),
+        contents=requirements_file(ref),
     )
 
 
@@ -293,20 +298,6 @@ def _first_id(ref: PlanRef) -> str:
     known = layout(ref.layout)
     files = known.scaffold(ref, ProjectFacts(name="x", date="2026-01-31T09:30:00Z"))
     return known.parse(files[ref.path.relative_to(ref.root).as_posix()].encode(), "").stories[0].id
-
-
-def _requirements(ref: PlanRef) -> dict[str, bytes]:
-    """Seed 002: the requirements in the project's folder become those of the plan."""
-    where = layout(ref.layout).locations(ref)
-    page = where.requirements or (where.specs or ref.folder) / REQUIREMENTS
-    source = ref.root / REQUIREMENTS
-    if not source.is_file() or page.exists() or page == source:
-        return {}
-    try:
-        return {page.relative_to(ref.root).as_posix(): read_bytes(source, within=ref.root, limit=1024 * 1024)}
-    except BadData as error:
-        warn(f"{REQUIREMENTS} was not read: {error}")
-        return {}
 
 
 def _plan(args: Namespace, root: Path, name: str, source: str) -> int:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.app.check_trials import Trial, try_check
-from ralph.app.toolchain import ProposedCheck, Toolchain
+from ralph.app.toolchain import ProposedCheck, Toolchain, has_tests, with_test_command
 from ralph.app.trusting import gather, may_run
 from ralph.cli.output import note, paint
 from ralph.cli.questions import Questions
@@ -30,7 +30,7 @@ MISSING = {
     "off": "leave it out, as a comment in .ralph/config.yaml",
     "keep": "use it; install what is missing before `ralph run`",
 }
-_LOOKS = {"passes": "green", "fails": "red", "missing": "yellow", "timeout": "yellow"}
+_LOOKS = {"passes": "green", "fails": "red", "missing": "yellow", "empty": "yellow", "timeout": "yellow"}
 
 
 class Decision(Struct, frozen=True):
@@ -39,6 +39,14 @@ class Decision(Struct, frozen=True):
     stories: tuple[Story, ...] = ()
     """The stories that fix failing checks."""
     no_worse: bool = False
+
+
+def ask_test_command(questions: Questions, detected: Toolchain, flag: str | None) -> Toolchain:
+    if flag is None and has_tests(detected):
+        return detected
+    text = "No test command was detected. The command that runs the tests (Enter: none):"
+    command = one_line(questions.line(text, flag).strip())
+    return with_test_command(detected, command) if command else detected
 
 
 def run_and_decide(questions: Questions, args: Namespace, found: Toolchain, root: Path, timeout: float) -> Decision:
@@ -53,7 +61,7 @@ def run_and_decide(questions: Questions, args: Namespace, found: Toolchain, root
             off.append(msgspec.structs.replace(trial.check, why=_why_off(trial), file=""))
             continue
         checks.append(trial.check)
-        no_worse = no_worse or trial.outcome == "fails"
+        no_worse = no_worse or trial.outcome == "fails" or (trial.outcome == "empty" and trial.code != 0)
         if answer == "fix-first":
             stories.append(_fix(trial))
         if not questions.asks and trial.outcome == "fails" and args.failing_checks is None and not args.json:
@@ -86,6 +94,7 @@ def outcome(trial: Trial) -> str:
     words = {
         "passes": f"passes, {trial.seconds:.1f} s",
         "fails": f"fails, {trial.seconds:.1f} s: {trial.reason}",
+        "empty": "runs no tests: it proves nothing until it does (--test-command names another)",
         "missing": f"cannot run: {trial.reason}" + (f"; {trial.fix}" if trial.fix else ""),
         "timeout": f"{trial.reason}: used anyway; a run allows it 10 m",
     }[trial.outcome]

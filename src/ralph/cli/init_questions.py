@@ -8,9 +8,12 @@ from pathlib import Path
 
 from ralph.cli.output import note, warn
 from ralph.cli.questions import Questions
-from ralph.core.errors import RalphError, UsageError
+from ralph.core.errors import BadData, RalphError, UsageError
 from ralph.core.plan import Story
+from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
+from ralph.host.files import read_bytes
+from ralph.plans.registry import layout
 
 REQUIREMENTS = "requirements.md"
 PERMISSIONS = {
@@ -73,7 +76,23 @@ def ask_first_story(args: Namespace, questions: Questions, *, has_page: bool) ->
     if not title.strip():
         return False, None
     criteria = questions.lines(
-        "Acceptance criteria (one per line, an empty line ends):", args.criterion if args.story else None
+        "Acceptance criteria (one per line, an empty line ends):",
+        "next criterion (Enter ends):",
+        args.criterion if args.story else None,
     )
     story = Story(id="first", title=one_line(title.strip()), criteria=tuple(map(one_line, criteria)), priority=1)
     return False, story
+
+
+def requirements_file(ref: PlanRef) -> dict[str, bytes]:
+    """Seed 002: the requirements in the project's folder become those of the plan."""
+    where = layout(ref.layout).locations(ref)
+    page = where.requirements or (where.specs or ref.folder) / REQUIREMENTS
+    source = ref.root / REQUIREMENTS
+    if not source.is_file() or page.exists() or page == source:
+        return {}
+    try:
+        return {page.relative_to(ref.root).as_posix(): read_bytes(source, within=ref.root, limit=1024 * 1024)}
+    except BadData as error:
+        warn(f"{REQUIREMENTS} was not read: {error}")
+        return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ralph.app.scaffold import Started
+from ralph.app.scaffold import CONFIG, Started, keeps_checks
 from ralph.cli.output import note, paint, say, say_raw
 from ralph.core.text import one_line
 from ralph.plans.registry import layout
@@ -12,7 +12,7 @@ def show_started(
     started: Started, *, with_checks: bool = True, has_stories: bool = False, next_steps: bool = True
 ) -> None:
     ref, placed = started.ref, started.placed
-    say_raw(paint(f"{one_line(str(ref.root))}: {ref.layout}", "bold"))
+    say_raw(paint(f"{one_line(str(ref.root))}: plan layout {ref.layout}", "bold"))
     for word, style, paths in (
         ("created", "green", placed.made),
         ("extended", "green", [path for path in placed.replaced if path == ".gitignore"]),
@@ -35,14 +35,17 @@ def _show_checks(started: Started) -> None:
     if not started.checks and not started.checks_in:
         return
     if not started.checks:
-        note("no check is configured, so nothing can be proven; name the project's test command", "yellow")
+        ref = started.ref
+        places = f"`verifyCommands` in {ref.path.relative_to(ref.root)}, or " if keeps_checks(ref) else ""
+        add = f"add the project's test command to {places}`checks:` in {CONFIG}"
+        note(f"no check is configured, so nothing can be proven; {add}", "yellow")
         return
     where = started.checks_in
     say()
     say(f"checks, in {where}:" if where else "also detected; add those you want to the checks:", "bold")
     width = max(len(check.name) for check in started.checks)
     for check in started.checks:
-        say(f"  {check.name:<{width}}  {check.line}  ({check.why}: {check.file})")
+        say(f"  {check.name:<{width}}  {check.line}  ({check.why}{f': {check.file}' if check.file else ''})")
 
 
 def show_next(started: Started, *, has_stories: bool, is_committed: bool = False, has_own_work: bool = False) -> None:

@@ -54,11 +54,11 @@ class Questions(Struct, frozen=True):
             return flag if flag is not None else default
         return ask_line(f"{text} ") or default
 
-    def lines(self, text: str, flag: Sequence[str] | None) -> tuple[str, ...]:
-        """One answer per line, until an empty one."""
+    def lines(self, text: str, more: str, flag: Sequence[str] | None) -> tuple[str, ...]:
+        """One answer per line, until an empty one. `more` asks for each after the first."""
         if flag is not None or not self.asks:
             return tuple(flag or ())
         answers: list[str] = []
-        while answer := ask_line(f"{text if not answers else 'and'} "):
+        while answer := ask_line(f"{text if not answers else more} "):
             answers.append(answer)
         return tuple(answers)
