@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from msgspec import Struct
 
+from ralph.core.events import IterationEnded
 from ralph.core.moves import Reason
 from ralph.core.plan import State
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
+from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState
 from ralph.notify.message import Moment
 
@@ -59,7 +63,7 @@ ADVICE: dict[Reason, Advice] = {
         Moment.FAILED,
     ),
     Reason.ITERATION_CAP: Advice(
-        "The run reached its maximum number of iterations. Nothing is wrong with the work so far.",
+        "The run reached its maximum number of iterations.",
         "`ralph run` continues; without max_iterations (-n) the cap follows from the plan",
         Moment.FAILED,
     ),
@@ -179,10 +183,69 @@ ADVICE: dict[Reason, Advice] = {
 }
 
 
+_WITH_REJECTIONS = (
+    Reason.ITERATION_CAP,
+    Reason.NO_PROGRESS,
+    Reason.SAME_ERROR,
+    Reason.FAILED_STORIES,
+    Reason.TIME_CAP,
+)
+"""Where the rejected attempts explain why the stories are not done."""
+_PROOF_MINIMUM = "proof.minimum is "
+_MORE_PROOF = (
+    "ask for a test in the story's criteria, or give the story a `verify` command that fails without the change; "
+    "`ralph run --proof-minimum reviewed` accepts a review instead"
+)
+_NOT_MORE = (
+    "more attempts alone may not help: `ralph log` shows why each was rejected; change the story, the checks or the "
+    "settings, then `ralph run`"
+)
+
+
+def why_ended(state: RunState) -> str:
+    """Why the run ended, and what its rejected attempts had in common."""
+    if state.ended is None:
+        return ""
+    reason = state.ended.reason
+    rejected = _rejected(state) if reason in _WITH_REJECTIONS else []
+    return f"{ADVICE[reason].why} {_rejections(state, rejected)}" if rejected else ADVICE[reason].why
+
+
+def _rejected(state: RunState) -> list[IterationEnded]:
+    return [event for event in state.iterations if event.kind is Kind.REJECTED]
+
+
+def _rejections(state: RunState, rejected: list[IterationEnded]) -> str:
+    total = sum(event.kind.uses_attempt for event in state.iterations)
+    count = f"All {total} attempts" if 1 < total == len(rejected) else f"{len(rejected)} of {plural(total, 'attempt')}"
+    verb = "was" if len(rejected) == 1 else "were"
+    text, times = _most_frequent(rejected)
+    text = one_line(text, 300).rstrip(".")
+    if times == len(rejected):
+        return f"{count} {verb} rejected{' for the same reason' if times > 1 else ''}: {text}."
+    return f"{count} {verb} rejected, for different reasons; most often ({times} of {len(rejected)}): {text}."
+
+
+def _most_frequent(rejected: list[IterationEnded]) -> tuple[str, int]:
+    """The reason that most rejections share; the latest headline if they are equally frequent."""
+    counts = Counter(text for event in rejected for text in dict.fromkeys((event.headline, *event.reasons)))
+    return max(((event.headline, counts[event.headline]) for event in reversed(rejected)), key=lambda pair: pair[1])
+
+
 def next_step(state: RunState) -> str:
     """What to do after this run. Where it waits for answers, the commands name the stories that asked."""
     if state.ended is None:
         return ""
+    rejected = _rejected(state) if state.ended.reason in _WITH_REJECTIONS else []
+    if (
+        len(rejected) > 1
+        and _PROOF_MINIMUM in (frequent := _most_frequent(rejected))[0]
+        and 2 * frequent[1] > len(rejected)
+    ):
+        return _MORE_PROOF
+    is_cap = state.ended.reason is Reason.ITERATION_CAP
+    if is_cap and 1 < len(rejected) == sum(event.kind.uses_attempt for event in state.iterations):
+        return _NOT_MORE
     named = state.started.limits.stories if state.started else ()
     blocked = [s.id for s in state.stories.values() if s.state is State.BLOCKED and (not named or s.id in named)]
     if state.ended.reason is not Reason.WAITING or len(blocked) > _MOST_NAMED:

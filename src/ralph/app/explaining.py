@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from ralph.app.advice import ADVICE, next_step
+from ralph.app.advice import next_step, why_ended
 from ralph.core.events import IterationEnded, Judged, Proved, Record
 from ralph.core.evidence import CheckResult
 from ralph.core.history import History, fold
@@ -98,7 +98,7 @@ def explain(records: Iterable[Record], *, is_alive: bool) -> Explanation:
 
 def _standing(state: RunState, is_alive: bool) -> tuple[str, str, str]:
     if state.ended is not None:
-        return "ended", ADVICE[state.ended.reason].why, next_step(state)
+        return "ended", why_ended(state), next_step(state)
     if not is_alive:
         return "killed", _KILLED, _NEXT_KILLED
     if state.paused_since is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from ralph.app.advice import ADVICE, next_step
+from ralph.app.advice import ADVICE, next_step, why_ended
 from ralph.core.events import IterationEnded, IterationStarted, Paused, Record, RunEnded, StorySetAside, WaitStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason
@@ -69,7 +69,7 @@ class News:
         done = {Reason.COMPLETE: "every story is done", Reason.NAMED_STORIES: "the stories you named are done"}
         done |= {Reason.UNPROVEN: "stopped: stories are unproven"}
         title = done.get(reason) or f"stopped: {reason.value.replace('-', ' ')}"
-        text = f"{detail or news.why}\nNext: {next_step(self._state)}"
+        text = f"{detail or why_ended(self._state)}\nNext: {next_step(self._state)}"
         return self._message(news.news, title, text, at, reason=reason.value, code=reason.exit_code)
 
     def _message(
