@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from support.proven import Proven
 from support.workspaces import workspace
 
 QUESTION = b"Run these commands? [y/N] "
@@ -65,3 +66,20 @@ def test_a_signal_ends_the_question_about_trust(
     assert seen.endswith(QUESTION)
     process.send_signal(sent)
     assert process.wait(60) in codes
+
+
+def test_the_branch_of_a_plan_is_mentioned_only_when_it_matters(tmp_path: Path) -> None:
+    made = Proven(tmp_path)
+    plan = made.read(".ralph/shop/prd.json")
+
+    def notes(branch: str) -> str:
+        made.write(".ralph/shop/prd.json", plan.replace('"branchName": "main"', f'"branchName": "{branch}"'))
+        made.git("commit", "-qam", f"plan for {branch}")
+        done = made.run("-n", "1", US_001=[["claim"]])
+        assert made.git("branch", "--show-current") == "main"
+        return done.err
+
+    assert "branch" not in notes("feature/shop"), "the name that `ralph init` chose"
+    assert "working on main; `branch.auto_create: true` would create the plan's branch big/one" in notes("big/one")
+    made.git("branch", "big/two")
+    assert "working on main; the plan's branch big/two exists: `git switch big/two` to work there" in notes("big/two")

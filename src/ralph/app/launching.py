@@ -37,7 +37,7 @@ from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef, Session
 from ralph.core.text import one_line
 from ralph.engine.ground import Ask
-from ralph.host.branches import ensure_branch
+from ralph.host.branches import ensure_branch, has_branch
 from ralph.host.git import git
 from ralph.host.places import home
 from ralph.host.repo import Repo, find_repository, identify
@@ -251,7 +251,13 @@ def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping
     if not wanted or wanted == branch or branch == branch_of(spec.ref, spec.repo.root.name):
         return branch
     if not config.auto_create:
-        tell(f"the plan names the branch {wanted}; this run works on {branch} (branch.auto_create is off)")
+        if has_branch(spec.repo, wanted):  # it may hold the work of earlier runs
+            tell(f"working on {branch}; the plan's branch {wanted} exists: `git switch {wanted}` to work there")
+        elif wanted.rpartition("/")[2] not in (
+            spec.ref.name,
+            spec.ref.root.name,
+        ):  # not the name that `ralph init` chose
+            tell(f"working on {branch}; `branch.auto_create: true` would create the plan's branch {wanted}")
         return branch
     # Whatever is uncommitted now is Ralph's own, such as `.ralph/config.yaml`, and goes along to the branch.
     now = ensure_branch(spec.repo, wanted, auto_create=True, aside=[entry.path for entry in found.dirty])

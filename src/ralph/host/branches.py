@@ -34,7 +34,7 @@ def ensure_branch(repo: Repo, name: str, *, auto_create: bool, aside: Sequence[s
     if before == name:
         return OnBranch(name)
     now = situation(repo)
-    exists = ask(repo, "show-ref", "--verify", "--quiet", ref).code == 0
+    exists = has_branch(repo, name)
     if not exists and not auto_create:
         raise SetupError(
             f"branch {name} does not exist",
@@ -53,6 +53,10 @@ def ensure_branch(repo: Repo, name: str, *, auto_create: bool, aside: Sequence[s
     if answer.code:
         raise _why_not(name, answer)
     return OnBranch(name, before, is_new=not exists)
+
+
+def has_branch(repo: Repo, name: str) -> bool:
+    return ask(repo, "show-ref", "--verify", "--quiet", f"refs/heads/{name}").code == 0
 
 
 def valid_name(repo: Repo, name: str) -> str:
