@@ -96,6 +96,7 @@ def project(folder: Path, stories: int, layout: str = "feature", *, is_lazy: boo
     else:
         (root / "check.sh").write_text(CHECK)
         (root / "tests/run.py").write_text(RUN)
+    (root / "src/.gitkeep").write_text("")  # a clone has no empty folders
     (root / ".gitignore").write_text("__pycache__/\n")
     return root
 

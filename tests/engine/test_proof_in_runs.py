@@ -292,3 +292,22 @@ def test_an_unproven_story_does_not_stand_in_the_way_of_the_next(tmp_path: Path)
         ("US-001", Kind.ACCEPTED, "unproven"),
         ("US-002", Kind.ACCEPTED, "witnessed"),
     ]
+
+
+def test_a_file_of_a_finished_story_does_not_vanish_unnoticed(tmp_path: Path) -> None:
+    """Where no runner says which tests ran, nothing else would tell."""
+    checks = [{"name": "all", "command": "for f in src/*.txt; do grep -q one $f; done; true"}]
+    made = Proven(tmp_path, stories=[{}, {"title": "Say two"}], checks=checks, review={})
+    two = [write("src/two.txt", "two\n"), "claim"]
+    stories: dict[str, Any] = {
+        "US_001": [{"implement": [write("src/one.txt", "one\n"), "claim"], "review": [APPROVES]}],
+        "US_002": [
+            {"implement": [shell("rm src/one.txt"), *two], "review": [APPROVES]},
+            {"implement": two, "review": [APPROVES]},
+        ],
+    }
+    done = made.run("-n", "6", **stories)
+    assert done.code == 0
+    gone = "src/one.txt, which US-001 added, is gone, and no test is about it: restore it, or ask the user"
+    assert gone in done.out
+    assert made.read("src/one.txt") == "one\n"

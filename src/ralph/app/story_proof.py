@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,13 @@ from ralph.core.proof import Proof
 from ralph.core.text import one_line
 from ralph.engine.ground import Attempt, Inspection
 from ralph.host.blobs import empty_tree, read_blobs
+from ralph.host.git import git
 from ralph.host.repo import Repo
 from ralph.host.trees import Changed, TreeEntry, changes, entries
 from ralph.proof.choosing import choose
 from ralph.proof.files import Role, role_of
 from ralph.proof.prover import prove
+from ralph.proof.story_words import names_file
 from ralph.proof.values import Candidate, FileChange
 
 _LARGEST = 1_000_000
@@ -33,6 +35,8 @@ _MOST_READ = 30_000_000
 _LARGEST_CHANGED = 20_000_000
 _MOST_CHANGED = 200_000_000
 _MOST_OUTSIDE = 3
+_MOST_READ_FOR = 200
+"""Changes whose origin is looked up."""
 _LONGEST_LINE = 10_000
 _ABSOLUTE = re.compile(rb"(?<![\w.:/])/(?:[\w.@+-]+/)*[\w.@+-]+")
 _TEST_SIDE = frozenset({Role.TEST, Role.HELPER})
@@ -119,13 +123,27 @@ class StoryProver:
         given = self._given(attempt.reading.plan, story, candidate, mine, is_claimed=is_claimed)
         given = msgspec.structs.replace(given, foreign=foreign)
         proof = prove(given, self._checks)
-        outside = reaches_outside(changed, mine, self._private)
-        proof = msgspec.structs.replace(
-            proof, where=self._checks.where, objections=(*outside, *proof.objections), limits=proof.limits
-        )
+        wrong = list(reaches_outside(changed, mine, self._private))
+        if not any(tests.runner for tests in given.passed.values()):  # else a test that is gone is noticed
+            wrong += self._removed(attempt.reading.plan, story, mine)
+        proof = msgspec.structs.replace(proof, where=self._checks.where, objections=(*wrong, *proof.objections))
         if unsure := self._checks.limits:  # the checks may have read more than the candidate: only a review can tell
             proof = msgspec.structs.replace(proof, witnesses=(), missing=unsure, limits=(*unsure, *proof.limits))
         return proof
+
+    def _removed(self, plan: Plan, story: Story, mine: Sequence[FileChange]) -> Iterator[str]:
+        """Files that finished stories added and that are gone, although the story does not name them."""
+        kept = {change.new for change in mine} | {posixpath.basename(c.path) for c in mine if c.new is not None}
+        words = "\n".join((story.title, story.description, *story.criteria))
+        for change in mine[:_MOST_READ_FOR]:
+            is_moved = change.old in kept or posixpath.basename(change.path) in kept
+            if change.new is not None or is_moved or names_file(words, change.path):
+                continue
+            added = ("log", "-1", "--diff-filter=A", "--format=%(trailers:key=Ralph-Story,valueonly)")
+            owner = plan.story(git(self._repo, *added, "--", change.path).decode("utf-8", "replace").strip())
+            if owner is not None and owner.is_done and owner.id != story.id:
+                path = one_line(change.path, 80)
+                yield f"{path}, which {owner.id} added, is gone, and no test is about it: restore it, or ask the user"
 
     def _foreign(self, story: str, candidate: str) -> tuple[FileChange, ...]:
         """What stories that are not done have changed, as it is in the candidate."""
