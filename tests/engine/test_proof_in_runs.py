@@ -311,3 +311,32 @@ def test_a_file_of_a_finished_story_does_not_vanish_unnoticed(tmp_path: Path) ->
     gone = "src/one.txt, which US-001 added, is gone, and no test is about it: restore it, or ask the user"
     assert gone in done.out
     assert made.read("src/one.txt") == "one\n"
+
+
+def test_a_reviewed_story_is_open_again_if_a_story_that_was_given_up_changed_it(tmp_path: Path) -> None:
+    made = Proven(tmp_path, stories=[{}, {"title": "Say two"}], checks=[{"name": "all", "command": "true"}], review={})
+    one = [write("src/one.txt", "one\n"), "claim"]
+    refused = {"verdict": {"what": "changes_requested", "feedback": "one.txt is broken", "by": "request"}}
+    stories: dict[str, Any] = {
+        "US_001": [{"implement": one, "review": [APPROVES]}],
+        "US_002": [
+            {
+                "implement": [write("src/one.txt", "broken\n"), "claim"],
+                "review": [refused],
+                "fix": [{"append": {"path": "src/one.txt", "text": "still\n"}}, "claim"],
+            }
+        ],
+    }
+    done = made.run("-n", "8", **stories)
+    told = "US-001 is open again: US-002, which was given up, changed src/one.txt after US-001 was approved"
+    assert told in done.out
+    ended = [(event.story, event.mode.value) for event in made.ended()]
+    assert ended[2:8] == [
+        ("US-002", "implement"),
+        ("US-002", "review"),
+        ("US-002", "fix"),
+        ("US-002", "review"),
+        ("US-001", "implement"),
+        ("US-001", "review"),
+    ]
+    assert made.read("src/one.txt") == "one\n"

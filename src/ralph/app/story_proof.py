@@ -17,7 +17,7 @@ from ralph.app.reviewing import Reviewing
 from ralph.app.worktree import GitWorkTree
 from ralph.config.schema import Config, minimum_grade
 from ralph.core.plan import Plan, Story
-from ralph.core.proof import Proof
+from ralph.core.proof import Grade, Proof
 from ralph.core.text import one_line
 from ralph.engine.ground import Attempt, Inspection
 from ralph.host.blobs import empty_tree, read_blobs
@@ -131,6 +131,22 @@ class StoryProver:
             proof = msgspec.structs.replace(proof, witnesses=(), missing=unsure, limits=(*unsure, *proof.limits))
         return proof
 
+    def in_doubt(self, plan: Plan, story: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for old, new in self._reviewing.spans(story):
+            for change in changes(self._repo, old, new)[:_MOST_READ_FOR] if old else ():
+                if self._is_ours(change.path) or change.status == "A":
+                    continue
+                owner = plan.story(self._owner(change.path, "-1", old))
+                if owner is not None and owner.id != story and owner.is_done and owner.grade == Grade.REVIEWED:
+                    found.setdefault(owner.id, change.path)
+        return found
+
+    def _owner(self, path: str, *options: str) -> str:
+        """The story whose commit added or changed a file."""
+        log = ("log", "--format=%(trailers:key=Ralph-Story,valueonly)", *options)
+        return git(self._repo, *log, "--", path).decode("utf-8", "replace").strip()
+
     def _removed(self, plan: Plan, story: Story, mine: Sequence[FileChange]) -> Iterator[str]:
         """Files that finished stories added and that are gone, although the story does not name them."""
         kept = {change.new for change in mine} | {posixpath.basename(c.path) for c in mine if c.new is not None}
@@ -139,8 +155,7 @@ class StoryProver:
             is_moved = change.old in kept or posixpath.basename(change.path) in kept
             if change.new is not None or is_moved or names_file(words, change.path):
                 continue
-            added = ("log", "-1", "--diff-filter=A", "--format=%(trailers:key=Ralph-Story,valueonly)")
-            owner = plan.story(git(self._repo, *added, "--", change.path).decode("utf-8", "replace").strip())
+            owner = plan.story(self._owner(change.path, "-1", "--diff-filter=A"))
             if owner is not None and owner.is_done and owner.id != story.id:
                 path = one_line(change.path, 80)
                 yield f"{path}, which {owner.id} added, is gone, and no test is about it: restore it, or ask the user"

@@ -226,6 +226,10 @@ class Prover(Protocol):
         """The proof of the work that waits for a review."""
         ...
 
+    def in_doubt(self, plan: Plan, story: str) -> dict[str, str]:
+        """Stories that only a review shows to be done, with a file of theirs that this story changed unapproved."""
+        ...
+
 
 class Written(Struct, frozen=True, kw_only=True):
     """What a session that was to write acceptance tests or an exam has left."""

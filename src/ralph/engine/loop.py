@@ -29,6 +29,7 @@ from ralph.engine.decide import cap, decide, within_time
 from ralph.engine.ground import Ground
 from ralph.engine.judge import judge
 from ralph.engine.prepare import prepare
+from ralph.engine.reopen import reopened
 from ralph.engine.seen import Seen
 from ralph.engine.settle import put_rules_back, settle
 from ralph.engine.waiting import LOOK, wait
@@ -182,8 +183,9 @@ class Loop:
     def _set_aside(self, move: SetAside, reading: Reading) -> None:
         """Mark a story failed, as after its last attempt. If killed before that, the next run starts it afresh."""
         story = reading.plan.story(move.story)
-        failed = [SetFields(move.story, {"state": State.FAILED})]
-        self._ground.book.write(self._ground.book.planned(reading, failed, {move.story: move.why}))
+        opened, reasons = reopened(self._ground, reading.plan, move.story)
+        changes = [SetFields(move.story, {"state": State.FAILED}), *opened]
+        self._ground.book.write(self._ground.book.planned(reading, changes, {move.story: move.why, **reasons}))
         self._ground.journal.write(StorySetAside(move.story, story.title if story else "", move.why))
 
     def _retry(self, move: Retry, reading: Reading) -> None:

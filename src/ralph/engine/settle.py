@@ -25,6 +25,7 @@ from ralph.engine.act import prove_again
 from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Commit, Ground, Inspection, RolledBack
 from ralph.engine.judge import judge
 from ralph.engine.prepare import AFTER, TITLES
+from ralph.engine.reopen import reopened
 from ralph.host.commit_message import subject
 from ralph.host.files import make_folder, write_bytes
 
@@ -116,6 +117,11 @@ def mark_setup(ground: Ground, attempt: Attempt) -> None:
             write_bytes(marker, b"")
 
 
+def _fails(changes: Iterable[Change], story: str) -> bool:
+    own = [change.fields for change in changes if isinstance(change, SetFields) and change.story == story]
+    return any(fields.get("state") is State.FAILED for fields in own)
+
+
 def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
     """The plan after the iteration: the verdict's changes, the counted attempt, a story failed or set aside."""
     changes: list[Change] = list(verdict.changes)
@@ -137,6 +143,9 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
             if attempt.reading.plan.reviewed:
                 fields |= _as_reviewed(verdict, story, f"Done in iteration {attempt.number} of run {ground.run}.")
         changes = _merged(changes, story.id, fields)
+        if _fails(changes, story.id):
+            opened, reasons = reopened(ground, attempt.reading.plan, story.id)
+            changes, why = [*changes, *opened], why | reasons
     return ground.book.planned(attempt.reading, changes, why)  # type: ignore[no-any-return]
 
 
