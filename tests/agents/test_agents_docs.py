@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ralph.config.keys import RESERVED_VARIABLES
 from ralph.core.environment import child_environment
+from ralph.core.plan import Mode
 from support.cli import ralph_here
 from support.proven import Proven
 
@@ -34,6 +35,11 @@ def test_the_shell_script_of_the_documentation_finishes_a_plan_with_reviews(tmp_
 def test_every_variable_of_the_contract_is_on_the_page() -> None:
     given = RESERVED_VARIABLES - {"RALPH_TRUST", "RALPH_NONCE"}
     assert given <= set(re.findall(r"RALPH_\w+", TEXT))
+
+
+def test_every_mode_is_on_the_page() -> None:
+    [row] = re.findall(r"^\| `RALPH_MODE` \|(.*)\|$", TEXT, re.MULTILINE)
+    assert {mode.value for mode in Mode} == set(re.findall(r"`(\w+)`", row))
 
 
 def test_an_agent_and_a_check_get_the_callers_environment(tmp_path: Path) -> None:

@@ -63,3 +63,33 @@ def test_rejections_for_different_reasons_name_the_most_frequent(tmp_path: Path)
     done = made.ask("explain")
     assert "All 3 attempts were rejected, for different reasons; most often (2 of 3): " in done.out
     assert "What to do: more attempts alone may not help" in done.out
+
+
+def test_the_grades_are_explained_and_an_unknown_topic_names_the_topics(tmp_path: Path) -> None:
+    made = Proven(tmp_path, max_loops_per_task=0)
+    done = made.ask("explain", "grades")
+    assert done.code == 0
+    assert "  witnessed  a test fails without the change" in done.out
+    assert "proof.minimum" in done.out
+    assert [each["grade"] for each in made.ask("explain", "grades", "--json").json][:2] == ["proven", "witnessed"]
+    made.run("-n", "1", US_001=[["claim"]])
+    wrong = made.ask("explain", "rank")
+    assert (wrong.code, "the topics are grades, transitions" in wrong.err) == (64, True)
+
+
+def test_the_log_of_a_story_has_its_iterations_of_all_runs(tmp_path: Path) -> None:
+    made = Proven(tmp_path, stories=({"verify": ["test -f one"]}, {"verify": ["test -f two"]}))
+    made.run("-n", "1", US_001=[["claim"]])
+    made.run("-n", "2", US_001=[[write("one", "1\n"), "claim"]], US_002=[["claim"]])
+    done = made.ask("log", "us-001")
+    assert done.code == 0
+    assert done.out.count("▶ iteration") == 2
+    assert done.out.count("\nrun ") + done.out.startswith("run ") == 2
+    assert "rejected US-001: no files changed" in done.out
+    assert "accepted US-001" in done.out
+    assert "US-002" not in done.out
+    records = made.ask("log", "US-001", "--json").out.splitlines()
+    assert records
+    assert all("RunStarted" not in line for line in records)
+    wrong = made.ask("log", "US-009")
+    assert (wrong.code, "no run worked on a story with this ID" in wrong.err) == (64, True)

@@ -1,12 +1,14 @@
 """Explain why a run ended and what to do next. Without RUN: the last run.
 
-`ralph explain transitions` prints which state changes of a story are allowed,
-for people and for each kind of session."""
+`ralph explain grades` prints what the grades of proof mean, and
+`ralph explain transitions` which state changes of a story are allowed, for
+people and for each kind of session."""
 
 from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from itertools import groupby
 
 from ralph.app.active_runs import is_alive
@@ -17,32 +19,49 @@ from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, paint, say, say_raw
 from ralph.cli.plain_view import more_reasons
 from ralph.cli.words import STYLES, duration
+from ralph.core.errors import UsageError
 from ralph.core.events import RunStarted
 from ralph.core.exit_codes import ExitCode
+from ralph.core.proof import MEANING, Grade
 from ralph.core.text import clean, one_line, plural
 from ralph.journal.reading import read
 
 EXAMPLES = """
 ralph explain                  the last run
 ralph explain 20260115-0930    a run by a unique prefix of its ID
+ralph explain grades           what proven, witnessed, reviewed and unproven mean
 ralph explain transitions      the allowed state changes
 """
-_TRANSITIONS = "transitions"
+_BELOW = {
+    Grade.PROVEN: "a story with a lower grade is rejected",
+    Grade.WITNESSED: "a story with a lower grade is rejected",
+    Grade.REVIEWED: "the default: a story that no test shows to be done gets a review session",
+    Grade.UNPROVEN: "passing checks are enough; no witness is searched",
+}
+"""`proof.minimum` → what it does."""
 
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "what", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it, or `transitions`"
+        "what",
+        nargs="?",
+        default="",
+        metavar="RUN",
+        help="a run's ID or a unique prefix of it, or a topic: `grades`, `transitions`",
     )
     add_workspace(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    if args.what == _TRANSITIONS:
-        _transitions(as_json=args.json)
+    if topic := _TOPICS.get(args.what):
+        topic(args.json)
         return ExitCode.COMPLETE
-    records = list(read(chosen_run(args, os.environ, args.what)))
+    try:
+        records = list(read(chosen_run(args, os.environ, args.what)))
+    except UsageError as error:
+        error.hint = f"{error.hint}; the topics are {', '.join(_TOPICS)}" if args.what else error.hint
+        raise
     started = next((record.event for record in records if isinstance(record.event, RunStarted)), None)
     found = explain(records, is_alive=is_alive(started))
     if args.json:
@@ -99,7 +118,22 @@ def _print_evidence(found: Explanation) -> None:
             say(f"  `ralph rescue show {one_line(ref.removeprefix('refs/ralph/rescue/'), 100)}`")
 
 
-def _transitions(*, as_json: bool) -> None:
+def _grades(as_json: bool) -> None:
+    if as_json:
+        emit_json([{"grade": grade, "meaning": MEANING[grade], "minimum": _BELOW[grade]} for grade in Grade])
+        return
+    say("How well a story is proven, best first:", "bold")
+    for grade in Grade:
+        say(f"  {grade.value:<10} {MEANING[grade]}")
+    say()
+    say("proof.minimum (`ralph run --proof-minimum GRADE`) is the least grade of a story that is done:", "bold")
+    for grade in Grade:
+        say(f"  {grade.value:<10} {_BELOW[grade]}")
+    say()
+    say("`ralph proof STORY` shows the evidence for a story; docs/proof.md describes the procedure.")
+
+
+def _transitions(as_json: bool) -> None:
     changes = table()
     if as_json:
         emit_json(changes)
@@ -112,3 +146,6 @@ def _transitions(*, as_json: bool) -> None:
             told = change.condition or change.why
             say_raw(f"  {change.old:>17} → {change.new:<17} {word}  {paint(told, 'dim')}".rstrip())
         say()
+
+
+_TOPICS: dict[str, Callable[[bool], None]] = {"grades": _grades, "transitions": _transitions}

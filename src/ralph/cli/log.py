@@ -1,4 +1,5 @@
-"""Show the events of a run, from its journal. Without RUN: the last run."""
+"""Show the events of a run, from its journal. Without RUN: the last run. With the ID
+of a story: its iterations, in all runs."""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ralph.app.active_runs import is_alive
-from ralph.app.run_choice import chosen_run
+from ralph.app.run_choice import chosen_run, chosen_runs
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import emit_line, note, paint, say, say_raw
 from ralph.cli.plain_view import describe
 from ralph.cli.words import clock
 from ralph.core.errors import RalphError, UsageError
-from ralph.core.events import AnyEvent, Baseline, CheckEnded, Record
+from ralph.core.events import AnyEvent, Baseline, CheckEnded, IterationEnded, IterationStarted, Record
 from ralph.core.evidence import CheckResult
 from ralph.host.files import read_bytes
 from ralph.journal.reading import Follower, read
@@ -23,6 +24,7 @@ from ralph.journal.run_state import RunState
 EXAMPLES = """
 ralph log                      the last run
 ralph log 20260115-0930        a run by its ID or a unique prefix of it
+ralph log US-004               the iterations of a story, in all runs
 ralph log --follow             until the run ends
 ralph log --agent              the transcript of the last session
 ralph log --agent 3            the transcript of iteration 3
@@ -34,7 +36,9 @@ _TICK = 0.2
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
+    parser.add_argument(
+        "run", nargs="?", default="", metavar="RUN|STORY", help="a run's ID or a unique prefix of it, or a story's ID"
+    )
     parser.add_argument("-F", "--follow", action="store_true", help="continue until the run ends")
     parser.add_argument("-v", "--verbose", action="store_true", help="also show what the agent did")
     what = parser.add_mutually_exclusive_group()
@@ -47,7 +51,13 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    path = chosen_run(args, os.environ, args.run)
+    try:
+        path = chosen_run(args, os.environ, args.run)
+    except UsageError as error:
+        if _show_story(args):
+            return 0
+        error.hint = f"{error.hint}; no run worked on a story with this ID" if args.run else error.hint
+        raise
     if args.agent is not None:
         if args.follow:
             raise UsageError(
@@ -74,6 +84,25 @@ def run(args: Namespace) -> int:
             note("the run was killed; the next `ralph run` finishes or undoes what it left open")
             return 0
         time.sleep(_TICK)
+
+
+def _show_story(args: Namespace) -> bool:
+    """The iterations of the story that is named instead of a run. False: no run worked on one with this ID."""
+    if not args.run or args.follow or args.agent is not None or args.check is not None:
+        return False
+    is_known = False
+    for journal in chosen_runs(args, os.environ):
+        state, is_inside, heading = RunState(), False, f"run {journal.parent.name}"
+        for record in read(journal):
+            if isinstance(record.event, IterationStarted):
+                is_inside = record.event.story.lower() == args.run.lower()
+                if is_inside and heading and not args.json:
+                    say(heading, "bold")
+                    heading = ""
+            is_known = is_known or is_inside
+            _show(record, state, args) if is_inside else state.add(record)
+            is_inside = is_inside and not isinstance(record.event, IterationEnded)
+    return is_known
 
 
 def _show_output(journal: Path, name: str) -> int:
