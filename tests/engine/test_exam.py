@@ -187,7 +187,14 @@ def test_the_prompt_has_the_requirements_and_the_interface_and_no_history(tmp_pa
     made.git("commit", "-qm", "history_of_the_code")
     assert made.run("--exam", **script(made, EXAMINES, FINDS_NOTHING)).code == 0
     made.ask("learn", "a learning of the implementer")
+    (page := next(iter(made.root.glob(".ralph/*/prd.md")), made.root / ".ralph/PRD-1/prd.md")).write_text(
+        "# Shop\n\n<!-- Who is it\nfor? -->\n\nThe owner sees `<!-- prices -->` in the page.\n"
+    )
     prompt = made.ask("prompt", "--mode", "exam").out
+    assert "The owner sees `<!-- prices -->` in the page." in prompt
+    assert "Who is it" not in prompt
+    page.write_text("# Shop\n\n## Goals\n\n<!-- What is it for? -->\n")
+    assert "## Goals" not in made.ask("prompt", "--mode", "exam").out, "nothing but the template"
     for part in ("### US-001", "The first line of the file names the columns", "Call `shop.triple`.", "def triple(x)"):
         assert part in prompt
     assert "export function total(items: Item[]): number" in prompt

@@ -9,7 +9,7 @@ from pathlib import Path
 from ralph.core.errors import RalphError
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import Locations, PlanRef
-from ralph.core.text import clean
+from ralph.core.text import clean, without_comments
 from ralph.host.git import git
 from ralph.host.places import home
 from ralph.host.repo import find_repository
@@ -55,10 +55,13 @@ def _page(heading: str, text: str, most: int) -> str:
 
 
 def _text(path: Path) -> str:
+    """Empty for a template of which only the headings are left."""
     try:
-        return clean(path.read_bytes()[: 10 * _MOST_PAGE].decode("utf-8-sig", "replace"))
+        text = clean(path.read_bytes()[: 10 * _MOST_PAGE].decode("utf-8-sig", "replace"))
     except OSError:
         return ""
+    own = without_comments(text)
+    return own if any(line.strip() and not line.startswith("#") for line in own.splitlines()) else ""
 
 
 def _sources(root: Path, env: Mapping[str, str]) -> dict[str, bytes]:

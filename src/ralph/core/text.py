@@ -20,6 +20,14 @@ def clean(text: str) -> str:
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
+_COMMENT = re.compile(r"(```.*?```|`[^`\n]+`)|<!--.*?-->\n?", re.DOTALL)
+
+
+def without_comments(markdown: str) -> str:
+    """Without HTML comments, except in code. A prompt has no use for the instructions of a template."""
+    return _COMMENT.sub(lambda match: match[1] or "", markdown)
+
+
 def one_line(text: str, width: int | None = None) -> str:
     """Clean, on one line, cut to `width` with an ellipsis."""
     line = " ".join(clean(text).split())

@@ -24,7 +24,7 @@ from ralph.app.scaffold import Started, repository_of
 from ralph.app.trusting import ensure_trusted, gather, is_trusted_by
 from ralph.config.trust import Verdict
 from ralph.core.plan import State
-from ralph.core.text import one_line
+from ralph.core.text import one_line, without_comments
 from ralph.host.repo import identify
 from ralph.journal.runs import new_run_id
 from ralph.journal.writing import Listener
@@ -153,7 +153,7 @@ def _briefing(
         kind=kind,
         name=target.plan.name or target.ref.name or target.ref.root.name,
         idea=draft.idea,
-        requirements=requirements,
+        requirements=without_comments(requirements),
         requirements_path=target.requirements.relative_to(target.ref.root).as_posix(),
         writes_requirements=writes_requirements,
         checks=tuple(dict.fromkeys(checks)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from ralph.config.layers import Settings, load
 from ralph.core.errors import BadData
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
+from ralph.core.text import without_comments
 from ralph.host.files import read_bytes
 from ralph.plans.beside import Sidecar
 from ralph.plans.json_text import Style, dump
@@ -181,5 +181,5 @@ def _own_words(text: str) -> set[str]:
     for name in ("prd", "requirements"):
         known |= {line.strip() for line in render(library(name), {"PROJECT_NAME": ""}, name).splitlines()}
     known.add("What is wanted, and why. The tasks come from this page.")
-    lines = {line.strip() for line in re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).splitlines()}
+    lines = {line.strip() for line in without_comments(text).splitlines()}
     return {line for line in lines - known if line and not line.startswith("# ")}
