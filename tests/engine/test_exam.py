@@ -142,6 +142,10 @@ def test_a_round_without_a_result_is_undone_said_and_counted(tmp_path: Path, wro
     assert done.code == 0
     assert [mode for mode, _ in made.outcomes()] == ["implement", "exam", "exam"]
     assert why in made.ended()[1].headline
+    row = next(line for line in done.out.splitlines() if line.startswith("  exam "))
+    assert row.startswith("  exam       round 1: no result, ")
+    assert why in row
+    assert "add one" not in row, "that is for the session"
     assert any("the exam has no result" in note and why in note for note in notes(made)), notes(made)
     assert not made.git("status", "--porcelain", "--", "tests", "lib")
     assert len(plan_of(made).stories) == 1

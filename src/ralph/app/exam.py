@@ -15,7 +15,7 @@ from ralph.app.acceptance import StoryAcceptance
 from ralph.app.acceptance_store import AcceptanceStore, has_check
 from ralph.app.checking import Checks
 from ralph.config.schema import Config
-from ralph.core.acceptance import Acceptance
+from ralph.core.acceptance import Acceptance, exam_failure
 from ralph.core.changes import AddStory, apply
 from ralph.core.events import IterationEnded, Noted, Record
 from ralph.core.evidence import CheckResult
@@ -212,7 +212,7 @@ class Exam:
         stories = self._store.settle_exam(is_accepted=is_accepted)
         if event.kind.uses_attempt:
             self._is_taken = True
-            self._failure = "" if is_accepted else one_line(event.headline, 200)
+            self._failure = "" if is_accepted else one_line(exam_failure(event.headline), 200)
             self._rounds.count(is_over=is_accepted and not stories)
 
 

@@ -23,3 +23,8 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     @property
     def is_visible(self) -> bool:
         return bool(self.files) and (self.has_joined or not self.is_hidden)
+
+
+def exam_failure(headline: str) -> str:
+    """Why a round of the exam has no result, for the user: without what the session was told to do about it."""
+    return headline.removesuffix(": add one that the checks run")

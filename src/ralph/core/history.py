@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ralph.core.acceptance import exam_failure
 from ralph.core.agent import Limit
 from ralph.core.events import (
     AgentEnded,
@@ -316,7 +317,7 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
 def _exam_failure(history: History, event: IterationEnded) -> str:
     if event.mode is not Mode.EXAM:
         return history.exam_failure
-    return "" if event.kind is Kind.ACCEPTED else event.headline
+    return "" if event.kind is Kind.ACCEPTED else exam_failure(event.headline)
 
 
 def _feedback(history: History, event: IterationEnded) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections import deque
 
 import msgspec
 
+from ralph.core.acceptance import exam_failure
 from ralph.core.agent import Denial, Limit, Tokens
 from ralph.core.control import Wish
 from ralph.core.events import (
@@ -212,7 +213,9 @@ class RunState:
         self.iterations.append(event)
         self.count += 1
         if event.mode is Mode.EXAM:
-            self.exams.append(event.headline)
+            number = len(self.exams) + 1
+            failure = f"round {number}: no result, {exam_failure(event.headline)}"
+            self.exams.append(event.headline if event.kind is Kind.ACCEPTED else failure)
         self.kinds[event.kind] = self.kinds.get(event.kind, 0) + 1
         if event.rescue:
             self.rescues.append(event.rescue)
