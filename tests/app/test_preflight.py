@@ -130,7 +130,8 @@ LOOKS = (
     ("doctor",),
     ("check",),
     ("exam", "--plain"),
-    ("plan", "--no-input", "an idea"),
+    ("plan", "--no-input", "--feature", "more", "an idea"),
+    ("add", "--no-input", "an idea"),
     ("notify", "test"),
     ("init", "--no-input", "other"),
 )
@@ -191,3 +192,20 @@ def test_another_program_needs_both_settings_and_the_hints_say_so(workspace: Pat
     assert "reinstall" not in done.out
     settle(workspace, "agent: {name: command, command: [./js.sh]}\n")
     assert ralph_here("preflight", cwd=workspace, env=env).code == 0
+
+
+def test_a_run_does_not_start_a_client_that_would_run_untrusted_hooks(workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/claude").write_text(f"#!/bin/sh\necho $* >> {tmp_path}/started\necho 2.1.325\n")
+    (tmp_path / "bin/claude").chmod(0o755)
+    (workspace / ".claude").mkdir()
+    hooks = {"SessionStart": [{"hooks": [{"type": "command", "command": "./evil.sh"}]}]}
+    (workspace / ".claude/settings.json").write_text(json.dumps({"hooks": hooks}))
+    settle(workspace, "{}\n")
+    env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "ANTHROPIC_API_KEY": "x"}
+    for words in (("run", "--plain", "--once"), ("plan", "--no-input", "--feature", "more", "x")):
+        done = ralph_here(*words, cwd=workspace, env=env)
+        assert done.code == 78, words
+        assert ".claude/settings.json:" in done.err
+        assert "./evil.sh" in done.err
+    assert not (tmp_path / "started").exists() or "-p" not in (tmp_path / "started").read_text().split()

@@ -125,7 +125,7 @@ def _is_test(name: str) -> bool:
 
 _PYTHON_TEST = re.compile(r"test_.*\.py|.*_test\.py")
 _PYTEST_STYLE = re.compile(r"^(?:async )?def test_|^import pytest\b|^from pytest\b", re.MULTILINE)
-"""unittest does not run functions outside of a class."""
+"""unittest does not run functions outside a class."""
 _MOST_TESTS = 20
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -25,6 +26,7 @@ from ralph.config.trust import (
 )
 from ralph.core.errors import BadData, NotTrusted
 from ralph.core.plan import Plan
+from ralph.core.secrets import sealed
 from ralph.host.files import keep_aside, make_folder, read_bytes, sync_folder, write_bytes
 from ralph.host.places import workspace_state
 
@@ -33,8 +35,8 @@ _YES = frozenset({"1", "true", "yes", "on"})
 
 
 def gather(root: Path, settings: Settings, plans: Iterable[tuple[Path, Plan]]) -> Commands:
-    """Every command of the workspace's config and of these plans, each with its file."""
-    found = [*commands_of(settings, root=str(root)), *_scripts(root, settings)]
+    """Every command of the workspace's config, of its settings for Claude Code and of these plans, with its file."""
+    found = [*commands_of(settings, root=str(root)), *_scripts(root, settings), *_of_client(root)]
     for file, plan in plans:
         name = file.relative_to(root).as_posix() if file.is_relative_to(root) else str(file)
         found += commands_of_plan(plan, name)
@@ -54,6 +56,48 @@ def _scripts(root: Path, settings: Settings) -> list[NamedCommand]:
                 content = "not readable"
             scripts.append(NamedCommand(source, f"content of {script.written}", content))
     return scripts
+
+
+_CLIENT_SETTINGS = ".claude/settings.json"
+_CLIENT_HELPERS = (
+    "apiKeyHelper",
+    "awsAuthRefresh",
+    "awsCredentialExport",
+    "gcpAuthRefresh",
+    "otelHeadersHelper",
+    "statusLine",
+)
+"""Settings of Claude Code that name a program."""
+
+
+def _of_client(root: Path) -> Iterator[NamedCommand]:
+    """What the workspace's settings for Claude Code make it run, and its environment: with `-p` it does not ask."""
+    file = root / _CLIENT_SETTINGS
+    if not file.exists():
+        return
+    try:
+        data = read_bytes(file, within=root, limit=LIMIT)
+    except BadData:
+        yield NamedCommand(_CLIENT_SETTINGS, "content", "not readable")
+        return
+    try:
+        written = msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        yield NamedCommand(_CLIENT_SETTINGS, "content", f"sha256 {hashlib.sha256(data).hexdigest()}")
+        return
+    hooks = written.get("hooks") or {}
+    for event, value in hooks.items() if isinstance(hooks, dict) else [("", hooks)]:
+        yield NamedCommand(_CLIENT_SETTINGS, f"hooks.{event}", _as_json(value))
+    for key in _CLIENT_HELPERS:
+        if value := written.get(key):
+            yield NamedCommand(_CLIENT_SETTINGS, key, value if isinstance(value, str) else _as_json(value))
+    variables = written.get("env") or {}
+    for name, value in variables.items() if isinstance(variables, dict) else ():
+        yield NamedCommand(_CLIENT_SETTINGS, f"env.{name}", sealed(str(value)))
+
+
+def _as_json(value: object) -> str:
+    return msgspec.json.encode(value, order="deterministic").decode()
 
 
 def trust_file(root: Path, env: Mapping[str, str]) -> Path:

@@ -1,5 +1,5 @@
 """Review and trust the commands of a workspace: checks, steps, the agent's command
-line, the verify commands of the plan.
+line, the verify commands of the plan, the hooks of .claude/settings.json.
 
 They may come from somebody else, so Ralph runs them only after you have seen
 them. Trust is stored outside the workspace, by content: when a command changes,
