@@ -19,7 +19,7 @@ from ralph.proof.dependencies import (
     listed_files,
     setup_command,
 )
-from ralph.proof.environment import checkout_environment, home_copies, prepare_home
+from ralph.proof.environment import HomeSettings, checkout_environment, home_copies, prepare_home
 from support.repositories import Project
 
 
@@ -230,3 +230,42 @@ def test_listed_files_stay_inside(project: Project) -> None:
     assert listed_files(project.root, [".env", "secrets/*", "missing"]) == (".env", "secrets/one")
     with pytest.raises(SetupError, match=r"proof\.files"):
         listed_files(project.root, ["../other"])
+
+
+def test_settings_that_an_agent_wrote_into_the_home_of_the_checkout_are_gone(tmp_path: Path) -> None:
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    for path in (home / ".gitconfig", home / ".cache/go-build/a", home / ".config/pip/pip.conf", outside / "b"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("as it was\n")
+    settings = HomeSettings(home)
+    (home / ".npmrc").write_text("node-options=--require /tmp/hook.js\n")
+    (home / ".gitconfig").write_text("[core]\n\thooksPath = /tmp/hooks\n")
+    (home / ".config/go").symlink_to(outside)
+    (home / ".config/pip/pip.conf").unlink()
+    (home / ".config/pip/pip.conf").mkdir()
+    (home / ".cargo").mkdir()
+    (home / ".cargo/config.toml").write_text("[target.'cfg(unix)']\nrunner = 'true'\n")
+    packages = home / ".local/lib/python3.11/site-packages"
+    packages.mkdir(parents=True)
+    (packages / "usercustomize.py").write_text("raise SystemExit(0)\n")
+    settings.restore()
+    left = sorted(str(path.relative_to(home)) for path in home.rglob("*") if not path.is_dir())
+    assert left == [".cache/go-build/a", ".config/pip/pip.conf", ".gitconfig"]
+    assert {(home / path).read_text() for path in left} == {"as it was\n"}
+    assert (outside / "b").read_text() == "as it was\n"
+
+
+def test_a_link_in_place_of_the_settings_is_removed_and_its_target_stays(tmp_path: Path) -> None:
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    (home / ".config").mkdir(parents=True)
+    (home / ".config/a").write_text("as it was\n")
+    outside.mkdir()
+    (outside / "kept").write_text("mine\n")
+    settings = HomeSettings(home)
+    (home / ".config/a").unlink()
+    (home / ".config").rmdir()
+    (home / ".config").symlink_to(outside)
+    settings.restore()
+    assert (home / ".config/a").read_text() == "as it was\n"
+    assert not (home / ".config").is_symlink()
+    assert [path.name for path in outside.iterdir()] == ["kept"]

@@ -38,6 +38,7 @@ from ralph.host.fence import Fence
 from ralph.proof.choosing import ChosenCheck, set_id
 from ralph.proof.dependencies import Copies, dependency_folders, listed_files, local_settings
 from ralph.proof.environment import (
+    HomeSettings,
     checkout_environment,
     hidden_folders,
     home_copies,
@@ -113,7 +114,7 @@ class _Choice:
             if not place.prepare(self._tree):
                 place.note = known.note
                 self._enclose(place, known.hidden)
-                place.watched = self._packages(place)
+                place.watched, place.settings = self._packages(place), HomeSettings(self._home)
                 return Chosen(place)
         reasons = []
         for way in ways:
@@ -121,7 +122,7 @@ class _Choice:
             reason, ran = self._try(place)
             if not reason:
                 remember(self._request, self._known(key, way, place.note, self._hide(place)))
-                place.watched = self._packages(place)
+                place.watched, place.settings = self._packages(place), HomeSettings(self._home)
                 return Chosen(place, ran)
             reasons.append(reason)
         note = f"proof runs in the workspace: {reasons[0]}"

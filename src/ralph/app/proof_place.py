@@ -30,6 +30,7 @@ from ralph.host.stirring import changed_since
 from ralph.host.trees import DIFF, Changed, TreeEntry, entries, parse_changes
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.dependencies import Copies, dependencies_digest, dependency_folders, is_dependency_list
+from ralph.proof.environment import HomeSettings
 from ralph.proof.results import read_tests, report_environment
 from ralph.proof.running import run_check
 
@@ -173,6 +174,8 @@ class CheckoutPlace:
         self._reports = checkout.folder / ".reports"
         self.watched: tuple[Path, ...] = ()
         """Packages outside the repository that the checks use: an agent may have changed them."""
+        self.settings: HomeSettings | None = None
+        """What the home folder of the checkout had when this place was chosen."""
         self._since = time.time()
 
     def compose(self, base: str, files: Mapping[str, bytes | None]) -> str:
@@ -181,6 +184,8 @@ class CheckoutPlace:
     def begin(self, candidate: str, snapshot: str = "", keep: Keep = keep_nothing) -> None:
         self.limits = ()
         remove_tree(self._reports)
+        if self.settings:
+            self.settings.restore()
         self.checkout.move(candidate)
         self.checkout.scrub(BUILD_CACHES | self._builds())
         if not self._is_set_up and (lost := self._copies.repair()):

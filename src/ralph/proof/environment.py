@@ -12,6 +12,7 @@ from ralph.core.environment import run_marks
 from ralph.host.copying import size_of
 from ralph.host.files import make_folder
 from ralph.host.git import ask, line
+from ralph.host.removal import remove_tree
 
 _DROPPED = ("VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PWD", "OLDPWD", "INIT_CWD", "npm_config_local_prefix", "_")
 """Where the caller was when the run started; `VIRTUAL_ENV` comes back, redirected, if it is in the workspace."""
@@ -124,6 +125,37 @@ def prepare_home(home: Path, base: Mapping[str, str]) -> None:
             target.symlink_to(source)
     for inner in _COPIED:
         _copy_file(user_home / inner, home / inner)
+
+
+class HomeSettings:
+    """Settings of tools in the home folder of the checkout, as they were when the run started.
+
+    An agent can find that folder: a `.npmrc` there with `node-options` would load code into every check."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._contents = {path: path.read_bytes() for path in self._paths() if not path.is_symlink()}
+        self._kept = {*self._paths(), *self._packages()}
+
+    def restore(self) -> None:
+        """Restore changed settings, and remove new ones and new folders of Python packages."""
+        for path in [*self._paths(), *self._packages()]:
+            if path not in self._kept or (path in self._contents and path.is_symlink()):
+                remove_tree(path)
+        for path, content in self._contents.items():
+            if not path.is_file() or path.read_bytes() != content:
+                remove_tree(path)
+                make_folder(path.parent, private=True)
+                path.touch(mode=0o600)
+                path.write_bytes(content)
+
+    def _paths(self) -> list[Path]:
+        """A link at the top comes before what is behind it, so that nothing is removed there."""
+        places = (self._home.glob("*"), self._home.glob(".cargo/*"), self._home.glob(".config/**/*"))
+        return [path for found in places for path in found if path.is_symlink() or path.is_file()]
+
+    def _packages(self) -> list[Path]:
+        return list(self._home.glob(".local/lib/python3.*"))
 
 
 def home_copies(home: Path, base: Mapping[str, str]) -> list[tuple[Path, Path]]:
