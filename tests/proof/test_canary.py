@@ -260,3 +260,9 @@ def test_uvu_gets_it_before_it_starts() -> None:
 def test_a_failing_check_needs_a_new_failure(before: Tests, after: Tests, expected: bool) -> None:
     assert is_caught(before, after, check_passed=False) is expected
     assert not is_caught(before, after, check_passed=True)
+
+
+def test_a_planted_go_test_is_named_after_one_of_the_file() -> None:
+    """Code can add `-test.run` to the arguments of its own test program, to omit the tests that fail."""
+    text = planted({"app_test.go": GO["app_test.go"].encode()}, "r")["app_test.go"].decode()
+    assert "\nfunc TestOneK" in text

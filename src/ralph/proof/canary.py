@@ -26,7 +26,7 @@ _PYTHON_TEST = re.compile(r"^\s*(?:async )?def test|^class \w*Test", re.M)
 _START = re.compile(r"^\w+\.run\(", re.M)
 """uvu runs what was registered before `test.run()`."""
 _RUST_TEST = re.compile(r"^\s*#\[(?:\w+::)*(?:test|rstest)\b", re.M)
-_GO_TEST = re.compile(r"^func Test\w*\(\w+ \*testing\.T\)", re.M)
+_GO_TEST = re.compile(r"^func (Test\w*)\(\w+ \*testing\.T\)", re.M)
 
 _TAPE = re.compile(r"""(?:require\(\s*|\bfrom\s*)['"](?:tape|tap|blue-tape)['"]""")
 _ASSERT_MODULE = re.compile(
@@ -72,8 +72,8 @@ def _with_failure(place: PurePosixPath, content: bytes, word: str) -> str:
         return _python(text, word)
     if place.suffix in _SCRIPTS:
         return _script(place.name, text, word)
-    if place.name.endswith("_test.go") and _GO_TEST.search(text):
-        return f'{text}\nfunc Test{word.title()}(t *testing.T) {{\n\tt.Fatal("{word}")\n}}\n'
+    if place.name.endswith("_test.go") and (first := _GO_TEST.search(text)):  # `-run` that omits it omits this one too
+        return f'{text}\nfunc {first[1]}{word.title()}(t *testing.T) {{\n\tt.Fatal("{word}")\n}}\n'
     if place.suffix == ".rs" and _RUST_TEST.search(text):
         return f'{text}\n#[cfg(test)]\nmod {word} {{\n    #[test]\n    fn fails() {{ panic!("{word}") }}\n}}\n'
     return ""
