@@ -32,7 +32,7 @@ def empty(source: str, old: str | None = None, path: str = "src/a.py") -> str | 
 PYTHON = {
     "a function": ("def f(x):\n    return x + 1\n\n\nX = 1\n", "def f(x):\n    pass\n\n\nX = 1\n"),
     "several lines": ("def f(x):\n    # why\n    y = x\n    return y\n", "def f(x):\n    # why\n    pass\n"),
-    "one line": ("def f(x): return x\ndef g(x): a(); b();\n", "def f(x): pass\ndef g(x): pass;\n"),
+    "one line": ("def f(x): return -x\ndef g(x): a(); b();\n", "def f(x): pass\ndef g(x): pass;\n"),
     "docstring": ('def f():\n    """D."""\n    return 1\n', 'def f():\n    """D."""\n    pass\n'),
     "docstring in the line": ('def f(): "D"; return 1\n', 'def f(): "D"; pass\n'),
     "decorators": ("@a\n@b(\n    1\n)\ndef f():\n    return 1\n", "@a\n@b(\n    1\n)\ndef f():\n    pass\n"),
@@ -52,7 +52,7 @@ PYTHON = {
                         "@contextlib.contextmanager\ndef f():\n    yield\n"),
     "lambda": ("f = lambda x: (x, 1)\ng: F = lambda:(1)\nh = [lambda: 1]\n",
                "f = lambda x: None\ng: F = lambda:(None)\nh = [lambda: 1]\n"),
-    "overloads": ("@overload\ndef f(x: int) -> int: ...\ndef f(x): return x\n",
+    "overloads": ("@overload\ndef f(x: int) -> int: ...\ndef f(x): return -x\n",
                   "@overload\ndef f(x: int) -> int: ...\ndef f(x): pass\n"),
     "in statements": ("try:\n  import a\nexcept E:\n  def f(): return 1\nelse:\n  if b:\n    def f(): return 2\n",
                       "try:\n  import a\nexcept E:\n  def f(): pass\nelse:\n  if b:\n    def f(): pass\n"),
@@ -171,7 +171,7 @@ def test_a_generator_stays_one_and_a_context_manager_still_enters() -> None:
 
 
 JAVASCRIPT = {
-    "function": ("export function f(x) { return x }\nf.y = 1;\n", "export function f(x) {}\nf.y = 1;\n"),
+    "function": ("export function f(x) { return -x }\nf.y = 1;\n", "export function f(x) {}\nf.y = 1;\n"),
     "async and generator": ("async function* f() { yield 1 }", "async function* f() {}"),
     "arrow": ("const f = (x) => x + 1, g = async x => { await x };", "const f = (x) => undefined, g = async x => {};"),
     "object": ("module.exports = { a() { return 1 }, b: x => ({ x }), c: 1 };",
@@ -208,7 +208,7 @@ def test_tests_inside_a_module_stay() -> None:
 
 def test_typescript_still_has_the_declared_types() -> None:
     source = (
-        "export function f(a: number): number;\nexport function f(a: any): any { return a }\n"
+        "export function f(a: number): number;\nexport function f(a: any): any { return -a }\n"
         "const g = (a: number): string => `${a}`;\n"
         "abstract class A<T> extends B { constructor(private x: T) { super() } set y(v: T) { this.x = v } }\n"
         "namespace N { export function h(): void { g(1) } }\n"
@@ -459,3 +459,31 @@ def test_all_emptied_javascript_of_npm_is_javascript(tmp_path: Path) -> None:
     )
     done = subprocess.run(["node", "-e", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert (done.stdout, changed > 100 or not javascript_files()) == ("", True)
+
+
+STUBS = {
+    "a.py": "def f(cents, percent):\n    return cents\ng = lambda cents: cents\n",
+    "a.js": "exports.f = (cents, percent) => cents;\nfunction g(a) { return a; }\n",
+    "a.ts": "export function f(cents: number, percent: number): number { return cents; }\n",
+    "a.go": "package a\n\nfunc F(cents, percent int) (int, error) {\n\treturn cents, nil\n}\n",
+    "a.rs": "pub fn f(cents: u64, _percent: u64) -> Option<u64> {\n    Some(cents)\n}\n",
+}
+
+
+@pytest.mark.parametrize("path", STUBS)
+def test_a_function_that_returns_what_it_was_given_is_empty_already(path: str) -> None:
+    assert empty(STUBS[path], path=path) == STUBS[path]
+
+
+NO_STUBS = {
+    "a.py": ("def f(x):\n    return -x\n", "def f(x):\n    return 5\n", "def f(self):\n    return self\n"),
+    "a.js": ("const f = (x) => -x;\n", "const f = (x) => 5;\n", "function f(x) { return x.y; }\n"),
+    "a.go": ("package a\n\nfunc f(x int) int {\n\treturn g(x)\n}\n",),
+    "a.rs": ("fn f(x: u64) -> Option<u64> {\n    Some(x + 1)\n}\n",),
+}
+
+
+@pytest.mark.parametrize("path", NO_STUBS)
+def test_a_function_that_does_something_is_emptied(path: str) -> None:
+    for source in NO_STUBS[path]:
+        assert empty(source, path=path) not in (None, source)

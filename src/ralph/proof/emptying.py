@@ -18,8 +18,8 @@ LARGEST = 2_000_000
 def emptied(path: str, old: bytes | None, new: bytes) -> bytes | None:
     """`new`, with the bodies of the functions emptied that `old` does not have or has differently.
 
-    A function that is empty already stays as it is. None: there is no such function, the file cannot be parsed, or the
-    language is not supported (see `why_not`).
+    A function that is empty already, or only returns an argument, stays as it is. None: there is no such
+    function, the file cannot be parsed, or the language is not supported (see `why_not`).
     Comments, whitespace and Python's docstrings make no difference. Code outside of functions is not emptied."""
     if why_not(path) or len(new) > LARGEST:
         return None
