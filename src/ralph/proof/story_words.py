@@ -98,9 +98,17 @@ def subjects(story_text: str) -> frozenset[str]:
 def is_about(story_text: str, added: str) -> bool:
     """Whether added lines mention any of the code that the story names, or a text that it quotes.
 
+    What the story calls, as in `discount(cents)`, they must call or define: a comment about a discount does neither.
     Plain words alone decide nothing.
     """
     names = subjects(story_text)
+    called = set(_CALLED.findall(story_text))
     quoted = {text for text in _QUOTED.findall(story_text) if re.search(r"[A-Za-z]{3}", text)}
     wanted = [*names, *(text for text in quoted if text.lower() not in _GENERIC)]
-    return not names or any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", added, re.IGNORECASE) for name in wanted)
+    uses = (rf"(?<!\w){re.escape(name)}(?!\w){_USE if name in called else ''}" for name in wanted)
+    return not names or any(re.search(use, added, re.IGNORECASE) for use in uses)
+
+
+_CALLED = re.compile(r"\b([A-Za-z_]\w{2,})\(")
+_USE = r"['\"]?\s*[(=:<,)\]}]"
+"""`discount(`, `discount = `, `"discount": `, `map(discount, prices)`, `{ discount }`."""
