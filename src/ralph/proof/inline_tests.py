@@ -7,6 +7,7 @@ import re
 _MODULE = re.compile(
     r"^[ \t]*#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod\s+\w+\s*\{", re.MULTILINE
 )
+_TEST = re.compile(r"^[ \t]*#\[(?:\w+::)*test\b", re.MULTILINE)
 _ONLY_TESTS = re.compile(r"(?:^|/)(?:tests|benches)/")
 _PIECE = re.compile(
     r'//[^\n]*|/\*.*?\*/|r(?P<hashes>#*)".*?"(?P=hashes)|"(?:\\.|[^"\\])*"|\'(?:\\.[^\']{0,8}|[^\'\\])\'|[{}]',
@@ -37,6 +38,12 @@ def _spans(text: str) -> list[tuple[int, int]]:
 
 def inline_tests(text: str) -> tuple[str, ...]:
     return tuple(text[start:end] for start, end in _spans(text))
+
+
+def count_inline_tests(path: str, content: bytes) -> int:
+    if not has_inline_tests(path):
+        return 0
+    return sum(len(_TEST.findall(module)) for module in inline_tests(content.decode("utf-8", "replace")))
 
 
 def with_tests_of_file(path: str, code: bytes, tests: bytes) -> bytes:

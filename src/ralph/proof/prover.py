@@ -15,6 +15,7 @@ from ralph.core.text import one_line, plural
 from ralph.proof.acceptance import not_run
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.files import Role, deciding, is_collected, role_of
+from ralph.proof.inline_tests import count_inline_tests
 from ralph.proof.moved import missing_tests, only_moved
 from ralph.proof.restoring import as_before
 from ralph.proof.story_words import is_about, names_file, names_test, subjects
@@ -165,6 +166,7 @@ def _loosened(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ..
 def _counted(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...]:
     """A pass with fewer tests than before, or none, or with failures, is not a pass."""
     told = []
+    gone = sum(count_inline_tests(one.path, one.old) for one in given.changes if one.new is None and one.old)
     for check in given.checks:
         before, after = given.before.get(check.command, Tests()), given.passed.get(check.command, Tests())
         if after.failed:
@@ -174,7 +176,7 @@ def _counted(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...
         skipped = [name for name, state in after.names.items() if state == "skipped" and _ran(before, name)]
         if not after.total:
             told.append(f"{named(check)} passed without running a test; before, it ran {before.total}")
-        elif after.total < before.total and not decisive:
+        elif after.total + gone < before.total and not decisive:  # `gone`: tests inside a source file that was deleted
             told.append(f"{named(check)} ran {plural(after.total, 'test')}; before, it ran {before.total}")
         elif skipped and not decisive:
             some = ", ".join(one_line(name, 100) for name in skipped[:FEW])
