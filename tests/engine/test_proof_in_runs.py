@@ -340,3 +340,13 @@ def test_a_reviewed_story_is_open_again_if_a_story_that_was_given_up_changed_it(
         ("US-001", "review"),
     ]
     assert made.read("src/one.txt") == "one\n"
+
+
+def test_a_test_that_never_ends_without_the_function_is_a_witness(tmp_path: Path, monkeypatch: Any) -> None:
+    """With the function emptied the test loops; the run must not wait for the check's own time limit."""
+    monkeypatch.setattr("ralph.app.checking._LEAST_LIMIT", 3.0)
+    shop = Shop(tmp_path)
+    code = f"{CODE}\n\ndef triple(x):\n    return x + 1\n"
+    test = "from shop import triple\n\n\ndef test_triple():\n    n = 0\n    while n != 2:\n        n = triple(n) or 0\n"
+    done = shop.play([write("src/shop.py", code), write("tests/test_triple.py", test), "claim"])
+    assert (done.code, shop.story["grade"]) == (0, "witnessed")
