@@ -350,3 +350,15 @@ def test_a_test_that_never_ends_without_the_function_is_a_witness(tmp_path: Path
     test = "from shop import triple\n\n\ndef test_triple():\n    n = 0\n    while n != 2:\n        n = triple(n) or 0\n"
     done = shop.play([write("src/shop.py", code), write("tests/test_triple.py", test), "claim"])
     assert (done.code, shop.story["grade"]) == (0, "witnessed")
+
+
+def test_a_case_that_the_code_no_longer_lists_is_a_matter_for_a_review(tmp_path: Path) -> None:
+    head = "import pytest\n\nfrom shop import NUMBERS, double\n\n\n@pytest.mark.parametrize('n', NUMBERS)\n"
+    files = {
+        "src/shop.py": f"NUMBERS = [1, 2, 3]\n\n\n{CODE}",
+        "tests/test_numbers.py": f"{head}def test_number(n):\n    assert double(n) == 2 * n\n",
+    }
+    shop = Shop(tmp_path, files)
+    done = shop.play([write("src/shop.py", f"NUMBERS = [1, 2]\n\n\n{CODE}"), "claim"], review=[APPROVES])
+    assert "tests/test_numbers.py::test_number[3] no longer runs" in done.out
+    assert (done.code, shop.is_done, shop.modes()) == (0, True, [IMPLEMENTED, REVIEWED])

@@ -46,7 +46,7 @@ def prove(given: Candidate, bench: Bench) -> Proof:
         changed_expectations=second.failing,
         excuse=second.excuse,
         old_output=second.output,
-        loosened=() if second.failing or not given.restores else _loosened(given, edited),
+        loosened=() if second.failing or not given.restores else (*_loosened(given, edited), *_fewer_cases(given)),
         objections=(
             *_counted(given, decisive),
             *second.objections,
@@ -97,6 +97,7 @@ def _second_pass(given: Candidate, decisive: Sequence[FileChange], bench: Bench)
         and not one.is_red
         and start.runner
         and one.tests.total < start.total
+        and not _lost_cases(start, one.tests)
     ]
     red = [(check, one) for check, one in zip(general, ran, strict=False) if one.is_red]
     lost = _lost(given, decisive)
@@ -166,6 +167,7 @@ def _loosened(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ..
 def _counted(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...]:
     """A pass with fewer tests than before, or none, or with failures, is not a pass."""
     told = []
+    # Tests inside source files that were deleted.
     gone = sum(count_inline_tests(one.path, one.old) for one in given.changes if one.new is None and one.old)
     for check in given.checks:
         before, after = given.before.get(check.command, Tests()), given.passed.get(check.command, Tests())
@@ -176,12 +178,32 @@ def _counted(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...
         skipped = [name for name, state in after.names.items() if state == "skipped" and _ran(before, name)]
         if not after.total:
             told.append(f"{named(check)} passed without running a test; before, it ran {before.total}")
-        elif after.total + gone < before.total and not decisive:  # `gone`: tests inside a source file that was deleted
+        elif after.total + gone < before.total and not decisive and not _lost_cases(before, after):
             told.append(f"{named(check)} ran {plural(after.total, 'test')}; before, it ran {before.total}")
         elif skipped and not decisive:
             some = ", ".join(one_line(name, 100) for name in skipped[:FEW])
             told.append(f"{named(check)} now skips {plural(len(skipped), 'test')} that it ran before: {some}")
     return tuple(told)
+
+
+def _lost_cases(before: Tests, after: Tests) -> tuple[str, ...]:
+    """Cases of parametrised tests that are gone while others of the same test run; empty if anything else is gone.
+
+    The code may list them (`parametrize(LOCALES)`), so that honest work removes one.
+    """
+    gone = sorted(name for name in before.names if _ran(before, name) and name not in after.names)
+    running = {name.partition("[")[0] for name in after.names if "[" in name}
+    return tuple(gone) if all("[" in name and name.partition("[")[0] in running for name in gone) else ()
+
+
+def _fewer_cases(given: Candidate) -> tuple[str, ...]:
+    """For a review."""
+    found = [
+        name
+        for command, before in given.before.items()
+        for name in _lost_cases(before, given.passed.get(command, Tests()))
+    ]
+    return tuple(f"{one_line(name, 100)} no longer runs" for name in found[:FEW])
 
 
 def _ran(tests: Tests, name: str) -> bool:
