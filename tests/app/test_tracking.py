@@ -24,10 +24,11 @@ SPEC = """\
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     root = tmp_path / "work"
-    for folder in (".ralph", ".beads", "bin"):
+    (tmp_path / "bin").mkdir()
+    for folder in (".ralph", ".beads"):
         (root / folder).mkdir(parents=True)
     (root / ".ralph" / "spec.md").write_text(SPEC)
-    shutil.copy(STAND_IN, root / "bin" / "br")
+    shutil.copy(STAND_IN, tmp_path / "bin" / "br")
     issues = [
         {"id": "TASK-a", "title": "Schema", "status": "open", "acceptance_criteria": "- a table\x1b[31m\n- a key"},
         {"id": "TASK-b", "title": "Rules", "status": "open", "description": None},
@@ -37,7 +38,7 @@ def work(tmp_path: Path) -> Path:
 
 
 def task(work: Path, *arguments: str, **env: str) -> Completed:
-    path = os.pathsep.join([str(work / "bin"), os.environ["PATH"]])
+    path = os.pathsep.join([str(work.parent / "bin"), os.environ["PATH"]])
     return ralph_here("task", *arguments, cwd=work, env={"PATH": path} | env)
 
 

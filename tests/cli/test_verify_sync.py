@@ -25,17 +25,18 @@ SPEC = """\
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     root = tmp_path / "work"
-    for folder in (".ralph", ".beads", "bin"):
+    (tmp_path / "bin").mkdir()
+    for folder in (".ralph", ".beads"):
         (root / folder).mkdir(parents=True)
     (root / ".ralph" / "spec.md").write_text(SPEC)
-    shutil.copy(STAND_IN, root / "bin" / "br")
+    shutil.copy(STAND_IN, tmp_path / "bin" / "br")
     return root
 
 
 def verify(work: Path, *arguments: str, **statuses: str) -> Completed:
     issues = [{"id": f"TASK-{name}", "title": name, "status": status} for name, status in statuses.items()]
     (work / ".beads" / "stand-in.json").write_text(json.dumps(issues))
-    path = os.pathsep.join([str(work / "bin"), os.environ["PATH"]])
+    path = os.pathsep.join([str(work.parent / "bin"), os.environ["PATH"]])
     return ralph_here("verify-sync", *arguments, cwd=work, env={"PATH": path})
 
 
