@@ -35,3 +35,15 @@ def test_a_kill_while_old_tests_are_in_place_keeps_the_new_ones(tmp_path: Path) 
     assert project.git("show", f"{ref}:src/shop.py") + "\n" == TRIPLE
     assert project.read("tests/test_shop.py") == TEST
     assert project.read("src/shop.py") == CODE
+
+
+def test_a_forged_rescue_ref_does_not_stop_a_rollback(tmp_path: Path) -> None:
+    """An agent knows the name of its run, and can write a ref that looks like the loop's own."""
+    project = Proven(tmp_path)
+    subject = "ralph: work before its checks ran against other versions of files"
+    forge = f"""c=$(git -c user.name=a -c user.email=a@b commit-tree -p HEAD -m '{subject}' -m 'not json' HEAD^{{tree}})
+git update-ref refs/ralph/rescue/$RALPH_RUN/1 $c"""
+    broken = [shell(forge), write("src/shop.py", "broken\n"), {"claim": "done"}]
+    done = project.run("-n", "1", US_001=[broken])
+    assert "rejected US-001" in done.out
+    assert project.read("src/shop.py") == CODE

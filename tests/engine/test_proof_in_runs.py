@@ -362,3 +362,15 @@ def test_a_case_that_the_code_no_longer_lists_is_a_matter_for_a_review(tmp_path:
     done = shop.play([write("src/shop.py", f"NUMBERS = [1, 2]\n\n\n{CODE}"), "claim"], review=[APPROVES])
     assert "tests/test_numbers.py::test_number[3] no longer runs" in done.out
     assert (done.code, shop.is_done, shop.modes()) == (0, True, [IMPLEMENTED, REVIEWED])
+
+
+@pytest.mark.parametrize("arguments", [["--skip-review"], ["--tamper", "reject"], ["--tamper", "off"]])
+def test_fewer_cases_are_no_pass_where_nobody_looks(tmp_path: Path, arguments: list[str]) -> None:
+    head = "import pytest\n\nfrom shop import NUMBERS, double\n\n\n@pytest.mark.parametrize('n', NUMBERS)\n"
+    files = {
+        "src/shop.py": f"NUMBERS = [1, 2, 3]\n\n\n{CODE}",
+        "tests/test_numbers.py": f"{head}def test_number(n):\n    assert double(n) == 2 * n\n",
+    }
+    shop = Shop(tmp_path, files)
+    shop.play([write("src/shop.py", f"NUMBERS = [1, 2]\n\n\n{CODE}"), "claim"], arguments=arguments)
+    assert (shop.ended()[0].kind, shop.is_done) == (Kind.REJECTED, False)

@@ -132,7 +132,10 @@ class GitWorkTree:
         if known is None or known.subject != _SWAPPED:
             return
         body = git(self._repo, "log", "-1", "--format=%b", known.commit)
-        paths = {os.fsencode(path) for path in json.loads(body)}
+        try:
+            paths = {os.fsencode(path) for path in msgspec.convert(json.loads(body), list[str])}
+        except ValueError:  # not written by the loop: an agent can create such a ref, too
+            return
         now = snapshot_tree(self._repo, self._index)
         swap_back(
             shadow_of(self._repo, self._index),

@@ -32,6 +32,8 @@ MEANING = {
 }
 
 
+NO_LONGER_RUNS = "no longer runs"
+"""How an entry of `Proof.loosened` ends that names a test instead of a file."""
 KEPT_UNPROVEN = "committed, but no test fails without the change and no review approved it"
 """Of a story that is not done and waits for a review."""
 

@@ -17,7 +17,7 @@ from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.findings import NO_LEDGER, answer, rejects_all
 from ralph.core.fingerprint import fingerprint
 from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State, Story
-from ralph.core.proof import Grade, Proof
+from ralph.core.proof import NO_LONGER_RUNS, Grade, Proof
 from ralph.core.suspicion import Tamper
 from ralph.core.text import one_line, plural
 from ralph.core.transitions import illegal_edits
@@ -129,6 +129,12 @@ def _by_proof(evidence: Evidence, changes: list[Change], notices: list[str]) -> 
         doubts = _doubts(proof)
         if evidence.tamper is Tamper.REJECT or not evidence.may_review:
             return _refused(Kind.REJECTED, [*doubts, _WAY_OUT], evidence, notices)
+    elif (
+        proof is not None
+        and (gone := [each for each in proof.loosened if each.endswith(NO_LONGER_RUNS)])
+        and (evidence.tamper is Tamper.REJECT or not evidence.may_review)
+    ):  # fewer tests are no pass where nobody looks at them
+        return _refused(Kind.REJECTED, gone, evidence, notices)
     elif proof is not None and proof.changed_expectations and proof.excuse:
         notices = [*notices, f"the checks pass only with changed tests, which is allowed: {proof.excuse}"]
     is_short = not evidence.grade.reaches(evidence.minimum) and not story.is_review_step
@@ -140,7 +146,7 @@ def _by_proof(evidence: Evidence, changes: list[Change], notices: list[str]) -> 
         return _unproven(evidence, changes, notices, missing)
     if proof is not None and proof.loosened:
         changed = ": existing tests changed, although the checks pass without that"
-        doubts += [each if each.endswith("no longer runs") else f"{each}{changed}" for each in proof.loosened]
+        doubts += [each if each.endswith(NO_LONGER_RUNS) else f"{each}{changed}" for each in proof.loosened]
     to_review = evidence.may_review and bool(doubts or is_short or evidence.mode is Mode.FIX)
     shown = [f"for the reviewer to check: {doubt}" if to_review else doubt for doubt in doubts]
     return _accept(evidence, changes, [*notices, *shown], to_review=to_review)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from ralph.core.proof import Proof, Tests
+from ralph.core.proof import NO_LONGER_RUNS, Proof, Tests
 from ralph.core.text import one_line, plural
 from ralph.proof.acceptance import not_run
 from ralph.proof.choosing import ChosenCheck
@@ -97,7 +97,7 @@ def _second_pass(given: Candidate, decisive: Sequence[FileChange], bench: Bench)
         and not one.is_red
         and start.runner
         and one.tests.total < start.total
-        and not _lost_cases(start, one.tests)
+        and not (given.restores and _lost_cases(start, one.tests))
     ]
     red = [(check, one) for check, one in zip(general, ran, strict=False) if one.is_red]
     lost = _lost(given, decisive)
@@ -178,7 +178,7 @@ def _counted(given: Candidate, decisive: Sequence[FileChange]) -> tuple[str, ...
         skipped = [name for name, state in after.names.items() if state == "skipped" and _ran(before, name)]
         if not after.total:
             told.append(f"{named(check)} passed without running a test; before, it ran {before.total}")
-        elif after.total + gone < before.total and not decisive and not _lost_cases(before, after):
+        elif after.total + gone < before.total and not decisive and not (given.restores and _lost_cases(before, after)):
             told.append(f"{named(check)} ran {plural(after.total, 'test')}; before, it ran {before.total}")
         elif skipped and not decisive:
             some = ", ".join(one_line(name, 100) for name in skipped[:FEW])
@@ -203,7 +203,7 @@ def _fewer_cases(given: Candidate) -> tuple[str, ...]:
         for command, before in given.before.items()
         for name in _lost_cases(before, given.passed.get(command, Tests()))
     ]
-    return tuple(f"{one_line(name, 100)} no longer runs" for name in found[:FEW])
+    return tuple(f"{one_line(name, 100)} {NO_LONGER_RUNS}" for name in found[:FEW])
 
 
 def _ran(tests: Tests, name: str) -> bool:
