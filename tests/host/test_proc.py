@@ -14,9 +14,9 @@ import pytest
 from ralph.core.errors import SetupError
 from ralph.host import ptable
 from ralph.host.adopt import HOUSEHOLD
-from ralph.host.proc import run, run_shell
-from ralph.host.tree import become_subreaper
-from support.processes import Zoo, script
+from ralph.host.proc import finish, run, run_shell, start
+from ralph.host.tree import Tree, become_subreaper
+from support.processes import Zoo, script, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process control")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs a child subreaper")
@@ -161,6 +161,22 @@ def test_commands_at_the_same_time_do_not_end_each_other(zoo: Zoo) -> None:
         thread.join(20)
     assert codes == [5] * 40
     assert zoo.alive() == []
+
+
+@linux
+def test_of_two_commands_that_end_together_the_last_one_swept_ends_what_both_left(zoo: Zoo) -> None:
+    body = ["/bin/sh", "-c", "(setsid sleep 300 >/dev/null 2>&1 &) ; exit 0"]
+    processes = [start(body, cwd=zoo.folder, env=zoo.env, stdin=False) for _ in range(2)]
+    try:
+        wait_for(lambda: len(zoo.alive()) == 2)
+        for process in processes:
+            process.wait()
+        for process in processes:
+            Tree(process).end(grace=0.2)
+        assert zoo.alive() == []
+    finally:
+        for process in processes:
+            finish(process)
 
 
 @linux

@@ -28,6 +28,8 @@ class Household:
         self._owner = 0
         self._adopts = False
         self._started: set[int] = set()
+        self._ended: set[int] = set()
+        """Those started whose own process has ended: what they left behind is being swept."""
         self._before: frozenset[ProcessId] = frozenset()
 
     @contextlib.contextmanager
@@ -36,6 +38,7 @@ class Household:
             if self._owner != os.getpid():  # first use, or a fork of the process that used it
                 self._owner = os.getpid()
                 self._started.clear()
+                self._ended.clear()
                 self._adopts = _set_subreaper()
             yield
 
@@ -54,9 +57,15 @@ class Household:
             self._started.add(process.pid)
             return process
 
+    def has_ended(self, root: int) -> None:
+        """Its sweep has begun. Of several trees swept at the same time, the last to begin finds every stray."""
+        with self._entered():
+            self._ended.add(root)
+
     def forget(self, process: Popen[bytes]) -> None:
         with self._entered():
             self._started.discard(process.pid)
+            self._ended.discard(process.pid)
 
     def strays(self, root: int) -> list[int]:
         """Live adopted children that descend from `root`. Ended ones are reaped.
@@ -114,7 +123,7 @@ class Household:
             return False
         if self._before and (found := ptable.row(pid)) and found.id in self._before:
             return False
-        return len(self._started - {root}) == 0 or root in (session, group)
+        return not self._started - self._ended - {root} or root in (session, group)
 
 
 def _reap(pid: int) -> bool:

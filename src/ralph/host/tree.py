@@ -120,8 +120,10 @@ class Tree:
 
     def end(self, *, grace: float, meanwhile: Callable[[float], bool] | None = None) -> Ended:
         """End all live members. Call it after the process itself has ended, too: it may have left others behind."""
-        if self._process.poll() is not None and self._is_empty():
-            return Ended()  # the usual case, without reading the whole table
+        if self._process.poll() is not None:
+            HOUSEHOLD.has_ended(self._process.pid)
+            if self._is_empty():
+                return Ended()  # the usual case, without reading the whole table
         ended = _end(_Hunt([self.root], self._others, self._is_calm, self._strike), grace, meanwhile)
         if self._process.poll() is None:
             self._process.kill()  # whatever went wrong with looking: this one is ours for sure
