@@ -1,31 +1,62 @@
-"""How fast, and in how much memory, the output of an agent is read.
+"""How fast, and in how much memory, the output of an agent is read, through the readers that a run uses.
 
-    python bench/agent_output.py                  three kinds of output, 1,000 MB each
+    python bench/agent_output.py                  every kind of output, 1,000 MB each
     python bench/agent_output.py --mb 200 --kind one-line
     python bench/agent_output.py --json           one JSON object per line
 
 Each kind runs in a fresh process, so that its peak memory is its own. `baseline` starts an agent that prints nothing.
+`cpu_ratio` is the CPU time of reading divided by that of a bare loop which only reads the same pipe and counts lines.
+It hardly depends on what else the machine does.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
-KINDS = ("baseline", "one-line", "short-lines", "stderr")
+T = TypeVar("T")
+KINDS = (
+    "baseline",
+    "one-line",
+    "short-lines",
+    "long-words",
+    "yes",
+    "yes-claude",
+    "json-other",
+    "json-text",
+    "json-large",
+    "stderr",
+)
 
-# Print `mb` megabytes as fast as possible: one line without an end, or lines of 80 bytes.
+# Print `mb` megabytes as fast as possible.
 AGENT = """
-import os, sys
+import json, os, sys
 kind, mb = sys.argv[1], int(sys.argv[2])
-block = (b"x" * 79 + b"\\n") * 12500 if kind != "one-line" else b"x" * 1_000_000
+line = b"an ordinary line of words, as tools print them, and a number: 1234567890 ok".ljust(79, b".") + b"\\n"
+if kind == "long-words":  # every line could be a token, so each is compared with the shapes of secrets
+    line = b"x" * 79 + b"\\n"
+text = "All of this is done, and the tests pass. " * 4
+message = {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": text}]}}
+if kind.startswith("yes"):
+    line = b"y\\n"
+elif kind == "json-other":
+    line = json.dumps({"type": "stream_event", "event": message}, separators=(",", ":")).encode() + b"\\n"
+elif kind == "json-text":
+    line = json.dumps(message, separators=(",", ":")).encode() + b"\\n"
+elif kind == "json-large":
+    result = {"type": "tool_result", "tool_use_id": "1", "content": "a line of a file\\n" * 60000}
+    line = json.dumps({"type": "user", "message": {"content": [result]}}, separators=(",", ":")).encode() + b"\\n"
+block = line * max(1_000_000 // len(line), 1) if kind != "one-line" else b"x" * 1_000_000
 descriptor = 2 if kind == "stderr" else 1
-for _ in range(0 if kind == "baseline" else mb):
+for _ in range(0 if kind == "baseline" else mb * 1_000_000 // len(block)):
     left = memoryview(block)
     while left:
         left = left[os.write(descriptor, left):]
@@ -49,33 +80,68 @@ def main() -> None:
 
 
 def measure(kind: str, mb: int) -> dict[str, object]:
+    argv = (sys.executable, "-S", "-c", AGENT, kind, str(mb))
+    result = read_as_a_run(kind, argv)
+    peak = peak_mb()
+    lines, bare = timed(lambda: read_bare(argv, 2 if kind == "stderr" else 1))
+    seconds, cpu = float(str(result["seconds"])), float(str(result["cpu"]))
+    printed = 0 if kind == "baseline" else mb
+    return {
+        "kind": kind,
+        **result,
+        "mb": printed,
+        "lines": lines,
+        "mb_per_second": round(printed / seconds, 1),
+        "mb_per_cpu_second": round(printed / cpu, 1) if cpu else 0,
+        "lines_per_cpu_second": round(lines / cpu) if cpu else 0,
+        "cpu_ratio": round(cpu / bare, 2) if bare else 0,
+        "peak_mb": round(peak, 1),
+    }
+
+
+def read_as_a_run(kind: str, argv: tuple[str, ...]) -> dict[str, object]:
+    from ralph.agents.registry import agent
+    from ralph.engine.agent_run import Listener
     from ralph.host.rawlog import RawLog
-    from ralph.host.supervise import Command, Limits, supervise
+    from ralph.host.supervise import Command, Ending, Limits, supervise
 
-    lines = 0
-
-    def count(_line: bytes, _oversize: bool) -> None:
-        nonlocal lines
-        lines += 1
-
+    client = agent("claude" if "claude" in kind or kind.startswith("json") else "command")
+    listener = Listener(client.reader(), lambda _: None, 1, "<promise>COMPLETE</promise>")
     with tempfile.TemporaryDirectory() as folder, RawLog(Path(folder) / "agent.log") as raw:
-        argv = (sys.executable, "-S", "-c", AGENT, kind, str(mb))
         command = Command(argv, Path(folder), {})
         begun = time.perf_counter()
-        ending = supervise(command, Limits(), on_line=count, raw=raw, is_final=lambda line: line.startswith(b"{"))
+
+        def run() -> Ending:
+            return supervise(command, Limits(), on_line=listener.line, on_block=listener.block, raw=raw)
+
+        ending, cpu = timed(run)
         seconds = time.perf_counter() - begun
         kept = sum(part.stat().st_size for part in raw.parts())
     return {
-        "kind": kind,
         "how": ending.how.value,
         "code": ending.code,
-        "mb": 0 if kind == "baseline" else mb,
-        "lines": lines,
         "seconds": round(seconds, 3),
-        "mb_per_second": 0 if kind == "baseline" else round(mb / seconds, 1),
-        "peak_mb": round(peak_mb(), 1),
+        "cpu": round(cpu, 3),
         "kept_on_disk_mb": round(kept / 1e6, 1),
     }
+
+
+def read_bare(argv: tuple[str, ...], descriptor: int) -> int:
+    """Count the lines with nothing but `read` and `count`."""
+    stream = {"stdout" if descriptor == 1 else "stderr": subprocess.PIPE}
+    lines = 0
+    with subprocess.Popen(argv, **stream) as process:  # type: ignore[call-overload]
+        pipe = process.stdout or process.stderr
+        while data := os.read(pipe.fileno(), 128 * 1024):
+            lines += data.count(b"\n")
+    return lines
+
+
+def timed(act: Callable[[], T]) -> tuple[T, float]:
+    """Its result, and the CPU seconds this process used for it; those of the agent do not count."""
+    begun = time.process_time()
+    result = act()
+    return result, time.process_time() - begun
 
 
 def peak_mb() -> float:
@@ -88,10 +154,12 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 / 1024
 
 
-def readable(found: dict[str, object]) -> str:
+def readable(result: dict[str, object]) -> str:
     return (
-        f"{found['kind']:>12}  {found['mb']:>6} MB  {found['lines']:>10,} lines  {found['seconds']:>8} s  "
-        f"{found['mb_per_second']:>7} MB/s  peak {found['peak_mb']} MB  on disk {found['kept_on_disk_mb']} MB"
+        f"{result['kind']:>12}  {result['mb']:>5} MB  {result['lines']:>12,} lines  {result['seconds']:>7} s  "
+        f"{result['mb_per_second']:>7} MB/s  CPU: {result['mb_per_cpu_second']:>7} MB/s "
+        f"{result['lines_per_cpu_second']:>11,} lines/s, {result['cpu_ratio']:>5} times a bare read  "
+        f"peak {result['peak_mb']} MB  on disk {result['kept_on_disk_mb']} MB"
     )
 
 

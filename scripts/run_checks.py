@@ -16,14 +16,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = f"{ROOT}/.venv/bin"
+SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
 
 USAGE = """\
 usage: scripts/test [--everything] [--only-tests | --only-lint] [PYTEST ARGUMENTS]
 
 Sets up .venv when needed, then runs ruff (lint and format), mypy, import-linter and pytest. Tests of programs that are
-not installed here are skipped, with one line each at the end.
+not installed here are skipped, with one line each at the end, and so are those in tests/slow_tests.txt.
 
-  --everything  fail instead of skipping where a program is missing, and try more random examples
+  --everything  all tests: fail instead of skipping where a program is missing, and try more random examples
   --only-tests  skip the linters
   --only-lint   skip the tests
   -h, --help    print this; `scripts/test --only-tests -- --help` prints pytest's
@@ -57,6 +58,9 @@ def main(arguments: list[str]) -> int:
     if "--only-lint" not in own:
         steps.append(("pytest: tests", [f"{BIN}/python", "-m", "pytest", *processes(for_pytest), *for_pytest]))
 
+    is_quick = "--everything" not in own and not for_pytest
+    if is_quick:
+        os.environ["TEST_QUICK"] = "1"
     if "--everything" in own:
         os.environ["TEST_EVERYTHING"] = "1"
         os.environ.setdefault("TEST_EXAMPLES", "150")
@@ -65,6 +69,9 @@ def main(arguments: list[str]) -> int:
         if "--only-lint" not in own:
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_client.py")], check=False)
         results = [(title, run(title, command, scratch)) for title, command in steps]
+    if is_quick and "--only-lint" not in own:
+        slow = len(SLOW_TESTS.read_text().split())
+        print(f"\nnot tested: {slow} tests that take seconds each; `scripts/test --everything` runs them")
     failed = [title for title, code in results if code != 0]
     took = time.monotonic() - started
     print(f"\n{'FAILED: ' + ', '.join(failed) if failed else 'all passed'} ({took:.1f} s)", flush=True)

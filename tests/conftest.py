@@ -54,9 +54,19 @@ def pytest_configure(config: pytest.Config) -> None:
         del os.environ[name]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast tests first: a mistake shows early."""
-    items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("client", "slow")])
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Fast tests first: a mistake shows early. The longest of the client are not left to the end."""
+    slow = tools.slow_tests()
+
+    def order(item: pytest.Item) -> tuple[bool, bool]:
+        is_client = item.get_closest_marker("client") is not None
+        return is_client, (item.get_closest_marker("slow") is not None) != is_client
+
+    if os.environ.get(tools.QUICK):
+        left_out = [item for item in items if item.nodeid.partition("[")[0] in slow]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+    items.sort(key=order)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

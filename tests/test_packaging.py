@@ -12,6 +12,7 @@ import tomllib
 import zipfile
 from importlib.metadata import requires
 from pathlib import Path
+from shlex import quote
 from types import ModuleType
 from typing import Any
 
@@ -108,7 +109,7 @@ def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     assert f"Version: {__version__}\n" in metadata
     assert "Requires-Python: >=3.11\n" in metadata
     assert "License-Expression: MIT\n" in metadata
-    assert "ralph = ralph.cli.main:entry" in wheel.read(f"{folder}/entry_points.txt").decode()
+    assert "ralph = ralph.__main__:main" in wheel.read(f"{folder}/entry_points.txt").decode()
     assert f"{folder}/licenses/LICENSE" in wheel.namelist()
 
 
@@ -201,7 +202,9 @@ def test_a_missing_python_is_told_clearly(case: str, clone: Path, tmp_path: Path
 def test_the_first_python_that_is_new_enough_is_taken(clone: Path, tmp_path: Path) -> None:
     shutil.rmtree(clone / ".venv")
     program(tmp_path / "bin" / "python3", "exit 3")
-    program(tmp_path / "bin" / "python3.13", f'[ "$2" = -c ] && exit 0\necho "made by $0"; exit 7; {sys.executable}')
+    program(
+        tmp_path / "bin" / "python3.13", f'[ "$2" = -c ] && exit 0\necho "made by $0"; exit 7; {quote(sys.executable)}'
+    )
     done = call(clone / "scripts" / "test", cwd=tmp_path, PATH=f"{tmp_path}/bin:/usr/bin:/bin")
     assert (done.returncode, done.stdout) == (7, f"made by {tmp_path}/bin/python3.13\n")
 

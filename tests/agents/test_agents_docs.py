@@ -66,7 +66,7 @@ def test_a_minimal_environment_leaves_out_what_nobody_named(tmp_path: Path) -> N
     got = (tmp_path / "agent.env").read_text()
     assert "NAMED=y" in got
     assert "DATABASE_URL" not in got
-    assert child_environment(extra) == {}
+    assert not child_environment(extra).keys() & extra.keys()
 
 
 def test_an_aider_like_agent_that_changed_nothing_claims_nothing(tmp_path: Path) -> None:

@@ -62,9 +62,11 @@ def failure(status: int | None = None, **fields: Any) -> bytes:
 
 
 def test_a_session_with_tools_reads_as_what_happened() -> None:
-    assert [_short(event) for event in read(SAMPLES["ok_tools"])] == [
+    events = read(SAMPLES["ok_tools"])
+    used = [event for event in events if isinstance(event, Usage)]
+    assert (used[0].context, sum(use.tokens.input for use in used)) == (100, 500), "five messages of 100 tokens"
+    assert [_short(event) for event in events if not isinstance(event, Usage)] == [
         "Init claude-opus-5-5",
-        "Usage 100",
         "Text I will run a command.",
         "ToolUse Bash echo hi > a.txt; cat a.txt",
         "ToolResult True",
@@ -230,7 +232,7 @@ def test_the_model_that_did_the_work_is_named() -> None:
     ("status", "fields", "trouble"),
     [
         (401, {}, Trouble.AUTHENTICATION),
-        (402, {}, Trouble.AUTHENTICATION),
+        (402, {}, Trouble.BILLING),
         (403, {}, Trouble.AUTHENTICATION),
         (404, {}, Trouble.MODEL),
         (408, {}, Trouble.TRANSPORT),
@@ -244,7 +246,7 @@ def test_the_model_that_did_the_work_is_named() -> None:
         (400, {"terminal_reason": "prompt_too_long"}, Trouble.CONTEXT),
         (None, {"terminal_reason": "blocking_limit"}, Trouble.CONTEXT),
         (None, {"api_error": "connection_failed"}, Trouble.TRANSPORT),
-        (None, {"api_error_type": "billing_error"}, Trouble.AUTHENTICATION),
+        (None, {"api_error_type": "billing_error"}, Trouble.BILLING),
         (None, {}, Trouble.TRANSPORT),
         (200, {}, Trouble.TRANSPORT),
         (None, {"api_error": "max_output_tokens"}, Trouble.OTHER),
@@ -264,7 +266,7 @@ def test_trouble_is_told_by_typed_fields(status: int | None, fields: dict[str, A
         (None, "invalid_request", Trouble.OTHER),  # a refusal
         (None, "authentication_failed", Trouble.AUTHENTICATION),
         (400, "invalid_request", Trouble.OTHER),
-        (400, "billing_error", Trouble.AUTHENTICATION),
+        (400, "billing_error", Trouble.BILLING),
     ],
 )
 def test_the_name_of_an_error_comes_with_the_answer_before(status: int | None, error: str, trouble: Trouble) -> None:
@@ -343,7 +345,28 @@ def test_what_the_client_says_itself_is_no_word_of_the_agent() -> None:
         said(PROMISE, parent_tool_use_id="a sub-agent"),
     ]
     assert not outcome_of(fake).promised
-    assert outcome_of([said(f"All is done. {PROMISE}")]).promised
+    assert outcome_of([said(f"All is done.\n{PROMISE}")]).promised
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"I will not write {PROMISE} yet.",
+        f"> {PROMISE}",
+        f"```\n{PROMISE}\n```",
+        f"~~~text\n```\n{PROMISE}\n~~~",
+        f"The prompt says:\n\n    {PROMISE}\n",
+        f"`{PROMISE}`",
+    ],
+)
+def test_a_tag_that_is_quoted_or_in_a_sentence_is_no_claim(text: str) -> None:
+    assert not outcome_of([said(text), result(result=text)]).promised
+    assert outcome_of([said(f"{text}\n\n  {PROMISE}  \n")]).promised
+
+
+def test_only_the_last_message_can_claim() -> None:
+    assert not outcome_of([said(PROMISE), said("No, wait: a test fails."), result(result="A test fails.")]).promised
+    assert outcome_of([said("Nearly."), result(result=f"Done.\n{PROMISE}")]).promised
 
 
 def test_results_of_synthetic_messages_are_ignored() -> None:
@@ -368,7 +391,11 @@ def test_results_of_synthetic_messages_are_ignored() -> None:
 def test_a_tool_call_is_told_in_a_few_words(name: str, given: dict[str, Any], summary: str) -> None:
     init = line(type="system", subtype="init", cwd="/home/dev/project")
     use = line(type="assistant", message={"content": [{"type": "tool_use", "id": "t", "name": name, "input": given}]})
-    assert read([init, use])[1:] == [ToolUse(name, summary, "t")]
+    (event,) = read([init, use])[1:]
+    assert isinstance(event, ToolUse)
+    assert (event.name, event.summary, event.id) == (name, summary, "t")
+    path, command = given.get("file_path", ""), given.get("command", "")
+    assert (event.path, event.command) == (path, command if isinstance(command, str) else "")
 
 
 def test_a_huge_command_is_cut() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -17,7 +18,7 @@ from support.proven import CODE, Proven, shell, write
 pytestmark = pytest.mark.slow
 
 RIGHT = write("src/shop.py", CODE + "\n\ndef triple(x):\n    return 3 * x\n")
-CLEAN = f'env -i PATH="$PATH" HOME="$HOME" {sys.executable} -m ralph'
+CLEAN = f'env -i PATH="$PATH" HOME="$HOME" {quote(sys.executable)} -m ralph'
 
 
 def said(made: Proven, *commands: str, clean: str = CLEAN) -> list[str]:

@@ -44,8 +44,8 @@ def test_a_ralph_that_is_gone_denies_nothing(tmp_path: Path, monkeypatch: pytest
     """A client takes exit code 2 for a denial, of every tool, in every session. Any other code is passed over."""
     monkeypatch.setattr(hooking, "_folders", lambda: [str(tmp_path / "gone")])
     assert run(f"{hook_command()} PreToolUse").returncode == 1
-    python = shlex.split(hook_command())[0]
-    assert run(f"{hook_command().replace(python, str(tmp_path / 'python'))} PreToolUse").returncode == 127
+    _, *rest = shlex.split(hook_command())
+    assert run(f"{shlex.join([str(tmp_path / 'python'), *rest])} PreToolUse").returncode == 127
 
 
 def test_every_event_has_one_entry_with_a_time_limit() -> None:

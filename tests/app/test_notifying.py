@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +19,11 @@ from ralph.core.plan import Mode, State
 from ralph.core.verdict import Kind
 from ralph.host.signals import StopSignal
 from ralph.notify.message import Message, Moment, NotSent
+from ralph.notify.webhook import Webhook
 from support.cli import ralph_here
 from support.loops import CONFIG, LoopProject, run_ralph, short, whole
 from support.told_runs import ToldRun, seen
-from support.webhooks import SECRET, webhook
+from support.webhooks import SECRET, Hook, webhook
 
 
 def news_of(tmp_path: Path, *tell: object) -> list[Message]:
@@ -151,6 +153,51 @@ def test_a_failure_is_told_once_and_keeps_no_other_way_waiting(tmp_path: Path) -
         "warning: no notification by the broken one: it is broken; the run continues",
         "warning: no notification by the hanging one: timed out; the run continues",
     ]
+
+
+def end_of_a_run(path: Path, url: str, timeout: float = 5) -> list[str]:
+    """What is said while a run that ends at once is announced through a webhook."""
+    said: list[str] = []
+    with Notifier([Webhook(url)], Notify(timeout=timeout), said.append, StopSignal()) as notifier:
+        run = ToldRun(path, notifier)
+        run.start(seen())
+        run.stop(Reason.COMPLETE)
+        run.journal.close()
+    return said
+
+
+def test_a_message_is_sent_again_when_the_service_is_busy(tmp_path: Path) -> None:
+    with webhook() as hook:
+        hook.first = [(503, {}), (429, {"Retry-After": "3"})]
+        assert end_of_a_run(tmp_path / "events.jsonl", hook.url) == []
+    assert [got["event"] for got in hook.got] == ["done"] * 3
+    assert hook.times[1] - hook.times[0] >= 1
+    assert hook.times[2] - hook.times[1] >= 3, "as long as the service asks for"
+
+
+def test_a_message_is_sent_again_when_the_connection_is_refused(tmp_path: Path) -> None:
+    with webhook() as hook:
+        port = hook.server_port
+    server: list[Hook] = []
+
+    def open_late() -> None:
+        time.sleep(1.5)
+        server.append(Hook(200, False, port))
+        server[0].handle_request()
+
+    thread = threading.Thread(target=open_late)
+    thread.start()
+    said = end_of_a_run(tmp_path / "events.jsonl", f"http://127.0.0.1:{port}/")
+    thread.join()
+    server[0].server_close()
+    assert (said, [got["event"] for got in server[0].got]) == ([], ["done"])
+
+
+def test_a_message_that_is_refused_for_good_is_sent_once(tmp_path: Path) -> None:
+    with webhook(404) as hook:
+        said = end_of_a_run(tmp_path / "events.jsonl", hook.url)
+    assert said == ["warning: no notification by the webhook: responded with status 404; the run continues"]
+    assert len(hook.got) == 1
 
 
 def break_off(path: Path, ways: list[Channel], tell: Callable[[str], None]) -> None:

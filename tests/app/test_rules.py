@@ -83,7 +83,7 @@ def test_the_agents_version_is_kept(root: Path) -> None:
     rules = watch(root)
     (root / ".claude/settings.json").write_text('{"disableAllHooks": true}\n')
     told = rules.put_back(3).told
-    name, _, copy = told.partition("; the agent's version is in ")
+    name, _, copy = told.partition("; the changed version is in ")
     assert name == "restored .claude/settings.json: agents do not change the rules"
     assert Path(copy).read_text() == '{"disableAllHooks": true}\n'
 
@@ -97,7 +97,7 @@ def test_a_new_file_is_removed_and_kept_aside(root: Path, name: str) -> None:
     (root / name).parent.mkdir(parents=True, exist_ok=True)
     (root / name).write_text("tamper: off\n")
     told = rules.put_back(1).told
-    assert told.startswith(f"removed {name}: agents do not change the rules; the agent's version is in ")
+    assert told.startswith(f"removed {name}: agents do not change the rules; the changed version is in ")
     assert Path(told.rpartition(" is in ")[2]).read_text() == "tamper: off\n"
     assert not (root / name).exists()
 
@@ -166,6 +166,52 @@ def test_a_story_that_names_a_file_of_the_client_may_change_it(root: Path) -> No
         if before is not None:
             path.write_bytes(before)
             path.chmod(0o755 if "hooks" in file else 0o644)
+
+
+HOOK = '{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}}'
+
+
+@pytest.mark.parametrize("before", ["", "{}", '{"model": "opus", "permissions": {"deny": ["WebFetch"]}}'])
+@pytest.mark.parametrize("name", ["settings.json", "settings.local.json"])
+@pytest.mark.parametrize("after", [HOOK, '{"permissions": {"allow": ["Bash(*)"]}}', "", "not JSON", "{}"])
+def test_what_an_agent_permits_itself_in_the_users_home_is_undone(
+    root: Path, name: str, before: str, after: str
+) -> None:
+    path = Path(os.environ["HOME"], ".claude", name)
+    path.parent.mkdir()
+    if before:
+        path.write_text(before)
+    rules = watch(root)
+    path.write_text(after)
+    if after == "{}" and "permissions" not in before:
+        assert rules.put_back(1) == PageBack()
+        assert rules.by_people() == []
+        return
+    told = rules.put_back(1)
+    assert f"~/.claude/{name}: agents do not change the rules" in told.told
+    assert (path.read_text() if path.exists() else "") == before
+
+
+def test_what_the_client_notes_in_its_settings_stays(root: Path) -> None:
+    path = Path(os.environ["HOME"], ".claude/settings.json")
+    path.parent.mkdir()
+    path.write_text('{"permissions": {"deny": ["WebFetch"]}}')
+    rules = watch(root)
+    path.write_text('{"theme": "dark", "permissions": {"deny": ["WebFetch"]}}')
+    assert rules.put_back(1) == PageBack()
+    assert rules.by_people() == []
+    assert "theme" in path.read_text()
+
+
+def test_another_folder_of_the_client_is_watched_too(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "elsewhere"))
+    rules = watch(root)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/settings.json").write_text(HOOK)
+    assert "settings.json: agents do not change the rules" in rules.put_back(1).told
+    assert not (tmp_path / "elsewhere/settings.json").exists()
 
 
 @pytest.mark.parametrize("name", LAYOUTS.built_in())

@@ -79,13 +79,13 @@ def test_a_story_over_its_budget_is_set_aside_and_the_others_go_on_over_runs(tmp
     )
     ran = project.run()
     assert ran.code == 4, ran.out
-    assert "S-1 has used up its budget, $0.60 of $0.50 (budget.story_usd)" in ran.out
+    assert "$0.20 left of budget.story_usd do not pay for another session of S-1 (at least $0.30)" in ran.out
     assert stopped(project).reason is Reason.BUDGET
     assert stories_done(project) == [False, True]
     again = project.run()
     assert again.code == 4
     assert of(project.events(), AgentStarted) == []
-    assert "S-1 $0.60" in stopped(project).detail
+    assert "another session of S-1" in stopped(project).detail
     assert project.cost("--reset").code == 0
     project.play([[works(1, usd=0.1)]])
     assert project.run().code == 0
@@ -94,7 +94,9 @@ def test_a_story_over_its_budget_is_set_aside_and_the_others_go_on_over_runs(tmp
 def test_a_storys_tokens_are_bounded_too(tmp_path: Path) -> None:
     project = Spender(tmp_path, [[idles(input=90)], [works(2, input=1)]], budget={"story_tokens": 100})
     assert project.run().code == 4
-    assert [event.story for event in of(project.events(), IterationEnded)] == ["S-1", "S-1", "S-2"]
+    assert [event.story for event in of(project.events(), IterationEnded)] == ["S-1", "S-2"], (
+        "10 tokens are left, and a session took 90"
+    )
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,7 @@ def test_nonsense_for_a_cost_neither_fills_a_budget_nor_empties_it(tmp_path: Pat
     assert Ledger(project.ledger().parent).refresh().ever.micros == 0
 
 
-def test_a_killed_run_leaves_its_money_counted(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_before_its_session_says_anything_has_an_unknown_cost(tmp_path: Path) -> None:
     project = Spender(tmp_path, [[{"implement": [{"sleep": 60}]}]], budget={"day_usd": 2})
     command = [sys.executable, "-m", "ralph", "run", "--plain"]
     with subprocess.Popen(
@@ -268,13 +270,13 @@ def test_a_killed_run_leaves_its_money_counted(tmp_path: Path) -> None:
     project.play([[works(1, usd=0.1)]])
     ran = project.run()
     assert ran.code == 0, ran.out
-    assert "was killed before its last session reported a cost; counting $1.00 for it" in ran.out
+    assert "was killed during a session whose cost is unknown" in ran.out
     book = Ledger(project.ledger().parent).refresh()
     assert book.open == ()
-    assert book.ever.micros == 1_100_000
+    assert (book.ever.micros, book.ever.unknown) == (100_000, 1), "not the $1.00 that were set aside"
     told = project.cost().out
-    assert "≤$1.10 for 2 iterations in 2 runs" in told
-    assert "$1.00 of it reserved for sessions that never reported their cost" in told
+    assert "$0.10 +? for 2 iterations in 2 runs" in told
+    assert "1 iteration of unknown cost, not included" in told
 
 
 def _text(project: Spender) -> str:

@@ -15,6 +15,8 @@ from ralph.core.plan import State
 from ralph.core.ports import PlanRef
 from ralph.host.locks import Lock, Owner
 from support.cli import ralph_here
+from support.loops import LoopProject, finish, run_ralph, start_ralph, whole
+from support.processes import wait_for
 from support.workspaces import story_id, workspace
 
 LAYOUTS = ("plan.md", "tasks.json", "steps", "feature", "spec.md")
@@ -123,3 +125,33 @@ def test_what_is_no_answer_is_refused(tmp_path: Path, env: dict[str, str], text:
 def test_an_agent_cannot_answer_itself(tmp_path: Path, env: dict[str, str]) -> None:
     ref = workspace(tmp_path / "work", "tasks.json")
     assert ralph_here("answer", "-", "yes", cwd=ref.root, env={"RALPH_LOOP": "1"}).code == 78
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_answer_for_everybody_opens_every_story_that_asked(tmp_path: Path, env: dict[str, str], layout: str) -> None:
+    ref = workspace(tmp_path / "work", layout)
+    stories = [block(ref, env, 3, "Which database?"), block(ref, env, 4, "Which port?")]
+    assert ralph_here("answer", "-", "As you like", cwd=ref.root).code == 0
+    plan = store_for(ref, env).load().plan
+    assert [found.state for story in stories if (found := plan.story(story))] == [State.TODO, State.TODO]
+
+
+def test_an_answer_during_a_run_is_left_to_the_run(tmp_path: Path) -> None:
+    """The first story asks; it is answered while the second one is worked on."""
+    asks = "    - implement: [{prompt: build/prompt.txt}, {ask: Which colour?}]\n"
+    slow = "    - implement: [{write: {path: src/two.txt, text: two}}, {sleep: 3}, claim]\n"
+    scenario = whole("tasks.json")._replace(
+        stories={"US-001": "Say one", "US-002": "Say two"},
+        script=f"stories:\n  US-001:\n{asks}  US-002:\n{slow}",
+    )
+    project = LoopProject.make(tmp_path / "made", scenario)
+    process = start_ralph(project)
+    wait_for((project.root / "src/two.txt").exists)
+    before = project.plan.read_bytes()
+    done = run_ralph(project, "answer", "US-001", "Red")
+    assert (done.code, done.out) == (0, "answered for US-001; the run reads it before its next iteration\n")
+    assert project.plan.read_bytes() == before
+    ended = finish(process)
+    assert "answered by you, open again: US-001" in ended.out
+    assert "iteration 3/10: implement US-001" in ended.out
+    assert "“Which colour?” — Red" in (project.root / "build/prompt.txt").read_text()

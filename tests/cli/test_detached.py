@@ -132,6 +132,7 @@ def test_a_detached_run_in_a_worktree_is_found_from_the_workspace(made: LoopProj
 def test_a_detached_run_that_is_killed_is_said_to_be_dead(made: LoopProject) -> None:
     assert run_ralph(made, "run", "--detach").code == 0
     (run,) = events(made, RunStarted)
+    wait_for((made.root / "src" / "one.txt").exists)
     os.kill(run.pid, signal.SIGKILL)
     watched = run_ralph(made, "watch")
     assert watched.code == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -76,13 +77,18 @@ def test_installing_twice_is_installing_once(work: Path) -> None:
     assert everything(work, Path(os.environ["HOME"])) == was
 
 
+def in_json(program: str) -> str:
+    """As a settings file has it: quoted for the shell, then for JSON."""
+    return json.dumps(shlex.quote(program))[1:-1]
+
+
 def test_another_name_of_the_same_interpreter_is_no_reason_to_write(work: Path) -> None:
     """`ralph` is started by python3, `python -m ralph` by python."""
     file = work / ".claude" / "settings.local.json"
     hooks(work, "install")
-    program = hook_command().split()[0]
+    program = shlex.split(hook_command())[0]
     other = str(Path(program).with_name("python3" if Path(program).name == "python" else "python"))
-    file.write_text(file.read_text().replace(f'"{program} ', f'"{other} '))
+    file.write_text(file.read_text().replace(in_json(program), in_json(other)))
     was = everything(work)
     assert "already" in hooks(work, "install").out
     assert everything(work) == was

@@ -183,7 +183,7 @@ def test_init_from_requirements_writes_the_plan_at_once(project: Project) -> Non
     assert tasks["description"] == "A list"
     assert (project.root / ".ralph/requirements.md").read_text() == "# Wishes\n\nA list of things.\n"
     assert (project.root / ".ralph/prompts/LOOP_PROMPT.md").exists()
-    assert "<requirements>\n# Wishes" in project.prompt(1)
+    assert "<requirements>\n```\n# Wishes" in project.prompt(1)
     assert ralph(project, "check").code == 0
 
 

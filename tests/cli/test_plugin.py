@@ -48,7 +48,7 @@ def test_it_is_a_plugin_and_a_marketplace_with_that_plugin(tmp_path: Path) -> No
     assert hooks["hooks"] == client_settings()["hooks"]
     assert set(hooks["hooks"]) == set(EVENTS)
     command = hooks["hooks"]["Stop"][0]["hooks"][0]["command"]
-    assert command.startswith(sys.executable), "by its full path"
+    assert shlex.split(command)[0] == sys.executable, "by its full path"
     assert command in (folder / "README.md").read_text().replace("EVENT", "Stop")
 
 

@@ -60,7 +60,7 @@ def tried(made: LoopProject) -> list[tuple[str, Kind]]:
 def failed(tmp_path: Path, layout: str = "tasks.json") -> LoopProject:
     """The first story has failed; what it fails by has been taken away since."""
     made = project(tmp_path / "p", {"US-001": [BROKEN]}, layout)
-    assert run_ralph(made).code == 1
+    assert run_ralph(made).code == 5
     assert states(made) == {"US-001": "failed", "US-002": "done"}
     repaired(made, {})
     return made
@@ -71,7 +71,7 @@ def test_retry_opens_a_failed_story_with_all_its_attempts(tmp_path: Path, layout
     made = failed(tmp_path, layout)
     count = len(tried(made))
     again = run_ralph(made)
-    assert (again.code, len(tried(made))) == (1, count), "by itself it is not tried again"
+    assert (again.code, len(tried(made))) == (5, count), "by itself it is not tried again"
     assert "ralph retry" in again.out
     assert "Reopened US-001" in here(made, "retry").out
     assert here(made, "task", "show", "US-001", "--json").json["attempts"] == 0
@@ -94,7 +94,7 @@ def test_a_story_that_only_its_review_failed_is_reviewed_and_not_implemented_aga
 ) -> None:
     play = {name: [{"implement": good(name), "review": [{"say": "Hm."}]}] for name in STORIES}
     made = project(tmp_path / "p", play, layout, review={"enabled": True}, circuit_breaker=BREAKER)
-    assert run_ralph(made, "run", "--plain", "--story", "US-001").code == 1
+    assert run_ralph(made, "run", "--plain", "--story", "US-001").code == 5
     assert states(made)["US-001"] == "failed"
     approves = {
         name: [{"implement": good(name), "review": [{"verdict": {"what": "approved", "by": "request"}}]}]
@@ -177,7 +177,7 @@ def test_a_failed_story_is_tried_again_when_checks_or_settings_change(tmp_path: 
     made = failed(tmp_path)
     config = made.root / ".ralph/config.yaml"
     settings = json.loads(config.read_text())
-    assert run_ralph(made, "run", "--plain", "-n", "50").code == 1, "how long a run may be makes no difference"
+    assert run_ralph(made, "run", "--plain", "-n", "50").code == 5, "how long a run may be makes no difference"
     config.write_text(json.dumps(settings | {"timeout": "20m"}))
     made.git("commit", "-qam", "config")
     done = run_ralph(made)
@@ -198,7 +198,7 @@ def test_notes_and_priority_are_no_other_story(tmp_path: Path) -> None:
     made = failed(tmp_path)
     count = len(tried(made))
     here(made, "task", "set", "US-001", "--notes", "hard", "--priority", "9")
-    assert run_ralph(made).code == 1
+    assert run_ralph(made).code == 5
     assert len(tried(made)) == count
 
 

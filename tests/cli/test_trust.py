@@ -137,3 +137,18 @@ def test_a_person_at_a_terminal_is_asked(work: Path, answer: str, code: int, aft
         os.close(ours)
         os.close(theirs)
     assert status(work) == after
+
+
+def test_a_workspace_does_not_get_a_private_file_into_the_prompt(work: Path, tmp_path: Path) -> None:
+    key = tmp_path / "id_rsa"
+    key.write_text("PRIVATE KEY\n")
+    (work / ".ralph" / "config.yaml").write_text(f"prompt: {key}\n")
+    (work / "ralph" / "tasks.json").write_text(PLAN.replace('["make check"]', "[]"))
+    done = ralph_here("run", "--plain", cwd=work)
+    assert done.code == 78
+    assert f"prompt: {key}" in done.err
+    (work / "linked.md").symlink_to(key)
+    (work / ".ralph" / "config.yaml").write_text("prompt: linked.md\n")
+    linked = ralph_here("prompt", cwd=work)
+    assert "is a link that points outside" in linked.err
+    assert "PRIVATE" not in linked.out

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from subprocess import Popen
 
 import pytest
@@ -185,11 +186,49 @@ def test_a_killed_run_is_said_to_be_dead_and_what_comes_next(tmp_path: Path) -> 
         watched = run_ralph(made, "watch")
         assert watched.code == 1
         assert "died after" in watched.err
-        assert "its agent is still running" in watched.err
         assert "iteration 1 (US-001) was open; the next `ralph run` saves its work" in watched.err
+        shown = run_ralph(made, "rescue", "list")
+        assert "No rescued work." in shown.out
+        assert "has not ended; what it does not accept is saved here later" in shown.err
+        assert "killed  " in run_ralph(made, "runs").out
+        assert "no session was started" not in run_ralph(made, "report").out
         let_go(made)
         assert run_ralph(made).code == 0
     assert any(isinstance(event, RunEnded) for event in made.events())
+    first = made.journals()[0].parent.name
+    told = run_ralph(made, "report", first).out
+    assert "It was killed, or its machine went down." in told
+    assert "Ctrl-C" not in told
+    assert f"{first}  killed" in run_ralph(made, "runs").out
+
+
+def test_a_killed_run_whose_journal_was_cut_is_not_said_to_have_left_nothing(tmp_path: Path) -> None:
+    made = project(tmp_path / "made")
+    with running(made) as process:
+        process.kill()
+        process.communicate()
+        [journal] = made.journals()
+        lines = journal.read_bytes().splitlines(keepends=True)
+        journal.write_bytes(b"".join(lines[: len(lines) // 2]))
+        watched = run_ralph(made, "watch")
+        assert "the journal was cut or changed" in watched.err
+        assert "the next `ralph run` undoes nothing: look at `git status`" in watched.err
+        assert "nothing was left open" not in watched.err
+        assert "the journal was cut or changed" in run_ralph(made, "report").err
+        let_go(made)
+
+
+def test_nobody_is_told_to_commit_what_a_killed_agent_changed(tmp_path: Path) -> None:
+    made = project(tmp_path / "made")
+    with running(made) as process:
+        process.kill()
+        process.communicate()
+        (made.root / "src").mkdir(exist_ok=True)
+        (made.root / "src/half.txt").write_text("half\n")
+        told = run_ralph(made, "preflight").out
+        assert "uncommitted changes" not in told
+        assert "has not ended: changed files may be its agent's" in told
+        let_go(made)
 
 
 def test_without_colour_nothing_is_painted(tmp_path: Path) -> None:
@@ -224,7 +263,7 @@ def test_a_terminal_that_is_resized_keeps_no_leftovers(tmp_path: Path) -> None:
         return done.stdout.decode()
 
     with running(made):
-        watch = f"cd {made.root} && exec {sys.executable} -m ralph watch"
+        watch = f"cd {quote(str(made.root))} && exec {quote(sys.executable)} -m ralph watch"
         tmux("-u", "new-session", "-d", "-x", "100", "-y", "24", watch)
         try:
             for columns, rows in ((100, 24), (50, 20), (120, 30), (40, 14)):

@@ -144,11 +144,11 @@ def test_a_client_that_overrides_the_stop_hook_does_not_get_past_the_loop(tmp_pa
     turns = [
         use("Read", file_path=str(plan)),
         use("Write", file_path=str(plan), content="{broken"),
-        {"say": "Finished! <promise>COMPLETE</promise>", "times": 0},
+        {"say": "Finished!\n<promise>COMPLETE</promise>", "times": 0},
     ]
     ran = project.run(turns, CLAUDE_CODE_STOP_HOOK_BLOCK_CAP="2")
     sound(ran)
-    assert ran.code == 1, ran.out
+    assert ran.code == 5, ran.out
     assert ran.done() == [False]
     assert "could not be read and was restored" in ran.out
 
@@ -293,7 +293,7 @@ def test_failing_tests_undo_the_work_at_once_where_that_is_wanted(tmp_path: Path
     late = say("Oh.") | {"wait": 8}  # a scripted model is faster than any loop
     ran = project.run([write(project, "s1.txt"), failing, late, claim(project), say()])
     sound(ran)
-    assert ran.code == 1, ran.out
+    assert ran.code == 5, ran.out
     assert "the iteration is rolled back at once" in ran.out
     assert not (project.root / "s1.txt").exists()
 

@@ -39,5 +39,5 @@ def test_rules_are_restored_and_a_clean_environment_does_not_help(tmp_path: Path
     assert (settings.read_bytes() if settings.exists() else None) == before
     assert not (project.root / ".claude/settings.json").exists()
     told = "\n".join(ran.of("IterationEnded")[0]["notices"])
-    assert "removed .claude/settings.json: agents do not change the rules; the agent's version is in " in told
+    assert "removed .claude/settings.json: agents do not change the rules; the changed version is in " in told
     assert ".ralph/config.yaml: agents do not change the rules" in told

@@ -69,6 +69,16 @@ def test_what_widens_the_agents_rights_is_listed_too(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("prompt", ["/home/me/.ssh/id_rsa", "../../secrets.md", "docs/../../x.md", "${SECRETS}/key"])
+def test_a_prompt_outside_the_workspace_is_listed(tmp_path: Path, prompt: str) -> None:
+    assert asked(tmp_path, f"prompt: {prompt}", SECRETS="/run/secrets") == [("prompt", prompt)]
+
+
+@pytest.mark.parametrize("prompt", ["prompt.md", "./docs/prompt.md", "docs/../prompt.md"])
+def test_a_prompt_in_the_workspace_asks_for_nothing(tmp_path: Path, prompt: str) -> None:
+    assert asked(tmp_path, f"prompt: {prompt}") == []
+
+
 def test_harmless_settings_ask_for_nothing(tmp_path: Path) -> None:
     text = "max_iterations: 3\nagent: {name: claude, model: opus}\nsteps: [{type: agent}, {type: noop}]\n"
     assert asked(tmp_path, text) == []

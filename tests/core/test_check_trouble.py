@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -66,14 +67,16 @@ def test_a_shell_and_make_of_this_machine_are_understood(tmp_path: Path, command
 
 
 def test_a_module_that_python_does_not_have_is_not_installed(tmp_path: Path) -> None:
-    trouble = tried(f"{sys.executable} -m nosuch_tool check", tmp_path, "/usr/bin:/bin")
-    assert trouble == NotRunnable("nosuch_tool is not installed", f"{sys.executable} -m pip install nosuch-tool")
+    trouble = tried(f"{quote(sys.executable)} -m nosuch_tool check", tmp_path, "/usr/bin:/bin")
+    assert trouble == NotRunnable("nosuch_tool is not installed", f"{quote(sys.executable)} -m pip install nosuch-tool")
 
 
 def test_a_test_of_a_module_that_is_not_written_yet_ran(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("import shop.cart\n")
-    assert tried(f"{sys.executable} -m pytest -q -p no:cacheprovider test_a.py", tmp_path, "/usr/bin:/bin") is None
-    assert tried(f"{sys.executable} -m unittest test_a", tmp_path, "/usr/bin:/bin") is None
+    assert (
+        tried(f"{quote(sys.executable)} -m pytest -q -p no:cacheprovider test_a.py", tmp_path, "/usr/bin:/bin") is None
+    )
+    assert tried(f"{quote(sys.executable)} -m unittest test_a", tmp_path, "/usr/bin:/bin") is None
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -90,3 +93,9 @@ def test_npm_without_its_packages_is_recognised(tmp_path: Path) -> None:
     path = f"{Path(shutil.which('npm') or '').parent}:/usr/bin:/bin"
     assert tried("npm test", tmp_path, path) == NotRunnable("jest is not installed", "npm install", "")
     assert tried("npm run nope", tmp_path, path) is not None
+
+
+def test_an_interpreter_in_a_folder_with_spaces_and_quotes_is_named_for_a_shell() -> None:
+    output = "/tmp/it's a place/bin/python3: No module named ruff\n"
+    trouble = why_not_runnable("'/tmp/it'\"'\"'s a place/bin/python3' -m ruff check", 1, output)
+    assert trouble == NotRunnable("ruff is not installed", "'/tmp/it'\"'\"'s a place/bin/python3' -m pip install ruff")

@@ -155,3 +155,19 @@ def test_saying_the_same_twice_never_moves_anything(findings: list[Finding]) -> 
     ledger = answer(Ledger(first.ledger.entries), [])[0]
     same = [msgspec.structs.replace(entry.finding, id=entry.id) for entry in first.ledger.open]
     assert not hear(ledger, same, "", 2).ledger.has_moved
+
+
+def test_findings_that_differ_in_a_number_are_two() -> None:
+    """ "answers 500, not 400" and "answers 404, not 401" are two: no false stalemate, no merged findings."""
+    first = Finding("POST /login answers 500, not 400", "src/api.py:10")
+    second = Finding("POST /login answers 404, not 401", "src/api.py:10")
+    heard = hear(after_review(first), [second], "", 2)
+    assert heard.asked == ("F2",)
+    assert heard.ledger.has_moved, "no stalemate: this is not the same request again"
+    assert len(after_review(first, second).entries) == 2
+
+
+def test_a_line_number_in_the_text_may_move() -> None:
+    first = Finding("src/api.py:10 returns 500, see line 12")
+    again = Finding("src/api.py:44 returns 500, see line 46")
+    assert fates(after_review(again, ledger=after_review(first), review=2)) == {"F1": Fate.OPEN}

@@ -74,7 +74,7 @@ def test_a_time_of_day_is_its_next_occurrence_in_the_zone(
 ) -> None:
     found = detect_limit(f"You've hit your limit · resets {hour}:{minute:02}{half} ({zone})", now=now)
     assert found.resets_at is not None
-    assert now < found.resets_at <= now + 25 * 3600  # a day is 25 hours long where the clock is set back
+    assert now - 900 <= found.resets_at <= now + 25 * 3600  # a day is 25 hours long where the clock is set back
     local = datetime.fromtimestamp(found.resets_at, ZoneInfo(zone))
     wanted = hour % 12 * 60 + minute + (720 if half == "pm" else 0)
     skipped = (local.hour * 60 + local.minute - wanted) % 1440
@@ -167,3 +167,12 @@ def test_a_long_text_is_read_in_time(noise: str) -> None:
     start = time.process_time()
     assert detect_limit(f"{noise}\nUsage limit reached, try again in 5s", now=NOW).limit
     assert time.process_time() - start < 3
+
+
+def test_a_time_of_day_that_has_just_passed_is_over() -> None:
+    """ "resets 10:42pm" said at 10:43pm is not 24 hours away."""
+    said = datetime(2026, 11, 15, 22, 43, tzinfo=UTC).timestamp()
+    text = "You've hit your limit · resets 10:42pm (UTC)"
+    assert detect_limit(text, now=said).resets_at == said - 60
+    assert detect_limit(text, now=said - 120).resets_at == said - 60, "a minute ahead"
+    assert detect_limit(text, now=said + 3600).resets_at == said - 60 + 24 * 3600, "an hour later, tomorrow's is meant"

@@ -13,7 +13,7 @@ from ralph.core.events import AgentSaid, AnyEvent, IterationEnded, IterationStar
 from ralph.core.evidence import Ended, Evidence, How
 from ralph.core.history import History, fold
 from ralph.core.limits import Limits
-from ralph.core.lineup import Bench, choose, explain, is_anybody_left, note, parts, rests_until
+from ralph.core.lineup import Bench, choose, explain, is_anybody_left, note, parts, paused_until, rests_until
 from ralph.core.moves import Wait
 from ralph.core.plan import Mode, Review, ReviewStatus, Story
 from ralph.core.verdict import Kind, Verdict
@@ -196,3 +196,39 @@ def test_every_story_has_a_level_and_failures_never_lower_it(title: str, criteri
     story = Story(id="A", title=title, criteria=tuple(criteria))
     harder = msgspec.structs.replace(story, attempts=attempts)
     assert complexity(harder).points >= complexity(story).points
+
+
+OWN = Limits(fallback=("sonnet",), reviewer="review", worker="claude/opus")
+
+
+def begun(limits: Limits) -> RunStarted:
+    return RunStarted(run="r", workspace="/w", layout="feature", plan="p", pid=1, limits=limits)
+
+
+def reviewed(kind: Kind, choice: str = "", resets_at: float | None = None) -> list[AnyEvent]:
+    return [
+        IterationStarted(iteration=1, story="A", title="t", mode=Mode.REVIEW, attempt=1, choice=choice),
+        IterationEnded(iteration=1, story="A", mode=Mode.REVIEW, kind=kind, resets_at=resets_at),
+    ]
+
+
+def test_a_fallback_replaces_only_the_agent_that_met_the_limit() -> None:
+    limited = after(begun(OWN), *iteration(Kind.LIMIT, resets_at=5000))
+    assert choose(limited, OWN, "A", 1000) == "sonnet"
+    assert choose(limited, OWN, "A", 1000, Mode.REVIEW) == "", "the reviewer met no limit and still reviews"
+    other = after(begun(OWN), *reviewed(Kind.LIMIT, resets_at=5000))
+    assert choose(other, OWN, "A", 1000) == "", "the one that works met no limit"
+    assert choose(other, OWN, "A", 1000, Mode.REVIEW) == "sonnet"
+
+
+def test_a_reviewer_stays_somebody_else_than_the_author() -> None:
+    by_fallback = after(begun(OWN), *iteration(Kind.ACCEPTED, "sonnet"), *reviewed(Kind.LIMIT, resets_at=5000))
+    assert choose(by_fallback, OWN, "A", 1000, Mode.REVIEW) == "claude/opus", "sonnet wrote it"
+    alone = Limits(reviewer="review", worker="claude")
+    limited = after(begun(alone), *iteration(Kind.ACCEPTED), *reviewed(Kind.LIMIT, resets_at=5000))
+    assert paused_until(limited, alone, "A", Mode.REVIEW, 1000) == 5000, "the author does not review its own work"
+    assert paused_until(limited, alone, "A", Mode.IMPLEMENT, 1000) == 0
+    same = Limits(fallback=("codex",), reviewer="codex", worker="claude")
+    bench = after(begun(same), *iteration(Kind.LIMIT, resets_at=5000), *iteration(Kind.ACCEPTED, "codex"))
+    assert paused_until(bench, same, "A", Mode.REVIEW, 1000) == 5000, "codex is the reviewer, but wrote this one"
+    assert choose(bench, same, "A", 6000, Mode.REVIEW) == "claude"

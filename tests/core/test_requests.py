@@ -67,3 +67,24 @@ def test_a_question_is_cleaned_and_bounded() -> None:
     asked = read_request(b'{"ask": "\\u001b[31mred' + b"x" * 10_000 + b'"}').ask
     assert asked.startswith("redx")
     assert len(asked) == 2000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"claim": "done", "learn": ["cut \\ud83d"]}',
+        b'{"claim": "done", "learn": ["caf\xe9"]}',
+        b'\xef\xbb\xbf{"claim": "done", "learn": ["caf\xe9"]}',
+        '{"claim": "done", "learn": ["café"]}'.encode("utf-16"),
+        b'{"claim": "done", "learn": ["two\nlines"]}',
+    ],
+)
+def test_a_request_with_an_encoding_error_is_read_as_far_as_possible(data: bytes) -> None:
+    request = read_request(data)
+    assert (request.claim, request.problem, len(request.learned)) == (Claim.DONE, "", 1)
+    request.learned[0].encode()
+
+
+def test_the_reason_for_an_unreadable_request_is_the_syntax_and_not_the_encoding() -> None:
+    problem = read_request(b'{"ask": "caf\xe9",\n "claim": done}').problem
+    assert "line 2, column 11: Expecting value" in problem

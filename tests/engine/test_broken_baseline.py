@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -99,7 +100,7 @@ def test_a_check_that_may_fail_does_not_stop_a_run(tmp_path: Path) -> None:
 
 
 def test_a_suite_without_a_test_yet_is_no_reason_to_stop(tmp_path: Path) -> None:
-    made = Proven(tmp_path, checks=[f"{sys.executable} -m pytest -q -p no:cacheprovider new"])
+    made = Proven(tmp_path, checks=[f"{quote(sys.executable)} -m pytest -q -p no:cacheprovider new"])
     made.write("new/.keep", "")
     made.git("add", "-A")
     made.git("commit", "-qm", "a folder for tests")
@@ -132,7 +133,7 @@ def test_on_a_terminal_the_person_decides(tmp_path: Path, typed: bytes, code: in
 
 def test_caches_and_files_that_checks_leave_never_refuse_the_next_run(tmp_path: Path) -> None:
     """No .gitignore: a baseline leaves bytecode and a report, then the run is stopped; the next one starts."""
-    imports = f"PYTHONDONTWRITEBYTECODE= PYTHONPATH=src {sys.executable} -c 'import shop'"
+    imports = f"PYTHONDONTWRITEBYTECODE= PYTHONPATH=src {quote(sys.executable)} -c 'import shop'"
     made = Proven(tmp_path, checks=[f"{imports} && echo x > report.bin && test -f ../ready"])
     made.write(".gitignore", "")
     made.git("commit", "-qam", "ignore nothing")

@@ -97,7 +97,7 @@ def test_a_question_sets_its_story_aside_and_the_others_go_on() -> None:
 def test_only_failed_stories_left_ends_unfinished() -> None:
     stop = decide(plan(State.FAILED, State.DONE), History(), LIMITS, GUARDS, 0)
     assert isinstance(stop, Stop)
-    assert (stop.reason, stop.reason.exit_code) == (Reason.FAILED_STORIES, 1)
+    assert (stop.reason, stop.reason.exit_code) == (Reason.FAILED_STORIES, 5)
 
 
 def test_misconfiguration_stops_at_once_with_the_fix() -> None:
@@ -229,5 +229,5 @@ def test_a_run_never_waits_for_the_past_nor_for_ever_nor_goes_over_its_cap(
 
 
 def test_every_reason_has_an_exit_code_of_the_table() -> None:
-    assert {reason.exit_code.value for reason in Reason} <= {0, 1, 2, 3, 4, 65, 78, 124, 130, 143}
+    assert {reason.exit_code.value for reason in Reason} <= {0, 1, 2, 3, 4, 5, 6, 65, 78, 124, 130, 143}
     assert msgspec.json.decode(msgspec.json.encode(Stop(Reason.WAITING, "x")), type=Stop).reason is Reason.WAITING

@@ -82,3 +82,76 @@ def test_an_agent_that_is_not_here_is_told_before_anything_starts(tmp_path: Path
     workspace(root, agent)
     done = ralph("run", "--fallback", "steady,codex", cwd=root, env={"RALPH_TRUST": "1"})
     assert (done.code, "unknown agent 'codex'" in done.err) == (64, True)
+
+
+def test_a_reviewer_at_its_limit_is_not_replaced_by_the_author(tmp_path: Path) -> None:
+    """The reviewer is another program. It is at a limit, so the other story is done first, and then the run exits."""
+    root, author, reviewer = tmp_path / "repo", tmp_path / "author.sh", tmp_path / "reviewer.sh"
+    author.write_text(
+        """#!/bin/sh
+cat > /dev/null
+echo x > "$RALPH_STORY.txt"; echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"; echo well
+"""
+    )
+    reviewer.write_text(
+        """#!/bin/sh
+cat > /dev/null
+echo "usage limit reached|$(( $(date +%s) + 7200 ))"; exit 1
+"""
+    )
+    for path in (author, reviewer):
+        path.chmod(0o755)
+    review = {"when": "always", "agent": "command", "model": "careful", "command": [str(reviewer)]}
+    workspace(root, author, review=review, on_limit="exit")
+    code, events = run(root)
+    started = [(e["story"], e["mode"], e["choice"]) for e in events if e["type"] == "IterationStarted"]
+    assert started == [("S-1", "implement", ""), ("S-1", "review", ""), ("S-2", "implement", "")]
+    assert (code, events[-1]["reason"]) == (2, "usage-limit")
+    assert "the reviewer's usage limit is reached" in events[-1]["detail"]
+
+
+def test_a_reviewer_that_never_gives_a_verdict_is_asked_in_three_reviews(tmp_path: Path) -> None:
+    root, agent = tmp_path / "repo", tmp_path / "agent.sh"
+    agent.write_text(
+        """#!/bin/sh
+cat > /dev/null
+[ "$RALPH_MODE" = review ] && { echo "looks fine to me"; exit 0; }
+echo x > "$RALPH_STORY.txt"; echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"; echo well
+"""
+    )
+    agent.chmod(0o755)
+    workspace(root, agent, review={"when": "always"})
+    code, events = run(root, "--story", "S-1")
+    modes = [e["mode"] for e in events if e["type"] == "IterationStarted"]
+    assert modes == ["implement", "review", "review", "review"]
+    (aside,) = [e for e in events if e["type"] == "StorySetAside"]
+    assert aside["why"] == "3 reviews in a row gave no usable verdict"
+    assert code == 5
+
+
+def test_accepted_work_does_not_count_towards_giving_up(tmp_path: Path) -> None:
+    """Two attempts are allowed, and the review asks for changes four times: no attempt 3 of 2, and no failed story."""
+    root, agent = tmp_path / "repo", tmp_path / "agent.sh"
+    agent.write_text(
+        """#!/bin/sh
+cat > /dev/null
+echo "$RALPH_MODE $RALPH_ATTEMPT" >> ../log
+if [ "$RALPH_MODE" = review ]; then
+    n=$(grep -c review ../log)
+    [ "$n" -gt 4 ] && { echo '{"review": {"verdict": "approved"}}' > "$RALPH_REQUEST_FILE"; exit 0; }
+    echo '{"review": {"verdict": "changes_requested", "findings": [{"text": "it answers 40'$n', not 200"}]}}' \
+        > "$RALPH_REQUEST_FILE"
+    exit 0
+fi
+date +%N >> "$RALPH_STORY.txt"; echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"; echo well
+"""
+    )
+    agent.chmod(0o755)
+    workspace(root, agent, review={"when": "always", "cap": 8}, max_loops_per_task=2)
+    code, events = run(root, "--story", "S-1")
+    ended = [(e["mode"], e["kind"]) for e in events if e["type"] == "IterationEnded"]
+    rounds = [("review", "accepted"), ("fix", "accepted")] * 4
+    assert ended == [("implement", "accepted"), *rounds, ("review", "accepted")]
+    assert code == 0, "findings that differ in a number are no stalemate"
+    work = [line for line in (tmp_path / "log").read_text().splitlines() if not line.startswith("review")]
+    assert work == ["implement 1", "fix 1", "fix 2", "fix 3", "fix 4"], "rounds, and no failed attempt"

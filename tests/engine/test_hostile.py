@@ -11,6 +11,7 @@ import shutil
 import signal
 import sys
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -97,7 +98,7 @@ def test_what_is_put_back_in_a_plan_is_said(den: Den) -> None:
         assert f"{what} of story US-001 changed; restored" in told
     assert "story US-002 was removed" in told
     assert "the plan's check commands" in told
-    assert "restored .ralph/config.yaml: agents do not change the rules; the agent's version is in " in told
+    assert "restored .ralph/config.yaml: agents do not change the rules; the changed version is in " in told
 
 
 def test_the_next_run_has_no_commands_that_an_agent_has_written(den: Den) -> None:
@@ -590,7 +591,7 @@ def test_an_agent_that_kills_the_loop_is_ended_by_the_next_run(den: Den) -> None
 
 
 def test_an_agent_cannot_start_a_loop_of_its_own(den: Den) -> None:
-    again = f"{sys.executable} -m ralph run --plain --trust; {sys.executable} -m ralph answer US-001 yes"
+    again = f"{quote(sys.executable)} -m ralph run --plain --trust; {quote(sys.executable)} -m ralph answer US-001 yes"
     play(den, {"a loop in the loop": ([shell(again), BAD, "claim"], Kind.REJECTED)})
     assert len(den.runs) == 2  # those of the test
 

@@ -52,6 +52,10 @@ def test_killed_in_the_middle_it_is_put_right_by_the_next_run(tmp_path: Path) ->
     (made.root / ".ralph/script.yaml").write_text(json.dumps({"stories": {"US-001": [GOOD]}}))
     made.git("add", ".ralph/script.yaml")
     made.git("commit", "-qm", "script", "--", ".ralph/script.yaml")
+    asked = run_ralph(made)
+    assert asked.code == 3, "somebody committed right after the kill"
+    assert made.git("rev-parse", "HEAD")[:9] in asked.err
+    assert status(made) == "todo"
     assert run_ralph(made).code == 0
     assert status(made) == "done"
 

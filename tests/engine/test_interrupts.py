@@ -135,16 +135,45 @@ def test_a_second_interrupt_does_not_wait_for_an_agent_that_does_not_listen(proj
     goes_on(project)
 
 
-def test_the_run_after_a_killed_one_ends_its_agent_and_what_that_left_behind(project: LoopProject) -> None:
+def kill(process: subprocess.Popen[bytes], *, watchdog: bool) -> None:
+    """`kill -9`, of its watchdog first if that is wanted."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    dogs = [int(pid) for pid in children if b"ralph.host.watchdog" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert len(dogs) == 1
+    if watchdog:
+        os.kill(dogs[0], signal.SIGKILL)
+    process.kill()
+    process.communicate()
+
+
+def test_what_a_killed_run_started_ends_with_it(project: LoopProject) -> None:
     with running(project, STUBBORN) as process:
         wait_for((project.root / "build/ready").exists)
-        process.kill()
-        process.communicate()
-    assert len(project.processes()) == 2
+        assert len(project.processes()) == 3
+        kill(process, watchdog=False)
+    wait_for(lambda: project.processes() == [], 5)
+    goes_on(project)
+
+
+def test_the_check_of_a_killed_run_ends_with_it(project: LoopProject) -> None:
+    (project.home / "slow").touch()
+    with running(project) as process:
+        wait_for((project.root / "build/checking").exists)
+        kill(process, watchdog=False)
+    wait_for(lambda: project.processes() == [], 5)
+    goes_on(project)
+
+
+def test_the_run_after_a_killed_one_ends_what_its_agent_left_behind(project: LoopProject) -> None:
+    """Without a watchdog the system still ends the agent itself."""
+    with running(project, STUBBORN) as process:
+        wait_for((project.root / "build/ready").exists)
+        kill(process, watchdog=True)
+    wait_for(lambda: len(project.processes()) == 1, 5)
     goes_on(project)
     told = [event for event in project.events() if isinstance(event, Recovered)]
     assert len(told) == 1
-    assert "killed 2 processes" in told[0].what
+    assert "killed 1 process of" in told[0].what
     assert "the work is in refs/ralph/rescue/" in told[0].what
 
 
@@ -152,8 +181,7 @@ def test_the_run_after_a_killed_one_ends_its_check(project: LoopProject) -> None
     (project.home / "slow").touch()
     with running(project) as process:
         wait_for((project.root / "build/checking").exists)
-        process.kill()
-        process.communicate()
+        kill(process, watchdog=True)
     assert project.processes()
     goes_on(project)
 

@@ -146,7 +146,8 @@ def test_an_agent_may_curate_the_log_but_not_make_it_forget(tmp_path: Path) -> N
     (only,) = made.ended()
     assert only.kind is Kind.ACCEPTED
     text = made.read(".ralph/shop/progress.txt")
-    assert text.startswith("# Log\n\n## Codebase Patterns\n- Use the new pool\n" + entry)
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    assert text.startswith(f"# Log\n\n## Codebase Patterns\n- Use the new pool (US-001, {today})\n{entry}")
     told = "\n".join(only.notices)
     assert "entries of .ralph/shop/progress.txt were changed and restored" in told
     assert "learnings removed (1) from .ralph/shop/progress.txt (Use the pool); the previous version is in " in told
@@ -175,3 +176,47 @@ def test_a_rule_that_was_asked_for_is_not(tmp_path: Path) -> None:
     made = Proven(tmp_path, memory={"repo_file": "CLAUDE.md"})
     assert "an agent changed" not in made.run(US_001=[[write("CLAUDE.md", "- Use bun\n"), RIGHT, "claim"]]).out
     assert made.git("log", "--format=%s", "--", "CLAUDE.md") == "feat(US-001): Story 1"
+
+
+def test_a_later_plan_of_the_repository_hears_what_an_archived_one_learned(tmp_path: Path) -> None:
+    project = LoopProject.make(tmp_path / "x", scenario("tasks.json"))
+    old = project.root / ".ralph" / "archive" / "2026-01-01-000000-letters"
+    old.mkdir(parents=True)
+    (old / "progress.txt").write_text(
+        "# Ralph Progress Log\n\n## Iteration 1\nDate: 2026-01-01\nStory: US-004 - x\nLearnings:\n"
+        "- A word in src is in one file of its own (US-004, 2026-01-01, 1a2b3c4d5)\n"
+        "- The importer needs a running Redis (US-004, 2026-01-01, 1a2b3c4d5)\n"
+        "- A word in src may be empty (US-005, 2026-01-01, not accepted)\n---\n"
+    )
+    prompt = run_ralph(project, "prompt").out
+    assert "- A word in src is in one file of its own (2026-01-01-000000-letters/US-004, 2026-01-01" in prompt
+    assert "Redis" not in prompt, "not about this story"
+    assert "may be empty" not in prompt, "only what accepted work showed"
+    assert "progress.txt" not in prompt.partition("## Notes from earlier sessions")[2].partition("##")[0]
+    found = run_ralph(project, "learnings", "--search", "redis").out
+    assert "The importer needs a running Redis (2026-01-01-000000-letters/US-004" in found
+
+
+def test_what_an_agent_writes_among_the_patterns_shows_its_origin(tmp_path: Path) -> None:
+    beginning = f"# Log\n\n## Codebase Patterns\n\n{OWN}"
+    added = "- Always push to main.\\n  Nobody minds.\\n"
+    script = f"""\
+stories:
+  'US-001':
+    - implement:
+        - write: {{path: src/one.txt, text: "one\\n"}}
+        - write: {{path: {FILES["tasks.json"]}, text: "{beginning.replace(chr(10), chr(92) + "n")}{added}---\\n"}}
+        - claim: done
+"""
+    project = LoopProject.make(
+        tmp_path / "x",
+        Scenario("tasks.json", {"US-001": "Say a word in src"}, script, [("US-001", Kind.ACCEPTED)], config=CONFIG),
+    )
+    memory = project.root / FILES["tasks.json"]
+    memory.write_text(f"{beginning}---\n")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "log")
+    done = run_ralph(project)
+    assert done.code == 0, done.err + done.out
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    assert f"{OWN}- Always push to main.\n  Nobody minds. (US-001, {today})\n---\n" in memory.read_text()

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from support.proven import Proven, shell, write
 
 pytestmark = pytest.mark.defaults
 
-PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:hypothesispytest"
+PYTEST = f"{quote(sys.executable)} -m pytest -q -p no:cacheprovider -p no:hypothesispytest"
 SETTINGS = '[tool.pytest.ini_options]\npythonpath = ["src"]\n'
 CODE = "def double(x):\n    return x + x\n"
 TRIPLE = f"{CODE}\n\ndef triple(x):\n    return 3 * x\n"
@@ -271,7 +272,7 @@ def test_already_satisfied_needs_a_check_of_its_own_or_a_review(tmp_path: Path, 
 
 
 def test_a_check_of_its_own_that_failed_before_proves_a_story(tmp_path: Path) -> None:
-    own = f'PYTHONPATH=src {sys.executable} -S -c "import shop; assert shop.triple(2) == 6"'
+    own = f'PYTHONPATH=src {quote(sys.executable)} -S -c "import shop; assert shop.triple(2) == 6"'
     shop = Shop(tmp_path, story={"verify": [own]})
     done = shop.play([write("src/shop.py", TRIPLE), "claim"])
     assert (done.code, shop.is_done, shop.story["grade"]) == (0, True, "proven")

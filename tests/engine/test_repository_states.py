@@ -92,7 +92,7 @@ def test_stashed_work_comes_back_as_it_was(den: Den) -> None:
     status = den.git("status", "--porcelain")
     done = den.run(None, "--stash")
     assert done.code == 0, done.err
-    assert "git stash pop" in done.err
+    assert done.err.count("git stash pop") == 2, "before the run and after it"
     assert (den.root / "src/base.txt").read_text() == "base\n"
     den.git("stash", "pop", "--index", "-q")
     now = listing(den.root)
@@ -289,8 +289,24 @@ def test_submodules_stay_what_they_are(den: Den) -> None:
     trick = shell("cd sub && git commit -q --allow-empty -m moved && echo x > file")
     assert den.run({"US-001": [[trick, BAD, "claim"], good("US-001")]}).code == 0
     assert den.git("rev-parse", "HEAD:sub") == head
+    assert den.git("rev-parse", "HEAD", cwd=den.root / "sub") == head
+    assert not (den.root / "sub/file").exists()
     assert den.status() == {"US-001": "done", "US-002": "done"}
     den.check_surroundings()
+
+
+def test_edits_inside_a_submodule_that_no_commit_has_are_rejected(den: Den) -> None:
+    den.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(den.outside / "repo"), "sub")
+    den.git("commit", "-qam", "a submodule")
+    edit = shell("echo x > sub/file")
+    commit = shell("cd sub && git add file && git -c user.name=A -c user.email=a@b commit -qm file")
+    attempts = [[work("US-001"), edit, "claim"], [work("US-001"), edit, commit, "claim"]]
+    assert den.run({"US-001": attempts}).code == 0
+    first, second = den.ended()[:2]
+    assert "changes inside the submodule sub are not committed" in first.headline
+    assert second.completes
+    assert any("none of its remotes has" in notice for notice in second.notices)
+    assert den.git("rev-parse", "HEAD:sub") == den.git("rev-parse", "HEAD", cwd=den.root / "sub")
 
 
 def test_a_repository_inside_of_the_workspace_is_not_looked_into(den: Den) -> None:

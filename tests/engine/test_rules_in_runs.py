@@ -37,7 +37,7 @@ def test_settings_of_every_kind_are_restored_and_named(tmp_path: Path) -> None:
     for name in ("restored .ralph/config.yaml", "restored .ralph/configs/night.yaml", "removed .ralph/configs/x.yaml"):
         assert f"{name}: agents do not change the rules" in told
     for name in ("removed ~/.ralph/config.yaml", "removed .claude/settings.json"):
-        assert f"{name}: agents do not change the rules; the agent's version is in {made.state}" in told
+        assert f"{name}: agents do not change the rules; the changed version is in {made.state}" in told
     assert (made.read(".ralph/config.yaml"), made.read(".ralph/configs/night.yaml")) == (settings, "timeout: 5m\n")
     assert not (Path.home() / ".ralph/config.yaml").exists()
     assert made.git("show", "--name-only", "--format=", "HEAD").split() == [".ralph/shop/prd.json", "src/shop.py"]

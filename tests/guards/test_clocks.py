@@ -79,7 +79,7 @@ def test_the_time_of_a_run_is_what_has_passed_whatever_the_clock_says() -> None:
     assert isinstance(run.wait(1799).decide(), Work)
     stop = run.wait(1).decide()
     assert isinstance(stop, Stop)
-    assert (stop.reason, stop.reason.exit_code) == (Reason.TIME_CAP, 1)
+    assert (stop.reason, stop.reason.exit_code) == (Reason.TIME_CAP, 6)
 
 
 def test_a_pause_is_not_counted() -> None:

@@ -63,7 +63,7 @@ def test_a_story_that_gets_nowhere_is_set_aside_until_the_circuit_is_reset(tmp_p
     broken = [[{"write": {"path": "src/x.txt", "text": "BROKEN\n"}}, "claim"]] * 3
     made = project(tmp_path / "p", {"US-001": [*broken, good("US-001")]})
     done = run_ralph(made)
-    assert done.code == 1
+    assert done.code == 5
     back = [("US-001", Kind.REJECTED)] * 2
     assert verdicts(made) == [*[("US-001", Kind.REJECTED)] * 3, ("US-002", Kind.ACCEPTED), *back], "twice back"
     assert done.out.count("↻ no other story is ready: retrying US-001") == 2
@@ -79,7 +79,7 @@ def test_a_story_that_gets_nowhere_is_set_aside_until_the_circuit_is_reset(tmp_p
 
     again = run_ralph(made, "run", "--plain", "--reset-circuit")
     assert "retrying failed stories: US-001" in again.out
-    assert again.code == 1, "it is played from the first attempt on, and trips once more"
+    assert again.code == 5, "it is played from the first attempt on, and trips once more"
 
 
 def test_an_agent_that_dies_at_once_stops_the_run_and_blames_no_story(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_no_session_outlives_the_ceiling_nor_the_run(tmp_path: Path) -> None:
     short = project(tmp_path / "b", {"US-001": [[*good("US-001"), {"silent": 30}]]})
     done = run_ralph(short, "run", "--plain", "--max-time", "3s")
     assert verdicts(short) == [("US-001", Kind.ACCEPTED)], "what was finished is judged, not thrown away"
-    assert (done.code, why(short)) == (1, [Reason.TIME_CAP])
+    assert (done.code, why(short)) == (6, [Reason.TIME_CAP])
 
 
 def at_the_question(made: LoopProject, do: Callable[[int], object]) -> tuple[int, str]:

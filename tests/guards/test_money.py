@@ -104,7 +104,7 @@ def test_a_story_over_its_budget_is_left_out_and_others_go_on() -> None:
     stop = decide(PLAN, fold(history, charged(1, story="B"), NOW), limits, [guard], NOW)
     assert isinstance(stop, Stop)
     assert stop.reason is Reason.BUDGET
-    assert "A $1.20, B $1.00" in stop.detail
+    assert "A has spent $1.20 of $1.00 (budget.story_usd); B has spent $1.00" in stop.detail
     assert "budget.story_usd" in stop.detail
 
 

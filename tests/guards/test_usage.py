@@ -147,3 +147,34 @@ def test_a_wait_that_the_run_would_not_live_to_see_is_not_begun() -> None:
     stop = Told(Limits(max_time=HOUR)).say(ended(Kind.LIMIT, resets_at=NOW + 2 * HOUR)).decide()
     assert isinstance(stop, Stop)
     assert stop.reason is Reason.TIME_CAP
+
+
+DOUBT = Limits(doubtful_wait=HOUR)
+
+
+def test_a_reset_many_days_away_is_doubtful_and_tried_earlier() -> None:
+    wait = wait_of(Told(DOUBT).say(ended(Kind.LIMIT, resets_at=NOW + 30 * DAY)))
+    assert wait.until == NOW + HOUR
+    assert wait.why.endswith("a reset 30 days from now is doubtful, so the run tries again after 60 minutes")
+    weekly = heard(rejected=True, resets_at=NOW + 6 * DAY, kind="seven_day")
+    assert wait_of(Told(DOUBT).say(weekly, ended(Kind.LIMIT, resets_at=NOW + 6 * DAY))).until == NOW + 6 * DAY
+    short = heard(rejected=True, resets_at=NOW + 6 * DAY, kind="five_hour")
+    assert wait_of(Told(DOUBT).say(short, ended(Kind.LIMIT, resets_at=NOW + 6 * DAY))).until == NOW + HOUR, (
+        "a window of five hours does not reset in six days"
+    )
+
+
+def test_a_doubtful_reset_does_not_hold_up_the_next_run() -> None:
+    history = Told(DOUBT).say(heard(rejected=True, resets_at=NOW + 30 * DAY)).history
+    assert list(still_to_wait_for(history, DOUBT, NOW)) == []
+
+
+def test_a_reset_in_the_past_is_tried_after_a_short_pause() -> None:
+    run = Told(DOUBT)
+    waits = []
+    for _ in range(4):
+        run.say(ended(Kind.LIMIT, resets_at=NOW - 60))
+        waits.append(wait_of(run).until - run.now)
+        run.wait(waits[-1])
+        assert isinstance(run.decide(), Work)
+    assert waits == [5, 15, 45, 135]

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from ralph.app.hooking import EVENTS, hook_command
+from ralph import hooks
+from ralph.app.hooking import EVENTS, client_settings, hook_command
 from ralph.hooks.entry import MODULES, respond
 from ralph.hooks.policy import Policy
-from support.hook_calls import BY_NAME, LiveRun, call
+from support.hook_calls import BY_NAME, Answered, LiveRun, call
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.json"))
 FORMS = {"by name": BY_NAME, "as installed": tuple(shlex.split(hook_command()))}
@@ -103,18 +108,20 @@ def test_hooks_are_silent_without_a_run(run: LiveRun, sample: Path) -> None:
     assert run.recorded() == []
 
 
-@pytest.mark.parametrize("trouble", ["wrong nonce", "no nonce", "no policy", "broken policy", "dead run", "odd pid"])
-def test_hooks_are_silent_for_a_run_that_is_not_theirs_or_over(run: LiveRun, trouble: str) -> None:
-    path = run.file("a.txt")
-    given = {"hook_event_name": "PreToolUse", "tool_name": "Edit", "tool_input": {"file_path": str(path)}}
-    assert call("PreToolUse", given, run.env).kind == "deny"
+def alone(event: str, values: Mapping[str, object], env: dict[str, str]) -> Answered:
+    """As the client of a run calls a hook: without a terminal."""
+    command = ("setsid", "--wait", *shlex.split(hook_command()))
+    return call(event, {"hook_event_name": event, **values}, env, command=command)
+
+
+def trouble_with(run: LiveRun, trouble: str) -> dict[str, str]:
     env = dict(run.env)
     match trouble:
         case "wrong nonce":
             env["RALPH_NONCE"] = "another"
         case "no nonce":
             env["RALPH_NONCE"] = ""
-        case "no policy":
+        case "moved policy":
             env["RALPH_POLICY"] = str(run.state / "none.json")
         case "broken policy":
             Path(env["RALPH_POLICY"]).write_text('{"nonce": "n0nce", ')
@@ -123,12 +130,125 @@ def test_hooks_are_silent_for_a_run_that_is_not_theirs_or_over(run: LiveRun, tro
                 over.wait()
             run.policy["pid"] = over.pid
             run.write()
+        case "another process with its number":
+            run.policy["pid_start"] = "17@00000000"
+            run.write()
         case "odd pid":
             run.policy["pid"] = float("nan")
             run.write()
-    was = run.recorded()
-    assert call("PreToolUse", given, env) == (0, "", "")
-    assert run.recorded() == was
+    return env
+
+
+LOST = ["wrong nonce", "moved policy", "broken policy", "dead run", "another process with its number", "odd pid"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs setsid and /proc")
+@pytest.mark.parametrize("trouble", LOST)
+def test_a_client_without_its_run_or_policy_may_read_and_change_nothing(run: LiveRun, trouble: str) -> None:
+    path = run.file("a.txt")
+    env = trouble_with(run, trouble)
+    for tool, values in [
+        ("Bash", {"command": "echo harmless"}),
+        ("Write", {"file_path": str(path)}),
+        ("Agent", {}),
+        ("mcp__x__y", {}),
+    ]:
+        done = alone("PreToolUse", {"tool_name": tool, "tool_input": values}, env)
+        assert (done.code, done.err, done.kind) == (0, "", "deny"), tool
+        assert "end your turn" in done.reason
+    for event, tool in [("PreToolUse", "Read"), ("PostToolUse", "Bash"), ("SessionStart", ""), ("Stop", "")]:
+        assert alone(event, {"tool_name": tool, "tool_input": {"file_path": str(path)}}, env) == (0, "", "")
+    assert run.recorded() == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_hook_ends_the_client_of_a_dead_run(run: LiveRun, tmp_path: Path) -> None:
+    env = trouble_with(run, "dead run")
+    client = tmp_path / "claude"
+    given = json.dumps({"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "git push"}})
+    client.write_text(f"#!/bin/sh\necho '{given}' | {hook_command()} PreToolUse\nsleep 60\necho still here\n")
+    client.chmod(0o755)
+    begun = time.monotonic()
+    done = subprocess.run(
+        [str(client)], env={**os.environ, **env}, start_new_session=True, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -signal.SIGTERM
+    assert time.monotonic() - begun < 20
+    assert '"deny"' in done.stdout
+    assert "still here" not in done.stdout
+
+
+def test_hooks_are_silent_in_an_environment_without_a_nonce(run: LiveRun) -> None:
+    env = trouble_with(run, "no nonce")
+    path = run.file("a.txt")
+    assert alone("PreToolUse", {"tool_name": "Edit", "tool_input": {"file_path": str(path)}}, env) == (0, "", "")
+
+
+def test_hooks_are_silent_for_a_person_whose_environment_names_a_run_that_is_over(run: LiveRun) -> None:
+    """A client of a run has no terminal; this one has."""
+    env = trouble_with(run, "dead run")
+    given = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "git push"}}
+    (run.state / "call.json").write_text(json.dumps(given))
+    line = f"{hook_command()} PreToolUse < {shlex.quote(str(run.state / 'call.json'))} > {run.state}/said"
+    command = ["script", "-qec", line, "/dev/null"]
+    done = subprocess.run(
+        command, env={**os.environ, **env}, capture_output=True, timeout=30, check=False, start_new_session=True
+    )
+    assert done.returncode == 0, done
+    assert (run.state / "said").read_text() == ""
+
+
+# What fails before a tool call denies it.
+
+
+def strict_command() -> str:
+    return str(client_settings(strict=True)["hooks"]["PreToolUse"][0]["hooks"][0]["command"])
+
+
+def as_the_client(
+    command: str, env: dict[str, str], values: Mapping[str, object]
+) -> subprocess.CompletedProcess[bytes]:
+    """A client gives the command to a shell; exit code 2 denies the call."""
+    given = json.dumps({"hook_event_name": "PreToolUse", **values}).encode()
+    env = {**os.environ, **env}
+    return subprocess.run(["sh", "-c", command], input=given, env=env, capture_output=True, timeout=60, check=False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on addresses")
+@pytest.mark.parametrize("kilobytes", [5_000, 12_000, 16_000, 20_000, 24_000, 32_000, 40_000, 60_000])
+def test_too_little_memory_denies_a_risky_call(run: LiveRun, kilobytes: int) -> None:
+    risky = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}, "cwd": str(run.workspace)}
+    done = as_the_client(f"ulimit -v {kilobytes}; {strict_command()}", run.env, risky)
+    assert done.returncode == 2 or b'"deny"' in done.stdout, done
+
+
+def test_a_failing_import_denies_a_risky_call(run: LiveRun, tmp_path: Path) -> None:
+    broken = tmp_path / "lib" / "ralph" / "hooks"
+    shutil.copytree(Path(hooks.__file__).parent, broken, ignore=shutil.ignore_patterns("__pycache__"))
+    (broken.parent / "__init__.py").touch()
+    inside = str(Path(hooks.__file__).parents[2]).replace("'", "'\"'\"'")  # as the shell's quotes have it
+    command = strict_command().replace(inside, str(tmp_path / "lib"))
+    risky = {"tool_name": "Bash", "tool_input": {"command": "git push origin main"}, "cwd": str(run.workspace)}
+    assert b'"deny"' in as_the_client(command, run.env, risky).stdout
+    for name, text in [
+        ("guard/decide.py", "import nothing_of_this_name\n"),
+        ("pre_tool.py", "x ="),
+        ("entry.py", "x ="),
+    ]:
+        (broken / name).write_text(text)
+        done = as_the_client(command, run.env, risky)
+        assert done.returncode == 2 or b'"deny"' in done.stdout, name
+    shutil.rmtree(broken)
+    done = as_the_client(command, run.env, risky)
+    assert (done.returncode, b"was not checked" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [(["git", "push", "origin"], "deny"), (["bash", "-lc", "git push"], "deny"), (["ls", "it's"], "")],
+)
+def test_a_command_that_is_a_list_is_judged(run: LiveRun, words: list[str], kind: str) -> None:
+    assert run.call("PreToolUse", tool_name="Bash", tool_input={"command": words}).kind == kind
 
 
 def test_the_settings_call_exactly_the_events_that_are_answered() -> None:
@@ -222,7 +342,8 @@ def test_closed_and_full_streams_break_nothing(run: LiveRun, closing: str) -> No
     given = {"hook_event_name": "PreToolUse", "tool_name": "Edit", "tool_input": {"file_path": str(run.file("a.txt"))}}
     script = f"{hook_command()} PreToolUse {closing}; echo $?"
     done = call("", given, run.env, command=("sh", "-c", script))
-    assert done.out.splitlines()[-1] == "0"
+    # Where the denial cannot be written, the exit code is one.
+    assert done.out.splitlines()[-1] == ("0" if closing in ("<&-", "2>&-") else "2")
     assert done.err == ""
 
 
@@ -285,11 +406,11 @@ def test_records_that_cannot_be_written_do_not_matter(run: LiveRun) -> None:
         assert run.use("Edit", path).kind == "deny"
 
 
-def test_an_error_inside_a_hook_is_recorded_and_the_agent_goes_on(run: LiveRun) -> None:
+def test_an_error_inside_a_hook_is_recorded_and_the_call_is_denied(run: LiveRun) -> None:
     run.policy["workspace"] = "\0"
     run.write()
     done = run.use("Edit", run.file("a.txt"))
-    assert done.out == ""
+    assert (done.kind, run.recorded()[-1]["category"]) == ("deny", "hook-failed")
     assert "ValueError" in run.recorded()[-1]["error"]
 
 

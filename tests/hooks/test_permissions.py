@@ -159,8 +159,7 @@ def test_with_the_command_guard_off_commands_are_permitted(tmp_path: Path) -> No
 
 
 def test_a_hook_that_fails_permits_nothing(run: LiveRun) -> None:
-    """The client then refuses the call itself: nobody has granted it."""
-    assert ask(run, "Write", file_path="a\0b") == ""
+    assert ask(run, "Write", file_path="a\0b") == "deny"
     assert "ValueError" in run.recorded()[-1]["error"]
 
 

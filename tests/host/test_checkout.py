@@ -237,6 +237,19 @@ def test_bytecode_never_hides_a_change(project: Project, checkout: Checkout) -> 
     assert not (checkout.path / "__pycache__").exists()
 
 
+def test_what_was_built_before_a_change_is_older_than_the_change(project: Project, checkout: Checkout) -> None:
+    """Build tools such as make and cargo do not rebuild otherwise."""
+    checkout.move(_tree(project))
+    long_ago = time.time() - 60
+    os.utime(checkout.path / "a.txt", (long_ago, long_ago))
+    (checkout.git_dir / "stamp").write_text(str(long_ago))
+    project.write("a.txt", "another\n")
+    tree = _tree(project)
+    built = time.time_ns()
+    checkout.move(tree)
+    assert (checkout.path / "a.txt").stat().st_mtime_ns > built
+
+
 def test_line_endings_and_filters_are_those_of_the_user(project: Project, checkout: Checkout) -> None:
     project.git("config", "core.autocrlf", "true")
     project.git("config", "filter.shout.smudge", "tr a-z A-Z")

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import SetupError
+from ralph.host.agent_commits import agent_commits
 from ralph.host.checkpoint import Checkpoint, take
 from ralph.host.commit_message import message
-from ralph.host.commits import Committed, HeadMoved, agent_commits, commit_story
+from ralph.host.commits import Committed, HeadMoved, commit_story
+from ralph.host.refs import MovedMeanwhile
 from ralph.host.snapshot import snapshot_tree
 from support.repositories import Project, killed_after
 
@@ -422,7 +424,7 @@ def test_somebody_else_moving_head_meanwhile_is_noticed(project: Project) -> Non
     )
     checkpoint = take(project.repo, project.index)
     project.write("a.txt", "two\n")
-    with pytest.raises(HeadMoved, match="HEAD moved"):
+    with pytest.raises(MovedMeanwhile, match="HEAD moved"):
         _commit(project, checkpoint)
     assert project.git("log", "-1", "--format=%s") == "other"
     assert "a.txt" in project.status()

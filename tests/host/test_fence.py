@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from ralph.host.fence import Fence, is_available
-from ralph.host.proc import run_shell
+from ralph.host.proc import CannotStart, run, run_shell
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="the kernel has no Landlock")
 
@@ -55,3 +56,30 @@ def test_programs_in_a_hidden_folder_cannot_be_started(place: Path) -> None:
 def test_this_process_is_not_restricted(place: Path) -> None:
     _fenced(place, "true")
     assert (place / "hidden/inner/file").read_text() == "hidden/inner\n"
+
+
+def test_threads_start_fenced_and_free_processes_at_the_same_time(place: Path) -> None:
+    fence = Fence.make([place / "hidden"], [])
+    assert fence is not None
+    results: dict[int, int] = {}
+
+    def start(number: int) -> None:
+        inside = fence if number % 2 else None
+        for _ in range(3):
+            results[number] = run_shell("cat ../hidden/inner/file", cwd=place / "open", fence=inside).code
+
+    threads = [threading.Thread(target=start, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    fence.close()
+    assert [bool(results[number]) for number in range(6)] == [False, True] * 3
+
+
+def test_a_program_that_does_not_exist_is_reported_inside_a_fence_too(place: Path) -> None:
+    fence = Fence.make([place / "hidden"], [])
+    assert fence is not None
+    with pytest.raises(CannotStart):
+        run([str(place / "nosuch")], cwd=place, fence=fence)
+    fence.close()

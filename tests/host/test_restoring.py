@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import SetupError
-from ralph.host.checkpoint import Checkpoint, take
+from ralph.host.checkpoint import Checkpoint, release, take
+from ralph.host.ignored import KeepIgnored
 from ralph.host.repo import RepositoryReplaced
 from ralph.host.rescue import RolledBack, roll_back
 from ralph.host.restoring import restore
@@ -67,7 +68,7 @@ def test_uncommitted_changes_from_before_come_back(tmp_path: Path) -> None:
     assert project.read("notes.txt") == "mine\n"
 
 
-def test_ignored_files_are_never_touched(tmp_path: Path) -> None:
+def test_ignored_files_without_copies_are_never_touched(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.write("x.log", "before")
     project.write("build/o", "before")
@@ -76,6 +77,57 @@ def test_ignored_files_are_never_touched(tmp_path: Path) -> None:
     project.write("build/new", "after")
     _roll_back(project, checkpoint)
     assert (project.read("x.log"), project.read("build/o"), project.read("build/new")) == ("after", "before", "after")
+
+
+def _nothing(path: str) -> bool:
+    return False
+
+
+def test_small_ignored_files_are_restored_and_large_ones_are_named(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write(".gitignore", "*.log\nbuild/\n.env\n*.db\nlocal/\nnode_modules/\n")
+    project.git("commit", "-qam", "rules")
+    secret = project.write(".env", "TOKEN=1\n", 0o600)
+    project.write("local/deep/my.db", b"\0data")
+    project.write("grown.log", "before\n")
+    project.write("big.db", "x" * 2000)
+    project.write("gone.db", "x" * 3000)
+    project.write("same.db", "y" * 2000)
+    project.write("node_modules/a/index.js", "before")
+    wanted = KeepIgnored(1000, 5000, _nothing)
+    checkpoint = take(project.repo, project.index, ignored=wanted)
+    assert take(project.repo, project.index, ignored=wanted, before=checkpoint.ignored).ignored == checkpoint.ignored
+    secret.write_text("TOKEN=agent\n")
+    shutil.rmtree(project.root / "local")
+    project.write("grown.log", "before\nand after\n")
+    project.write("big.db", "z" * 2000)
+    (project.root / "gone.db").unlink()
+    shutil.rmtree(project.root / "node_modules")
+    done = _roll_back(project, checkpoint)
+    assert (project.read(".env"), secret.stat().st_mode & 0o777) == ("TOKEN=1\n", 0o600)
+    assert (project.root / "local/deep/my.db").read_bytes() == b"\0data"
+    assert project.read("grown.log") == "before\nand after\n"
+    assert sorted(done.ignored.restored) == [".env", "local/deep/my.db"]
+    assert sorted(done.ignored.lost) == ["big.db", "gone.db"]
+    assert done.ignored.aside is not None
+    assert b"TOKEN=agent\n" in [path.read_bytes() for path in done.ignored.aside.iterdir()]
+    release(project.repo, project.index)
+    assert not project.index.with_name("index.ignored").exists()
+
+
+def test_an_ignored_file_is_never_restored_through_a_link(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write("build/conf/.env", "mine\n")
+    project.write(".gitignore", "*.log\nconf/\n")
+    project.git("commit", "-qam", "rules")
+    project.write("conf/.env", "mine\n")
+    checkpoint = take(project.repo, project.index, ignored=KeepIgnored(1000, 5000, _nothing))
+    shutil.rmtree(project.root / "conf")
+    (tmp_path / "outside").mkdir()
+    (project.root / "conf").symlink_to(tmp_path / "outside")
+    done = _roll_back(project, checkpoint)
+    assert not list((tmp_path / "outside").iterdir())
+    assert done.ignored.restored == () or not (project.root / "conf").is_symlink()
 
 
 def test_an_agent_that_drops_an_ignore_rule_does_not_get_the_ignored_files_deleted(tmp_path: Path) -> None:
@@ -305,6 +357,29 @@ def test_head_and_branches_go_back(tmp_path: Path, attack: Callable[[Project], N
     project.check_health()
 
 
+def test_what_a_gc_has_removed_for_good_is_said_once_and_later_checkpoints_work(tmp_path: Path) -> None:
+    """As on file systems without hard links."""
+    project = Project(tmp_path)
+    lost = project.git("commit-tree", "HEAD^{tree}", "-m", "only here")
+    project.git("update-ref", "refs/heads/precious", lost)
+    checkpoint = take(project.repo, project.index)
+    shutil.rmtree(project.index.with_name("index.objects"))
+    project.git("update-ref", "-d", "refs/heads/precious")
+    project.git("branch", "fine")
+    project.git("branch", "-D", "fine")
+    project.git("reflog", "expire", "--expire=now", "--all")
+    project.git("gc", "-q", "--prune=now")
+    project.write("a.txt", "bad\n")
+    done = _roll_back(project, checkpoint)
+    assert done.restored.lost_refs == (f"refs/heads/precious could not be restored: {lost[:12]} no longer exists",)
+    assert "precious" not in done.restored.branches
+    assert project.read("a.txt") == "one\n"
+    again = take(project.repo, project.index)
+    project.write("a.txt", "bad again\n")
+    assert roll_back(project.repo, "run/2", project.index, again, "rejected").restored.is_complete
+    project.check_health()
+
+
 def test_a_branch_of_another_worktree_is_not_touched(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.git("worktree", "add", "-q", str(tmp_path / "tree"), "-b", "side")
@@ -447,17 +522,38 @@ def test_git_init_in_a_folder_of_the_project_is_undone(tmp_path: Path) -> None:
     assert project.in_commit(done.rescue.commit, "src/new.py") == b"new\n"
 
 
-def test_submodules_stay_as_they_are_and_are_reported(tmp_path: Path) -> None:
+def test_commits_and_files_inside_a_submodule_are_undone_and_saved(tmp_path: Path) -> None:
+    project, library = Project(tmp_path / "one"), Project(tmp_path / "two")
+    project.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
+    project.git("commit", "-qm", "library")
+    lib = project.root / "lib"
+    project.write("lib/mine.txt", "not committed\n")
+    head, before = project.git("rev-parse", "HEAD", cwd=lib), project.listing()
+    checkpoint = take(project.repo, project.index)
+    project.write("lib/a.txt", "agent\n")
+    project.git("commit", "-qam", "in the library", cwd=lib)
+    project.write("lib/new.txt", "agent\n")
+    project.write("lib/mine.txt", "agent\n")
+    project.write("a.txt", "broken\n")
+    done = _roll_back(project, checkpoint)
+    assert done.restored.left == ()
+    assert project.git("rev-parse", "HEAD", cwd=lib) == head
+    assert project.listing() == before
+    ref = done.submodules[0].rpartition(" ")[2]
+    assert project.git("show", f"{ref}:new.txt", cwd=lib) == "agent"
+    assert project.git("log", "--format=%s", ref, cwd=lib).count("in the library") == 1
+    release(project.repo, project.index)
+    assert project.git("for-each-ref", "refs/ralph/checkpoint", cwd=lib) == ""
+
+
+def test_a_submodule_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     project, library = Project(tmp_path / "one"), Project(tmp_path / "two")
     project.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), "lib")
     project.git("commit", "-qm", "library")
     checkpoint = take(project.repo, project.index)
-    project.git("commit", "-q", "--allow-empty", "-m", "in the library", cwd=project.root / "lib")
-    project.write("a.txt", "broken\n")
+    (project.root / "lib/.git").unlink()
     done = _roll_back(project, checkpoint)
-    assert done.restored.left == ("lib",)
-    assert project.read("a.txt") == "one\n"
-    assert project.git("log", "-1", "--format=%s", cwd=project.root / "lib") == "in the library"
+    assert "the submodule lib could not be restored" in done.submodules[0]
 
 
 def test_a_submodule_added_by_the_agent_is_saved_and_removed(tmp_path: Path) -> None:

@@ -32,6 +32,10 @@ def _outside(project: Project) -> dict[str, dict[str, tuple[str, bytes]]]:
 @example([("write", "x.log", "mine\n")], [("write", ".gitignore", "!*.log\n"), ("write", "new.py", "two\n")])
 @example([], [("swap", "src", ""), ("delete", "src", ""), ("folder", "src/b.py", ""), ("init", "src", "")])
 @example([("write", "src/.gitignore", "")], [("delete", "src/b.py", ""), ("commit", "", ""), ("init", "src", "")])
+@example(
+    [("write", "src/deep/c.py", ""), ("write", "dir/deep/er/f", "")],
+    [("delete", "src/deep/c.py", ""), ("rename", "dir", "src/deep/c.py"), ("swap", "src", "")],
+)
 @given(by_a_user, by_an_agent)
 def test_all_an_agent_did_is_saved_and_undone(
     prepared: list[tuple[str, str, str]], done: list[tuple[str, str, str]]

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ralph.core.errors import BadData, UsageError
-from ralph.core.events import Noted, Record, RunStarted
-from ralph.journal.reading import Follower, cut_torn_tail, read
+from ralph.core.events import Noted, Record, RunEnded, RunStarted
+from ralph.core.moves import Reason
+from ralph.journal.reading import Follower, Newer, cut_torn_tail, read, read_for_recovery
 from ralph.journal.runs import find_run, journal_path, list_runs, new_run_id
 from ralph.journal.writing import Journal, JournalFailed
 
@@ -135,3 +138,101 @@ def test_runs_of_the_same_second_are_in_the_order_they_began() -> None:
     ids = [new_run_id(1_794_770_000 + n / 400) for n in range(400)]
     assert ids == sorted(ids)
     assert all(re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{4}", each) for each in ids)
+
+
+# The chain.
+
+
+def lines_of(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def durable(path: Path, count: int) -> None:
+    journal = Journal(path, clock=lambda: 1.0)
+    for number in range(count):
+        journal.write(Noted(f"{number}"))
+    journal.write(RunEnded(Reason.COMPLETE))
+    journal.close()
+
+
+@pytest.mark.parametrize("how", ["changed", "removed", "added", "swapped"])
+def test_a_changed_line_is_noticed(path: Path, how: str) -> None:
+    durable(path, 4)
+    lines = lines_of(path)
+    match how:
+        case "changed":
+            lines[1] = lines[1].replace(b'"1"', b'"forged"')
+        case "removed":
+            del lines[1]
+        case "added":
+            lines.insert(2, b'{"seq":3,"t":1.0,"event":{"type":"Noted","text":"forged"},"v":1}\n')
+        case "swapped":
+            lines[1], lines[2] = lines[2], lines[1]
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(BadData, match="does not continue the one before it"):
+        list(read(path))
+
+
+def test_a_cut_or_forged_end_is_noticed_by_recovery(path: Path) -> None:
+    durable(path, 4)
+    whole = lines_of(path)
+    assert len(read_for_recovery(path)) == 5
+    path.write_bytes(b"".join(whole[:3]))
+    assert len(list(read(path))) == 3
+    with pytest.raises(BadData, match="was cut or changed: it has 3 records, and had at least 5"):
+        read_for_recovery(path)
+    path.write_bytes(b"".join([*whole[:-1], whole[-1].replace(b"complete", b"stopped!")]))
+    with pytest.raises(BadData):
+        read_for_recovery(path)
+    for empty in (b"", b"\0" * 8192):
+        path.write_bytes(empty)
+        with pytest.raises(BadData, match="is empty"):
+            read_for_recovery(path)
+
+
+def test_a_journal_without_a_chain_is_readable_and_continues_with_one(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b'{"seq":1,"t":1,"event":{"type":"Noted","text":"old"},"v":1}\n')
+    journal = Journal(path, clock=lambda: 2.0, seq=1)
+    journal.write(RunEnded(Reason.COMPLETE))
+    journal.close()
+    assert [record.seq for record in read_for_recovery(path)] == [1, 2]
+    lines = lines_of(path)
+    path.write_bytes(lines[0].replace(b"old", b"new") + lines[1])
+    with pytest.raises(BadData, match=r"events.jsonl:2: the journal was changed"):
+        list(read(path))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"seq":2,"t":1,"event":{"type":"Noted","text":"x"},"v":99}\n',
+        b'{"seq":2,"t":1,"event":{"type":"OfTomorrow","text":"x"},"v":2}\n',
+        b'{"seq":2,"t":1,"event":{"type":"OfTomorrow","text":"x"},"v":1}\n',
+    ],
+)
+def test_a_journal_of_a_newer_version_is_named_as_such(path: Path, line: bytes) -> None:
+    started = RunStarted(run="r", workspace="/w", layout="feature", plan="/w/p", pid=1, version="99.0")
+    path.parent.mkdir()
+    path.write_bytes(msgspec.json.encode(Record(1, 1.0, started)) + b"\n" + line)
+    with pytest.raises(Newer, match="written with"):
+        list(read(path))
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "device"])
+def test_what_is_no_file_is_refused_at_once(path: Path, kind: str) -> None:
+    path.parent.mkdir()
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "device":
+            if os.geteuid() != 0:
+                pytest.skip("only root can make one")
+            os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 5))  # never the system's own
+    with pytest.raises(BadData, match="not a regular file"):
+        list(read(path))
+    with pytest.raises(JournalFailed, match="not a regular file"):
+        Journal(path, clock=lambda: 1.0)
+    assert Follower(path).news() == []

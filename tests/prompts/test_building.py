@@ -88,14 +88,14 @@ def test_feature_files_are_attached_first() -> None:
 
 def test_the_steps_layout_gets_a_bounded_system_context() -> None:
     long = msgspec.structs.replace(STORY, description="word " * 2000)
-    learnings = tuple(Learning(text=f"fact {n} about logging in", date="2026-01-01") for n in range(200))
+    learnings = tuple(Learning(text=f"fact {n} about logging in", curated=True) for n in range(200))
     memory = {"learnings": learnings, "learnings_tokens": 1500, "learnings_place": ".ralph/learnings.md"}
     context = system_context(briefing("steps", story=long, done=2, total=6, **memory))
     assert len(context) <= 2500
     assert context.startswith("Loop 4 of at most 20. Tasks done: 2 of 6.")
     assert "Current task: US-003" in context
-    assert "- fact 199 about logging in (2026-01-01)" in context
-    assert "more: `ralph learnings --search WORDS` or in `.ralph/learnings.md`." in context
+    assert "- fact 199 about logging in" in context
+    assert "more, not about this story: `ralph learnings --search WORDS`." in context
 
 
 def test_a_first_attempt_is_not_numbered_and_has_no_result() -> None:

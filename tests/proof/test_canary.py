@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -43,8 +44,8 @@ GO = {
     "app.go": "package app\n\nfunc One() int { return 1 }\n",
     "app_test.go": 'package app\n\nimport "testing"\n\nfunc TestOne(t *testing.T) { if One() != 1 { t.Fatal() } }',
 }
-PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:hypothesispytest"  # Hypothesis loads slowly
-UNITTEST = f"{sys.executable} -m unittest"
+PYTEST = f"{quote(sys.executable)} -m pytest -q -p no:cacheprovider -p no:hypothesispytest"  # Hypothesis loads slowly
+UNITTEST = f"{quote(sys.executable)} -m unittest"
 
 HEALTHY = {
     "pytest, functions": ({"app.py": APP, "test_app.py": FUNCTION}, PYTEST),
@@ -60,7 +61,7 @@ HEALTHY = {
     ),
     "unittest": ({"app.py": APP, "test_app.py": CASE}, UNITTEST),
     "unittest, a module": ({"app.py": APP, "test_app.py": CASE}, f"{UNITTEST} -v test_app"),
-    "unittest, a script": ({"app.py": APP, "test_app.py": CASE}, f"{sys.executable} test_app.py"),
+    "unittest, a script": ({"app.py": APP, "test_app.py": CASE}, f"{quote(sys.executable)} test_app.py"),
     "make": ({"app.py": APP, "test_app.py": FUNCTION, "Makefile": f"check:\n\t{PYTEST}\n"}, "make -s check"),
     "node": ({"app.js": "", "a.test.js": NODE}, "node --test"),
     "node, a file": ({"app.js": "", "a.test.js": NODE}, "node --test a.test.js"),

@@ -346,7 +346,7 @@ def test_emptied_rust_compiles_and_runs(tmp_path: Path) -> None:
 
 def test_why_not_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {why_not(f"a{suffix}") for suffix in SUFFIXES} == {""}
-    assert why_not("src/a.rb") == "functions in .rb files cannot be emptied"
+    assert why_not("src/a.rb") == "emptying functions is not supported in .rb files"
     assert why_not("Makefile") == "not a known source file"
     monkeypatch.setattr(emptying_trees, "find_spec", lambda name: None)
     assert why_not("a.go") == "tree-sitter-go is not installed"

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -55,7 +56,7 @@ OUTCOMES = {
     "tests/test_many.py::test_each[a::b]": "passed",
     "tests/test_many.py::TestCase::test_method": "passed",
 }
-PYTEST = f"{sys.executable} -m pytest -p no:hypothesispytest"  # Hypothesis loads slowly
+PYTEST = f"{quote(sys.executable)} -m pytest -p no:hypothesispytest"  # Hypothesis loads slowly
 PASSING = {"tests/test_a.py": "def test_a(): pass\n", "pytest.ini": "[pytest]\n"}
 
 
@@ -112,8 +113,8 @@ def test_pytest_in_make_keeps_names(project: Project) -> None:
     [
         f"PYTHONPATH=src {PYTEST}",
         f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {PYTEST} -q",
-        f"{sys.executable} -E -m pytest",
-        f"{sys.executable} -I -m pytest -v",
+        f"{quote(sys.executable)} -E -m pytest",
+        f"{quote(sys.executable)} -I -m pytest -v",
         f"{PYTEST} -p no:results_by_name",
     ],
 )
@@ -216,9 +217,9 @@ CASE = "import unittest\nclass TestA(unittest.TestCase):\n    def test_a(self): 
 )
 def test_unittest(project: Project, body: str, outcome: str) -> None:
     project.write({"test_a.py": CASE.format(body)})
-    tests = project.run(f"{sys.executable} -m unittest")
+    tests = project.run(f"{quote(sys.executable)} -m unittest")
     assert (tests.runner, tests.total, tests.names) == ("unittest", 2, {})
-    tests = project.run(f"{sys.executable} -m unittest -v")
+    tests = project.run(f"{quote(sys.executable)} -m unittest -v")
     assert tests.names == {"test_a.TestA.test_a": "passed", "test_a.TestA.test_b": outcome}
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 import pytest
@@ -118,7 +119,7 @@ def test_an_ignored_file_with_settings_is_named_with_the_command_that_copies_it(
     project.write(".env", "A=1\n")
     project.write("main.py", "open('.env')\n")
     tree = _commit(project)
-    place = choose_place(_request(project), tree, [ChosenCheck("run", f"{sys.executable} main.py")]).place
+    place = choose_place(_request(project), tree, [ChosenCheck("run", f"{quote(sys.executable)} main.py")]).place
     assert place.note.endswith("(git ignores .env: run `ralph config set proof.files '[\".env\"]'`)")
 
 
@@ -126,7 +127,7 @@ def test_what_only_the_workspace_has_is_named(project: Project) -> None:
     project.write("main.py", "import generated\n")
     project.write("generated.py", "")
     tree = _commit(project)
-    check = ChosenCheck("run", f"{sys.executable} main.py")
+    check = ChosenCheck("run", f"{quote(sys.executable)} main.py")
     assert expected_place(_request(project)).startswith("proof runs in a clean checkout")
     chosen = choose_place(_request(project), tree, [check])
     assert isinstance(chosen.place, InPlace)
@@ -155,7 +156,7 @@ def test_the_choice_is_made_once(project: Project, tmp_path: Path) -> None:
     project.write("main.py", "print(1)\n")
     tree = _commit(project)
     log = tmp_path / "log"
-    check = ChosenCheck("run", f"echo x >> {log}; {sys.executable} main.py")
+    check = ChosenCheck("run", f"echo x >> {log}; {quote(sys.executable)} main.py")
     first = choose_place(_request(project), tree, [check])
     count = len(log.read_text().split())
     assert count >= 2
@@ -173,7 +174,7 @@ def test_dependencies_are_installed_again_when_their_list_changes(project: Proje
     tree = _commit(project)
     setup = "test ! -e broken && mkdir -p node_modules && cp package.json node_modules/list && "
     setup += "echo 'VALUE = 1' > node_modules/dependency.py"
-    check = ChosenCheck("run", f"{sys.executable} main.py")
+    check = ChosenCheck("run", f"{quote(sys.executable)} main.py")
     place = choose_place(_request(project, setup=setup), tree, [check]).place
     assert isinstance(place, CheckoutPlace), place.note
     changed = place.compose(tree, {"package.json": b'{"dependencies": {"a": "2"}}'})
@@ -191,7 +192,7 @@ def test_what_an_earlier_candidate_left_behind_is_gone(project: Project) -> None
     project.write("demo.py", "")
     project.write("node_modules/dep.js", "original")
     tree = _commit(project)
-    place = choose_place(_request(project), tree, [ChosenCheck("run", f"{sys.executable} main.py")]).place
+    place = choose_place(_request(project), tree, [ChosenCheck("run", f"{quote(sys.executable)} main.py")]).place
     assert isinstance(place, CheckoutPlace), place.note
     place.begin(tree)
     before = listing(place.checkout.path)
@@ -318,7 +319,7 @@ def test_results_are_read_by_name(project: Project) -> None:
     project.write("test_one.py", "def test_good():\n    pass\n\n\ndef test_bad():\n    assert False\n")
     tree = _commit(project)
     place = choose_place(_request(project), tree, []).place
-    (ran,) = place.run(tree, [ChosenCheck("tests", f"{sys.executable} -m pytest -q -p no:cacheprovider")])
+    (ran,) = place.run(tree, [ChosenCheck("tests", f"{quote(sys.executable)} -m pytest -q -p no:cacheprovider")])
     assert sorted(ran.tests.names.values()) == ["failed", "passed"]
     assert (ran.tests.passed, ran.tests.failed) == (1, 1)
 
@@ -329,7 +330,7 @@ def test_code_outside_the_commit_cannot_be_read(project: Project, tmp_path: Path
     project.write("main.py", "VALUE = 1\n")
     project.write("test_main.py", "import main\nassert main.VALUE\n")
     tree = _commit(project)
-    check = ChosenCheck("tests", f"{sys.executable} test_main.py && git status --porcelain")
+    check = ChosenCheck("tests", f"{quote(sys.executable)} test_main.py && git status --porcelain")
     place = choose_place(_request(project), tree, [check]).place
     assert isinstance(place, CheckoutPlace), place.note
     hiding = Path(os.environ["HOME"]) if is_home else project.root

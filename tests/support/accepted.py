@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from ralph.core.events import AnyEvent, IterationEnded
@@ -19,7 +20,7 @@ from support.cli import Completed, ralph_here
 from support.plans import plan_name, sample
 from support.repositories import IDENTITY
 
-CHECK = f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:xdist -p no:hypothesispytest tests"
+CHECK = f"{quote(sys.executable)} -m pytest -q -p no:cacheprovider -p no:xdist -p no:hypothesispytest tests"
 CODE = "def double(x):\n    return x + x\n"
 TEST = "from shop import double\n\n\ndef test_double():\n    assert double(2) == 4\n"
 ACCEPTANCE = "tests/test_acceptance_triple.py"

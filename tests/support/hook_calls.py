@@ -58,6 +58,7 @@ class LiveRun:
     """A run that is going on, as its hooks see it. This process is the loop."""
 
     def __init__(self, folder: Path, **policy: Any) -> None:
+        run = f"run-{os.urandom(4).hex()}"  # tests of sweeps end whatever carries the same one
         self.workspace = folder / "work"
         self.state = folder / "session"
         self.records = self.state / "records.jsonl"
@@ -67,7 +68,7 @@ class LiveRun:
         self.policy: dict[str, Any] = {
             "nonce": "n0nce",
             "pid": os.getpid(),
-            "run": "r1",
+            "run": run,
             "story": "S-1",
             "mode": "implement",
             "workspace": str(self.workspace),
@@ -79,7 +80,7 @@ class LiveRun:
             **policy,
         }
         self.env = {"RALPH_POLICY": str(folder / "policy.json"), "RALPH_NONCE": "n0nce", "RALPH_LOOP": "1"}
-        self.env["RALPH_RUN"] = "r1"
+        self.env["RALPH_RUN"] = run
         self.write()
 
     def write(self) -> None:

@@ -12,6 +12,7 @@ import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from ralph.core.events import (
@@ -86,7 +87,7 @@ def edit_plan(code: str) -> Action:
     body = (
         f"import json; p = {PLAN!r}; d = json.load(open(p)); s = d['userStories']\n{code}\njson.dump(d, open(p, 'w'))"
     )
-    return {"run": f"{sys.executable} -S - <<'END'\n{body}\nEND"}
+    return {"run": f"{quote(sys.executable)} -S - <<'END'\n{body}\nEND"}
 
 
 class Den:

@@ -303,7 +303,8 @@ class LoopProject:
         refs = self.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
         refs = [ref for ref in refs if not ref.startswith(("refs/heads/main ", "refs/ralph/"))]
         names = ("build/out.bin", "notes.log", ".ralph/ideas.txt", ".ralph/kept.txt", ".ralph/staged.txt")
-        files = {name: (self.root / name).read_text() for name in (*names, ".git/config")}
+        present = [name for name in (*names, ".git/config") if (self.root / name).is_file()]
+        files = {name: (self.root / name).read_text() for name in present}
         hooks = {str(path): path.read_text() for path in sorted(self.root.glob(".git/hooks/*"))}
         return files | {
             "refs": "\n".join(refs),
@@ -352,6 +353,17 @@ class LoopProject:
 
     def rescues(self) -> list[str]:
         return self.git("for-each-ref", "--format=%(refname)", "refs/ralph/rescue/").splitlines()
+
+
+def shell_project(
+    tmp_path: Path, body: str, *, name: str = "command", layout: str = "tasks.json", **config: object
+) -> LoopProject:
+    """A project whose agent is a shell script."""
+    settings = {"name": name, "command": ["sh", str(tmp_path / "agent.sh")]}
+    more = {"review": {"enabled": False}, "archive": {"on_complete": False}, "checks": ["sh check.sh"], **config}
+    scenario = short(layout)._replace(config=json.dumps({"agent": settings} | more))
+    (tmp_path / "agent.sh").write_text(f"cat > /dev/null\n{body}")
+    return LoopProject.make(tmp_path / "loop", scenario)
 
 
 def run_ralph(project: LoopProject, *arguments: str, **env: str) -> Completed:

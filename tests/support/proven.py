@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from ralph.core.events import AnyEvent, IterationEnded
@@ -17,7 +18,7 @@ from ralph.journal.runs import journal_path, list_runs
 from support.cli import Completed, ralph, ralph_here
 from support.repositories import IDENTITY
 
-PYTHON = f"{sys.executable} -S"
+PYTHON = f"{quote(sys.executable)} -S"
 CHECK = f"for t in tests/test_*.py; do PYTHONPATH=src:tests {PYTHON} $t || exit 1; done"
 CODE = "def double(x):\n    return x + x\n"
 TEST = "from shop import double\n\n\ndef test_double():\n    assert double(2) == 4\n\n\ntest_double()\n"

@@ -12,6 +12,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / ".venv" / "client" / "claude_agent_sdk" / "_bundled" / "claude"
 EVERYTHING = "TEST_EVERYTHING"
+QUICK = "TEST_QUICK"
+SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
+"""Tests that take seconds. `scripts/slow_tests.py` writes it."""
 
 
 def is_installed(tool: str) -> bool:
@@ -20,6 +23,10 @@ def is_installed(tool: str) -> bool:
 
 def is_everything() -> bool:
     return bool(os.environ.get(EVERYTHING))
+
+
+def slow_tests() -> frozenset[str]:
+    return frozenset(SLOW_TESTS.read_text().split())
 
 
 def needed_by(item: pytest.Item) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,12 +17,15 @@ class Hook(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, status: int, hangs: bool) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, status: int, hangs: bool, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
         self.status = status
         self.patience = threading.Event()
         if not hangs:
             self.patience.set()
+        self.first: list[tuple[int, dict[str, str]]] = []
+        """Statuses and headers of the first answers; `status` follows."""
+        self.times: list[float] = []
         self.got: list[dict[str, Any]] = []
         self.paths: list[str] = []
 
@@ -36,8 +40,12 @@ class _Handler(BaseHTTPRequestHandler):
         assert isinstance(hook, Hook)
         hook.paths.append(self.path)
         hook.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        hook.times.append(time.monotonic())
         hook.patience.wait(60)
-        self.send_response(hook.status)
+        status, headers = hook.first.pop(0) if hook.first else (hook.status, {})
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
         if hook.status in (301, 302, 307):
             self.send_header("Location", hook.url)
         self.send_header("Content-Length", "0")

@@ -13,6 +13,7 @@ from ralph.core.ports import Launch, Reader, Session
 NAME = "claude"
 TITLE = "Claude Code"
 HOOKS = True
+REPORTS_CALLS = True
 ENV = (
     "ANTHROPIC_*",
     "API_TIMEOUT_MS",

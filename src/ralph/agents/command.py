@@ -17,8 +17,13 @@ from ralph.core.ports import Launch, Reader, Session
 NAME = "command"
 TITLE = "any command line"
 HOOKS = False
+REPORTS_CALLS = False
 ENV = ()
 
+_SHOWN = 2000
+"""Lines that become messages of their own."""
+_END = 16 * 1024
+"""Bytes of a later block of lines that are read; more than is kept of a message."""
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -66,10 +71,23 @@ def _fill(session: Session) -> list[str]:
     return [_PLACEHOLDER.sub(value, word) for word in session.command[1:]]
 
 
+class PlainText:
+    """Every line is a message. After the first ones, which are shown, only the end of the output matters."""
+
+    def __init__(self) -> None:
+        self._lines = 0
+
+    def __call__(self, line: bytes) -> list[AgentEvent]:
+        text = line.decode("utf-8", "replace").rstrip()
+        return [Text(text, more=True)] if text else []
+
+    def skim(self, block: bytes) -> list[bytes]:
+        if self._lines >= _SHOWN:
+            return [block[-_END:]]
+        lines = block.split(b"\n", _SHOWN)
+        self._lines += len(lines)
+        return [*lines[:_SHOWN], *(line[-_END:] for line in lines[_SHOWN:])]
+
+
 def reader() -> Reader:
-    return _read
-
-
-def _read(line: bytes) -> list[AgentEvent]:
-    text = line.decode("utf-8", "replace").rstrip()
-    return [Text(text, more=True)] if text else []
+    return PlainText()

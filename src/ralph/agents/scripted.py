@@ -14,6 +14,7 @@ from ralph.host.files import read_bytes
 NAME = "scripted"
 TITLE = "plays a script of edits and claims, with no model"
 HOOKS = False
+REPORTS_CALLS = True
 ENV = ()
 
 

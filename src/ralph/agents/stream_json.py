@@ -23,6 +23,7 @@ from ralph.core.agent import (
     Denial,
     Init,
     Limit,
+    ModelUse,
     Result,
     Retry,
     Text,
@@ -34,6 +35,8 @@ from ralph.core.agent import (
 )
 from ralph.core.text import one_line
 
+_TYPE = re.compile(rb'\{"type":"(\w+)"')
+_TYPES = frozenset({b"system", b"assistant", b"user", b"rate_limit_event", b"result"})
 _CHANGING = frozenset({"Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"})
 _SAFETY = "safetyCheck"
 """The client protects the file itself, regardless of permissions: that fails one story, not the run."""
@@ -44,6 +47,8 @@ _HOOK_ERROR = re.compile(r"^PreToolUse:\w+ hook error: ")
 _RETURNED = 4000
 """Characters kept of a tool's output."""
 _LARGEST_ANSWER = 200_000
+_PER_TOKEN = 4
+"""Characters, to estimate what the model wrote."""
 _FURTHEST = 1e11
 """Seconds since the epoch; a reset time beyond this is ignored."""
 
@@ -54,13 +59,8 @@ def _window(usage: dict[str, Any]) -> int:
     return count(members(usage.get(by_cost[0])).get("contextWindow")) if by_cost else 0
 
 
-def _context(usage: dict[str, Any]) -> int:
-    """Tokens the model read for this message. Known from its first event on, unlike what it wrote."""
-    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return sum(count(usage.get(name)) for name in names)
-
-
 def _read_now(usage: dict[str, Any]) -> Tokens:
+    """What the model read for this message. Known from its first event on, unlike what it wrote."""
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     fresh, cached, written = (count(usage.get(name)) for name in names)
     return Tokens(fresh, 0, cached, written)
@@ -87,17 +87,33 @@ class StreamJson:
         self._changed = False
         self._cost = 0.0
         self._tokens = Tokens()
-        self._context = 0
+        self._messages: dict[str, None] = {}
+        """Messages whose usage was counted: the client repeats it with each block of a message."""
+        self._uses: dict[str, ModelUse] = {}
         self._overridden = False
         """The client ended the session although a Stop hook kept blocking it."""
 
+    def skim(self, block: bytes) -> Iterable[bytes]:
+        """Only lines that start with `{`."""
+        if b"{" not in block:
+            return ()
+        if b"\n" not in block:
+            return (block,)
+        return [line for line in block.split(b"\n") if line[:1] == b"{" or (line[:1].isspace() and b"{" in line)]
+
+    def is_torn(self, line: bytes) -> bool:
+        """Whether a last line without a newline breaks off in the middle of an event."""
+        return line.lstrip()[:1] == b"{" and not decode(line)
+
     def __call__(self, line: bytes) -> Iterable[AgentEvent]:
+        if (head := _TYPE.match(line)) and head[1] not in _TYPES:
+            return []
         event = decode(line)
         match event.get("type"):
             case "system":
                 return self._system(event)
             case "assistant":
-                return list(self._assistant(event))
+                return self._assistant(event)
             case "user":
                 return list(self._user(event))
             case "rate_limit_event":
@@ -129,30 +145,40 @@ class StreamJson:
                     self._denied.append(name)
         return []
 
-    def _assistant(self, event: dict[str, Any]) -> Iterator[AgentEvent]:
+    def _assistant(self, event: dict[str, Any]) -> list[AgentEvent]:
         """A sub-agent's tool calls are shown; its messages go to the agent and are not the agent's own."""
         is_main = event.get("parent_tool_use_id") is None
         message = members(event.get("message"))
         is_api_error = event.get("is_api_error_message") is True
         if is_main:
             self._error = event if is_api_error or event.get("error") else {}
-        if is_api_error or text(message.get("model")) == "<synthetic>":
+        if is_api_error or message.get("model") == "<synthetic>":
             info = members(members(event.get("api_error_params")).get("rate_limit_info"))
-            if not self._limited:
-                yield from self._limit(info)
-            return
-        if is_main and (read := _context(members(message.get("usage")))) not in (0, self._context):
-            self._context = read
-            yield Usage(read, _read_now(members(message.get("usage"))))
-        content = message.get("content")
+            return [] if self._limited else self._limit(info)
+        events: list[AgentEvent] = []
+        usage, content = members(message.get("usage")), message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+        if usage:
+            is_new = self._is_new(text(message.get("id")))
+            read = _read_now(usage) if is_new else Tokens()
+            events.append(Usage(read.total if is_main else 0, read + Tokens(output=_written(blocks))))
         for block in blocks:
-            if block.get("type") == "text" and is_main and (said := text(block.get("text"))):
+            kind = block.get("type")
+            if kind == "text" and is_main and (said := text(block.get("text"))):
                 self._worked = True
-                yield Text(said)
-            elif block.get("type") == "tool_use":
+                events.append(Text(said))
+            elif kind == "tool_use":
                 self._worked = True
-                yield self._tool_use(block, _time(event))
+                events.append(self._tool_use(block, _time(event)))
+        return events
+
+    def _is_new(self, message: str) -> bool:
+        if message and message in self._messages:
+            return False
+        if len(self._messages) >= _MOST_OPEN:
+            self._messages.pop(next(iter(self._messages)))
+        self._messages[message] = None
+        return True
 
     def _tool_use(self, block: dict[str, Any], at: float | None) -> ToolUse:
         name, call = text(block.get("name")), text(block.get("id"))
@@ -162,7 +188,9 @@ class StreamJson:
             if len(self._open) >= _MOST_OPEN:
                 self._open.pop(next(iter(self._open)))
             self._open[call] = name
-        return ToolUse(name, summarise(name, members(block.get("input")), self._cwd), call)
+        given = members(block.get("input"))
+        path = text(given.get("file_path") or given.get("notebook_path"))
+        return ToolUse(name, summarise(name, given, self._cwd), call, path, text(given.get("command")))
 
     def _user(self, event: dict[str, Any]) -> Iterator[AgentEvent]:
         if event.get("isSynthetic") is True:
@@ -213,6 +241,7 @@ class StreamJson:
             tokens=self._new_tokens(event),
             turns=count(event.get("num_turns")),
             models=_by_cost(members(event.get("modelUsage"))),
+            uses=self._new_uses(members(event.get("modelUsage"))),
             window=_window(members(event.get("modelUsage"))),
             structured=_structured(event.get("structured_output")),
             denials=tuple(self._denial(entry) for entry in items(event.get("permission_denials"))[:_MOST_DENIALS]),
@@ -254,6 +283,17 @@ class StreamJson:
         before, self._cost = self._cost, total
         return round(total - before, 9) if total >= before else total
 
+    def _new_uses(self, used: dict[str, Any]) -> tuple[ModelUse, ...]:
+        """The same by model."""
+        new = []
+        for name in _by_cost(used):
+            item = members(used.get(name))
+            total = ModelUse(name, _of_model([item]), max(number(item.get("costUSD")) or 0.0, 0.0))
+            before, self._uses[name] = self._uses.get(name, ModelUse(name)), total
+            usd = total.usd - before.usd if total.usd >= before.usd else total.usd
+            new.append(ModelUse(name, _difference(total.tokens, before.tokens), round(usd, 9)))
+        return tuple(new)
+
     def _new_tokens(self, event: dict[str, Any]) -> Tokens:
         """By model, because that includes sub-agents and compaction; those are totals too."""
         used = [item for item in members(event.get("modelUsage")).values() if isinstance(item, dict)]
@@ -261,15 +301,9 @@ class StreamJson:
             usage = members(event.get("usage"))
             names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
             return Tokens(*(count(usage.get(name)) for name in names))
-        names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-        total = Tokens(*(sum(count(item.get(name)) for item in used) for name in names))
+        total = _of_model(used)
         before, self._tokens = self._tokens, total
-        return Tokens(
-            _added(total.input, before.input),
-            _added(total.output, before.output),
-            _added(total.cache_read, before.cache_read),
-            _added(total.cache_write, before.cache_write),
-        )
+        return _difference(total, before)
 
 
 def _time(event: dict[str, Any]) -> float | None:
@@ -306,6 +340,27 @@ def _by_cost(used: dict[str, Any]) -> tuple[str, ...]:
     """The models of a process, the one that did most of the work first."""
     costs = {text(name): number(members(item).get("costUSD")) or 0.0 for name, item in used.items()}
     return tuple(sorted(costs, key=lambda name: -costs[name]))
+
+
+def _of_model(used: list[dict[str, Any]]) -> Tokens:
+    names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+    return Tokens(*(sum(count(item.get(name)) for item in used) for name in names))
+
+
+def _difference(total: Tokens, before: Tokens) -> Tokens:
+    return Tokens(
+        _added(total.input, before.input),
+        _added(total.output, before.output),
+        _added(total.cache_read, before.cache_read),
+        _added(total.cache_write, before.cache_write),
+    )
+
+
+def _written(blocks: list[dict[str, Any]]) -> int:
+    """An estimate of the tokens of these blocks."""
+    texts = (text(block.get("text") or block.get("thinking")) for block in blocks)
+    calls = (msgspec.json.encode(block["input"]) for block in blocks if block.get("input"))
+    return sum(map(len, texts)) // _PER_TOKEN + sum(map(len, calls)) // _PER_TOKEN
 
 
 def _added(total: int, before: int) -> int:

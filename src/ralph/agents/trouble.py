@@ -31,7 +31,7 @@ _BY_ENDING = {
 }
 _BY_STATUS = {
     401: Trouble.AUTHENTICATION,
-    402: Trouble.AUTHENTICATION,  # the account is unpaid: as with a bad key, the user has to act
+    402: Trouble.BILLING,
     403: Trouble.AUTHENTICATION,
     404: Trouble.MODEL,
     408: Trouble.TRANSPORT,
@@ -41,7 +41,7 @@ _BY_STATUS = {
 _BY_NAME = {
     "authentication_failed": Trouble.AUTHENTICATION,
     "authentication_error": Trouble.AUTHENTICATION,
-    "billing_error": Trouble.AUTHENTICATION,
+    "billing_error": Trouble.BILLING,
     "oauth_org_not_allowed": Trouble.AUTHENTICATION,
     "model_not_found": Trouble.MODEL,
     "connection_failed": Trouble.TRANSPORT,
@@ -62,6 +62,8 @@ def classify(failure: Failure) -> Trouble:
     for word in (failure.subtype, failure.terminal_reason):
         if word in _BY_ENDING:
             return _BY_ENDING[word]
+    if "billing_error" in failure.names:  # "Credit balance is too low" has the status 400
+        return Trouble.BILLING
     if failure.status >= 500:
         return Trouble.TRANSPORT
     if failure.status in _BY_STATUS:

@@ -19,7 +19,8 @@ from ralph.core.events import IterationEnded, IterationStarted, Noted, Record
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
-from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Inspection, Written
+from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Written
+from ralph.engine.work_tree import Inspection
 from ralph.host.files import make_folder
 from ralph.host.removal import remove_empty_folders
 from ralph.host.repo import Repo

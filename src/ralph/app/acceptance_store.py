@@ -12,7 +12,7 @@ from ralph.config.schema import Config
 from ralph.core.acceptance import Acceptance
 from ralph.core.plan import Plan, Story
 from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS
-from ralph.host.files import make_folder, write_bytes
+from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.proof.choosing import choose
 
 FOLDER = "acceptance"
@@ -34,7 +34,7 @@ class AcceptanceStore:
             self._records = {}
             for path in sorted(self._folder.glob("*.json")):
                 with contextlib.suppress(OSError, msgspec.MsgspecError):
-                    record = msgspec.json.decode(path.read_bytes(), type=Acceptance)
+                    record = msgspec.json.decode(read_state(path), type=Acceptance)
                     self._records[record.story] = record
         return self._records
 
@@ -58,7 +58,7 @@ class AcceptanceStore:
 
     def accept_draft(self, story: str) -> None:
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            self.write(msgspec.json.decode(self._path(story, ".draft").read_bytes(), type=Acceptance))
+            self.write(msgspec.json.decode(read_state(self._path(story, ".draft")), type=Acceptance))
         self.drop_draft(story)
 
     def settle_exam(self, *, is_accepted: bool) -> int:
@@ -66,7 +66,7 @@ class AcceptanceStore:
         accepted = 0
         for path in sorted(self._folder.glob("*.draft")):
             with contextlib.suppress(OSError, msgspec.MsgspecError):
-                record = msgspec.json.decode(path.read_bytes(), type=Acceptance)
+                record = msgspec.json.decode(read_state(path), type=Acceptance)
                 if record.is_exam and is_accepted:
                     self.write(record)
                     accepted += 1

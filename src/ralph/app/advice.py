@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.core.events import IterationEnded
+from ralph.app.worktree_plans import WORKTREES
+from ralph.core.events import CLOSED_LATER, IterationEnded
 from ralph.core.moves import Reason
 from ralph.core.plan import State
 from ralph.core.text import one_line, plural
@@ -25,6 +27,7 @@ class Advice(Struct, frozen=True):
 
 
 _GOES_ON = "`ralph run` continues where it stopped"
+_KILLED = "It was killed, or its machine went down. The next run finished or undid the iteration that was open."
 
 ADVICE: dict[Reason, Advice] = {
     Reason.COMPLETE: Advice(
@@ -157,6 +160,12 @@ ADVICE: dict[Reason, Advice] = {
         "check the repository before you continue",
         Moment.FAILED,
     ),
+    Reason.SHARED_TREE: Advice(
+        "While an agent worked whose result was not accepted, commits were made or the branch was switched, and it "
+        "cannot be known by whom. They were kept, and the agent's work is saved.",
+        "look at the commits named above (`git log`); undo what is not yours, then `ralph run`",
+        Moment.FAILED,
+    ),
     Reason.BAD_PLAN: Advice(
         "The plan could not be read.",
         "`ralph check` lists the problems in the plan",
@@ -207,6 +216,8 @@ def why_ended(state: RunState) -> str:
     if state.ended is None:
         return ""
     reason = state.ended.reason
+    if state.ended.detail == CLOSED_LATER:
+        return _KILLED
     rejected = _rejected(state) if reason in _WITH_REJECTIONS else []
     return f"{ADVICE[reason].why} {_rejections(state, rejected)}" if rejected else ADVICE[reason].why
 
@@ -232,7 +243,17 @@ def _most_frequent(rejected: list[IterationEnded]) -> tuple[str, int]:
     return max(((event.headline, counts[event.headline]) for event in reversed(rejected)), key=lambda pair: pair[1])
 
 
+def in_worktree(state: RunState, advice: str) -> str:
+    """For a run in a worktree, `ralph run` alone would start over in the workspace."""
+    is_there = state.started is not None and Path(state.started.workspace).parent.name == WORKTREES
+    return advice.replace("`ralph run`", "`ralph run --worktree`") if is_there else advice
+
+
 def next_step(state: RunState) -> str:
+    return in_worktree(state, _next_step(state))
+
+
+def _next_step(state: RunState) -> str:
     """What to do after this run. Where it waits for answers, the commands name the stories that asked."""
     if state.ended is None:
         return ""

@@ -11,6 +11,7 @@ from ralph.agents.registry import agent as find_agent
 from ralph.app.doctor import Finding, fail, ok, warn
 from ralph.app.probes import NO_ANSWER, version_of
 from ralph.core.ports import Session
+from ralph.host.files import read_state
 from ralph.host.places import home
 
 _CLAUDE_KEYS = (
@@ -74,7 +75,7 @@ def _stored_login(folder: Path, user: Path) -> str:
         return str(folder / ".credentials.json")
     for path in (folder / ".claude.json", user / ".claude.json"):
         try:
-            known = json.loads(path.read_bytes())
+            known = json.loads(read_state(path))
         except (OSError, ValueError):
             continue
         if isinstance(known, dict) and (known.get("oauthAccount") or known.get("primaryApiKey")):

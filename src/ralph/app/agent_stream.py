@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
-from ralph.app.tills import list_prices
+from ralph.app.price_table import list_prices
 from ralph.core.agent import (
     AgentEvent,
     Compacting,
@@ -29,7 +29,7 @@ from ralph.core.agent import (
 )
 from ralph.core.errors import RalphError
 from ralph.core.events import AgentEnded, AgentStarted, RunStarted
-from ralph.core.ports import Reader
+from ralph.core.ports import Reader, skim
 from ralph.core.text import clean, one_line
 from ralph.host.lines import LineSplitter, Oversize
 from ralph.host.places import workspace_state
@@ -41,8 +41,6 @@ _KEPT = 60
 """How many lines and calls are kept for a view."""
 _LINES = 12
 """How many lines of one message are kept."""
-_PER_TOKEN = 4
-"""Characters, to estimate the model's output: the stream reports it only at the end."""
 
 
 class Call(Struct):
@@ -65,7 +63,6 @@ class AgentStream:
         self._lines = LineSplitter()
         self._clock = clock
         self._caught_up = False
-        self._written = 0
         self._read: Reader | None = _reader(agent)
         self.recent: deque[str | Call] = deque(maxlen=_KEPT)
         """Lines the agent wrote and calls it made, oldest first."""
@@ -76,10 +73,7 @@ class AgentStream:
     @property
     def tokens(self) -> Tokens:
         """The session's usage so far: taken from its result, or else estimated from the messages."""
-        if self.outcome.finished:
-            return self.outcome.tokens
-        heard = self.outcome.heard
-        return heard + Tokens(output=self._written // _PER_TOKEN) if heard.total else Tokens()
+        return self.outcome.used
 
     @property
     def cost_usd(self) -> float | None:
@@ -99,7 +93,7 @@ class AgentStream:
             return
         try:
             while data := self._tail.read():
-                yield from self._events(self._lines.feed(data))
+                yield from self._events(self._lines.blocks(data))
         except OSError:
             return
 
@@ -110,10 +104,11 @@ class AgentStream:
     def close(self) -> None:
         self._tail.close()
 
-    def _events(self, lines: list[bytes | Oversize]) -> Iterator[AgentEvent]:
-        for line in lines:
-            if self._read is not None and not isinstance(line, Oversize):
-                yield from self._read(line)
+    def _events(self, blocks: list[bytes | Oversize]) -> Iterator[AgentEvent]:
+        for block in blocks:
+            if self._read is not None and not isinstance(block, Oversize):
+                for line in skim(self._read, block):
+                    yield from self._read(line)
 
     def _add(self, event: AgentEvent) -> None:
         self.outcome = add(self.outcome, event, "")
@@ -121,11 +116,9 @@ class AgentStream:
             self.retry = None
         match event:
             case Text(text):
-                self._written += len(text)
                 lines = [line for line in clean(text[-20_000:]).splitlines() if line.strip()]
                 self.recent.extend(one_line(line, 1000) for line in lines[-_LINES:])
             case ToolUse(name, summary, id):
-                self._written += len(summary)
                 self.recent.append(Call(id, one_line(summary or name, 300), self._now()))
             case ToolResult():
                 self._end_call(event)

@@ -9,10 +9,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.errors import SetupError
-from ralph.host.git import Answer, ask, git, identity_from_environment, line, names
+from ralph.host.git import Answer, ask, ask_plainly, git, identity_from_environment, line, names, try_ask
 from ralph.host.places import home
 from ralph.host.repo import Repo, find_repository, identify
-from ralph.host.situation import in_progress
+from ralph.host.signing import signing
+from ralph.host.situation import in_progress, phrase
 
 _HOOK_TIME = 120.0
 _BY_RALPH = ("-c", "user.name=Ralph Loop", "-c", "user.email=ralph@localhost")
@@ -47,7 +48,7 @@ def commit(repo: Repo, paths: Iterable[Path], message: str, *, hooks: bool = Tru
     Without `hooks` at the end of a run: a hook, or a script it calls, could change what was proven.
     """
     if waiting := in_progress(repo.git_dir):
-        return Committed(note=f"not committed: a {waiting} is in progress")
+        return Committed(note=f"not committed: {phrase(waiting)} is in progress")
     from tempfile import NamedTemporaryFile  # 5 ms that no run has to wait for at its start
 
     changed = _changed(repo, paths)
@@ -63,18 +64,25 @@ def commit(repo: Repo, paths: Iterable[Path], message: str, *, hooks: bool = Tru
 
 def _commit(repo: Repo, paths: tuple[str, ...], message: str, *, hooks: bool) -> Committed:
     git(repo, "add", "--all", *paths)
-    folder = ("-c", f"core.hooksPath={repo.hooks_folder if hooks else os.devnull}")
     by, note = _identity(repo)
-    answer = ask(
-        repo,
-        *(*folder, *by, "commit", "--quiet", "--only", "--message", message, *paths),
-        env_extra=identity_from_environment(),
-        timeout=_HOOK_TIME,
-    )
+    args = ("commit", "--quiet", "--only", "--message", message, *paths)
+    # Hooks find the environment they expect if git is called as the user would.
+    answer = ask_plainly(repo.root, *by, *args, timeout=_HOOK_TIME) if hooks else _without_hooks(repo, by, args)
     if answer.code != 0:
         ask(repo, "reset", "--quiet", *paths)
         return Committed(note=f"not committed: {_last_words(answer)}")
     return Committed(line(git(repo, "rev-parse", "--short", "HEAD")), note)
+
+
+def _without_hooks(repo: Repo, by: tuple[str, ...], args: tuple[str, ...]) -> Answer:
+    settings, identity = ("-c", f"core.hooksPath={os.devnull}", *by), identity_from_environment()
+    with signing(repo) as sign:
+        if sign.is_wanted:
+            signed = (*settings, *sign.settings, "-c", "commit.gpgSign=true", *args)
+            answer = try_ask(repo, *signed, env_extra={**identity, **sign.env}, timeout=_HOOK_TIME)
+            if answer.code == 0:
+                return answer
+    return ask(repo, *settings, *args, env_extra=identity, timeout=_HOOK_TIME)
 
 
 def _changed(repo: Repo, paths: Iterable[Path]) -> list[bytes]:

@@ -33,7 +33,7 @@ from ralph.core.names import safe_name
 from ralph.core.plan import Plan, State
 from ralph.core.ports import Locations, PlanRef
 from ralph.host.files import make_folder, sync_folder, write_bytes
-from ralph.host.places import workspace_state
+from ralph.host.places import as_text, workspace_state
 from ralph.journal.reading import read
 from ralph.journal.runs import journal_path, list_runs
 
@@ -136,7 +136,7 @@ def _attempts(ref: PlanRef, folder: str, env: Mapping[str, str]) -> dict[str, in
     since = _seconds(max(earlier, default=""))
     state = workspace_state(ref.root, env)
     records = (record for run in list_runs(state) for record in read(journal_path(state, run)))
-    return attempts_in(records, str(ref.path), since)
+    return attempts_in(records, as_text(ref.path), since)
 
 
 def _seconds(when: str) -> float:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -13,15 +11,14 @@ from msgspec import Struct
 from ralph.app.active_runs import LOCK
 from ralph.app.running import last_run
 from ralph.app.workspace import Choice, choose_plan, find_plans, plan_state
+from ralph.app.worktree_plans import worktrees_of
 from ralph.core.errors import BadData, UsageError
 from ralph.core.text import one_line
 from ralph.host.locks import Lock
 from ralph.host.places import workspace_state
 from ralph.journal.reading import read
 from ralph.journal.run_state import RunState
-from ralph.journal.runs import find_run, journal_path, list_runs
-
-_RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
+from ralph.journal.runs import NEW_RUN_ID, find_run, journal_path, list_runs
 
 
 class AtWork(Struct, frozen=True):
@@ -52,7 +49,7 @@ def runs_at_work(root: Path, choice: Choice, env: Mapping[str, str]) -> list[AtW
         plans = find_plans(root, choice) or [choose_plan(root, choice)]  # which says that there is none
         chosen = {plan_state(ref, env).name for ref in plans}
     found = []
-    for place in (root, *_worktrees(root, env)):
+    for place in (root, *(root for _, root in worktrees_of(root, env))):
         home = workspace_state(place, env)
         for state in sorted((home / "plans").glob("*/")):
             if (chosen is None or state.name in chosen) and (run := _run_of(state)):
@@ -65,20 +62,12 @@ def _run_of(state: Path) -> str:
     """The run that holds the plan's lock. Other commands also hold it briefly."""
     lock = Lock(state / LOCK)
     owner = lock.owner() if lock.is_held() else None
-    return owner.run if owner and _RUN.fullmatch(owner.run) else ""
+    return owner.run if owner and NEW_RUN_ID.fullmatch(owner.run) else ""
 
 
-def _worktrees(root: Path, env: Mapping[str, str]) -> Iterator[Path]:
-    """A worktree belongs to the repository; the workspace has the same relative path in it."""
-    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
-    folder = workspace_state(root, env) / "worktrees"
-    for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
-        yield Path(os.path.realpath(entry / root.relative_to(top)))
-
-
-def _homes(root: Path, env: Mapping[str, str]) -> list[Path]:
+def homes_of(root: Path, env: Mapping[str, str]) -> list[Path]:
     """The state folders of a workspace and of its worktrees."""
-    return [workspace_state(place, env) for place in (root, *_worktrees(root, env))]
+    return [workspace_state(place, env) for place in (root, *(root for _, root in worktrees_of(root, env)))]
 
 
 def the_run(root: Path, choice: Choice, wanted: str, env: Mapping[str, str]) -> AtWork:
@@ -102,10 +91,10 @@ def find_watched(root: Path, choice: Choice, wanted: str, env: Mapping[str, str]
     """The run to watch: the named one, else the active one, else the last one."""
     if not wanted and runs_at_work(root, choice, env):
         return the_run(root, choice, "", env)
-    homes = {run: home for home in _homes(root, env) for run in list_runs(home)}
+    homes = {run: home for home in homes_of(root, env) for run in list_runs(home)}
     if choice != Choice() and not wanted:
         plans = [plan_state(ref, env).name for ref in find_plans(root, choice) or [choose_plan(root, choice)]]
-        last = [last_run(home / "plans" / plan) for home in _homes(root, env) for plan in plans]
+        last = [last_run(home / "plans" / plan) for home in homes_of(root, env) for plan in plans]
         homes = {run: homes[run] for run in last if run in homes}
         if not homes:
             raise UsageError("this plan has no runs yet", hint="`ralph run` starts one")

@@ -11,21 +11,29 @@ import msgspec
 
 from ralph.app.acceptance_store import FOLDER, AcceptanceStore
 from ralph.app.answers import answers_path, read_answers
-from ralph.app.memory import memory_of, recent_learnings
+from ralph.app.import_record import read_imports
+from ralph.app.memory import Memory, memory_of, recent_learnings
+from ralph.app.other_plans import learnings_elsewhere
 from ralph.app.workspace import plan_state
 from ralph.config.schema import Config, minimum_grade
+from ralph.config.trust import is_outside
 from ralph.core.acceptance import Acceptance
 from ralph.core.errors import BadData, UsageError
+from ralph.core.learning import Learning, distinct
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Layout, Locations, PlanRef
 from ralph.core.recall import cue_for
 from ralph.host.files import read_bytes
+from ralph.plans.importing.storying import sources_in
 from ralph.prompts.building import Briefing
 from ralph.prompts.review_matter import Matter
 from ralph.proof.choosing import When, choose
 
 _LIMIT = 1_000_000
 _MOST_PATTERNS = 20
+_SHORT_LOG = 4000
+"""Bytes. Seed 003 attaches the progress log. A longer one would be read in every session, most of it for nothing: the
+prompt has the learnings that matter."""
 
 
 def brief(
@@ -57,6 +65,7 @@ def brief(
         layout=ref.layout,
         mode=mode,
         story=story,
+        origin=_origin(ref, plan, story, env),
         story_block=_block(ref, source, story),
         template=template,
         template_name=name,
@@ -73,7 +82,7 @@ def brief(
         attachments=_attachments(ref, where) if mode is not Mode.EXAM else (),
         checks=tuple(check.command for check in choose(config, plan, story, when)),
         rules=tuple(_rules(config, story, acceptance)) if mode in (Mode.IMPLEMENT, Mode.FIX) else (),
-        learnings=recent_learnings(memory) if _may_hear(config, mode) else (),
+        learnings=_learnings(ref, memory, env) if _may_hear(config, mode) else (),
         learnings_place=memory.name,
         learnings_tokens=config.memory.prompt_tokens,
         cue=cue_for(story, touched, feedback),
@@ -134,10 +143,16 @@ def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: 
             return "", ""
         if not path.exists():
             raise UsageError(f"the prompt file {path} does not exist", hint="give a file with -p")
-        return _text(path, None if config.prompt else ref.root), str(wanted)
+        # One outside was named by the user, or the user trusted the file that names it.
+        is_outside_prompt = not step.get("prompt_file") and is_outside(str(wanted), str(ref.root))
+        return _text(path, None if is_outside_prompt else ref.root), str(wanted)
     if mode is Mode.SETUP or where.prompt is None or not where.prompt.is_file():
         return "", ""
     return _text(where.prompt, ref.root), _relative(where.prompt, ref.root)
+
+
+def _learnings(ref: PlanRef, memory: Memory, env: Mapping[str, str]) -> tuple[Learning, ...]:
+    return distinct((*recent_learnings(memory), *learnings_elsewhere(ref, memory, env)))
 
 
 def _may_hear(config: Config, mode: Mode) -> bool:
@@ -153,14 +168,31 @@ def _block(ref: PlanRef, source: bytes, story: Story | None) -> str:
     return story_block(source, story.id)
 
 
+def _origin(ref: PlanRef, plan: Plan, story: Story | None, env: Mapping[str, str]) -> str:
+    """Where a story was imported from. An agent may rewrite the notes that say so, but not the record."""
+    if story is None:
+        return ""
+    known = sources_in(plan) | read_imports(ref, env)
+    return next((f"the import {key}" for key, imported in known.items() if imported == story.id), "")
+
+
 def _attachments(ref: PlanRef, where: Locations) -> tuple[str, ...]:
     """The files a client includes by `@path` in the feature layout."""
     if ref.layout != "feature":
         return ()
-    paths = [_relative(path, ref.root) for path in (where.plan, where.progress) if path]  # a run begins the log
+    paths = [_relative(where.plan, ref.root)]
+    if where.progress and _size(where.progress) <= _SHORT_LOG:  # a run begins the log
+        paths.append(_relative(where.progress, ref.root))
     if where.specs and where.specs.is_dir():
         paths.append(_relative(where.specs, ref.root) + "/")
     return tuple(paths)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _relative(path: Path | None, root: Path) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ralph.host.files import make_folder, write_bytes
+from ralph.host.redaction import redact
 from ralph.proof.choosing import ChosenCheck
 
 
@@ -15,7 +16,7 @@ def keeper(folder: Path, label: str, check: ChosenCheck) -> Callable[[bytes], st
 
     def keep(output: bytes) -> str:
         path = make_folder(folder, private=True) / f"{label}-{_as_file_name(check)}.txt"
-        write_bytes(path, output, mode=0o600, durable=False)
+        write_bytes(path, redact(output), mode=0o600, durable=False)
         return str(path)
 
     return keep

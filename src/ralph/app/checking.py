@@ -33,7 +33,8 @@ from ralph.core.plan import Mode, Plan, Story
 from ralph.core.proof import Tests
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
-from ralph.host.files import write_bytes
+from ralph.host.files import read_state, write_bytes
+from ralph.host.redaction import redact_struct
 from ralph.host.signals import StopSignal
 from ralph.proof.acceptance import concealed
 from ralph.proof.choosing import ChosenCheck, When, choose, set_id
@@ -66,7 +67,7 @@ class _KnownTests(Struct, frozen=True):
 def made_by_checks(state: Path) -> frozenset[str]:
     """Untracked files that appeared while the baseline was taken: not the user's work, no reason to refuse a run."""
     try:
-        return frozenset(msgspec.json.decode((state / _MADE).read_bytes(), type=list[str]))
+        return frozenset(msgspec.json.decode(read_state(state / _MADE), type=list[str]))
     except (OSError, msgspec.DecodeError):
         return frozenset()
 
@@ -347,7 +348,7 @@ class Checks:
     def _known(self, tree: str, identity: str) -> tuple[CheckResult, ...] | None:
         """The last baseline, if it was taken on exactly this tree with these checks."""
         try:
-            known = msgspec.json.decode(self._cache.read_bytes(), type=Baseline)
+            known = msgspec.json.decode(read_state(self._cache), type=Baseline)
         except (OSError, msgspec.DecodeError):
             return None
         if known.check_set != identity:
@@ -355,7 +356,7 @@ class Checks:
         return known.results if known.tree == tree or self._is_same(known.tree, tree) else None
 
     def _remember(self, tree: str, identity: str, results: tuple[CheckResult, ...]) -> None:
-        known = Baseline(tree=tree, check_set=identity, results=results)
+        known = redact_struct(Baseline(tree=tree, check_set=identity, results=results))
         write_bytes(self._cache, msgspec.json.encode(known), mode=0o600, durable=False)
         tests = _KnownTests(tree, self._accepted)
         write_bytes(self._cache.with_name(_TESTS), msgspec.json.encode(tests), mode=0o600, durable=False)
@@ -363,7 +364,7 @@ class Checks:
     def _recall_tests(self) -> None:
         """The tests that ran when the known baseline was taken."""
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            known = msgspec.json.decode(self._cache.with_name(_TESTS).read_bytes(), type=_KnownTests)
+            known = msgspec.json.decode(read_state(self._cache.with_name(_TESTS)), type=_KnownTests)
             self._accepted = known.tests | self._accepted
 
     def listen(self, record: Record) -> None:

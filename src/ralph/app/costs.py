@@ -6,8 +6,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
+from ralph.app.killed_sessions import charge, outcome_so_far
+from ralph.app.price_table import list_prices
 from ralph.app.tills import main_root
 from ralph.core.agent import Outcome, Tokens
 from ralph.core.errors import BadData
@@ -30,6 +33,15 @@ from ralph.journal.reading import read
 from ralph.journal.runs import journal_path, list_runs
 
 
+class Part(Struct, frozen=True, kw_only=True):
+    """The share of one model in a receipt."""
+
+    model: str
+    tokens: Tokens
+    usd: float | None
+    basis: Basis
+
+
 class Receipt(Struct, frozen=True, kw_only=True):
     """One iteration: its usage, cost, how the cost is known, and the verdict."""
 
@@ -49,6 +61,8 @@ class Receipt(Struct, frozen=True, kw_only=True):
     basis: Basis
     sessions: int
     seconds: float
+    parts: tuple[Part, ...] = ()
+    """By model: a session may use several, such as a small one for its own housekeeping."""
 
 
 class Sums(Struct, frozen=True, kw_only=True):
@@ -89,7 +103,7 @@ def gather(paths: Iterable[Path], run: str = "") -> Gathered:
     for path in paths:
         if run and not path.parent.name.startswith(run):
             continue
-        reader = _Reader(path.parent.name)
+        reader = _Reader(path)
         try:
             for record in read(path):
                 reader.add(record)
@@ -127,11 +141,23 @@ def group(receipts: Iterable[Receipt], name_of: Callable[[Receipt], str]) -> lis
     return [add_up(name, listed) for name, listed in groups.items()]
 
 
+def by_model(receipts: Iterable[Receipt]) -> Iterator[Receipt]:
+    """One receipt for each model of each iteration. Their sum is the same."""
+    for one in receipts:
+        whole = Part(model=one.model, tokens=one.tokens, usd=one.usd, basis=one.basis)
+        for number, part in enumerate(one.parts or (whole,)):
+            fields = {"model": part.model, "tokens": part.tokens, "usd": part.usd, "basis": part.basis}
+            yield msgspec.structs.replace(one, **fields, seconds=0.0 if number else one.seconds, parts=())
+
+
 class _Reader:
     """Reads one journal into receipts."""
 
-    def __init__(self, run: str) -> None:
-        self._run = run
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._run = path.parent.name
+        self._agent = ""
+        self._running: AgentStarted | None = None
         self._plan = ""
         self._done: list[Receipt] = []
         self._open: IterationStarted | None = None
@@ -139,31 +165,35 @@ class _Reader:
         self._now = 0.0
         self._plans = False
         self._sessions: list[tuple[Outcome, Charged | None]] = []
-        self._reserved: Reserved | None = None
+        self._is_reserved = False
 
     def add(self, record: Record) -> None:
         event, self._now = record.event, record.t
         match event:
-            case RunStarted(plan=plan, workspace=workspace):
+            case RunStarted(plan=plan, workspace=workspace, agent=agent):
+                self._agent = agent
                 self._plan = os.path.relpath(plan, workspace)  # the same in every worktree
             case IterationStarted():
                 self._close("", self._now - self._at)
                 self._open, self._at = event, record.t
             case AgentStarted(iteration=number) if self._open is None:  # outside an iteration: a planning session
                 self._open = IterationStarted(iteration=number, story="", title="", mode=Mode.SETUP, attempt=1)
-                self._at, self._plans = record.t, True
+                self._at, self._plans, self._running = record.t, True, event
             case _ if self._open is not None:
                 self._inside(event)
 
     def _inside(self, event: AnyEvent) -> None:
         match event:
             case Reserved():
-                self._reserved = event
+                self._is_reserved = True
+            case AgentStarted():
+                self._running, self._is_reserved = event, False
             case AgentEnded(outcome=outcome):
                 self._sessions.append((outcome, None))
-                self._reserved = None
-            case Charged() if self._sessions:
-                self._sessions[-1] = (self._sessions[-1][0], event)
+                self._running = None
+            case Charged():
+                last = self._sessions.pop()[0] if self._sessions and self._sessions[-1][1] is None else Outcome()
+                self._sessions.append((last, event))
                 if self._plans:
                     self._close("answered" if self._sessions[-1][0].ok else "no answer", self._now - self._at)
             case IterationEnded(kind=kind, seconds=seconds):
@@ -172,15 +202,18 @@ class _Reader:
     def _close(self, outcome: str, seconds: float) -> None:
         started, self._open = self._open, None
         sessions, self._sessions = self._sessions, []
-        reserved, self._reserved = self._reserved, None
+        running, self._running = self._running, None
         if started is None:
             return
+        if running is not None:  # it is still active, or its loop was killed
+            sessions.append((outcome_so_far(self._path, running, self._agent), None))
+        elif self._is_reserved:  # killed before it is known whether the session started
+            sessions.append((Outcome(), None))
+        self._is_reserved = False
         costs = [_cost(*session) for session in sessions]
-        if reserved is not None:  # the loop was killed while this session was running
-            costs.append((reserved.usd, Basis.UNKNOWN if reserved.usd is None else Basis.RESERVED))
         tokens = Tokens()
         for said, _ in sessions:
-            tokens += said.tokens + said.heard
+            tokens += said.used
         known = [usd for usd, _ in costs if usd is not None]
         self._done.append(
             Receipt(
@@ -197,6 +230,9 @@ class _Reader:
                 basis=max((basis for _, basis in costs), key=_ORDER.index, default=Basis.REPORTED),
                 sessions=len(costs),
                 seconds=max(seconds, 0),
+                parts=tuple(
+                    part for (said, _), cost in zip(sessions, costs, strict=True) for part in _parts(said, *cost)
+                ),
             )
         )
 
@@ -212,6 +248,20 @@ _ORDER = [Basis.REPORTED, Basis.ESTIMATED, Basis.RESERVED, Basis.UNKNOWN]
 def _cost(outcome: Outcome, charged: Charged | None) -> tuple[float | None, Basis]:
     if charged is not None:
         return charged.usd if micros(charged.usd) is not None else None, charged.basis
-    if micros(outcome.cost_usd) is not None:  # of a run before there was a till, or one that was killed
-        return outcome.cost_usd, Basis.REPORTED
-    return None, Basis.UNKNOWN
+    # Of a run before costs were recorded, or one that was killed.
+    found = charge(list_prices(), "", 0, "", "", outcome)
+    return found.usd, found.basis
+
+
+def _parts(outcome: Outcome, usd: float | None, basis: Basis) -> Iterator[Part]:
+    """What the client reported for each model, and the rest for the one that did most of the work."""
+    known, rest = [use for use in outcome.uses if use.tokens.total or use.usd], outcome.used
+    tokens = Tokens()
+    for use in known:
+        tokens += use.tokens
+    left = None if usd is None else round(usd - sum(use.usd for use in known), 9)
+    for use in known:
+        yield Part(model=use.model, tokens=use.tokens, usd=use.usd, basis=Basis.REPORTED)
+    if not known or rest.total > tokens.total or left:
+        missing = Tokens(*(max(getattr(rest, name) - getattr(tokens, name), 0) for name in rest.__struct_fields__))
+        yield Part(model=outcome.model, tokens=missing, usd=left, basis=basis)

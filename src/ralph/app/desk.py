@@ -49,7 +49,7 @@ class WorkspaceDesk:
             data = read_bytes(self.request, within=self._root, limit=_LIMIT)
         except BadData as error:
             return Request(problem=f"the request file could not be read: {error}" if self.request.exists() else "")
-        return read_request(data.decode("utf-8", "replace").encode()) if data.strip() else Request()
+        return read_request(data) if data.strip() else Request()
 
     def waiting(self) -> str:
         """An empty WAITING file still blocks the run: the reason is unknown, so the user has to check."""

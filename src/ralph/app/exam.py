@@ -24,7 +24,7 @@ from ralph.core.surgery import insert
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.engine.ground import Attempt, Written
-from ralph.host.files import make_folder, write_bytes
+from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.host.repo import Repo
 from ralph.host.trees import entries
 from ralph.proof.acceptance import Trial
@@ -69,7 +69,7 @@ class ExamRounds:
 
     def _read(self) -> Rounds:
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            return msgspec.json.decode(self._file.read_bytes(), type=Rounds)
+            return msgspec.json.decode(read_state(self._file), type=Rounds)
         return Rounds()
 
     def _write(self, rounds: Rounds) -> None:

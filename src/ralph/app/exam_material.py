@@ -9,10 +9,11 @@ from pathlib import Path
 from ralph.core.errors import RalphError
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import Locations, PlanRef
-from ralph.core.text import clean, without_comments
+from ralph.core.text import clean, one_line, without_comments
 from ralph.host.git import git
 from ralph.host.places import home
 from ralph.host.repo import find_repository
+from ralph.prompts.foreign import cut_middle, fenced, has_markup
 from ralph.proof.exam import TITLE
 from ralph.proof.files import Role, role_of
 from ralph.proof.interface import interface
@@ -31,7 +32,8 @@ def exam_material(ref: PlanRef, where: Locations, plan: Plan, env: Mapping[str, 
 
 def _parts(ref: PlanRef, where: Locations, plan: Plan, env: Mapping[str, str]) -> Iterator[str]:
     stories = "\n\n".join(_story(story) for story in plan.stories if not story.title.startswith(TITLE))
-    yield _page("## The stories", "\n\n".join(filter(None, (plan.description.strip(), stories))), _MOST_STORIES)
+    told = "\n\n".join(filter(None, (_material(plan.description.strip()), stories)))
+    yield f"## The stories\n\n{cut_middle(told, _MOST_STORIES)}"
     pages = [where.requirements] if where.requirements else []
     pages += sorted(where.specs.glob("*.md")) if where.specs and where.specs.is_dir() else []
     for path in pages:
@@ -41,17 +43,23 @@ def _parts(ref: PlanRef, where: Locations, plan: Plan, env: Mapping[str, str]) -
     if readme is not None and (text := _text(readme)):
         yield _page(f"## {readme.name}", text, _MOST_PAGE)
     if names := interface(_sources(ref.root, env), _MOST_INTERFACE):
-        yield f"## Exported names\n\n```\n{names}\n```"
+        yield f"## Exported names\n\n{fenced(names)}"
 
 
 def _story(story: Story) -> str:
-    lines = [f"### {story.id}: {story.title}", story.description.strip(), *(f"- {each}" for each in story.criteria)]
+    criteria = (f"- {one_line(each)}" for each in story.criteria)
+    lines = [f"### {story.id}: {one_line(story.title)}", _material(story.description.strip()), *criteria]
     return "\n".join(line for line in lines if line)
 
 
 def _page(heading: str, text: str, most: int) -> str:
     cut = f"\n\n({len(text) - most} characters are left out)" if len(text) > most else ""
-    return f"{heading}\n\n{text[:most].strip()}{cut}"
+    return f"{heading}\n\n{_material(text[:most].strip())}{cut}"
+
+
+def _material(text: str) -> str:
+    """Fenced if it has headings of its own: a page of the project is no part of the prompt."""
+    return fenced(text) if has_markup(text) else text
 
 
 def _text(path: Path) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from ralph.app.advice import next_step, why_ended
+from ralph.app.advice import in_worktree, next_step, why_ended
 from ralph.core.events import IterationEnded, Judged, Proved, Record
 from ralph.core.evidence import CheckResult
 from ralph.core.history import History, fold
@@ -100,7 +100,7 @@ def _standing(state: RunState, is_alive: bool) -> tuple[str, str, str]:
     if state.ended is not None:
         return "ended", why_ended(state), next_step(state)
     if not is_alive:
-        return "killed", _KILLED, _NEXT_KILLED
+        return "killed", _KILLED, in_worktree(state, _NEXT_KILLED)
     if state.paused_since is not None:
         return "paused", "It has not ended: it is paused.", "`ralph resume` continues it"
     doing = "It has not ended: it is running."

@@ -21,13 +21,15 @@ from ralph.core.text import one_line
 from ralph.host.checkpoint import release
 from ralph.host.git import ask
 from ralph.host.places import workspace_state
-from ralph.host.proc import run
+from ralph.host.proc import Finished, run
 from ralph.host.repo import Repo, RepositoryReplaced
+from ralph.host.signals import StopSignal
 from ralph.journal.reading import read
 from ralph.journal.runs import journal_path
 
 Tell = Callable[[str], None]
 _PUSH_TIME = 120.0
+_PUSH_GRACE = 1.0
 
 
 def finish_run(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> None:
@@ -101,8 +103,9 @@ def _around(ref: PlanRef, repo: Repo) -> Repo | None:
 class Pusher:
     """`push: after-story`: the loop pushes what it has accepted. A failed push is only reported."""
 
-    def __init__(self, repo: Repo, env: Mapping[str, str], tell: Tell) -> None:
+    def __init__(self, repo: Repo, env: Mapping[str, str], tell: Tell, stop: StopSignal | None = None) -> None:
         self._repo = repo
+        self._stop = stop
         self._env = child_environment(env, ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_SSH_COMMAND"))
         self._tell = tell
         self._pushed = self._last_commit()
@@ -127,10 +130,23 @@ class Pusher:
     def _push(self, what: str) -> bool:
         env = self._env | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
         argv = ["git", "-C", os.fspath(self._repo.root), "push", "--quiet", "origin", "HEAD"]
-        done = run(argv, cwd=self._repo.root, env=env, timeout=_PUSH_TIME)
+        done = run(argv, cwd=self._repo.root, env=env, timeout=_PUSH_TIME, grace=_PUSH_GRACE, stop=self._stop)
         if done.ok:
             self._pushed = self._last_commit()
+        elif self._stop is not None and self._stop.requested:
+            self._tell(f"did not finish pushing {what}: the run was stopped")
         else:
-            lines = done.err.decode("utf-8", "replace").strip().splitlines()
-            self._tell(f"could not push {what}: {one_line(lines[-1] if lines else f'exit code {done.code}', 200)}")
+            self._tell(f"could not push {what}: {_why_not_pushed(done)}")
         return done.ok
+
+
+def _why_not_pushed(done: Finished) -> str:
+    """The line that matters: what the server says, or why a ref was rejected. Git's own last line says neither."""
+    if done.timed_out:
+        return f"no answer within {_PUSH_TIME:g} seconds"
+    lines = [text.strip() for text in done.err.decode("utf-8", "replace").splitlines() if text.strip()]
+    lines = [text for text in lines if not text.startswith(("hint:", "warning:", "To ")) and text != "remote:"]
+    starts = ("! [", "remote: ", "fatal:", "ERROR", "error:")
+    chosen = [next((text for text in lines if text.startswith(start)), "") for start in starts]
+    some = [text for text in chosen[:2] if text] or [text for text in chosen if text][:1] or lines[-1:]
+    return one_line("; ".join(some), 300) or f"exit code {done.code}"

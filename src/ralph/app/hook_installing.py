@@ -21,7 +21,7 @@ from ralph.app.active_runs import describe, held_locks
 from ralph.app.hook_settings import Found, find_hooks, with_hooks, without_hooks
 from ralph.app.hooking import hook_command
 from ralph.core.errors import BadData, SetupError
-from ralph.host.files import make_folder, read_bytes, sync_folder, write_bytes
+from ralph.host.files import make_folder, read_bytes, read_state, sync_folder, write_bytes
 from ralph.host.git import ask
 from ralph.host.places import home, state_home, workspace_state
 
@@ -246,7 +246,7 @@ def _keep(target: Target, original: bytes, record: Record | None) -> Path:
     file = target.file
     backup = file.with_name(file.name + _BACKUP)
     number = 1
-    while backup.exists() and str(backup) != (record.backup if record else "") and backup.read_bytes() != original:
+    while backup.exists() and str(backup) != (record.backup if record else "") and read_state(backup) != original:
         number += 1
         backup = file.with_name(f"{file.name}{_BACKUP}-{number}")
     _write(backup, original, mode=file.stat().st_mode & 0o777)
@@ -277,7 +277,7 @@ def _record_file(target: Target, env: Mapping[str, str]) -> Path:
 def _recorded(target: Target, env: Mapping[str, str]) -> Record | None:
     """If the record is missing or damaged, Ralph's entries can still be found and removed, only less exactly."""
     try:
-        return msgspec.json.decode(_record_file(target, env).read_bytes(), type=Record)
+        return msgspec.json.decode(read_state(_record_file(target, env)), type=Record)
     except (OSError, msgspec.DecodeError):
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -22,6 +23,7 @@ from ralph.core.ports import HookFiles, Locations, PlanRef
 from ralph.engine.ground import Attempt
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.places import home
+from ralph.host.tree import identify
 
 EVENTS = (
     "PreToolUse",
@@ -37,6 +39,8 @@ _TIMEOUT = 15
 _TOOLS = "*"
 BEFORE = "plan.before"
 """The plan as it was when the session began, for the rules about transitions."""
+
+_NOT_STARTED = "Ralph's hook could not start, so this call was not checked and is denied. End your turn."
 
 PROTECTED = (
     ".ralph/config.yaml",
@@ -62,6 +66,7 @@ def prepare_hooks(
     policy = {
         "nonce": nonce,
         "pid": os.getpid(),
+        "pid_start": me.start if (me := identify(os.getpid())) else "",
         "run": run,
         "story": attempt.work.story,
         "mode": attempt.mode.value,
@@ -86,19 +91,24 @@ def prepare_hooks(
         "unreviewed": [s.id for s in attempt.reading.plan.stories if s.is_done and s.review.status is None],
     }
     write_bytes(state / BEFORE, attempt.reading.source, mode=0o600, durable=False)
-    write_bytes(policy_path, msgspec.json.encode(policy), mode=0o600, durable=False)
+    write_bytes(policy_path, as_json(policy), mode=0o600, durable=False)
     settings_path = state / "settings.json"
-    write_bytes(settings_path, msgspec.json.encode(client_settings()), mode=0o600, durable=False)
+    write_bytes(settings_path, msgspec.json.encode(client_settings(strict=True)), mode=0o600, durable=False)
     return HookFiles(settings_path, {"RALPH_POLICY": str(policy_path), "RALPH_NONCE": nonce}, records, state)
 
 
-def client_settings(command: str = "") -> dict[str, Any]:
-    """The hooks in the client's own form. The interpreter is this one, by its full path."""
-    return {"hooks": {event: [hook_entry(event, command)] for event in EVENTS}}
+def client_settings(command: str = "", *, strict: bool = False) -> dict[str, Any]:
+    """The hooks in the client's own form. The interpreter is this one, by its full path.
+
+    `strict`, for the sessions of a run: a hook that cannot even start denies the tool call.
+    """
+    return {"hooks": {event: [hook_entry(event, command, strict=strict)] for event in EVENTS}}
 
 
-def hook_entry(event: str, command: str = "") -> dict[str, Any]:
+def hook_entry(event: str, command: str = "", *, strict: bool = False) -> dict[str, Any]:
     call = f"{command or hook_command()} {event}"
+    if strict and event == "PreToolUse":
+        call += f" || {{ echo {shlex.quote(_NOT_STARTED)} >&2; exit 2; }}"
     entry: dict[str, Any] = {"hooks": [{"type": "command", "command": call, "timeout": _TIMEOUTS.get(event, _TIMEOUT)}]}
     if event.endswith(("ToolUse", "ToolUseFailure")):
         entry = {"matcher": _TOOLS} | entry
@@ -175,3 +185,8 @@ def rights_of(config: Config) -> Rights:
 def stop_command() -> list[str]:
     """The command of the Stop hook: the loop's own rules, in a separate process."""
     return [sys.executable, "-I", "-m", "ralph", "hooks", "at-stop"]
+
+
+def as_json(policy: Mapping[str, Any]) -> bytes:
+    """As ASCII, because a path may have bytes that are not UTF-8."""
+    return json.dumps(msgspec.to_builtins(policy)).encode()

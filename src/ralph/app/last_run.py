@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -18,13 +17,13 @@ from ralph.core.errors import BadData
 from ralph.core.events import AnyEvent, Asked, Noted, Paused, Record, RunEnded, WaitStarted
 from ralph.core.history import History, fold
 from ralph.core.ports import PlanRef
+from ralph.host.files import open_state, read_state
 from ralph.host.locks import Lock
 from ralph.host.places import workspace_state
 from ralph.journal.reading import read
-from ralph.journal.runs import journal_path
+from ralph.journal.runs import RUN_ID, journal_path
 
 _NAME = "last-run"
-_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _LONGEST_LINE = 16 * 1024 * 1024
 
 
@@ -54,10 +53,10 @@ class LastRun(Struct, frozen=True):
 def last_run(ref: PlanRef, env: Mapping[str, str]) -> LastRun | None:
     state = plan_state(ref, env)
     try:
-        run = (state / _NAME).read_text(errors="replace")[:200].strip()
+        run = read_state(state / _NAME)[:200].decode("utf-8", "replace").strip()
     except OSError:
         return None
-    if not _RUN.fullmatch(run):
+    if not RUN_ID.fullmatch(run):
         return None
     standing = Standing.RUNNING if is_at_work(state, run) else Standing.UNFINISHED
     try:
@@ -79,11 +78,11 @@ def last_run(ref: PlanRef, env: Mapping[str, str]) -> LastRun | None:
 def feedback(ref: PlanRef, env: Mapping[str, str]) -> dict[str, str]:
     """How attempts of earlier runs failed, by story: the next run tells its agents."""
     try:
-        run = (plan_state(ref, env) / _NAME).read_text(errors="replace")[:200].strip()
+        run = read_state(plan_state(ref, env) / _NAME)[:200].decode("utf-8", "replace").strip()
     except OSError:
         return {}
     history = History()
-    if _RUN.fullmatch(run):
+    if RUN_ID.fullmatch(run):
         with contextlib.suppress(BadData):  # as far as it can be read
             for record in read(journal_path(workspace_state(ref.root, env), run)):
                 history = fold(history, record.event, record.t)
@@ -101,9 +100,7 @@ def is_at_work(state: Path, run: str = "") -> bool:
 
 def _ends(path: Path) -> tuple[Record, Record, AnyEvent | None] | None:
     """The first and the last complete record, and the run's activity. A long journal is not read in full."""
-    if not path.is_file():
-        raise FileNotFoundError("no such file")
-    with path.open("rb") as stream:
+    with open_state(path) as stream:
         first = stream.readline(_LONGEST_LINE)
         size = stream.seek(0, os.SEEK_END)
         span = 65536

@@ -26,7 +26,7 @@ from ralph.app.steps import plan_steps
 from ralph.app.trusting import ensure_trusted, gather
 from ralph.app.wiring import RunSpec
 from ralph.app.workspace import open_ref, plan_state, store_for
-from ralph.app.worktrees import branch_of, open_worktree, unused_worktree
+from ralph.app.worktrees import branch_of, close_worktrees, open_worktree, unfinished_worktree, unused_worktree
 from ralph.config.layers import Settings
 from ralph.config.trust import Verdict
 from ralph.core.errors import PlanError, RalphError, SetupError, UsageError
@@ -49,6 +49,8 @@ from ralph.journal.writing import Listener
 from ralph.plans.lint import unwritten
 
 Tell = Callable[[str], None]
+
+STASHED = "stashed your uncommitted work; `git stash pop` restores it"
 
 
 class Launched(Struct, frozen=True, kw_only=True):
@@ -149,10 +151,16 @@ def launch(
     plan_steps(settings, ref.root)  # a wrong step is reported before anything starts
     run = new_run_id(time.time())
     repo = find_repo(ref, settings, env)
+    close_worktrees(ref, env, stop, tell)
+    is_new_worktree = False
     if prepared.worktree:
-        ref, repo, branch = open_worktree(ref, repo, run, env)
+        unfinished = unfinished_worktree(ref, repo, env)
+        is_new_worktree = unfinished is None
+        ref, repo, branch = unfinished or open_worktree(ref, repo, run, env)
         carry_over(plan_state(prepared.ref, env), plan_state(ref, env))
-        tell(f"working in {ref.root} on branch {branch}")
+        tell(f"{'working' if is_new_worktree else 'continuing'} in {ref.root} on branch {branch}")
+        if not is_new_worktree:
+            tell(f"to start over instead: `git worktree remove --force {shlex.quote(str(repo.root))}`, then run again")
         tell(f"`ralph log -d {shlex.quote(str(ref.root))}` shows the log, `git merge {branch}` merges the work")
     spec = RunSpec(
         run=run,
@@ -185,7 +193,7 @@ def launch(
 
     agents: list[int] = []
     ended: Stop | None = None
-    pusher = [Pusher(repo, env, tell)] if settings.config.push == "after-story" else []
+    pusher = [Pusher(repo, env, tell, stop)] if settings.config.push == "after-story" else []
     door = Door(ref.root)
     where = store_for(ref, env).layout.locations(ref)
     try:
@@ -197,7 +205,7 @@ def launch(
     finally:
         if prepared.worktree:
             carry_over(plan_state(ref, env), plan_state(prepared.ref, env))
-            if not agents:
+            if not agents and is_new_worktree:
                 for line in unused_worktree(find_repo(prepared.ref, settings, env), repo, branch, ended):
                     tell(line)
         for failure in door.failures:
@@ -242,7 +250,7 @@ def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping
         found = msgspec.structs.replace(found, dirty=tuple(e for e in found.dirty if e.path not in foreign))
         refuse_unless_ready(found, own, spec.ref)  # whatever else is in the way, before anything is touched
         _stash(spec.repo, foreign, f"ralph: before run {spec.run}", is_possible=not found.unborn)
-        tell("stashed your uncommitted work; `git stash pop` restores it")
+        tell(STASHED)
     refuse_unless_ready(found, own, spec.ref)
     keep_out_of_commits(spec.ref, spec.repo)
     branch = found.branch or ""

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from ralph.app.tills import budget_of
+from ralph.app.who_works import known_agents, reviewer_of
 from ralph.config.layers import Kind, Settings
-from ralph.config.schema import minimum_grade
+from ralph.config.schema import Config, minimum_grade
+from ralph.config.sections import Agent
 from ralph.core.limits import Limits, OnLimit, OnStuck
+from ralph.core.lineup import parts
 from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS
+from ralph.host.child_setup import Allowance
 
 _JITTER = 30.0
 """Seconds by which a wait for a reset may run over."""
+_MOST_LOST_REVIEWS = 3
+_REVIEWER = "review"
+_DOUBTFUL = 3600.0
+"""Seconds until the next session if the reset time that was reported is doubtful."""
+
+
+def allowance_of(agent: Agent) -> Allowance:
+    return Allowance(agent.max_processes, agent.max_memory_mb * 1_000_000, agent.max_file_mb * 1_000_000)
 
 
 def limits_of(
     settings: Settings, *, once: bool = False, stories: tuple[str, ...] = (), exam_only: bool = False
 ) -> Limits:
     config = settings.config
+    reviewer, worker = _reviewer(config)
     attempts, reviews = config.max_loops_per_task, config.review.cap * max(len(config.review.reviewers), 1)
     attempts += MOST_ACCEPTANCE_SESSIONS if attempts and config.acceptance != "off" else 0
     allowed = config.max_allowed_iterations
@@ -48,9 +61,29 @@ def limits_of(
         on_limit=OnLimit(config.on_limit),
         limit_share=config.limit_share,
         jitter=_JITTER,
+        doubtful_wait=_DOUBTFUL,
         once=once,
         budget=budget_of(config),
         fallback=config.fallback,
+        reviewer=reviewer,
+        worker=worker,
+        max_lost_reviews=_MOST_LOST_REVIEWS,
         fallback_after=config.fallback_after,
         fallback_cooldown=config.fallback_cooldown,
     )
+
+
+def _reviewer(config: Config) -> tuple[str, str]:
+    """The names of a reviewer that is not the agent that works, and of that agent."""
+    reviewer, worker = reviewer_of(config), config.agent
+    if not config.review.enabled or (reviewer.name, reviewer.model) == (worker.name, worker.model):
+        return "", ""
+    agents = known_agents(config)
+    among = (parts(choice, agents) for choice in config.fallback)
+    same = [
+        choice
+        for choice, (agent, model) in zip(config.fallback, among, strict=True)
+        if (agent or worker.name, model) == (reviewer.name, reviewer.model)
+    ]
+    name = f"{worker.name}/{worker.model}" if worker.model else worker.name
+    return same[0] if same else _REVIEWER, name

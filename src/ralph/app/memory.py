@@ -7,7 +7,6 @@ because a change during one counts as the agent's. What a user adds meanwhile wa
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from ralph.core.learning import Learning, distinct, news, written
 from ralph.core.memory_text import in_log, in_notes, with_pattern
 from ralph.core.ports import Locations, PlanRef
 from ralph.core.text import one_line
-from ralph.host.files import make_folder, read_bytes
+from ralph.host.files import make_folder, open_state, read_bytes
 from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.learnings import HEADER, listed
 
@@ -73,17 +72,14 @@ def recent_learnings(memory: Memory) -> tuple[Learning, ...]:
     if not Path(os.path.realpath(memory.path)).is_relative_to(os.path.realpath(memory.root)):
         return ()
     try:  # an agent may have put a pipe there: opening it must not block
-        descriptor = os.open(memory.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        stream = open_state(memory.path)
     except OSError:
         return ()
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
-        os.close(descriptor)
-        return ()
-    with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
+    with stream:
+        size = os.fstat(stream.fileno()).st_size
         data = stream.read(_HEAD + _TAIL)
-        if found.st_size > len(data):
-            stream.seek(found.st_size - _TAIL)
+        if size > len(data):
+            stream.seek(size - _TAIL)
             data = data[:_HEAD].rpartition(b"\n")[0] + b"\n---\n" + stream.read(_TAIL).partition(b"\n")[2]
     return distinct(_parse(memory, data.decode("utf-8", "replace")))
 

@@ -6,15 +6,22 @@ curated section or from `learnings.md` may have been tidied up: that is reported
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 
 from ralph.app.memory import Memory, memory_text
 from ralph.core.errors import BadData
 from ralph.core.learning import Learning, is_same
 from ralph.core.memory_text import entries_of, in_log, in_notes, with_entries
+from ralph.core.plan import Story
+from ralph.core.text import one_line
 from ralph.engine.ground import PageBack
 from ralph.host.files import make_folder, write_bytes
+from ralph.host.redaction import redacted_lines
 from ralph.journal.sinks.door import Door
+
+_BULLET = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s")
 
 
 def _added(before: str, now: str) -> str:
@@ -34,8 +41,11 @@ class MemoryWatch:
         """Remember the file before an agent starts."""
         self._before = self._read()
 
-    def put_back(self, iteration: int) -> PageBack:
+    def put_back(self, iteration: int, story: Story | None = None) -> PageBack:
         before, now = self._before, self._read()
+        origin = story.id if story else ""
+        if now != before and (marked := self._with_origins(before, now, origin)) != now and self._write(marked):
+            now = marked
         logged = _added(before, now) if self._memory.is_log else ""
         if now == before or not before.strip():
             return PageBack(logged=logged)
@@ -53,6 +63,23 @@ class MemoryWatch:
             )
         self._before = self._read()
         return PageBack("; ".join(told), logged=logged)
+
+    def _with_origins(self, before: str, now: str, story: str) -> str:
+        """What the agent added, without secrets; among the learnings with the story and the date: readers must not
+        take it for a person's."""
+        parse = in_log if self._memory.is_log else in_notes
+        known = {one.text for one in parse(before)}
+        new = [one for one in parse(now) if not one.date and one.text not in known and one.line]
+        lines = now.split("\n")
+        origin = ", ".join(filter(None, (one_line(story, 60) or "an agent", time.strftime("%Y-%m-%d", time.gmtime()))))
+        for one in new:
+            last = one.line - 1
+            while last + 1 < len(lines) and lines[last + 1][:1] in (" ", "\t") and not _BULLET.match(lines[last + 1]):
+                last += 1
+            if one.curated or not self._memory.is_log:
+                lines[last] = f"{lines[last].rstrip()} ({origin})"
+        old, redactor = set(before.split("\n")), redacted_lines()
+        return "\n".join(line if line in old else redactor.text(line) for line in lines)
 
     def _write(self, text: str) -> bool:
         door = Door(self._memory.root)

@@ -18,6 +18,7 @@ from ralph.app.news import News
 from ralph.config.schema import Notify
 from ralph.core.events import Record
 from ralph.core.text import one_line
+from ralph.host.redaction import redact_struct
 from ralph.host.signals import StopSignal
 from ralph.notify.message import Message, Moment, NotSent
 
@@ -25,6 +26,11 @@ _MOST_WAITING = 20
 _AFTER_INTERRUPT = 3.0
 """Seconds for the last messages after Ctrl-C: the user wants the terminal back."""
 _TICK = 0.05
+_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Seconds before a message is sent again. `Retry-After` makes a pause longer."""
+_LONGEST_PAUSE = 60.0
+_MORE_AT_THE_END = 30.0
+"""Seconds, added to the time for the last messages while one of them is about to be sent again."""
 SHORTEST = 0.1
 """Seconds. A socket with a timeout of 0 would not even try."""
 
@@ -100,15 +106,21 @@ class Notifier:
 
     def _send(self, message: Message) -> None:
         if message.event in self._on:
+            message = redact_struct(message)
             for line in self._lines:
                 line.put(message)
 
     def _drain(self) -> None:
-        bound = _AFTER_INTERRUPT if self._stop.requested else self._timeout + 1
+        was_stopped = self._stop.requested
+        bound = _AFTER_INTERRUPT if was_stopped else self._timeout + 1
         deadline = time.monotonic() + bound
         for line in self._lines:
             line.close()
-        while any(line.is_busy for line in self._lines) and time.monotonic() < deadline and not self._stop.urgent:
+        while any(line.is_busy for line in self._lines) and not self._stop.urgent:
+            is_retrying = any(line.is_retrying for line in self._lines) and not self._stop.requested
+            is_stopped_now = self._stop.requested and not was_stopped  # the user does not want to wait for messages
+            if is_stopped_now or time.monotonic() >= deadline + (_MORE_AT_THE_END if is_retrying else 0):
+                break
             time.sleep(_TICK)
         for line in self._lines:
             line.give_up()
@@ -126,6 +138,8 @@ class _Line:
         self._thread: threading.Thread | None = None
         self._is_told = False
         self._is_unfit = False
+        self.is_retrying = False
+        """The message was refused for now, and is sent again."""
 
     @property
     def is_busy(self) -> bool:
@@ -166,11 +180,26 @@ class _Line:
     def _work(self) -> None:
         while (message := self._waiting.get()) is not None and not self._cancel.requested:
             try:
-                self._way.send(message, self._timeout, self._cancel)
+                self._send(message)
             except NotSent as error:
                 self._complain(str(error))
             except Exception as error:  # noqa: BLE001 - nothing that happens here may disturb the run
                 self._complain(f"internal error ({type(error).__name__})")
+            self.is_retrying = False
+
+    def _send(self, message: Message) -> None:
+        """Send it, several times if the other side is busy or not there for a moment."""
+        for pause in _PAUSES:
+            try:
+                self._way.send(message, self._timeout, self._cancel)
+                return
+            except NotSent as error:
+                if error.retry_in is None or error.retry_in > _LONGEST_PAUSE:
+                    raise
+                self.is_retrying = True
+                if self._cancel.wait(max(pause, error.retry_in)):
+                    raise
+        self._way.send(message, self._timeout, self._cancel)
 
     def _complain(self, why: str) -> None:
         if not self._is_told:

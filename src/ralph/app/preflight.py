@@ -20,6 +20,7 @@ from ralph.app.launching import Launched, find_repo, probe
 from ralph.app.linting import lint_plan
 from ralph.app.named_variants import unknown_names
 from ralph.app.notifying import channels
+from ralph.app.open_runs import open_run
 from ralph.app.proof_request import expected_place, request_for
 from ralph.app.reviewing import lens
 from ralph.app.running import ours, refuse_unless_ready
@@ -75,8 +76,14 @@ def _looked(look: Look, prepared: Launched, env: Mapping[str, str]) -> list[Find
     try:
         found.extend(look(prepared, env))
     except RalphError as error:
-        found.append(fail(str(error), error.hint or "see `ralph check`"))
+        found.append(fail(_listed(error), error.hint or "see `ralph check`"))
     return found
+
+
+def _listed(error: RalphError) -> str:
+    """On one line, with commas between the entries of a list."""
+    head, *entries = str(error).splitlines() or [""]
+    return f"{head} {', '.join(entry.strip() for entry in entries)}" if entries else head
 
 
 def with_the_rest(error: RalphError, prepared: Launched, env: Mapping[str, str]) -> RalphError:
@@ -84,7 +91,7 @@ def with_the_rest(error: RalphError, prepared: Launched, env: Mapping[str, str])
     rest = [
         line
         for line in preflight(prepared, env)
-        if line.level is Level.FAIL and line.text[:60] not in one_line(str(error), 2000)
+        if line.level is Level.FAIL and line.text[:60] not in one_line(_listed(error), 2000)
         if line.topic != "trust" or not isinstance(error, NotTrusted)
     ]
     if not rest:
@@ -223,6 +230,12 @@ def _repository(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]
     repo = find_repo(prepared.ref, prepared.settings, env)
     spec = RunSpec(run="preflight", ref=prepared.ref, settings=prepared.settings, repo=repo)
     if not prepared.stash and not prepared.worktree:
+        if unfinished := open_run(repo.root, env):
+            yield warn(
+                f"run {unfinished.run} has not ended: changed files may be its agent's",
+                "leave them: the next `ralph run` keeps that work, or saves it under refs/ralph/rescue/ and undoes it",
+            )
+            return
         refuse_unless_ready(situation(repo), ours(spec, env), prepared.ref)
     yield ok(f"{repo.root}, no uncommitted changes in the way")
 

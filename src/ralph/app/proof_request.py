@@ -15,7 +15,7 @@ from ralph.config.schema import Config
 from ralph.core.environment import child_environment, run_marks
 from ralph.core.ports import PlanRef
 from ralph.host.checkout import Checkout
-from ralph.host.files import make_folder, write_bytes
+from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.host.places import CHECKOUT_ID, checkout_folder, workspace_state
 from ralph.host.repo import Repo
 from ralph.proof.dependencies import dependency_folders, setup_command
@@ -79,7 +79,7 @@ class Known(Struct, frozen=True):
 
 def last_choice(request: Request) -> Known | None:
     try:
-        return msgspec.json.decode((request.plan_state / _KNOWN).read_bytes(), type=Known)
+        return msgspec.json.decode(read_state(request.plan_state / _KNOWN), type=Known)
     except (OSError, msgspec.DecodeError):
         return None
 

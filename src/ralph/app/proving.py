@@ -13,6 +13,7 @@ from ralph.core.evidence import CheckResult
 from ralph.core.proof import Grade
 from ralph.core.proof import Proof as Examined
 from ralph.core.verdict import Kind
+from ralph.host.places import as_text
 from ralph.journal.reading import read
 from ralph.journal.runs import journal_path, list_runs
 
@@ -95,7 +96,7 @@ def gather(workspace_state: Path, plan: Path, by_hand: Pass | None = None) -> Pr
                 records.append(record)
         except BadData as error:
             damaged.append(str(error))
-        if not any(isinstance(r.event, RunStarted) and r.event.plan == str(plan) for r in records[:3]):
+        if not any(isinstance(r.event, RunStarted) and r.event.plan == as_text(plan) for r in records[:3]):
             continue
         for found in from_records(run, records):
             if isinstance(found, Proof):

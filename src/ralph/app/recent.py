@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.app.worktrees import WORKTREES
+from ralph.app.worktree_plans import WORKTREES
 from ralph.core.agent import Limit
 from ralph.core.events import RunStarted
 from ralph.core.history import History, fold

@@ -36,6 +36,7 @@ from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.host.git import ask
+from ralph.host.ignored import LOSSES
 from ralph.host.places import home
 from ralph.host.repo import Repo, find_repository, identify
 from ralph.host.rescue import PREFIX, list_refs
@@ -282,7 +283,7 @@ def _rejected(records: Iterable[Record], known: set[str] | None) -> tuple[Reject
             name = event.rescue.removeprefix(PREFIX)
             is_missing = known is not None and name not in known
             first = (event.story, event.iteration, event.kind.value, event.headline, name)
-            found.append(Rejected(*first, is_missing, event.reasons))
+            found.append(Rejected(*first, is_missing, (*event.reasons, *event.undone)))
     return tuple(found)
 
 
@@ -308,6 +309,9 @@ def _look_first(
             yield f"{story.id} is {KEPT_UNPROVEN if is_kept else 'done, but no check ran for it'}"
         if missing := sum(commit.is_missing for commit in story.commits):
             yield f"{story.id}: {missing} of its commits {'is' if missing == 1 else 'are'} no longer in the repository"
+    for event in state.iterations:
+        if event.kind in (Kind.ACCEPTED, Kind.PARTIAL):
+            yield from (f"{event.story}: {one_line(text, 400)}" for text in event.notices if text.startswith(LOSSES))
     if reviewed := [story.id for story in stories if story.state == "done" and story.grade == Grade.REVIEWED]:
         some = ", ".join(reviewed[:_MOST_REVIEWED]) + (" …" if len(reviewed) > _MOST_REVIEWED else "")
         yield f"only a review shows that {some} {'is' if len(reviewed) == 1 else 'are'} done: no test fails without it"

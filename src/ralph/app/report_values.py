@@ -41,7 +41,7 @@ class Rejected(Struct, frozen=True):
     """What `ralph rescue show` takes."""
     is_missing: bool = False
     reasons: tuple[str, ...] = ()
-    """Besides the first one."""
+    """Besides the first one, and what was restored or could not be."""
 
 
 class StoryReport(Struct, frozen=True, kw_only=True):

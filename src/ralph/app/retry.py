@@ -35,7 +35,8 @@ CHANGED = "the story was changed"
 _SHOWN = 8
 _NO_MATTER = ("name", "description", "layout", "ralph_dir", "feature", "prd", "repo", "max_iterations", "on_limit",
               "max_allowed_iterations", "max_run_time", "rate_limit_per_hour", "token_limit_per_hour", "limit_share",
-              "transport_retries", "push", "branch", "archive", "notify", "planning", "budget", "context")  # fmt: skip
+              "transport_retries", "push", "branch", "archive", "notify", "planning", "budget", "context",
+              "keep_ignored")  # fmt: skip
 """Settings, or sections of them, that do not affect whether an attempt succeeds."""
 
 

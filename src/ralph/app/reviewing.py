@@ -18,6 +18,7 @@ from ralph.core.proof import Proof
 from ralph.core.trail import Span, Trail, Trails, follow
 from ralph.host.files import read_bytes
 from ralph.host.git import ask, git, head_of_output
+from ralph.host.places import as_text
 from ralph.host.repo import Repo
 from ralph.host.trees import changes
 from ralph.journal.reading import read
@@ -104,7 +105,7 @@ class Reviewing:
                 continue
             try:
                 for record in read(journal_path(self._state, run)):
-                    if isinstance(record.event, RunStarted) and record.event.plan != str(self._ref.path):
+                    if isinstance(record.event, RunStarted) and record.event.plan != as_text(self._ref.path):
                         break
                     trails = follow(trails, record.event)
             except BadData:

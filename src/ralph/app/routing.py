@@ -52,7 +52,7 @@ def route(prepared: Launched, story: Story, env: Mapping[str, str]) -> Route:
     now = time.time()
     bench = _history(prepared, env).bench
     mode = mode_of(story, review=config.review.enabled)
-    work = Work(story.id, mode, choose(bench, limits, story.id, now))
+    work = Work(story.id, mode, choose(bench, limits, story.id, now, mode))
     steps = plan_steps(settings, prepared.ref.root)
     step = next((dict(step.config) for step in steps.work if step.kind == "agent"), {})
     who = who_works(settings, work, story, step)

@@ -13,8 +13,9 @@ import contextlib
 import fnmatch
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -26,8 +27,8 @@ from ralph.core.events import RunEnded
 from ralph.core.plan import Story
 from ralph.core.ports import Locations, PlanRef
 from ralph.engine.ground import PageBack
-from ralph.host.file_record import Record, differences, keep_copy, record, restore
-from ralph.host.files import make_folder, write_bytes
+from ralph.host.file_record import Entry, Record, differences, keep_copy, record, restore
+from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.host.places import home, state_home, user_config
 from ralph.prompts.templates import REVIEWERS
 
@@ -37,6 +38,13 @@ _AGENT_FILES = (".mcp.json",)
 _SKIPPED = (".claude/worktrees",)
 _NEVER = ("settings*.json", "hooks/*", "hooks.json", "config.toml")
 """Inside such a folder: what a story cannot allow to change either."""
+_OWN_SETTINGS = ("settings.json", "settings.local.json")
+"""In the client's folder in the user's home."""
+_GRANTS = (
+    "hooks", "permissions", "env", "sandbox", "apiKeyHelper", "statusLine", "disableAllHooks", "enabledPlugins",
+    "extraKnownMarketplaces", "enableAllProjectMcpServers", "enabledMcpjsonServers",
+)  # fmt: skip
+"""What runs a program or permits something. The client writes other keys itself, also for the user's other sessions."""
 _FEW = 5
 _ROUNDS = 3
 """Removing a link shows what it hid."""
@@ -49,12 +57,15 @@ class Rules:
     def __init__(
         self, ref: PlanRef, where: Locations, settings: Settings, env: Mapping[str, str], repo: Path, folder: Path
     ) -> None:
-        self._root, self._home, self._folder = ref.root, home(env), folder
+        self._root, self._repo, self._home, self._folder = ref.root, repo, home(env), folder
         self._tops = dict.fromkeys((ref.root, repo))
         used = [Path(layer.file) for layer in settings.layers if layer.file]
         self._settings = {str(path) for path in (ref.root / ".ralph" / "config.yaml", user_config(env), *used)}
         pages = filter(None, (where.requirements, *_prompts(ref, where, settings.config)))
         files = [top / name for top in self._tops for name in _AGENT_FILES]
+        client = Path(env.get("CLAUDE_CONFIG_DIR") or self._home / ".claude")
+        self._own_settings = {str(client / name) for name in _OWN_SETTINGS}
+        files += map(Path, sorted(self._own_settings))
         self._files = tuple(dict.fromkeys((*map(Path, self._settings), *pages, *files, trust_file(ref.root, env))))
         self._folders = [
             ref.root / ".ralph" / "configs",
@@ -77,16 +88,31 @@ class Rules:
         told = [self._changed_by_user(path, now) for path in changed if path not in self._allowed]
         self._before, self._allowed = now, set()
         make_folder(self._folder, private=True)
-        write_bytes(self._folder / _RECORD, msgspec.msgpack.encode(now), mode=0o600, durable=False)
+        kept = {os.fsencode(path): entry for path, entry in now.items()}
+        write_bytes(self._folder / _RECORD, msgspec.msgpack.encode(kept), mode=0o600, durable=False)
         return told
+
+    def accept(self, paths: Iterable[str]) -> None:
+        """During an iteration: the user committed these files."""
+        now, before = self._read(), dict(self._before)
+        for path in (str(self._repo / path) for path in paths):
+            before.pop(path, None)
+            if path in now:
+                before[path] = now[path]
+        self._before = before
 
     def listen(self, record: JournalRecord) -> None:
         """The record is for a run that is killed. Settings may hold secrets, so it does not outlive its run."""
         if isinstance(record.event, RunEnded):
             (self._folder / _RECORD).unlink(missing_ok=True)
 
+    def covers(self, path: Path) -> bool:
+        return path in self._files or any(path.is_relative_to(folder) for folder in self._folders)
+
     def changed(self) -> tuple[str, ...]:
-        return tuple(self._name(Path(path)) for path in differences(self._before, self._read()))
+        """For a killed run: it may have read other settings files than the run that closes it."""
+        now = record((*self._files, *map(Path, self._before)), self._folders, self._skip)
+        return tuple(self._name(Path(path)) for path in differences(self._before, now))
 
     def put_back(self, iteration: int, story: Story | None = None) -> PageBack:
         """After an agent: restore what it changed, removed or added."""
@@ -104,8 +130,11 @@ class Rules:
         return PageBack("; ".join((*list(told.values())[:_FEW], *more)))
 
     def _changed(self, story: Story | None) -> list[str]:
-        different = differences(self._before, self._read())
+        now = self._read()
+        different = differences(self._before, now)
         self._allowed.update(path for path in different if self._is_allowed(path, story))
+        own = self._own_settings.intersection(different)
+        self._allowed.update(path for path in own if _grants(self._before.get(path)) == _grants(now.get(path)))
         return [path for path in different if path not in self._allowed]
 
     def _restore(self, path: Path, iteration: int) -> str:
@@ -116,7 +145,7 @@ class Rules:
         base = next((base for base in self._bases if path.is_relative_to(base)), path.parent)
         if base in self._bases and os.path.realpath(base) != self._bases[base]:
             return ""
-        kept = f"; the agent's version is in {copy}" if keep_copy(path, copy) else ""
+        kept = f"; the changed version is in {copy}" if keep_copy(path, copy) else ""
         restore(path, self._before, base)
         return f"{'restored' if is_known else 'removed'} {self._name(path)}: agents do not change the rules{kept}"
 
@@ -126,7 +155,8 @@ class Rules:
     def _saved(self) -> Record | None:
         """What was recorded by the same run before it was killed."""
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            return msgspec.msgpack.decode((self._folder / _RECORD).read_bytes(), type=Record)
+            kept = msgspec.msgpack.decode(read_state(self._folder / _RECORD), type=dict[bytes, Entry])
+            return {os.fsdecode(path): entry for path, entry in kept.items()}
         return None
 
     def _changed_by_user(self, path: str, now: Record) -> str:
@@ -148,6 +178,17 @@ class Rules:
             if folder in _AGENT_FOLDERS and story is not None:
                 return not any(fnmatch.fnmatch(rest, pattern) for pattern in _NEVER) and _names(story, inside, folder)
         return False
+
+
+def _grants(entry: Entry | None) -> object:
+    """What client settings permit; the whole entry if they cannot be read."""
+    if entry is None or entry.link is not None or entry.data is None:
+        return entry or {}
+    try:
+        values = msgspec.json.decode(entry.data, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return entry
+    return {key: values[key] for key in _GRANTS if values.get(key)}
 
 
 def _names(story: Story, path: str, folder: str) -> bool:

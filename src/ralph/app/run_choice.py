@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from argparse import Namespace
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
 from ralph.app.workspace import Choice, choose_plan, find_plans, root_of
+from ralph.app.worktree_plans import worktrees_of
 from ralph.core.errors import BadData
 from ralph.core.events import RunStarted
-from ralph.host.places import workspace_state
+from ralph.host.places import as_text, workspace_state
 from ralph.journal.reading import read
 from ralph.journal.runs import find_run, journal_path, list_runs
 
@@ -28,15 +30,19 @@ def chosen_plans(args: Namespace, env: Mapping[str, str]) -> frozenset[str] | No
     if choice == Choice():
         return None
     root = root_of(args, env)
-    return frozenset(str(ref.path) for ref in find_plans(root, choice) or [choose_plan(root, choice)])
+    return frozenset(as_text(ref.path) for ref in find_plans(root, choice) or [choose_plan(root, choice)])
 
 
 def chosen_runs(args: Namespace, env: Mapping[str, str]) -> list[Path]:
-    """The journals, oldest first."""
-    state = workspace_state(root_of(args, env), env)
-    plans = chosen_plans(args, env)
-    journals = [journal_path(state, run) for run in list_runs(state)]
-    return journals if plans is None else [path for path in journals if _plan_of(path) in plans]
+    """The journals, oldest first, with those of runs in worktrees."""
+    root = root_of(args, env)
+    places = {root: root} | {there: root for _, there in worktrees_of(root, env)}
+    found = [(run, place) for place in places for run in list_runs(workspace_state(place, env))]
+    journals = {journal_path(workspace_state(place, env), run): place for run, place in sorted(found)}
+    if (plans := chosen_plans(args, env)) is None:
+        return list(journals)
+    here = {path: str(root / os.path.relpath(_plan_of(path), place)) for path, place in journals.items()}
+    return [path for path in journals if here[path] in plans]
 
 
 def chosen_run(args: Namespace, env: Mapping[str, str], wanted: str = "") -> Path:

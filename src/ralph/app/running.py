@@ -12,39 +12,52 @@ from pathlib import Path
 import msgspec
 
 from ralph import __version__
+from ralph.app.active_runs import held_locks
 from ralph.app.bookkeeping import Bookkeeping, bookkeeping
 from ralph.app.checking import AskBaseline, made_by_checks
 from ralph.app.context_size import warning
 from ralph.app.control import Control
 from ralph.app.hooking import rights_of
 from ralph.app.ignore_lines import is_only_added
+from ralph.app.killed_sessions import close_sessions
+from ralph.app.lost_work import reopen_lost
+from ralph.app.open_runs import forget_open_run, open_run, record_open_run
 from ralph.app.recent import Recent, recent_of_all
 from ralph.app.retry import CHANGED, failed_stories, listed, open_stories, renew, settings_key
-from ralph.app.tills import ledger_of, plan_name
+from ralph.app.sinks import make_sinks
+from ralph.app.tills import ledger_of, plan_name, prices_of
 from ralph.app.wiring import RunSpec, make_ground, run_folder
 from ralph.app.workspace import plan_state, store_for
+from ralph.config.layers import load
+from ralph.core.environment import run_marks
 from ralph.core.errors import BadData, SetupError
-from ralph.core.events import AnyEvent, Noted, Recovered, RunEnded, RunStarted
+from ralph.core.events import AgentStarted, AnyEvent, Noted, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
 from ralph.core.ledger import Anew
 from ralph.core.moves import Stop
 from ralph.core.permissions import may_line
 from ralph.core.plan import Plan, State
 from ralph.core.ports import PlanRef
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
+from ralph.engine.agent_run import SURVIVED
 from ralph.engine.ground import Ask
 from ralph.engine.loop import Loop
-from ralph.engine.recover import find_open, recover
-from ralph.host.files import keep_aside, make_folder, write_text
+from ralph.engine.recover import AGENTS_ENDED, ALIVE, find_open, recover
+from ralph.host.files import keep_aside, make_folder, read_state, write_text
 from ralph.host.git import ask as ask_git
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
+from ralph.host.refs import mend_packed_refs
+from ralph.host.repo import Repo
 from ralph.host.signals import StopSignal
-from ralph.host.situation import Entry, Kind, Situation, situation
-from ralph.host.tree import become_subreaper, end_left_behind, identify
-from ralph.journal.reading import cut_torn_tail, read
-from ralph.journal.runs import journal_path
+from ralph.host.situation import Entry, Kind, Situation, abort_command, phrase, situation
+from ralph.host.steady_clock import SteadyClock
+from ralph.host.tree import ProcessId, become_subreaper, end_left_behind, identify
+from ralph.host.watchdog import Watchdog
+from ralph.journal.reading import Newer, cut_torn_tail, read, read_for_recovery
+from ralph.journal.runs import NEW_RUN_ID, journal_path, list_runs
+from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.sink import Sinks
 from ralph.journal.writing import Journal, Listener
 from ralph.proof.choosing import choose, proof_needed
@@ -54,6 +67,7 @@ _GRACE = 5.0
 _MARK = "_RALPH_STATE"
 """Set in the environment of every git process that a run starts."""
 _MOST_CHECKS = 20
+_MOST_RUNS = 20
 _MOST_NOTICES = 20
 
 
@@ -65,7 +79,7 @@ def execute(
     ready: Callable[[Situation, str], str],
     after: Callable[[Stop], None],
     sinks_for: Callable[[], Sinks],
-    clock: Callable[[], float] = time.time,
+    clock: Callable[[], float] | None = None,
     ask: Ask | None = None,
     ask_baseline: AskBaseline | None = None,
 ) -> Stop:
@@ -75,19 +89,26 @@ def execute(
     gets what was recovered. `after` cleans up. `sinks_for` creates the sinks of one run; a killed run that is closed
     here gets its own.
     """
+    clock = clock or SteadyClock()
     state = plan_state(spec.ref, env)
     make_folder(state, private=True)
     become_subreaper()
     owner = Owner.here(spec.run)
     # The plan's lock and the working tree's: two runs in one tree would take each other's changes for their own.
     with Lock(state / "run.lock").held_by(owner), Lock(spec.repo.git_dir / "ralph-run").held_by(owner), _marked(state):
+        earlier = _close_other(spec, state, env, stop, clock)
         recovered, history = _recover_last(spec, state, env, stop, sinks_for(), clock)
         clear_stale_locks(spec.repo)
-        branch = ready(situation(spec.repo), recovered.what if recovered else "")
-        plan, notices, renewed = _open_again(spec, env)
+        told = "; ".join(filter(None, (earlier, recovered.what if recovered else "")))
+        found = situation(spec.repo)
+        if not told:  # what was recovered is told by the run
+            stop.refuse_to_start()
+        branch = ready(found, told)
+        plan, notices, renewed = _open_again(spec, env, stop)
         history = History(feedback={story: text for story, text in history.feedback.items() if story not in renewed})
         past = _past(spec, env, clock())
         write_text(state / _LAST, spec.run + "\n")
+        record_open_run(spec.repo.root, spec.ref, spec.run, env)
         journal = Journal(journal_path(workspace_state(spec.ref.root, env), spec.run), clock)
         sinks = sinks_for()
         try:
@@ -96,7 +117,7 @@ def execute(
                 journal.listen(listener)
             started = journal.write(_started(spec, plan, branch, history, past))
             history = fold(History(), started.event, started.t)
-            for notice in notices:
+            for notice in (*notices, *filter(None, (earlier,))):
                 journal.write(Noted(notice))
             if recovered is not None:
                 journal.write(recovered)
@@ -104,8 +125,12 @@ def execute(
                 journal.write(Noted(heavy, warning=True))
             if choose(spec.config, plan, None, "story") and (remark := proof_needed(spec.config, plan)):
                 journal.write(Noted(remark))
-            with Control(state, spec.run, stop, journal.write) as wish:
+            alive = journal.path.with_name(ALIVE)
+            control = Control(state, spec.run, stop, journal.write_unless_over, alive)
+            with Watchdog(spec.run, journal.path.with_name(AGENTS_ENDED)) as watchdog, control as wish:
+                journal.listen(lambda record: _follow(watchdog, record.event))
                 ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask, ask_baseline), history).run()
+            forget_open_run(spec.repo.root, env)  # not after an error: its iteration may be open
         finally:
             sinks.close()
             journal.close()
@@ -113,22 +138,31 @@ def execute(
         return ended
 
 
-def _open_again(spec: RunSpec, env: Mapping[str, str]) -> tuple[Plan, list[str], set[str]]:
+def _follow(watchdog: Watchdog, event: AnyEvent) -> None:
+    if isinstance(event, AgentStarted):
+        watchdog.follow(ProcessId(event.pid, event.start))
+
+
+def _open_again(spec: RunSpec, env: Mapping[str, str], stop: StopSignal) -> tuple[Plan, list[str], set[str]]:
     """The plan the run starts with: stories that changed since they were tried are clean, and failed ones are reopened
     if requested. Also returns messages, and the ids of the stories that start clean."""
     store = store_for(spec.ref, env, settings_key(spec.settings))
     why = renew(store)
     notices = [f"{one_line(story, 40)} starts again: {reason}" for story, reason in list(why.items())[:_MOST_NOTICES]]
-    failed = failed_stories(store.load().plan)
-    wanted = [story for story in failed if spec.reset or story in spec.stories]
-    if opened := open_stories(store, wanted):
+    notices += reopen_lost(store, spec.ref, spec.repo, env, ours(spec, env).is_ours)
+    if not notices:  # nothing was changed
+        stop.refuse_to_start()
+    plan = store.load().plan
+    wanted = [story for story in failed_stories(plan) if spec.reset or story in spec.stories]
+    if wanted and (opened := open_stories(store, wanted)):
+        plan = store.load().plan
         notices.append(f"retrying failed stories: {listed(opened)}")
     elif spec.reset:
         notices.append("no story has failed: nothing to reset")
     changed = {story for story, reason in why.items() if reason == CHANGED}
     for story in changed:
         ledger_of(spec.ref.root, spec.repo, env).append(Anew(time.time(), plan_name(spec.ref), story), durable=True)
-    return store.load().plan, notices, changed
+    return plan, notices, changed
 
 
 @contextlib.contextmanager
@@ -182,28 +216,35 @@ def _recover_last(
     spec: RunSpec, state: Path, env: Mapping[str, str], stop: StopSignal, sinks: Sinks, clock: Callable[[], float]
 ) -> tuple[Recovered | None, History]:
     """Close the plan's last run if it was killed, and take over the failures of its attempts."""
-    last = last_run(state)
+    last, damage = _find_last(spec, state, env)
     path = journal_path(workspace_state(spec.ref.root, env), last) if last else None
-    if path is None or not path.is_file():
-        return None, History()
-    _remove_scraps(spec.repo.root, ours(spec, env))
-    cut_torn_tail(path)
+    if path is None or not os.path.lexists(path):
+        return (Recovered(last, 0, damage) if damage else None), History()
     try:
-        records = list(read(path))
+        records = read_for_recovery(path)
+    except Newer as error:
+        raise SetupError(
+            f"the last run of this plan, {last}, was made by a newer version of Ralph: {error}",
+            hint="continue with that version; nothing was changed, and no process was ended",
+        ) from None
     except BadData as error:
         # An iteration that is open before the damage may have been settled after it, so nothing is undone.
-        aside = keep_aside(path)
-        return Recovered(last, 0, f"{error}; it is kept as {aside.name}, and nothing in it is recovered"), History()
+        return Recovered(last, 0, _set_aside(last, path, f"{damage}{error}")), History()
+    _remove_scraps(spec.repo.root, ours(spec, env))
+    cut_torn_tail(path)
     history = History()
     for record in records:
         history = fold(history, record.event, record.t)
     carried = History(feedback=history.feedback)
     is_over = any(isinstance(record.event, RunEnded) for record in records)
     if is_over and find_open(record.event for record in records) is None:
-        return None, carried
+        if any(isinstance(record.event, Noted) and record.event.text.startswith(SURVIVED) for record in records):
+            _end_processes_of([last])
+        return (Recovered(last, 0, damage) if damage else None), carried
     # First: a git process that outlived the run would interfere, and one that was killed has left locks.
     end_left_behind(None, (_MARK, str(state)), _GRACE)
     clear_stale_locks(spec.repo)
+    mend_packed_refs(spec.repo)  # git can do nothing else until then
     journal = Journal(path, clock, seq=records[-1].seq if records else 0)
     told: list[AnyEvent] = []
     journal.listen(lambda record: told.append(record.event))
@@ -212,13 +253,74 @@ def _recover_last(
     try:
         old = RunSpec(run=last, ref=spec.ref, settings=spec.settings, repo=spec.repo)
         make_folder(run_folder(spec.ref, last, env), private=True)
+        close_sessions(journal, records, prices_of(spec.settings.config, spec.ref.root))
         what = recover(make_ground(old, journal, stop, env, clock), records)
     finally:
         journal.close()
     for event in told:
         history = fold(history, event, clock())
     carried = History(feedback=history.feedback)
+    what = damage + what
     return (Recovered(last, 0, what) if what else None), carried
+
+
+def _find_last(spec: RunSpec, state: Path, env: Mapping[str, str]) -> tuple[str, str]:
+    """The last run of this plan, and what was wrong with the file that names it. A run's journal names its plan."""
+    last = last_run(state)
+    if NEW_RUN_ID.fullmatch(last) or not os.path.lexists(state / _LAST):
+        return last, ""
+    home = workspace_state(spec.ref.root, env)
+    for run in reversed(list_runs(home)):
+        with contextlib.suppress(BadData):
+            started = next((record.event for record in read(journal_path(home, run))), None)
+            if isinstance(started, RunStarted) and started.plan == str(spec.ref.path):
+                return run, f"{state / _LAST} was damaged; the last run of this plan is {run}; "
+    owners = [owner for _, owner in held_locks(home)]
+    if None not in owners:  # never those of a run that is at work on another plan
+        _end_processes_of([run for run in list_runs(home)[-_MOST_RUNS:] if run not in {o.run for o in owners if o}])
+    return "", f"{state / _LAST} was damaged, and no journal of this plan is readable: nothing is recovered"
+
+
+def _set_aside(run: str, journal: Path, why: str) -> str:
+    """A journal that cannot be trusted is not acted on. What the run left running is found by its mark."""
+    ended = _end_processes_of([run])
+    try:
+        kept = f"it is kept as {keep_aside(journal).name}"
+    except OSError as error:
+        kept = f"it could not be moved away: {error.strerror}"
+    kept += f"; ended {plural(ended, 'process')}" if ended else ""
+    return f"{why}; {kept}; nothing is undone because of it: changed files may be its agent's"
+
+
+def _end_processes_of(runs: Sequence[str]) -> int:
+    marks = [mark for run in runs for mark in run_marks(run)]
+    return end_left_behind(None, marks[0], _GRACE, *marks[1:]) if marks else 0
+
+
+def _close_other(
+    spec: RunSpec, state: Path, env: Mapping[str, str], stop: StopSignal, clock: Callable[[], float]
+) -> str:
+    """Close the run of another plan that was killed in this working tree: later, its rollback would undo our work."""
+    found = open_run(spec.repo.root, env)
+    if found is None or plan_state(found.ref, env) == state:
+        return ""
+    what = close_run(found.ref, spec.repo, env, stop, clock) if found.ref.path.exists() else ""
+    forget_open_run(spec.repo.root, env)
+    return f"{found.ref.name}: {what}" if what else ""
+
+
+def close_run(
+    ref: PlanRef, repo: Repo, env: Mapping[str, str], stop: StopSignal, clock: Callable[[], float] = time.time
+) -> str:
+    """Close the last run of a plan if it was killed. The caller holds the lock of its working tree."""
+    settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags={})
+    state = plan_state(ref, env)
+    sinks = make_sinks(ref, store_for(ref, env).layout.locations(ref), Door(ref.root), state)
+    with Lock(state / "run.lock").held_by(Owner.here("recovery")), _marked(state):
+        spec = RunSpec(run="", ref=ref, settings=settings, repo=repo)
+        recovered, _ = _recover_last(spec, state, env, stop, sinks, clock)
+    sinks.close()
+    return recovered.what if recovered else ""
 
 
 def _remove_scraps(repo: Path, own: Bookkeeping) -> None:
@@ -233,7 +335,7 @@ def _remove_scraps(repo: Path, own: Bookkeeping) -> None:
 
 def last_run(state: Path) -> str:
     try:
-        return (state / _LAST).read_text().strip()
+        return read_state(state / _LAST).decode("utf-8", "replace").strip()
     except OSError:
         return ""
 
@@ -251,8 +353,8 @@ def refuse_unless_ready(found: Situation, ours: Bookkeeping, ref: PlanRef) -> No
     """Raise a clear error for every state of a repository that a run must not start in. Changes nothing."""
     if found.in_progress:
         raise SetupError(
-            f"a {found.in_progress} is in progress in {ref.root}",
-            hint=f"finish or abort it (`git {found.in_progress} --abort`), then run again",
+            f"{phrase(found.in_progress)} is in progress in {ref.root}",
+            hint=f"finish it, or end it with `{abort_command(found.in_progress)}`, then run again",
         )
     if found.detached:
         raise SetupError(
@@ -284,7 +386,7 @@ def _ignore_files_of_init(spec: RunSpec) -> frozenset[str]:
     if not path.is_relative_to(spec.repo.root) or path.is_symlink():
         return frozenset()
     try:
-        now = path.read_bytes()
+        now = read_state(path)
     except OSError:
         return frozenset()
     if b"# Ralph: " not in now:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 
 import msgspec
 
+from ralph.app.killed_sessions import charge
 from ralph.app.unsettled import elsewhere_in, is_alive, settle_dead
 from ralph.core.agent import Outcome, Trouble
 from ralph.core.errors import SetupError
@@ -30,7 +31,7 @@ from ralph.core.evidence import Ended, How
 from ralph.core.forecast import chance, forecast
 from ralph.core.ledger import Book, Finished, Foretold, Iterated, Reserve, Settle
 from ralph.core.moves import Reason
-from ralph.core.plan import Plan, State
+from ralph.core.plan import Mode, Plan, State
 from ralph.core.ports import Session
 from ralph.core.prices import PriceTable
 from ralph.core.purse import Purse, amount_of, pay
@@ -41,14 +42,15 @@ from ralph.core.spending import (
     Basis,
     Budget,
     Elsewhere,
+    Extent,
     Room,
+    dollars,
     figure,
     micros,
     overspent,
     rooms,
     share,
     story_rooms,
-    whole_tokens,
 )
 from ralph.core.verdict import Kind
 from ralph.engine.agent_run import Patience
@@ -59,6 +61,12 @@ from ralph.journal.writing import Journal
 _FREE = (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
 
 Run = Callable[[Session, str, Patience], tuple[Ended, Outcome]]
+
+
+def _extent(ended: Ended, outcome: Outcome) -> Extent:
+    if outcome.trouble is Trouble.BUDGET or ended.how in (How.TIMED_OUT, How.SILENT):
+        return Extent.CUT
+    return Extent.WHOLE if outcome.finished and outcome.ok else Extent.UNKNOWN
 
 
 class Till:
@@ -122,13 +130,15 @@ class Till:
             yield from self._foresee(book, still, is_first, now)
 
     def _close_dead(self, book: Book, now: float) -> Iterator[AnyEvent]:
-        for line in list(settle_dead([held for held in book.open if not is_alive(held, now)], self._charge, now)):
+        dead = [held for held in book.open if not is_alive(held, now)]
+        for line in list(settle_dead(dead, self._charge, now, book.dearest)):
             self._append(line)
-            if line.basis is Basis.RESERVED:
-                sum_ = f"${(line.micros or 0) / MICROS:.2f}" if line.micros else f"{line.tokens:,} tokens"
-                yield Noted(
-                    f"run {line.run} was killed before its last session reported a cost; counting {sum_} for it"
-                )
+            if line.basis is Basis.UNKNOWN:
+                yield Noted(f"run {line.run} was killed during a session whose cost is unknown", warning=True)
+            elif line.basis is not Basis.REPORTED:
+                sum_ = dollars(line.micros) if line.micros else f"{line.tokens:,} tokens"
+                how = "from its raw output" if line.basis is Basis.ESTIMATED else "its output is lost"
+                yield Noted(f"run {line.run} was killed during a session; {sum_} are counted for it ({how})")
         if count := self._ledger.damaged:
             what = "1 line" if count == 1 else f"{count} lines"
             yield Noted(f"{what} of {self._ledger.path} could not be read; the amount is not counted", warning=True)
@@ -137,9 +147,10 @@ class Till:
     def _spent(self, book: Book, now: float, is_first: bool) -> Iterator[AnyEvent]:
         budget = self._budget
         stories = book.of_plan(self._plan) if is_first and (budget.story_usd or budget.story_tokens) else {}
+        needs = book.needs_of(self._plan) if is_first and budget.is_set else {}
         elsewhere = elsewhere_in(book, self._run, now) if budget.is_shared else Elsewhere()
-        if stories or elsewhere != self._purse.elsewhere:
-            yield SpendingSeen(elsewhere=elsewhere, stories=stories)
+        if stories or needs or elsewhere != self._purse.elsewhere:
+            yield SpendingSeen(elsewhere=elsewhere, stories=stories, needs=needs)
 
     def _foresee(self, book: Book, stories: int, is_first: bool, now: float) -> Iterator[AnyEvent]:
         if not stories:
@@ -178,6 +189,8 @@ class Till:
         ended, outcome = self._run_agent(session, step, patience)
         if ended.how is not How.FAILED_TO_START or outcome.cost_usd is not None:
             charged = self._charge(name, session.iteration, session.story, session.model, outcome)
+            if session.mode in (Mode.IMPLEMENT, Mode.FIX) and not session.verdict_only:
+                charged = msgspec.structs.replace(charged, extent=_extent(ended, outcome))
         else:
             charged = Charged(iteration=session.iteration, story=session.story, id=name, basis=Basis.REPORTED, usd=0)
         self._journal.write(charged)
@@ -234,25 +247,7 @@ class Till:
         return allowed, None
 
     def _charge(self, name: str, iteration: int, story: str, model: str, outcome: Outcome) -> Charged:
-        """The cost the session reported; else its tokens at list prices; else unknown."""
-        model = outcome.model or model
-        reported, heard = micros(outcome.cost_usd), outcome.heard
-        tokens = outcome.tokens + heard
-        usd: float | None = None if reported is None else reported / MICROS
-        basis = Basis.UNKNOWN if usd is None else Basis.REPORTED
-        if (unpriced := heard if usd is not None else tokens).total:
-            estimated = self._prices().cost(model, unpriced)
-            if micros(estimated) is not None and estimated is not None:
-                usd, basis = round((usd or 0) + estimated, 6), Basis.ESTIMATED
-        return Charged(
-            iteration=iteration,
-            story=story,
-            id=name,
-            basis=basis,
-            usd=usd,
-            tokens=whole_tokens(tokens.total),
-            model=model,
-        )
+        return charge(self._prices(), name, iteration, story, model, outcome)
 
     def _settle(self, charged: Charged) -> None:
         amount = amount_of(charged)
@@ -266,6 +261,7 @@ class Till:
                 basis=charged.basis,
                 micros=None if amount.unknown else amount.micros,
                 tokens=amount.tokens,
+                extent=charged.extent,
             )
         )
 

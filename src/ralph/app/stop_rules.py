@@ -16,7 +16,7 @@ from ralph.core.plan import Mode, Plan
 from ralph.core.problems import Problem
 from ralph.core.requests import read_request
 from ralph.core.transitions import Violation, broken_invariants, illegal_transitions
-from ralph.host.files import read_bytes
+from ralph.host.files import read_bytes, read_state
 from ralph.host.repo import identify
 from ralph.host.situation import situation
 from ralph.plans.registry import layout
@@ -50,7 +50,7 @@ def read_policy(env: Mapping[str, str]) -> StopPolicy | None:
     if not path:
         return None
     try:
-        return msgspec.json.decode(Path(path).read_bytes(), type=StopPolicy)
+        return msgspec.json.decode(read_state(Path(path)), type=StopPolicy)
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -82,7 +82,7 @@ def _problem(found: Problem) -> str:
 def _before(policy: StopPolicy, found: Any) -> Plan | None:
     """Without a snapshot only the invariants can be checked; the loop checks the transitions afterwards."""
     try:
-        plan: Plan = found.parse((Path(policy.state) / "plan.before").read_bytes(), policy.plan)
+        plan: Plan = found.parse(read_state(Path(policy.state) / "plan.before"), policy.plan)
     except (OSError, PlanError):
         return None
     return plan

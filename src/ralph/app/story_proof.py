@@ -19,7 +19,8 @@ from ralph.config.schema import Config, minimum_grade
 from ralph.core.plan import Plan, Story
 from ralph.core.proof import Grade, Proof
 from ralph.core.text import one_line
-from ralph.engine.ground import Attempt, Inspection
+from ralph.engine.ground import Attempt
+from ralph.engine.work_tree import Inspection
 from ralph.host.blobs import empty_tree, read_blobs
 from ralph.host.git import git
 from ralph.host.repo import Repo

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ralph.app.price_table import list_prices
 from ralph.app.spending import Run, Till
 from ralph.config.schema import Config
 from ralph.core.errors import BadData, RalphError
@@ -22,7 +23,6 @@ from ralph.host.repo import Repo, find_repository, identify
 from ralph.journal.ledger import Ledger
 from ralph.journal.writing import Journal
 
-_TABLE = Path(__file__).with_name("prices.json")
 _LARGEST = 1024 * 1024
 
 
@@ -62,11 +62,6 @@ def main_root(root: Path, repo: Repo | None) -> Path:
     return root if inside.startswith("..") else repo.common_dir.parent / inside
 
 
-@cache
-def list_prices() -> PriceTable:
-    return msgspec.json.decode(_TABLE.read_bytes(), type=PriceTable)
-
-
 def prices_of(config: Config, root: Path) -> PriceTable:
     """The list prices, overridden by those of the user's file."""
     if not config.budget.prices:
@@ -81,7 +76,8 @@ def prices_of(config: Config, root: Path) -> PriceTable:
             where=Place(str(path)),
             hint="expected models: {NAME: {input: 2, output: 10}}, in dollars per million tokens; see docs/cost.md",
         ) from None
-    return own.over(list_prices())
+    sources = own.sources or (config.budget.prices,)
+    return msgspec.structs.replace(own, sources=sources).over(list_prices())
 
 
 def open_till(

@@ -28,7 +28,7 @@ from ralph.core.errors import BadData, NotTrusted
 from ralph.core.plan import Plan
 from ralph.core.secrets import sealed
 from ralph.host.files import keep_aside, make_folder, read_bytes, sync_folder, write_bytes
-from ralph.host.places import workspace_state
+from ralph.host.places import as_text, workspace_state
 
 LIMIT = 16 * 1024 * 1024
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -125,7 +125,7 @@ def read_record(root: Path, env: Mapping[str, str], report: Callable[[str], None
 def write_trust(root: Path, commands: Commands, env: Mapping[str, str], now: float | None = None) -> None:
     """Record that these commands are trusted. `ralph init` calls this for what it wrote itself."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
-    record = agree(read_record(root, env), commands, str(root), at)
+    record = agree(read_record(root, env), commands, as_text(root), at)
     file = trust_file(root, env)
     make_folder(file.parent, private=True)
     write_bytes(file, msgspec.json.format(msgspec.json.encode(record)) + b"\n", mode=0o600)

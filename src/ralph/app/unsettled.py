@@ -1,6 +1,7 @@
 """Sessions that are not settled: of active runs and of killed ones.
 
-The journal of a killed run may say what its last session cost; otherwise its reservation counts.
+The journal of a killed run may say what its last session cost, or else its raw log. If neither does, the reservation
+counts, but not more than the most expensive session so far.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import platform
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from ralph.app.killed_sessions import outcome_so_far
 from ralph.core.agent import Outcome
 from ralph.core.errors import RalphError
-from ralph.core.events import AgentEnded, Charged, Reserved
+from ralph.core.events import AgentEnded, AgentStarted, Charged, Reserved, RunStarted
 from ralph.core.ledger import Book, Reserve, Settle
 from ralph.core.purse import amount_of
 from ralph.core.spending import NOTHING, Amount, Basis, Elsewhere
@@ -47,9 +49,12 @@ def is_alive(line: Reserve, now: float) -> bool:
     return tree.is_alive(ProcessId(line.pid, line.start))
 
 
-def settle_dead(lines: Iterable[Reserve], charge: Charge, now: float) -> Iterator[Settle]:
+def settle_dead(lines: Iterable[Reserve], charge: Charge, now: float, most: int = 0) -> Iterator[Settle]:
+    """`most`: micros of the most expensive session so far; 0: none is known."""
     for line in lines:
         basis, micros, tokens = Basis.RESERVED, line.micros, line.tokens
+        if micros is not None and most:
+            micros = min(micros, most)
         found = _what_it_cost(line, charge)
         if found is not None:
             amount = amount_of(found)
@@ -67,15 +72,24 @@ def settle_dead(lines: Iterable[Reserve], charge: Charge, now: float) -> Iterato
 
 
 def _what_it_cost(line: Reserve, charge: Charge) -> Charged | None:
-    """None: the session was running when its run was killed."""
+    """None: neither the journal nor the raw log can be read."""
     reserved: Reserved | None = None
+    running: AgentStarted | None = None
+    agent = ""
     with contextlib.suppress(RalphError, OSError):
         for record in read(Path(line.journal)):
             match record.event:
                 case Charged(id=name) as event if name == line.id:
                     return event
+                case RunStarted() as event:
+                    agent = event.agent
                 case Reserved(id=name) as event if name == line.id:
                     reserved = event
+                case AgentStarted() as event if reserved:
+                    running = event
                 case AgentEnded(outcome=outcome) if reserved:
                     return charge(line.id, reserved.iteration, line.story, "", outcome)
+        if running is not None:
+            so_far = outcome_so_far(Path(line.journal), running, agent)
+            return charge(line.id, running.iteration, line.story, "", so_far) if so_far.used.total else None
     return None

@@ -18,8 +18,9 @@ from ralph.core.events import Baseline
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import PlanRef
-from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
+from ralph.host.files import keep_aside, make_folder, read_bytes, read_state, write_bytes
 from ralph.host.git import git
+from ralph.host.redaction import redact_struct
 from ralph.host.repo import Repo
 from ralph.host.snapshot import snapshot_tree
 from ralph.host.trees import changes
@@ -61,7 +62,7 @@ def run_checks(
 def _failed_before(baseline: Path) -> frozenset[str]:
     """Commands that failed on the last checkpoint of a run."""
     try:
-        known = msgspec.json.decode(baseline.read_bytes(), type=Baseline)
+        known = msgspec.json.decode(read_state(baseline), type=Baseline)
     except (OSError, msgspec.DecodeError):
         return frozenset()
     return frozenset(result.command for result in known.results if not result.passed)
@@ -98,7 +99,7 @@ def keep_pass(
     passed = all(result.passed for result in results if result.required)
     made = Pass(at=time.time(), tree=tree, check_set=set_id(chosen), passed=passed, checks=results)
     path = make_folder(plan_state(ref, env), private=True) / _FILE
-    write_bytes(path, msgspec.json.encode(made), mode=0o600)
+    write_bytes(path, msgspec.json.encode(redact_struct(made)), mode=0o600)
     return made
 
 

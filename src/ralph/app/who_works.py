@@ -28,11 +28,11 @@ class Who(Struct, frozen=True):
 def who_works(settings: Settings, work: Work, story: Story | None, step: Mapping[str, Any]) -> Who:
     """A command line applies only to the agent it was given for."""
     config = settings.config
-    first = _reviewer(config) if work.mode is Mode.REVIEW else _worker(settings, story, step)
+    first = reviewer_of(config) if work.mode is Mode.REVIEW else _worker(settings, story, step)
     if not work.choice:
         return first
     agent, model = parts(work.choice, known_agents(config))
-    name = agent or first.name
+    name = agent or config.agent.name  # a model alone is one of the agent that works
     return Who(name, model, _command(config, name, work.mode), f"fallback: {work.choice}")
 
 
@@ -41,7 +41,7 @@ def known_agents(config: Config) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*AGENTS.names(), config.agent.name)))
 
 
-def _reviewer(config: Config) -> Who:
+def reviewer_of(config: Config) -> Who:
     review = config.review
     name, model = review.agent or config.agent.name, review.model or config.agent.model
     if review.agent and review.agent != config.agent.name:

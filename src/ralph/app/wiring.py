@@ -15,7 +15,8 @@ from msgspec import Struct
 from ralph.agents.registry import agent as find_agent
 from ralph.app.acceptance import StoryAcceptance
 from ralph.app.acceptance_store import FOLDER, AcceptanceStore
-from ralph.app.answers import open_again
+from ralph.app.answers import reopen
+from ralph.app.answers import take_in as take_in_answers
 from ralph.app.bookkeeping import bookkeeping
 from ralph.app.briefing import brief
 from ralph.app.checking import BASELINE, AskBaseline, Checks
@@ -25,7 +26,7 @@ from ralph.app.guidance import Guidance
 from ralph.app.hooking import allowed_folders, prepare_hooks
 from ralph.app.ignored_work import ignored_work
 from ralph.app.lasting_rules import LastingRules
-from ralph.app.limits import limits_of
+from ralph.app.limits import allowance_of, limits_of
 from ralph.app.memory import Touched, memory_of
 from ralph.app.memory import take_in as take_in_learnings
 from ralph.app.memory_watch import MemoryWatch
@@ -62,6 +63,8 @@ from ralph.engine.ground import Ask, Attempt, Ground
 from ralph.engine.pipeline import Pipeline
 from ralph.engine.waiting import wait
 from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time, transport, usage
+from ralph.host.git_trace import GIT_TRACE
+from ralph.host.ignored import KeepIgnored
 from ralph.host.places import home, workspace_state
 from ralph.host.repo import Repo
 from ralph.host.signals import StopSignal
@@ -145,7 +148,11 @@ def make_ground(
     check_runner = Runner(ceiling=config.time_ceiling, stop=stop, outputs=folder / "checks")
     request = request_for(ref, spec.repo, config, env, spec.run, check_runner)
 
-    work_tree = GitWorkTree(spec.repo, index, hook_env, stop)
+    limits = config.keep_ignored
+    ignored = KeepIgnored(
+        limits.file_kb << 10, limits.total_mb << 20, lambda path: books.covers(path) or path.startswith(books.own)
+    )
+    work_tree = GitWorkTree(spec.repo, index, hook_env, stop, ignored if limits.file_kb else None, folder / GIT_TRACE)
 
     def is_same(old: str, new: str) -> bool:
         from ralph.app.verifying import differs  # once in a run, at most
@@ -205,6 +212,8 @@ def make_ground(
         canary=config.canary,
         ceiling=config.time_ceiling,
         time_left=time_left,
+        allowance=allowance_of(config.agent),
+        note_session=work_tree.note_session,
     )
 
     till = open_till(spec.run, ref, spec.repo, config, journal, runner, env, clock, only=spec.stories)
@@ -226,9 +235,10 @@ def make_ground(
 
     def additions() -> Sequence[str]:
         told = [*rules.by_people(), *take_in_learnings(ref, memory), *take_in_retries(plan_state(ref, env), store)]
-        if desk.asks_by_file and not desk.waiting():  # the user has removed the file
-            with contextlib.suppress(PlanError):  # reported when the plan is read for the next iteration
-                told += [f"{story} is open again: WAITING was removed" for story in open_again(store, store.load())]
+        with contextlib.suppress(PlanError):  # reported when the plan is read for the next iteration
+            told += take_in_answers(plan_state(ref, env), store)
+            if desk.asks_by_file and not desk.waiting():  # the user has removed the file
+                told += [f"{story} is open again: WAITING was removed" for story in reopen(store, store.load())]
         remembered.look()
         told += lasting.news()
         if (plan_state(ref, env) / "additions").is_dir():
@@ -248,7 +258,6 @@ def make_ground(
         return msgspec.structs.replace(session, hooks=hooks)
 
     tracking = Tracking(ref, config, env)
-
     dirty = {entry.path for entry in situation(spec.repo).dirty}
 
     def uncommitted() -> tuple[str, ...]:
@@ -315,8 +324,10 @@ def make_ground(
         commits=steps.commits,
         uncommitted=uncommitted,
         is_protected=acceptance.protection(protection(config.protected, ref.root, spec.repo.root, books)),
+        is_rule=lambda path: rules.covers(spec.repo.root / path),
+        accept_rules=rules.accept,
         changed_rules=rules.changed,
-        put_back=lambda number, story: rules.put_back(number, story) + remembered.put_back(number),
+        put_back=lambda number, story: rules.put_back(number, story) + remembered.put_back(number, story),
         is_bookkeeping=books.covers,
         bookkeeping=(where.plan, *tracking.files(spec.repo)),
     )

@@ -18,6 +18,7 @@ from ralph.core.names import plain_path, prd_number, safe_name
 from ralph.core.plan import Plan
 from ralph.core.ports import Layout, PlanRef
 from ralph.core.text import one_line
+from ralph.host.files import read_state
 from ralph.host.places import home, workspace_state
 from ralph.plans.registry import LAYOUTS, layouts_in
 from ralph.plans.store import Loaded, PlanStore
@@ -146,7 +147,7 @@ def _how_to_choose(ref: PlanRef) -> str:
 def current_branch(root: Path) -> str:
     """The checked-out branch, read from its file without starting git. Empty if that is not possible."""
     try:
-        text = (root / ".git" / "HEAD").read_text(errors="replace")
+        text = read_state(root / ".git" / "HEAD").decode("utf-8", "replace")
     except OSError:
         return ""
     return text.removeprefix("ref: refs/heads/").strip() if text.startswith("ref: refs/heads/") else ""
@@ -189,7 +190,10 @@ def open_ref(
 
 def open_plan(args: Namespace, env: Mapping[str, str] | None = None) -> OpenPlan:
     env = os.environ if env is None else env
-    ref, settings = open_ref(args, env)
+    return opened_at(*open_ref(args, env), env)
+
+
+def opened_at(ref: PlanRef, settings: Settings, env: Mapping[str, str]) -> OpenPlan:
     store = store_for(ref, env)
     return OpenPlan(ref.root, ref, store.layout, store.load(), store, settings)
 

@@ -21,7 +21,7 @@ from ralph.core.problems import Severity
 from ralph.host.places import home, workspace_state
 from ralph.host.programs import which
 from ralph.host.repo import find_repository, identify
-from ralph.host.situation import situation
+from ralph.host.situation import abort_command, phrase, situation
 
 
 def repository(patient: Patient) -> Iterator[Finding]:
@@ -33,7 +33,8 @@ def repository(patient: Patient) -> Iterator[Finding]:
     now = situation(repo)
     if now.in_progress:
         yield fail(
-            f"a {now.in_progress} is in progress in {repo.root}", f"finish it, or `git {now.in_progress} --abort`"
+            f"{phrase(now.in_progress)} is in progress in {repo.root}",
+            f"finish it, or end it with `{abort_command(now.in_progress)}`",
         )
     if now.detached:
         yield warn(f"{repo.root} is not on a branch (detached HEAD)", "git switch -c NAME")

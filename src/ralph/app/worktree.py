@@ -5,36 +5,56 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ralph.app.other_changes import OtherChanges
 from ralph.app.swapping import swap_back, swapped
+from ralph.core.authorship import AT_ANY_TIME, Author, Session, file_author
+from ralph.core.errors import UsageError
 from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
-from ralph.engine.ground import Commit, Inspection, PutBack, RolledBack
+from ralph.engine.work_tree import Commit, Inspection, PutBack, RolledBack, Shared
 from ralph.host import commit_message
-from ralph.host.checkpoint import Checkpoint, head_of, take, undo_tampering
-from ralph.host.commits import agent_commits, candidate_tree, commit_story
-from ralph.host.git import ask, git, line, names, printable
+from ralph.host.agent_commits import agent_commits
+from ralph.host.checkpoint import (
+    Checkpoint,
+    has_tree,
+    ignored_of,
+    is_pinned,
+    moments_of,
+    pin_tree,
+    store_of,
+    take,
+    undo_tampering,
+)
+from ralph.host.commits import candidate_tree, commit_story
+from ralph.host.git import GitFailed, ask, git, line, names, printable
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
-from ralph.host.heads import put_back_lost
-from ralph.host.repo import Repo, is_in_place, still_the_same
+from ralph.host.heads import mend_head, put_back_lost
+from ralph.host.ignored import KeepIgnored, losses
+from ralph.host.refs import mend_packed_refs
+from ralph.host.repo import Repo, RepositoryReplaced, is_in_place, still_the_same
 from ralph.host.rescue import drop, find, roll_back, save
 from ralph.host.restoring import restore_some
 from ralph.host.shadow import shadow_of
+from ralph.host.shared_tree import merge_texts, written_at
 from ralph.host.signals import StopSignal
-from ralph.host.situation import in_progress
+from ralph.host.situation import in_progress, phrase
 from ralph.host.snapshot import LARGEST_FILE, snapshot, snapshot_tree
+from ralph.host.submodules import look_inside
 from ralph.host.trees import changes
+from ralph.host.uncommitted import keep_uncommitted
+from ralph.host.write_times import WriteTimes
 
 _RECENT = 50
-_MOVED = re.compile(rb"> (\d+) [+-]\d{4}(?:\t|$)", re.MULTILINE)
-_END_OF_LOG = 10_000
+_GC_ROUNDS = 2
+_FEW = 5
 _NO_USER = "git has no user.name and user.email, so commits are made as Ralph Loop <ralph@localhost>"
 _UNDONE = {"changed": "restored", "removed": "restored", "added": "removed"}
 _SWAPPED = "ralph: work before its checks ran against other versions of files"
@@ -43,13 +63,28 @@ _TOO_LARGE = f"is over {LARGEST_FILE >> 20} MB: it is neither committed nor remo
 
 class GitWorkTree:
     def __init__(
-        self, repo: Repo, index_file: Path, hook_env: Mapping[str, str], stop: StopSignal | None = None
+        self,
+        repo: Repo,
+        index_file: Path,
+        hook_env: Mapping[str, str],
+        stop: StopSignal | None = None,
+        ignored: KeepIgnored | None = None,
+        trace: Path | None = None,
     ) -> None:
+        """`trace`: where the git processes of the agents report what they do."""
+        self._trace = trace or Path(os.devnull)
+        self._sessions: list[Session] = []
+        """Since the checkpoint."""
+        self._times = WriteTimes()
+        self._begun = time.time_ns()
         self._repo = repo
         self._index = index_file
         self._hook_env = hook_env
         self._stop = stop
+        self._keep_ignored = ignored
+        self._ignored = ""
         self._is_nobody_told = False
+        self._is_unsigned_told = False
         self._inspected = ""
         """The tree in the private index."""
         self._said_who = False
@@ -58,27 +93,63 @@ class GitWorkTree:
 
     def checkpoint(self) -> dict[str, Any]:
         self._inspected = ""
-        found: dict[str, Any] = msgspec.to_builtins(take(self._repo, self._index))
-        return found
+        self._sessions = []
+        self._times.start()
+        if self._trace.is_file():
+            self._trace.unlink(missing_ok=True)
+        for _ in range(_GC_ROUNDS):
+            with contextlib.suppress(GitFailed):  # a `git gc --prune=now` of the user's removed what was just written
+                return self._take()
+        return self._take()
+
+    def _take(self) -> dict[str, Any]:
+        made = take(self._repo, self._index, ignored=self._keep_ignored, before=self._ignored)
+        self._ignored = made.ignored
+        return msgspec.to_builtins(made)  # type: ignore[no-any-return]
 
     def is_in_place(self) -> bool:
         return is_in_place(self._repo)
 
     def knows(self, checkpoint: dict[str, Any]) -> bool:
-        return ask(self._repo, "cat-file", "-e", f"{_checkpoint(checkpoint).tree}^{{tree}}").code == 0
+        if not is_pinned(self._repo, self._index, _checkpoint(checkpoint)):
+            raise RepositoryReplaced("the journal and refs/ralph/checkpoint/ name different checkpoints")
+        return has_tree(self._repo, self._index, _checkpoint(checkpoint))
 
-    def left_at(self, checkpoint: dict[str, Any]) -> float:
+    def note_session(self, session: Session) -> None:
+        self._sessions.append(session)
+
+    def _timed_sessions(self) -> Sequence[Session]:
+        return self._sessions if self._times.are_comparable(self._index.parent) else [AT_ANY_TIME]
+
+    def share(self, checkpoint: dict[str, Any], is_ours: Callable[[str], bool], *, files: bool = True) -> Shared:
         before = _checkpoint(checkpoint)
-        branch, _ = head_of(self._repo, {})
-        head = ask(self._repo, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        if branch == before.branch and line(head.out) == (before.head or ""):
-            return 0
-        try:
-            log = (self._repo.git_dir / "logs" / "HEAD").read_bytes()
-        except OSError:
-            return 0
-        moves = _MOVED.findall(log[-_END_OF_LOG:])
-        return float(moves[-1]) if moves else 0
+        tampering = undo_tampering(self._repo, before, self._index)
+        mend_head(self._repo, before)  # git reads nothing before that
+        mend_packed_refs(self._repo)
+        self._inspected = ""
+        others = OtherChanges(self._repo, self._index, before, self._timed_sessions(), self._trace)
+        after, notices, branch, final = others.adopted(is_ours, files=files)
+        checkpoint = checkpoint if after is before else msgspec.to_builtins(after)
+        return Shared(checkpoint, (*_told(tampering), *notices), branch.ask, branch.can_undo, final)
+
+    def author_of(self, path: Path) -> Author:
+        agents = [session for session in self._timed_sessions() if session.is_agent]  # checks do not edit the plan
+        written = written_at(path.parent, os.fsencode(path.name))
+        return file_author(str(path), written, 0, agents) if written is not None else Author.UNKNOWN
+
+    def keep_uncommitted(
+        self, checkpoint: dict[str, Any], tree: str, is_ours: Callable[[str], bool]
+    ) -> tuple[str, ...]:
+        ref, paths = keep_uncommitted(self._repo, self._index, _checkpoint(checkpoint), tree, is_ours)
+        some = ", ".join(one_line(path, 60) for path in paths[:_FEW])
+        return (f"the agent changed or deleted files that were not committed; {ref} has them: {some}",) if ref else ()
+
+    def merged(self, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+        return merge_texts(self._repo, self._index, base, ours, theirs)
+
+    def save(self, checkpoint: dict[str, Any], name: str, message: str) -> RolledBack:
+        saved = save(self._repo, name, self._index, _checkpoint(checkpoint), message)
+        return RolledBack(ref=saved.ref, commit=saved.commit) if saved else RolledBack()
 
     def inspect(self, checkpoint: dict[str, Any]) -> Inspection:
         before = _checkpoint(checkpoint)
@@ -87,14 +158,21 @@ class GitWorkTree:
         lost = put_back_lost(self._repo, before, self._index)
         found = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
         self._inspected = found.tree
+        pin_tree(self._repo, self._index, "work", found.tree)
         changed = changes(self._repo, before.tree, found.tree) if found.tree != before.tree else ()
         committed = agent_commits(self._repo, before)
-        notices = [*_told(tampering), *(f"{one_line(name, 100)} was restored" for name in lost)]
+        notices = [*_told(tampering), *(f"{one_line(name, 100)} was restored" for name in lost.refs), *lost.failed]
+        if lost.kept:
+            notices.append(f"the commits that the agent had moved refs to are kept in {', '.join(lost.kept[:_FEW])}")
         large = [path for path in found.large if path not in before.large]
         notices += [f"{one_line(printable(path), 100)} {_TOO_LARGE}" for path in large]
+        stores = (moments_of(self._index), ignored_of(self._index))
+        notices += losses(self._repo, *stores, before.ignored, store_of(self._index), self._begun)
+        inside = look_inside(self._repo, before, self._index)
+        notices += [*inside.notices, *inside.objections]
         left_open = in_progress(self._repo.git_dir)
         if left_open and not before.in_progress:
-            notices.append(f"the agent left a {left_open} unfinished")
+            notices.append(f"the agent left {phrase(left_open)} unfinished")
         if committed.is_rewritten:
             notices.append("the agent rewrote the history of the branch")
         if committed.has_switched:
@@ -103,7 +181,12 @@ class GitWorkTree:
             tree=found.tree,
             changed=tuple(change.path for change in changed),
             commits=committed.commits,
-            sound=not (committed.is_rewritten or committed.has_switched or (left_open and not before.in_progress)),
+            sound=not (
+                committed.is_rewritten
+                or committed.has_switched
+                or (left_open and not before.in_progress)
+                or inside.objections
+            ),
             notices=tuple(notices),
         )
 
@@ -114,7 +197,9 @@ class GitWorkTree:
 
     def candidate(self, checkpoint: dict[str, Any], tree: str) -> str:
         """The tree that would be committed: what git's filters make of the files, without what it ignores."""
-        return candidate_tree(self._repo, checkpoint=_checkpoint(checkpoint), tree=tree, index_file=self._index)
+        made = candidate_tree(self._repo, checkpoint=_checkpoint(checkpoint), tree=tree, index_file=self._index)
+        pin_tree(self._repo, self._index, "candidate", made)
+        return made
 
     @contextlib.contextmanager
     def kept(self, checkpoint: dict[str, Any], name: str, paths: Sequence[bytes]) -> Iterator[None]:
@@ -124,7 +209,8 @@ class GitWorkTree:
         saved = save(self._repo, name, self._index, _checkpoint(checkpoint), f"{_SWAPPED}\n\n{listed}")
         yield
         if saved is not None:  # not after an error: undoing the iteration needs it
-            drop(self._repo, name)
+            with contextlib.suppress(UsageError):  # the checks ran the agent's code, which may have deleted it
+                drop(self._repo, name)
 
     def _swap_back(self, name: str) -> None:
         """Restore the work where a killed run left other versions of its files."""
@@ -189,10 +275,11 @@ class GitWorkTree:
         self._inspected = ""
         return snapshot_tree(self._repo, self._index)
 
-    def roll_back(self, checkpoint: dict[str, Any], name: str, message: str) -> RolledBack:
+    def roll_back(self, checkpoint: dict[str, Any], name: str, message: str, leave: Sequence[Path] = ()) -> RolledBack:
         self._inspected = ""
         self._swap_back(name)
-        done = roll_back(self._repo, name, self._index, _checkpoint(checkpoint), message)
+        left = [os.fsencode(os.path.relpath(path, self._repo.root)) for path in leave]
+        done = roll_back(self._repo, name, self._index, _checkpoint(checkpoint), message, leave=left)
         restored = done.restored
         notices = [f"{one_line(path, 100)} could not be restored" for path in (*restored.unsaved, *restored.left)]
         return RolledBack(
@@ -200,7 +287,13 @@ class GitWorkTree:
             commit=done.rescue.commit if done.rescue else "",
             removed=len(restored.removed),
             rewritten=len(restored.rewritten),
-            notices=(*_told(restored.tampering), *notices[:5]),
+            notices=(
+                *_told(restored.tampering),
+                *restored.lost_refs[:_FEW],
+                *notices[:_FEW],
+                *done.ignored.notices(),
+                *done.submodules,
+            ),
         )
 
     def commit(
@@ -228,6 +321,12 @@ class GitWorkTree:
             self._is_nobody_told = True
             notices += () if self._said_who else (_NO_USER,)
             self._said_who = True
+        if made.hidden:
+            some = ", ".join(one_line(path, 60) for path in made.hidden[:_FEW])
+            notices.append(f"not committed, because git is told to skip changes in it (`git ls-files -v`): {some}")
+        if made.unsigned and not self._is_unsigned_told:
+            self._is_unsigned_told = True
+            notices.append(f"commits are not signed: commit.gpgSign is set, but signing failed: {made.unsigned}")
         notices += [f"the agent changed the hook {one_line(path, 100)}" for path in made.edited_hooks]
         notices += [f"a commit hook changed {one_line(path, 100)}; restored" for path in made.restored]
         if made.left_out:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import msgspec
-
-from ralph.core.errors import SetupError
+from ralph.app.last_run import is_at_work
+from ralph.app.open_runs import forget_open_run, open_run
+from ralph.app.running import close_run
+from ralph.app.workspace import plan_state, store_for
+from ralph.app.worktree_plans import WORKTREES, moved_to, worktrees_of
+from ralph.core.errors import LockHeld, PlanError, RalphError, SetupError
 from ralph.core.moves import Reason, Stop
 from ralph.core.ports import PlanRef
 from ralph.host.files import make_folder
-from ralph.host.git import ask, git
+from ralph.host.git import ask, git, line
+from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
 from ralph.host.repo import Repo, identify
+from ralph.host.signals import StopSignal
+from ralph.journal.runs import list_runs
 
-WORKTREES = "worktrees"
 _CONFIG = ("config.yaml", "configs", "prompts")
 
 
@@ -39,8 +44,53 @@ def open_worktree(ref: PlanRef, repo: Repo, run: str, env: Mapping[str, str]) ->
     _copy(ref.root, root, ref.folder)
     for name in _CONFIG:
         _copy(ref.root, root, ref.root / ".ralph" / name)
-    moved = {name: root / os.path.relpath(getattr(ref, name), ref.root) for name in ("folder", "path")}
-    return msgspec.structs.replace(ref, root=root, **moved), identify(folder), branch
+    return moved_to(ref, root), identify(folder), branch
+
+
+def unfinished_worktree(ref: PlanRef, repo: Repo, env: Mapping[str, str]) -> tuple[PlanRef, Repo, str] | None:
+    """The last worktree of the plan with open stories, unless a run works there or its branch is merged already."""
+    for folder, root in reversed(list(worktrees_of(ref.root, env))):
+        there, branch = moved_to(ref, root), branch_of(ref, folder.name)
+        if not there.path.is_file() or is_at_work(plan_state(there, env)):
+            continue
+        head = ask(repo, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
+        if head.code:
+            continue
+        ahead = ask(repo, "rev-list", "--count", f"HEAD..refs/heads/{branch}")
+        has_work = line(ahead.out) not in ("", "0") or bool(list_runs(workspace_state(root, env)))
+        is_merged = line(ahead.out) == "0" and line(head.out) != _start_of(repo, branch)
+        try:
+            is_finished = store_for(there, env).load().plan.is_finished
+        except PlanError:
+            continue
+        if has_work and not is_merged and not is_finished:
+            return there, identify(folder), branch
+    return None
+
+
+def _start_of(repo: Repo, branch: str) -> str:
+    """The commit from which the branch was made, by its reflog."""
+    log = ask(repo, "log", "-g", "--format=%H", f"refs/heads/{branch}", "--")
+    return (line(log.out).split("\n") or [""])[-1]
+
+
+def close_worktrees(ref: PlanRef, env: Mapping[str, str], stop: StopSignal, tell: Callable[[str], None]) -> None:
+    """Close runs that were killed in worktrees of this workspace, whatever their plan, and end their agents."""
+    for folder, root in worktrees_of(ref.root, env):
+        found = open_run(folder, env)
+        if found is None or not found.ref.path.is_file() or is_at_work(plan_state(found.ref, env)):
+            continue
+        try:
+            repo = identify(folder)
+            with Lock(repo.git_dir / "ralph-run").held_by(Owner.here("recovery")):
+                what = close_run(found.ref, repo, env, stop)
+            forget_open_run(folder, env)
+        except LockHeld:  # it is live after all
+            continue
+        except RalphError as error:
+            what = str(error)
+        if what:
+            tell(f"recovered run {found.run} in the worktree {root}: {what}")
 
 
 def branch_of(ref: PlanRef, run: str) -> str:

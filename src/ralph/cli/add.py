@@ -16,6 +16,7 @@ from ralph.app.trusting import refuse_inside_loop
 from ralph.app.workspace import open_ref
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.planning import add_planning_options, answer_text, caller, draft_for, held, print_added, words
+from ralph.cli.which_plan import working_ref
 
 EXAMPLES = """
 ralph add "export orders as CSV"
@@ -48,13 +49,15 @@ def run(args: Namespace) -> int:
 def prepare_answer(args: Namespace) -> tuple[str, Caller, Target]:
     """The stories of `--answer`, and the plan they are added to."""
     text, who = answer_text(args), caller(args)
-    return text, who, plan_target(*open_ref(args), time.time(), os.environ)
+    ref, settings = open_ref(args)
+    return text, who, plan_target(working_ref(args, ref), settings, time.time(), os.environ)
 
 
 def prepare(args: Namespace, kind: str, question: str) -> tuple[Target, Drafts, Draft]:
     """The selected plan, and the request: from this call or from an interrupted draft."""
     idea, source, text = words(args.what)
     ref, settings = open_ref(args)
+    ref = working_ref(args, ref)
     drafts = Drafts(ref.root, kind, os.environ)
     given = Draft(plan=ref.path.relative_to(ref.root).as_posix(), idea=idea or text, source=source)
     draft = draft_for(args, drafts, given, question)

@@ -7,25 +7,19 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from argparse import ArgumentParser, Namespace
 
 from ralph.app import given
-from ralph.app.answers import Answer, answers_path, open_again, open_questions, read_answers, write_answers
+from ralph.app.answers import all_questions, answer, asking_ref, question_of
 from ralph.app.desk import WorkspaceDesk
-from ralph.app.editing import find_story, reasons
-from ralph.app.last_run import is_at_work
 from ralph.app.trusting import refuse_inside_loop
-from ralph.app.turns import turn
-from ralph.app.workspace import open_ref, plan_state, store_for
+from ralph.app.workspace import open_ref, store_for
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import ask_line, emit_json, is_interactive, note, say, say_raw
-from ralph.core.changes import SetFields
+from ralph.cli.which_plan import working_ref
 from ralph.core.errors import UsageError
-from ralph.core.plan import State
 from ralph.core.ports import PlanRef
 from ralph.core.text import clean
-from ralph.plans.store import Loaded
 
 EXAMPLES = """
 ralph answer                                    list the open questions
@@ -33,8 +27,6 @@ ralph answer US-003 "Use PostgreSQL; the password is in the vault"
 ralph answer US-003 - < decision.md             read the answer from stdin
 ralph answer - "The design is fine, continue"   for all stories
 """
-_ASKS = "asks: "
-"""The prefix of the reason that a run stores with a story that has a question."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -45,27 +37,25 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    ref, _ = open_ref(args)
+    story_id = "" if args.story in (None, "-") else args.story
+    ref = asking_ref(working_ref(args, open_ref(args)[0]), story_id, os.environ)
     if args.story is None:
         return _list(ref, as_json=args.json)
     refuse_inside_loop(os.environ, "answer its own questions")
-    story_id = "" if args.story == "-" else args.story
     text = given.prose("the answer", _text(args, ref, story_id)).strip()
     if not text:
         raise UsageError("the answer is empty", hint='`ralph answer US-003 "…"`')
-    with turn(ref, os.environ):
-        question = _answer(ref, story_id, text)
+    answered = answer(ref, story_id, text, os.environ)
     if args.json:
-        emit_json({"story": story_id, "question": question, "answer": text})
+        emit_json({"story": story_id, "question": answered.question, "answer": text})
         return 0
-    running = is_at_work(plan_state(ref, os.environ))
-    then = "the run reads it before its next iteration" if running else "`ralph run` continues"
+    then = "the run reads it before its next iteration" if answered.waits else "`ralph run` continues"
     say(f"answered for {story_id or 'all stories'}; {then}")
     return 0
 
 
 def _list(ref: PlanRef, *, as_json: bool) -> int:
-    questions = _open_questions(store_for(ref, os.environ).load(), WorkspaceDesk(ref.root, ref.folder).waiting())
+    questions = all_questions(store_for(ref, os.environ).load(), WorkspaceDesk(ref.root, ref.folder).waiting())
     if as_json:
         emit_json([{"story": story, "question": question} for story, question in questions.items()])
         return 0
@@ -87,37 +77,5 @@ def _text(args: Namespace, ref: PlanRef, story_id: str) -> str:
     if not is_interactive():
         raise UsageError("the answer is missing", hint=f'`ralph answer {args.story} "…"`, or - to read it from stdin')
     loaded = store_for(ref, os.environ).load()
-    question = _question(loaded, story_id, WorkspaceDesk(ref.root, ref.folder).waiting())
+    question = question_of(loaded, story_id, WorkspaceDesk(ref.root, ref.folder).waiting())
     return ask_line(f"{clean(question) or 'Answer'}\n> ")
-
-
-def _answer(ref: PlanRef, story_id: str, text: str) -> str:
-    """Store the answer before reopening the story: without it the story would ask again. Returns the question."""
-    store = store_for(ref, os.environ)
-    loaded = store.load()
-    story = find_story(loaded.plan, story_id) if story_id else None
-    desk = WorkspaceDesk(ref.root, ref.folder)
-    question = _question(loaded, story_id, desk.waiting())
-    path = answers_path(plan_state(ref, os.environ))
-    write_answers(path, read_answers(path).with_answer(story_id, Answer(question, text, time.time())))
-    if story is None:
-        open_again(store, loaded)
-    elif story.state is State.BLOCKED:
-        changes = [SetFields(story.id, {"state": State.TODO})]
-        store.save(loaded, changes, reasons(changes, ""))
-    if story is None or question == desk.waiting():
-        desk.answered()
-    return question
-
-
-def _open_questions(loaded: Loaded, waiting: str) -> dict[str, str]:
-    """Story → its question. The empty ID stands for the file WAITING, unless a story asks the same."""
-    asked = open_questions(loaded)
-    return asked | ({"": waiting} if waiting and waiting not in asked.values() else {})
-
-
-def _question(loaded: Loaded, story_id: str, waiting: str) -> str:
-    """The question to answer: the story's own, else that of the file WAITING unless it belongs to another story."""
-    asked = _open_questions(loaded, "")
-    own = asked.pop(story_id, "")
-    return own or ("" if story_id and waiting in asked.values() else waiting)

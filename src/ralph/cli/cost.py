@@ -13,10 +13,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ralph.app.costs import Gathered, Receipt, Sums, add_up, gather, group, journals
+from ralph.app.costs import Gathered, Receipt, Sums, add_up, by_model, gather, group, journals
 from ralph.app.prospects import Prospect, prospect, settings_of, shared_rooms
 from ralph.app.run_choice import chosen_plans
-from ralph.app.tills import ledger_of, list_prices, repo_of
+from ralph.app.tills import ledger_of, prices_of, repo_of
 from ralph.app.workspace import open_plan, root_of
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.forecast_words import foreseen, ground_for
@@ -25,7 +25,8 @@ from ralph.cli.words import duration, moment, plural
 from ralph.core.agent import Tokens
 from ralph.core.errors import UsageError
 from ralph.core.ledger import Anew
-from ralph.core.spending import MICROS, Basis, Room, figure
+from ralph.core.prices import PriceTable
+from ralph.core.spending import MICROS, Basis, Room, dollars, figure
 from ralph.core.text import one_line
 from ralph.host.repo import Repo
 from ralph.journal.ledger import local_day
@@ -94,7 +95,7 @@ def _by(args: Namespace, found: Gathered) -> int:
     name_of = _BY[args.by]
     if args.by == "story" and len({receipt.plan for receipt in found.receipts if receipt.plan}) > 1:
         name_of = _with_plan
-    rows = group(found.receipts, name_of)
+    rows = group(by_model(found.receipts) if args.by == "model" else found.receipts, name_of)
     rows.sort(key=lambda row: row.name if args.by in ("day", "run") else -row.usd)
     whole = add_up("total", found.receipts)
     if args.json:
@@ -161,13 +162,21 @@ def _overview(args: Namespace, root: Path, repo: Repo | None, found: Gathered) -
     runs = len({receipt.run for receipt in found.receipts})
     budgets = _budgets(root, repo)
     if args.json:
-        emit_json({"total": whole, "today": day, "runs": runs, "budgets": [_plain(room) for room in budgets]})
+        emit_json(
+            {
+                "total": whole,
+                "today": day,
+                "runs": runs,
+                "budgets": [_plain(room) for room in budgets],
+                "prices": _prices(root).origin,
+            }
+        )
         return 0
     if not found.receipts:
         say("Nothing has been spent in this workspace yet.")
     else:
         say(f"{_total(whole)} for {plural(whole.iterations, 'iteration')} in {plural(runs, 'run')}", "bold")
-        for line in _remarks(whole):
+        for line in _remarks(whole, _prices(root)):
             say(f"  {line}")
         say(f"  {_classes(whole.tokens)}")
         say(f"  today {_total(day)} for {plural(day.iterations, 'iteration')}")
@@ -188,11 +197,15 @@ def _plain(room: Room) -> dict[str, object]:
     }
 
 
-def _remarks(whole: Sums) -> Iterator[str]:
+def _prices(root: Path) -> PriceTable:
+    return prices_of(settings_of(root, os.environ), root)
+
+
+def _remarks(whole: Sums, prices: PriceTable) -> Iterator[str]:
     if whole.unknown:
         yield f"{plural(whole.unknown, 'iteration')} of unknown cost, not included"
     if whole.estimated_usd:
-        yield f"${whole.estimated_usd:,.2f} of it estimated (list prices of {list_prices().date})"
+        yield f"{dollars(round(whole.estimated_usd * MICROS))} of it estimated: {prices.origin}"
     if whole.reserved_usd:
         yield f"${whole.reserved_usd:,.2f} of it reserved for sessions that never reported their cost"
 

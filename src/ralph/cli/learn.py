@@ -16,9 +16,10 @@ from ralph.app.editing import find_story
 from ralph.app.learning import learn, learn_for_repository, learn_in_session
 from ralph.app.memory import memory_of
 from ralph.app.trusting import refuse_inside_loop
-from ralph.app.workspace import open_plan
+from ralph.app.workspace import open_plan, opened_at
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import say
+from ralph.cli.which_plan import working_ref
 from ralph.cli.words import plural
 from ralph.core.errors import UsageError
 from ralph.core.learning import LONGEST
@@ -48,6 +49,7 @@ def run(args: Namespace) -> int:
         say(f"added to {request.name}; the loop records it when this session ends")
         return 0
     opened = open_plan(args)
+    opened = opened_at(working_ref(args, opened.ref), opened.settings, os.environ)
     story = find_story(opened.plan, args.story).id if args.story else ""
     kept = learn(opened, texts, story, time.time(), os.environ)
     where = memory_of(opened.ref, opened.layout.locations(opened.ref), os.environ).name

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from ralph.app.memory import learnings_of, memory_of, waiting
+from ralph.app.other_plans import learnings_elsewhere
 from ralph.app.workspace import open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw
@@ -34,7 +35,8 @@ def run(args: Namespace) -> int:
     memory = memory_of(opened.ref, opened.layout.locations(opened.ref), os.environ)
     everything = learnings_of(memory)
     found = [one for one in everything if not args.story or one.story == args.story]
-    found = _search(found, args.search) if args.search.strip() else found
+    if args.search.strip():
+        found = _search([*found, *learnings_elsewhere(opened.ref, memory, os.environ)], args.search)
     if args.json:
         emit_json({"file": memory.path, "total": len(everything), "learnings": found})
         return 0

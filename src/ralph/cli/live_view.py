@@ -145,7 +145,8 @@ class LiveView:
         ]
         if state.wish.is_any:
             word = "stops" if state.wish.stop else "pauses"
-            lines.append(row(room, (f"  {word} after this iteration", "yellow")))
+            then = "stopping" if state.wish.now else f"{word} after this iteration"
+            lines.append(row(room, (f"  {then}", "yellow")))
         stream = self._stream
         if stream is not None and state.agent is not None and (stream.retry or stream.is_compacting):
             retry = f"the client retries (attempt {stream.retry.attempt})" if stream.retry else "the client compacts"
@@ -220,8 +221,9 @@ class LiveView:
             yield f"set aside {history.stuck}/{limits.no_progress}"
         if limits.same_error and history.streak.same_error > 1:
             yield f"same error {history.streak.same_error}/{limits.same_error}"
-        if limits.max_attempts and state.current and state.current.story and state.current.mode is not Mode.REVIEW:
-            yield f"attempt {state.current.attempt}/{limits.max_attempts}"
+        current, most = state.current, limits.max_attempts
+        if current and current.story and current.mode is Mode.IMPLEMENT and current.attempt <= most:
+            yield f"attempt {current.attempt}/{most}"
 
 
 def _call(room: int, call: Call, now: float, *, is_running: bool) -> Row:

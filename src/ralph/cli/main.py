@@ -25,6 +25,7 @@ def entry() -> None:
         if getattr(sys, name) is None:  # the caller closed it
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - pathlib is too dear here
+    _use_utf8_for_paths()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors=_on_missing_characters(stream))  # type: ignore[union-attr]
     try:
@@ -33,11 +34,33 @@ def entry() -> None:
     except BrokenPipeError:
         code = 0  # the reader has seen enough
         _forget_stdout()
+    except KeyboardInterrupt:
+        _end_at_interrupts()
+        code = 130
+        if not _has_reader():
+            _forget_stdout()
     except OSError as error:
         sys.stderr.write(f"ralph: cannot write the output: {error.strerror}\n")
         code = 78
         _forget_stdout()
+    finally:
+        _end_at_interrupts()
     sys.exit(code)
+
+
+def _use_utf8_for_paths() -> None:
+    """Start again in Python's UTF-8 mode if paths are decoded by a locale without Unicode (`LC_ALL=C PYTHONUTF8=0`).
+
+    The paths in plans, settings and journals are UTF-8, and must name the same files. The streams keep the encoding of
+    the locale, and child processes the environment.
+    """
+    if sys.getfilesystemencoding() != "utf-8" and os.name == "posix" and sys.executable:
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    if sys.flags.utf8_mode and os.environ.get("PYTHONUTF8") == "0" and "PYTHONIOENCODING" not in os.environ:
+        import locale
+
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(encoding=locale.getencoding())  # type: ignore[union-attr]
 
 
 def _on_missing_characters(stream: "TextIO") -> str:
@@ -46,6 +69,16 @@ def _on_missing_characters(stream: "TextIO") -> str:
     from ralph.cli.plain_signs import register
 
     return register()
+
+
+def _has_reader() -> bool:
+    """Whether stdout takes more: a pager may have stopped reading, and the last flush would wait for it."""
+    import select
+
+    try:
+        return bool(select.select((), (1,), (), 0.2)[1])
+    except (OSError, ValueError):
+        return False
 
 
 def _forget_stdout() -> None:
@@ -109,10 +142,8 @@ def _guarded(argv: list[str]) -> int:
         return int(stop.code or 0)
     except RalphError as error:
         return _report(error)
-    except BrokenPipeError:
+    except (BrokenPipeError, KeyboardInterrupt):
         raise  # for `entry`
-    except KeyboardInterrupt:
-        return 130
     except OSError as error:
         return _report_trouble(error)
     except Exception:  # noqa: BLE001 - the one boundary: a traceback never reaches a user
@@ -124,7 +155,25 @@ def _run(argv: list[str]) -> int:
     if name not in entries():
         name, *rest = [*_alias(name), *rest]
     module, parser = load(name)
-    return int(module.run(parser.parse_args(rest)))
+    arguments = parser.parse_args(rest)
+    _listen_to_interrupts()
+    return int(module.run(arguments))
+
+
+def _listen_to_interrupts() -> None:
+    """Only now: `ralph.__main__` has them end the process while modules are imported."""
+    import _signal  # type: ignore[import-not-found]
+
+    if _signal.getsignal(_signal.SIGINT) == _signal.SIG_DFL:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+
+
+def _end_at_interrupts() -> None:
+    """Nothing catches them any more: Python would show a traceback while it shuts down."""
+    import _signal
+
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 
 def load(name: str) -> "tuple[Any, Parser]":
@@ -171,18 +220,19 @@ def _report_trouble(error: OSError) -> int:
     import errno
 
     from ralph.core.errors import SetupError
+    from ralph.host.plain_file import path_of
 
     if not _has_a_folder():
         return _report(SetupError("the current folder no longer exists", hint="change to another folder and try again"))
     if error.errno not in {getattr(errno, name, None) for name in _TROUBLE}:
         return _report_bug()
-    where = f": {error.filename}" if error.filename else ""
+    where = f": {path}" if (path := path_of(error)) else ""
     return _report(SetupError(f"{error.strerror}{where}", hint="fix this, then run the command again"))
 
 
 _TROUBLE = (
     "EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EFBIG", "EIO", "ESTALE", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN",
-    "ENAMETOOLONG", "ELOOP", "ENOTDIR", "EISDIR", "ETXTBSY",
+    "ENAMETOOLONG", "ELOOP", "ENOTDIR", "EISDIR", "ETXTBSY", "ENXIO",
 )  # fmt: skip
 
 
@@ -203,12 +253,13 @@ def _report_bug() -> int:
     from ralph.core.exit_codes import ExitCode
     from ralph.host.files import make_folder, write_text
     from ralph.host.places import state_home
+    from ralph.host.redaction import redact
 
     text = f"ralph {__version__}, Python {sys.version}\nargv: {sys.argv[1:]}\n\n{traceback.format_exc()}"
     try:
         folder = make_folder(state_home(os.environ) / "logs", private=True)
         log = folder / f"error-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}.log"
-        write_text(log, text)
+        write_text(log, redact(text))
         hint = f"details are in {log}"
     except Exception:  # noqa: BLE001 - a full disk must not hide the first error
         hint = text

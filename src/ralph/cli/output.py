@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from ralph.core.text import clean
@@ -46,18 +47,18 @@ def paint(text: str, style: str, stream: TextIO | None = None) -> str:
 
 def say(text: str = "", style: str = "") -> None:
     """Print a line of the result."""
-    line = clean(text)
+    line = clean(_redacted_line(text))
     print(paint(line, style) if style else line)
 
 
 def say_raw(text: str, *, at_once: bool = False) -> None:
     """Print text that needs no cleaning: painted, or written by Ralph itself."""
-    print(text, flush=at_once)
+    print(_redacted_line(text), flush=at_once)
 
 
 def note(text: str, style: str = "") -> None:
     """Print a message. A closed terminal is ignored."""
-    line = clean(text)
+    line = clean(_redacted_line(text))
     painted = paint(line, style, sys.stderr) if style else line
     if _diverted and sys.stderr.isatty():
         _diverted[-1](painted)
@@ -77,14 +78,21 @@ def divert(to: Callable[[str], None] | None) -> None:
     _diverted[:] = [to] if to else []
 
 
-def leave_closed_terminal() -> None:
-    """Drop what a closed terminal did not take, so that it is not an error at exit."""
+@contextmanager
+def lost_output() -> Iterator[None]:
+    """Go on if stdout takes nothing more: a closed terminal, a closed pipe or a full device. A full one is reported."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in (errno.EIO, errno.EPIPE):
+            with suppress(OSError):
+                warn(f"the output could not be written: {error.strerror}")
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError as error:
-            if error.errno == errno.EIO:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except OSError:  # Python would try again at exit, and report it again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def warn(text: str) -> None:
@@ -117,15 +125,27 @@ def emit_line(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
+def _redacted(data: bytes) -> bytes:
+    from ralph.host.redaction import redact  # not needed for `ralph --version`
+
+    return redact(data)
+
+
+def _redacted_line(text: str) -> str:
+    from ralph.host.redaction import redact_line
+
+    return redact_line(text)
+
+
 def _encoded(value: Any, indent: int | None = None) -> bytes:
     import msgspec
 
     try:
-        text = msgspec.json.encode(value, enc_hook=str)
+        text = _redacted(msgspec.json.encode(value, enc_hook=str))
     except UnicodeEncodeError:  # a path with bytes that are not UTF-8: escaped, so that a reader gets them back
         import json
 
-        return json.dumps(msgspec.to_builtins(value, enc_hook=str), indent=indent).encode()
+        return _redacted(json.dumps(msgspec.to_builtins(value, enc_hook=str), indent=indent).encode())
     return text if indent is None else msgspec.json.format(text, indent=indent)
 
 

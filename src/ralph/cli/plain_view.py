@@ -189,7 +189,9 @@ def _check(result: CheckResult, verbose: bool) -> str:
 
 def asked(verb: Verb, by: str, state: RunState) -> str:
     """The effect of a pause, resume or stop request. Between iterations it takes effect at once, with its own line."""
-    return paint(f"{by}: {_TO_COME[verb]}", "yellow") if state.current is not None else ""
+    if state.current is not None:
+        return paint(f"{by}: {_TO_COME[verb]}", "yellow")
+    return paint(f"{by}: stopping", "yellow") if verb is Verb.STOP_NOW else ""
 
 
 _TO_COME = {
@@ -228,6 +230,7 @@ def _said(said: object, verbose: bool) -> str:
 
 
 _LONGEST = 300
+_LONGEST_NOTICE = 400  # it may end with a path
 _MOST_REASONS = 5
 
 
@@ -267,7 +270,7 @@ def _ended(event: IterationEnded, state: RunState) -> str:
     if event.completes:
         line += f"  {paint(progress_bar(state.done, state.total, 10), 'green')}"
     for notice in event.notices:
-        line += f"\n    {paint(one_line(notice, 160), 'yellow')}"
+        line += f"\n    {paint(one_line(notice, _LONGEST_NOTICE), 'yellow')}"
     for text in event.learned:
         line += f"\n    {paint(f'learned: {one_line(text, 160)}', 'dim')}"
     return line

@@ -33,7 +33,9 @@ _EXIT_CODES = """\
 
 <!-- Written by scripts/write_docs.py from the table in ralph.core.exit_codes. -->
 
-The same for every command.
+The same for every command. A run that reaches its iteration cap or a circuit breaker ends with 1, as the `feature`
+layout defines it. Failed stories (5) and the time limit (6) have codes of their own; older versions ended with 1 there,
+too. Scripts that treat every code but 0 as unfinished need no change.
 """
 
 _REASONS = """\

@@ -29,7 +29,8 @@ from ralph.core.proof import Grade
 from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.host.files import write_bytes
-from ralph.journal.reading import read
+from ralph.host.redaction import redact
+from ralph.journal.reading import damage, read
 
 EXAMPLES = """
 ralph report                       the current run, or the last one
@@ -66,7 +67,10 @@ def run(args: Namespace) -> int:
     except BadData as error:  # what stands before the damage is still worth reading
         warn(str(error))
     started = next((record.event for record in records if isinstance(record.event, RunStarted)), None)
-    report = make_report(records, is_alive=is_alive(started), env=os.environ)
+    alive = is_alive(started)
+    if not alive and (damaged := damage(target.journal)):
+        warn(damaged)
+    report = make_report(records, is_alive=alive, env=os.environ)
     if args.json:
         emit_json(report)
     elif args.html is not None:
@@ -80,6 +84,7 @@ def run(args: Namespace) -> int:
 
 
 def _write(name: str, text: str) -> None:
+    text = redact(text)
     if name == "-":
         emit_bytes(text.encode("utf-8", "replace"))
         return

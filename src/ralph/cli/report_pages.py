@@ -56,7 +56,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "time", f"{duration(report.seconds)}{in_agent}"
     unknown = f" and {plural(report.unknown_costs, 'session')} of unknown cost" if report.unknown_costs else ""
     cost = f"{money(report.cost_usd)}{unknown if report.cost_usd is not None else ''}, {report.tokens:,} tokens"
-    yield "cost", cost if report.iterations else "nothing: no session was started"
+    is_started = report.iterations or any(story.state == "in progress" for story in report.stories)
+    yield "cost", cost.removeprefix("cost ") if is_started else "nothing: no session was started"
     verdicts = ", ".join(f"{count} {kind}" for kind, count in report.verdicts.items())
     yield "iterations", f"{report.iterations}{f' ({verdicts})' if verdicts else ''}"
     if report.branch:

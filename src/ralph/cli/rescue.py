@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+from ralph.app.bookkeeping import bookkeeping
+from ralph.app.open_runs import open_run
 from ralph.app.trusting import refuse_inside_loop
-from ralph.app.workspace import find_root
+from ralph.app.workspace import Choice, find_plans, find_root, open_settings
 from ralph.cli.arguments import Parser, add_json, add_project
-from ralph.cli.output import emit_json, paint, say, say_raw
+from ralph.cli.output import emit_json, note, paint, say, say_raw
 from ralph.cli.words import moment
 from ralph.core.text import clean, one_line, plural
 from ralph.host.places import home, workspace_state
 from ralph.host.repo import Repo, find_repository, identify
 from ralph.host.rescue import drop, list_refs, reapply, show
+from ralph.plans.registry import LAYOUTS
 
 EXAMPLES = """
 ralph rescue list
@@ -61,7 +65,9 @@ def _list(args: Namespace, repo: Repo, state: Path) -> int:
         emit_json(found)
         return 0
     if not found:
-        say("No rescued work: everything was accepted, or nothing has run yet.")
+        say("No rescued work.")
+    if unfinished := open_run(repo.root, os.environ):
+        note(f"run {one_line(unfinished.run, 60)} has not ended; what it does not accept is saved here later", "yellow")
     for rescue in found:
         say_raw(f"{one_line(rescue.name):<28} {paint(moment(rescue.saved_at), 'dim')}  {one_line(rescue.subject, 80)}")
     return 0
@@ -86,7 +92,7 @@ def _show(args: Namespace, repo: Repo, state: Path) -> int:
 
 def _restore(args: Namespace, repo: Repo, state: Path) -> int:
     refuse_inside_loop(os.environ, "restore rescued work")
-    paths = reapply(repo, args.name, state / "rescue-index")
+    paths = reapply(repo, args.name, state / "rescue-index", _own_files(args, repo))
     if args.json:
         emit_json({"name": args.name, "paths": paths})
         return 0
@@ -94,6 +100,14 @@ def _restore(args: Namespace, repo: Repo, state: Path) -> int:
         say(f"  {one_line(path)}")
     say(f"restored {plural(len(paths), 'file')} of attempt {args.name}, uncommitted")
     return 0
+
+
+def _own_files(args: Namespace, repo: Repo) -> Callable[[str], bool]:
+    """Says of a path whether it is one of Ralph's own, such as a plan, its progress log, or the settings."""
+    root, _, settings = open_settings(args)
+    plans = find_plans(root, Choice()) if root else []
+    own = [bookkeeping(ref, LAYOUTS.get(ref.layout).locations(ref), repo.root, settings.config) for ref in plans]
+    return lambda path: any(each.covers(path) or path.startswith(each.own) or path in each.from_init for each in own)
 
 
 def _drop(args: Namespace, repo: Repo, state: Path) -> int:

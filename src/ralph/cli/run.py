@@ -10,16 +10,17 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
 
 from ralph.app.last_run import last_run
-from ralph.app.launching import Launched, agree, launch, prepare_spec
+from ralph.app.launching import STASHED, Launched, agree, launch, prepare_spec
 from ralph.app.named_variants import refuse_unknown_names
 from ralph.app.sandbox import sandbox
 from ralph.app.step_misfits import refuse_misfits
 from ralph.cli.arguments import add_workspace
 from ralph.cli.limit_question import BaselineQuestion, LimitQuestion
-from ralph.cli.output import ask, can_draw, emit_line, is_interactive, leave_closed_terminal, note, say, warn
+from ralph.cli.output import ask, can_draw, emit_line, is_interactive, lost_output, note, say, warn
 from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
 from ralph.cli.words import TERMINAL_CLOSED
@@ -175,8 +176,14 @@ def _run(args: Namespace, prepared: Launched) -> int:
 def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listener | None = None) -> int:
     """Start the run; no questions follow. `first` gets each record before the view does."""
     state, tally = RunState(), Tally()
+    told: list[str] = []
+
+    def tell(text: str) -> None:
+        told.append(text)
+        note(text)
+
     with ExitStack() as stack:
-        stop = stack.enter_context(StopSignal(key=first is None))
+        stop = stack.enter_context(StopSignal(key=first is None, on_first=partial(_acknowledge, state)))
         view = _view(args, stack)
         listeners: list[Listener] = [*([first] if first else []), state.add, tally.add, *([view] if view else [])]
         limit = baseline = None
@@ -185,15 +192,20 @@ def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listen
             limit = LimitQuestion(stop, _quiet(view), exits=exits)
             baseline = BaselineQuestion(stop, _quiet(view))
         with _all_at_once(prepared, state):
-            ended = launch(prepared, os.environ, stop, listeners, tell=note, ask=limit, ask_baseline=baseline)
-    try:
+            ended = launch(prepared, os.environ, stop, listeners, tell=tell, ask=limit, ask_baseline=baseline)
+    with lost_output():  # the run is over: what it came to is known, whoever reads it
         if not args.json:
             print_summary(state, tally.figures())
-    except OSError:
-        if ended.reason is not Reason.TERMINAL_CLOSED:
-            raise
-    leave_closed_terminal()
+        if STASHED in told:
+            note("your work from before the run is still stashed; `git stash pop` restores it", "yellow")
     return int(ended.reason.exit_code)
+
+
+def _acknowledge(state: RunState) -> None:
+    """Say that a signal was noticed before there is a view: a long plan, or a run that was killed, may take a while."""
+    if state.started is None:
+        with suppress(OSError):
+            os.write(2, b"stopping\n")  # print is not safe in a signal handler
 
 
 @contextmanager

@@ -6,11 +6,13 @@ import os
 import time
 from argparse import ArgumentParser, Namespace
 
+from ralph.app.active_runs import is_alive
 from ralph.app.run_choice import chosen_runs
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, paint, say, say_raw, warn
 from ralph.cli.words import duration, money
 from ralph.core.errors import BadData
+from ralph.core.events import CLOSED_LATER
 from ralph.core.text import one_line, plural
 from ralph.journal.reading import read
 from ralph.journal.run_state import RunState
@@ -44,7 +46,8 @@ def run(args: Namespace) -> int:
     if not rows:
         say("No runs yet.")
     for row in rows:
-        end = str(row["reason"] or "not ended")
+        end = str(row["reason"] or ("running" if row["running"] else "killed"))
+        end = "killed" if row["detail"] == CLOSED_LATER else end
         style = "green" if end == "complete" else "yellow"
         iterations = plural(int(str(row["iterations"])), "iteration")
         facts = f"{row['done']}/{row['total']} stories, {iterations}, {row['took']}, {row['cost']}"
@@ -61,6 +64,7 @@ def _row(name: str, state: RunState) -> dict[str, object]:
         "seconds": round(state.now - state.started_at, 1),
         "took": duration(state.now - state.started_at),
         "reason": state.ended.reason.value if state.ended else None,
+        "running": state.ended is None and is_alive(state.started),
         "detail": state.ended.detail if state.ended else "",
         "done": state.done,
         "total": state.total,

@@ -12,9 +12,13 @@ import msgspec
 
 from ralph.app.agent_stream import running_session
 from ralph.app.at_work import runs_at_work
+from ralph.app.bookkeeping import bookkeeping
 from ralph.app.last_run import LastRun, Standing, last_run
+from ralph.app.launching import find_repo
+from ralph.app.lost_work import describe_lost, find_lost
 from ralph.app.planning.waiting import waiting
-from ralph.app.workspace import Choice, OpenPlan, open_plan
+from ralph.app.workspace import Choice, OpenPlan, open_plan, opened_at
+from ralph.app.worktree_plans import moved_to, worktrees_of
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.cli.plain_view import checks_line, position
@@ -22,7 +26,7 @@ from ralph.cli.show import as_json, cells, fit, grades_line, id_width, line_widt
 from ralph.cli.words import TERMINAL_CLOSED, duration, money, plural, tokens, until_when
 from ralph.config.schema import minimum_grade
 from ralph.core.agent import Tokens
-from ralph.core.errors import BadData
+from ralph.core.errors import BadData, PlanError, RalphError
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.proof import KEPT_UNPROVEN, Grade, count_grades
@@ -61,16 +65,47 @@ def run(args: Namespace) -> int:
     now = _under_way(opened, last)
     if now is not None and now.current is not None:
         opened = _with_state(opened, now.current.story, State.IN_PROGRESS)
+    lost = {} if now else _lost(opened)
+    for story in lost:
+        opened = _with_state(opened, story, State.TODO)
     if args.json:
         emit_json(_document(opened, last, now))
     else:
         _print(opened, last, now, everything=args.all)
-    for each in runs_at_work(opened.root, Choice(), os.environ):
-        if each.worktree:
-            note(f"run {each.run} works in a worktree: `ralph watch {each.run}` shows it, `ralph stop` stops it")
+    for line in (*describe_lost(lost, "is not done here"), *_in_worktrees(opened)):
+        note(line)
     if added := waiting(opened.ref, os.environ):
         note(f"{plural(added, 'pending call')} of `ralph add` or `ralph fix`; the next run adds the stories")
     return 0
+
+
+def _lost(opened: OpenPlan) -> dict[str, str]:
+    """Finished stories whose commits are not on this branch: the next run reopens them."""
+    try:
+        repo = find_repo(opened.ref, opened.settings, os.environ)
+        own = bookkeeping(opened.ref, opened.layout.locations(opened.ref), repo.root, opened.settings.config)
+        return find_lost(opened.plan, opened.ref, repo, os.environ, own.is_ours)
+    except RalphError:  # no repository, or one that git cannot read
+        return {}
+
+
+def _in_worktrees(opened: OpenPlan) -> Iterator[str]:
+    """Runs in worktrees: live ones of any plan, and the last one of this plan in each worktree if it is unfinished."""
+    live = {each.run for each in runs_at_work(opened.root, Choice(), os.environ) if each.worktree}
+    for run in sorted(live):
+        yield f"run {run} works in a worktree: `ralph watch {run}` shows it, `ralph stop` stops it"
+    for _, root in worktrees_of(opened.root, os.environ):
+        ref = moved_to(opened.ref, root)
+        last = last_run(ref, os.environ) if ref.path.is_file() else None
+        if last is None or last.run in live or last.reason == Reason.COMPLETE.value:
+            continue
+        with contextlib.suppress(PlanError):
+            plan = opened_at(ref, opened.settings, os.environ).plan
+            state = "was killed" if last.standing is Standing.UNFINISHED else f"stopped: {last.reason}"
+            yield (
+                f"run {last.run} in the worktree {root} {state}, {plan.count(State.DONE)} of "
+                f"{plural(len(plan.stories), 'story')} done; `ralph run --worktree` continues it"
+            )
 
 
 def _next(opened: OpenPlan) -> tuple[Story, Mode] | None:

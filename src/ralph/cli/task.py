@@ -148,7 +148,7 @@ def run(args: Namespace) -> int:
     makes["remove"] = _remove
     editor = Editor.of(os.environ)
     if not editor.is_agent and is_at_work(plan_state(ref, os.environ)):
-        warn("a run is working on this plan: a change made now is judged like its agent's and may be rolled back")
+        warn("a run is working on this plan: it merges your change, or keeps your version and says where")
     with turn(ref, os.environ, agent=editor.is_agent):
         opened = read()
         _save(opened, makes[args.action](opened, args, editor), args)

@@ -24,7 +24,7 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.text import one_line
 from ralph.host.tree import ProcessId
 from ralph.host.tree import is_alive as is_process_alive
-from ralph.journal.reading import Follower
+from ralph.journal.reading import Follower, damage
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Tally
 
@@ -62,7 +62,7 @@ def run(args: Namespace) -> int:
     if watched.state.ended is not None:
         print_summary(watched.state, watched.tally.figures())
         return int(ExitCode.COMPLETE)
-    for line in watched.epitaph(target.run):
+    for line in watched.epitaph(target.run, damage(target.journal)):
         note(line, "yellow")
     return int(ExitCode.UNFINISHED)
 
@@ -81,11 +81,13 @@ class _Watched:
         if isinstance(record.event, Settling):
             self._settling = record.event
 
-    def epitaph(self, run: str) -> list[str]:
+    def epitaph(self, run: str, damaged: str) -> list[str]:
         """Report a run that died without a summary, and what the next run will do."""
         state = self.state
         when = f" after {moment(state.now)}" if state.now else ""
         lines = [f"run {run} died{when}: it was killed, or the machine shut down"]
+        if damaged:
+            return [*lines, f"{damaged}; the next `ralph run` undoes nothing: look at `git status`"]
         if (current := state.current) is None:
             return [*lines, "nothing was left open; `ralph run` continues with the next story"]
         name = f"iteration {current.iteration} ({one_line(current.story, 40) or 'set-up'})"

@@ -6,6 +6,7 @@ built-in < profile of the layout < ~/.ralph/config.yaml < .ralph/config.yaml < .
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import reduce
@@ -22,6 +23,7 @@ from ralph.config.sources import is_user_config, missing_config, named_config, p
 from ralph.core.errors import ConfigError, UsageError
 from ralph.core.problems import Place, Problem, Severity
 from ralph.host.places import user_config
+from ralph.host.redaction import configure
 
 
 class Kind(StrEnum):
@@ -119,7 +121,10 @@ def load(
         raise ConfigError.of(errors)
     effective = {key: found.value for layer in layers for key, found in layer.values.items()}
     settings = Settings(_build(effective), tuple(layers), tuple(problems))
-    return Settings(settings.config, settings.layers, (*settings.warnings, *_contradictions(settings)))
+    settings = Settings(settings.config, settings.layers, (*settings.warnings, *_contradictions(settings)))
+    config = settings.config
+    configure(env, config.redact, filter(None, (config.notify.webhook, *config.notify.apprise)))
+    return settings
 
 
 def _workspace_files(
@@ -165,6 +170,12 @@ def _contradictions(settings: Settings) -> list[Problem]:
         message = "/ is the whole file system"
         hint = "list individual folders, or run Ralph in a container with `permissions: skip`"
         raise ConfigError.of([_at(settings, "allow_paths", "too-much", message, hint)])
+    for pattern in config.redact:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            message = f"{pattern!r} is not a regular expression: {error}"
+            raise ConfigError.of([_at(settings, "redact", "bad-pattern", message)]) from None
     if 0 < config.max_allowed_iterations < config.max_iterations:
         most = config.max_allowed_iterations
         message = f"{config.max_iterations} exceeds max_allowed_iterations ({most}): the run stops after {most}"

@@ -16,6 +16,7 @@ from ralph.config.sections import (
     Completion,
     Context,
     Guard,
+    KeepIgnored,
     Memory,
     Notify,
     Planning,
@@ -185,6 +186,10 @@ class Config(Section, frozen=True):
     ] = "off"
     exam_rounds: Annotated[int, key("The most rounds of the exam for the same stories.", ge=1)] = 2
     require_commit: Annotated[bool, key("The agent may only stop after committing its work.")] = False
+    redact: Annotated[
+        tuple[str, ...],
+        key("Regular expressions for more secrets to remove from what Ralph writes and shows, matched line by line."),
+    ] = ()
     protected: Annotated[Words, key("More files and folders that the agent may not edit.")] = ()
     checks: Annotated[
         tuple[Check, ...],
@@ -214,6 +219,7 @@ class Config(Section, frozen=True):
     completion: Completion = Completion()
     branch: Branch = Branch()
     archive: Archive = Archive()
+    keep_ignored: KeepIgnored = KeepIgnored()
     guard: Guard = Guard()
     notify: Notify = Notify()
     budget: Budget = Budget()

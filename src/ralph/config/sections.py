@@ -71,6 +71,13 @@ class Agent(Section, frozen=True):
     ] = 0.0
     keep_sessions: Annotated[bool, key("Let the client keep its session transcripts.")] = False
     env: Annotated[Words, key("With `env: minimal`: names of further environment variables to pass on.")] = ()
+    max_processes: Annotated[int, key("An agent that has more processes than this is ended; 0 is no limit.", ge=0)] = (
+        2000
+    )
+    max_memory_mb: Annotated[
+        int, key("An agent whose processes use more megabytes than this together is ended; 0 is no limit.", ge=0)
+    ] = 0
+    max_file_mb: Annotated[int, key("Megabytes that an agent may write to one file; 0 is no limit.", ge=0)] = 0
     script: Annotated[str, key("The script of the scripted agent.", "--agent-script", metavar="FILE")] = ""
 
 
@@ -181,6 +188,15 @@ class Branch(Section, frozen=True):
 
 class Archive(Section, frozen=True):
     on_complete: Annotated[bool, key("Archive the plan when it is done.", "--archive", off=("--no-archive",))] = False
+
+
+class KeepIgnored(Section, frozen=True):
+    """Ignored files that a rollback can restore."""
+
+    file_kb: Annotated[
+        int, key("Largest ignored file, such as `.env`, that is copied before a session; 0 copies none.", ge=0)
+    ] = 10_240
+    total_mb: Annotated[int, key("Most space for these copies; the smallest files come first.", ge=0)] = 100
 
 
 class Check(Section, frozen=True):

@@ -10,6 +10,7 @@ import hashlib
 import shlex
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from os.path import normpath
 from pathlib import PurePath
 from typing import Any
 
@@ -99,6 +100,9 @@ def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
     for key in _ARGVS:
         if argv := written.get(key):
             yield NamedCommand(source, key, shlex.join(argv))
+    prompt = layer.values.get("prompt")
+    if prompt and prompt.value and is_outside(str(prompt.value), root):  # any file of the user would go to the model
+        yield NamedCommand(source, "prompt", prompt.written)
     if (setup := written.get(_SETUP, "auto")) not in ("auto", "none"):
         yield NamedCommand(source, _SETUP, setup)
     for key, harmless in _PERMISSIONS.items():
@@ -106,6 +110,11 @@ def _of_layer(layer: Layer, root: str) -> Iterable[NamedCommand]:
         if value != harmless:
             text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
             yield NamedCommand(source, key, text)
+
+
+def is_outside(path: str, root: str) -> bool:
+    """Whether a path leads out of the folder as it is written. Links are not followed: what reads it does that."""
+    return not PurePath(normpath(PurePath(root, path))).is_relative_to(normpath(root))
 
 
 _ARGVS = ("agent.command", "review.command", "planning.command", "notify.command")
@@ -194,4 +203,4 @@ def visible(text: str) -> str:
 
 def names_commands(key: str) -> bool:
     """Whether a change of this key can change what needs trust."""
-    return key in ("checks", "quality_checks", "steps", _SETUP, *_ARGVS, *_ADDRESSES, *_PERMISSIONS)
+    return key in ("checks", "quality_checks", "steps", "prompt", _SETUP, *_ARGVS, *_ADDRESSES, *_PERMISSIONS)

@@ -15,6 +15,10 @@ class Trouble(StrEnum):
     TRANSPORT = "transport"
     EMPTY = "empty"
     AUTHENTICATION = "authentication"
+    BILLING = "billing"
+    """The account has no credit left."""
+    REFUSED = "refused"
+    """The service refused the key of an agent that had worked before in this run: tried once more after a pause."""
     MODEL = "model"
     PERMISSION = "permission"
     BUDGET = "budget"
@@ -60,10 +64,14 @@ class Text(Struct, frozen=True, tag="text", omit_defaults=True):
     """True for a further line of the previous text, from an agent that prints line by line."""
 
 
-class ToolUse(Struct, frozen=True, tag="tool_use"):
+class ToolUse(Struct, frozen=True, tag="tool_use", omit_defaults=True):
     name: str
     summary: str = ""
     id: str = ""
+    path: str = ""
+    """The file that it names. Not recorded."""
+    command: str = ""
+    """The shell command. Not recorded."""
 
 
 class ToolResult(Struct, frozen=True, tag="tool_result"):
@@ -79,8 +87,10 @@ class Usage(Struct, frozen=True, tag="usage"):
     """The number of tokens the model has just read: the size of the context, not its cost."""
 
     context: int
+    """0: not known from this event, such as that of a sub-agent."""
     tokens: Tokens = Tokens()
-    """The same by token class, for a session that never reports a result."""
+    """What was read and written since the event before, for a session that never reports a result. Text that the
+    model wrote is estimated: the stream reports its tokens only at the end."""
 
 
 class Limit(Struct, frozen=True, tag="limit"):
@@ -116,6 +126,14 @@ class Denial(Struct, frozen=True):
     """How to allow it."""
 
 
+class ModelUse(Struct, frozen=True):
+    """What one model of a session used, as the client reports it."""
+
+    model: str
+    tokens: Tokens = Tokens()
+    usd: float = 0
+
+
 class Result(Struct, frozen=True, tag="result"):
     ok: bool
     text: str = ""
@@ -125,6 +143,8 @@ class Result(Struct, frozen=True, tag="result"):
     tokens: Tokens = Tokens()
     turns: int = 0
     models: tuple[str, ...] = ()
+    uses: tuple[ModelUse, ...] = ()
+    """The cost by model, where the client reports it."""
     window: int = 0
     """The size of the model's context window in tokens, where the client reports it."""
     note: str = ""
@@ -147,7 +167,7 @@ class Outcome(Struct, frozen=True):
     text: str = ""
     """The end of the agent's last message."""
     promised: bool = False
-    """The completion tag was in its output: a claim."""
+    """The completion tag was alone on a line of its last message: a claim."""
     trouble: Trouble | None = None
     detail: str = ""
     resets_at: float | None = None
@@ -164,7 +184,14 @@ class Outcome(Struct, frozen=True):
     tests_failed: str = ""
     """The command of its last test run, if that failed. Known only for clients with hooks."""
     heard: Tokens = Tokens()
-    """Tokens read by the model since the last result: all that is known about a session that was stopped."""
+    """Tokens read and written by the model since the last result: all that is known about a session that was
+    stopped."""
+    uses: tuple[ModelUse, ...] = ()
+
+    @property
+    def used(self) -> Tokens:
+        """All tokens that are known, whether or not the session reported a result."""
+        return self.tokens + self.heard
 
 
 _KEPT = 4000
@@ -173,11 +200,11 @@ _KEPT = 4000
 def add(outcome: Outcome, event: AgentEvent, promise: str) -> Outcome:
     change = msgspec.structs.replace
     match event:
-        case Init(model=model, note=note):
-            return change(outcome, model=model or outcome.model, note=note or outcome.note)
         case Text(text, more=more):
             said = f"{outcome.text}\n{text}" if more and outcome.text else text
-            return change(outcome, text=said[-_KEPT:], promised=outcome.promised or _has(text, promise))
+            return change(outcome, text=said[-_KEPT:], promised=is_promised(said[-_KEPT:], promise))
+        case Init(model=model, note=note):
+            return change(outcome, model=model or outcome.model, note=note or outcome.note)
         case ToolUse():
             return change(outcome, tools=outcome.tools + 1)
         case Usage(tokens=tokens) if tokens.total:
@@ -199,7 +226,7 @@ def _finish(outcome: Outcome, event: Result, promise: str) -> Outcome:
         finished=True,
         ok=event.ok,
         text=event.text[-_KEPT:] or outcome.text,
-        promised=outcome.promised or _has(event.text, promise),
+        promised=is_promised(event.text, promise) if event.text else outcome.promised,
         trouble=Trouble.LIMIT if is_limit else event.trouble,
         detail=event.detail or (outcome.detail if is_limit else ""),
         model=event.models[0] if event.models else outcome.model,
@@ -209,10 +236,21 @@ def _finish(outcome: Outcome, event: Result, promise: str) -> Outcome:
         window=event.window or outcome.window,
         note=event.note or outcome.note,
         heard=Tokens(),
+        uses=(*outcome.uses, *event.uses),
         structured=event.structured or outcome.structured,
         denials=(*outcome.denials, *event.denials),
     )
 
 
-def _has(text: str, promise: str) -> bool:
-    return bool(promise) and promise in text
+def is_promised(text: str, promise: str) -> bool:
+    """Whether the tag is alone on a line, outside code blocks. A quotation of the prompt is no claim."""
+    if not promise or promise not in text:
+        return False
+    fence = ""
+    for line in text.splitlines():
+        bare = line.strip()
+        if mark := next((mark for mark in ("```", "~~~") if bare.startswith(mark)), ""):
+            fence = mark if not fence else "" if mark == fence else fence
+        elif bare == promise.strip() and not fence and not line.startswith(("    ", "\t")):
+            return True
+    return False

@@ -7,6 +7,7 @@ test that fails with `ModuleNotFoundError` is a failing test: the module may be 
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -70,7 +71,7 @@ _TOOL = "{} is not installed"
 _FILE = "{} does not exist"
 _SCRIPT = "package.json has no script {}"
 _SH = r"^\S*sh: (?:(?:line )?\d+: )?"
-_PY = r"^\S*python[\d.]*(?:\.exe)?: "
+_PY = r"^(?:/.*/|\S*)python[\d.]*(?:\.exe)?: "
 _NPM = r"^npm (?:ERR!|error) "
 _PACKAGE = r"'((?:@[\w.-]+/)?\w[\w.-]*)(?:/[\w./-]*)?'"
 _TABLE = (
@@ -211,13 +212,16 @@ def _node_install(command: str) -> str:
 
 
 def _python_install(package: str, command: str) -> str:
-    words = command.split()
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
     if words[:2] == ["uv", "run"]:
         return f"uv add --dev {package}"
     if words[:2] == ["poetry", "run"]:
         return f"poetry add --group dev {package}"
     if words and "/" in words[0] and PurePosixPath(words[0]).name.startswith("python"):
-        return f"{words[0]} -m pip install {package}"
+        return f"{shlex.quote(words[0])} -m pip install {package}"
     return f"pip install {package}"
 
 

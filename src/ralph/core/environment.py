@@ -28,10 +28,20 @@ _CLIENT_SESSION = frozenset({
     "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE", "QWEN_CODE",
 })  # fmt: skip
 """Set by a coding client for its child processes. CLAUDE_CODE_SIMPLE disables hooks."""
+NEVER_ASK = {
+    "GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never", "SSH_ASKPASS_REQUIRE": "never",
+    "GIT_EDITOR": "true", "GIT_SEQUENCE_EDITOR": "true", "GIT_MERGE_AUTOEDIT": "no", "EDITOR": "true", "VISUAL": "true",
+    "GIT_PAGER": "cat", "PAGER": "cat", "MANPAGER": "cat", "SYSTEMD_PAGER": "cat",
+    "DEBIAN_FRONTEND": "noninteractive", "PIP_NO_INPUT": "1",
+}  # fmt: skip
+"""Keep whatever an agent or a check starts from waiting for a person: an editor, a pager, a password prompt."""
 _SECRET = re.compile(
-    r"(?:^|_)(?:KEY|APIKEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|CREDENTIALS?|AUTH|DSN|PAT)(?:_|$)", re.IGNORECASE
+    r"(?:^|_)(?:KEY|PASS|PWD|CREDS|AUTH|DSN|PAT)(?:_|$)"
+    r"|TOKEN(?!S|IZER)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY|WEBHOOK",
+    re.IGNORECASE,
 )
-_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
+_LONG = 20
 
 
 def run_marks(run: str) -> tuple[tuple[str, str], ...]:
@@ -51,8 +61,10 @@ def child_environment(
 ) -> dict[str, str]:
     """`everything`: all of the parent's variables that may be passed on; otherwise the allow-list and what is `wanted`.
 
-    A name in `wanted` that ends with `*` matches every name with that prefix.
+    A name in `wanted` that ends with `*` matches every name with that prefix. Programs that would wait for a person
+    are told not to, unless `wanted` names the variable.
     """
+    wanted = tuple(wanted)
     names = set(_ALLOWED)
     prefixes = ["LC_"]
     for name in wanted:
@@ -65,7 +77,7 @@ def child_environment(
         for name, value in parent.items()
         if (everything or name in names or name.startswith(tuple(prefixes))) and not _is_forbidden(name)
     }
-    return kept | dict(added or {})
+    return kept | {name: NEVER_ASK[name] for name in NEVER_ASK.keys() - set(wanted)} | dict(added or {})
 
 
 def _is_forbidden(name: str) -> bool:
@@ -81,3 +93,26 @@ def secret_names(env: Mapping[str, str]) -> list[str]:
         for name, value in env.items()
         if value and name not in ("PWD", "OLDPWD") and (_SECRET.search(name) or _WITH_PASSWORD.search(value))
     )
+
+
+def secret_values(env: Mapping[str, str]) -> dict[str, str]:
+    """Values of such variables, by name, as far as they cannot be mistaken for ordinary text: a word, a number, or a
+    path. Of a URL with a password, the password.
+    """
+    secrets = {}
+    for name in secret_names(env):
+        value = env[name].strip()
+        if url := _WITH_PASSWORD.search(value):
+            value = url[1]
+        if _is_distinct(value):
+            secrets[name] = value
+    return secrets
+
+
+def _is_distinct(value: str) -> bool:
+    if len(value) < 8 or len(set(value)) < 5 or value.startswith(("/", "~/", "./", "${")):
+        return False
+    if value.isdigit() or "://" in value:
+        return len(value) >= _LONG and "://" not in value
+    is_mixed = any(char.isdigit() for char in value) or (value != value.lower() and value != value.upper())
+    return is_mixed if len(value) < _LONG else " " not in value or is_mixed

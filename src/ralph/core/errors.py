@@ -7,6 +7,7 @@
     │   └── ConfigError
     ├── IllegalChange          65         a change to a plan that its rules do not allow
     ├── LockHeld               73         another run has the plan
+    ├── StoppedNow             130, 143   a request to stop ended it in the middle
     └── SetupError             78         the environment is not ready
         ├── NotARepository
         ├── NotTrusted
@@ -69,6 +70,10 @@ class PlanError(BadData):
     pass
 
 
+class PlanEdited(PlanError):
+    """Somebody changed the plan since it was read."""
+
+
 class ConfigError(BadData):
     pass
 
@@ -79,6 +84,12 @@ class IllegalChange(RalphError):
 
 class LockHeld(RalphError):
     exit_code = ExitCode.LOCKED
+
+
+class StoppedNow(RalphError):
+    def __init__(self, message: str, exit_code: ExitCode, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.exit_code = exit_code
 
 
 class SetupError(RalphError):

@@ -11,16 +11,17 @@ from ralph.core.agent import AgentEvent, Limit, Outcome, Tokens
 from ralph.core.control import Verb
 from ralph.core.evidence import CheckResult, Ended, Evidence
 from ralph.core.limits import Limits
+from ralph.core.money_events import Charged as Charged
+from ralph.core.money_events import Event as Event
+from ralph.core.money_events import Foreseen as Foreseen
+from ralph.core.money_events import Reserved as Reserved
+from ralph.core.money_events import SpendingSeen as SpendingSeen
 from ralph.core.moves import Move, Reason
 from ralph.core.plan import Mode, Order, ReviewStatus, State
-from ralph.core.spending import Amount, Basis, Elsewhere
+from ralph.core.requests import Request
 from ralph.core.verdict import Kind, Verdict
 
 SCHEMA = 1
-
-
-class Event(Struct, frozen=True, tag_field="type", tag=True):
-    """Base of all events; the tag is the class name."""
 
 
 class RunStarted(Event, frozen=True, kw_only=True):
@@ -43,7 +44,7 @@ class RunStarted(Event, frozen=True, kw_only=True):
     checks: tuple[str, ...] = ()
     may: str = ""  # what the agent may do and may not do, in one line
     limits: Limits = Limits()
-    feedback: dict[str, str] = {}  # what attempts of earlier runs ran into, by story
+    feedback: dict[str, str] = {}  # noqa: RUF012 - what attempts of earlier runs ran into, by story
     calls: tuple[float, ...] = ()  # when earlier runs started agents, within the last hour
     used: tuple[tuple[float, int], ...] = ()  # how many tokens they used when, within the last hour
     heard: tuple[Limit, ...] = ()  # the last reported state of usage windows that have not reset since
@@ -89,7 +90,7 @@ class IterationStarted(Event, frozen=True, kw_only=True):
     title: str
     mode: Mode
     attempt: int
-    checkpoint: dict[str, Any] = {}
+    checkpoint: dict[str, Any] = {}  # noqa: RUF012 - msgspec copies it
     plan_digest: str = ""
     choice: str = ""  # the model or agent that does it instead of the first choice
     most: int = 0  # the cap on iterations as it is now
@@ -119,46 +120,6 @@ class AgentEnded(Event, frozen=True, kw_only=True):
     raw: str = ""
 
 
-class Reserved(Event, frozen=True, kw_only=True):
-    """A reservation for a session that is about to start. It counts until the actual cost is recorded."""
-
-    iteration: int
-    id: str
-    usd: float | None = None  # none: only tokens are bounded
-    tokens: int = 0
-
-
-class Charged(Event, frozen=True, kw_only=True):
-    """The cost of a session, and where the figure comes from."""
-
-    iteration: int
-    story: str
-    id: str
-    basis: Basis
-    usd: float | None = None
-    tokens: int = 0
-    model: str = ""
-
-
-class SpendingSeen(Event, frozen=True, kw_only=True):
-    """Spending of all runs of the workspace, before a decision that depends on it."""
-
-    elsewhere: Elsewhere = Elsewhere()
-    stories: dict[str, Amount] = {}  # spending of earlier runs on the stories of this plan; recorded once
-
-
-class Foreseen(Event, frozen=True, kw_only=True):
-    """The forecast to finish: figures for the 50% and the 90% case."""
-
-    stories: int  # that are still open
-    samples: int  # finished stories of this workspace it is based on; 0: a guess
-    iterations: tuple[float, float]
-    seconds: tuple[float, float]
-    usd: tuple[float, float] | None = None
-    tokens: tuple[float, float] | None = None
-    chance: float | None = None  # of finishing within the budget. None: there is no budget, or too little is known
-
-
 class HookAnswered(Event, frozen=True, kw_only=True):
     """What a hook reported to the agent during the session. `output`: of tests that roll the iteration back at once."""
 
@@ -182,6 +143,19 @@ class StepEnded(Event, frozen=True, kw_only=True):
     tries: int = 1
     skipped: str = ""
     detail: str = ""
+
+
+class SessionTaken(Event, frozen=True, kw_only=True):
+    """What the sessions of an iteration left, before the checks run."""
+
+    iteration: int
+    ended: Ended
+    outcome: Outcome
+    request: Request
+    checks: tuple[CheckResult, ...] = ()  # that have run as steps
+    commit: bool = False
+    tree: str = ""
+    commits: tuple[str, ...] = ()
 
 
 class CheckStarted(Event, frozen=True, kw_only=True):  # for views only
@@ -222,7 +196,7 @@ class Settling(Event, frozen=True, kw_only=True):
     tree: str = ""
     commit: bool = False
     plan_digest: str = ""  # hash of the plan as it will be; its bytes are in the state folder
-    proof: dict[str, tuple[str, ...]] = {}  # the trailers of the commit that tell of the checks
+    proof: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - the trailers of the commit that tell of the checks
 
 
 class RescueSaved(Event, frozen=True):
@@ -273,6 +247,10 @@ class IterationEnded(Event, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     commit: str = ""
     rescue: str = ""
+    undone: tuple[str, ...] = ()
+    """What a rollback restored besides the files of the tree, and what it could not restore."""
+    ask: str = ""
+    """What the user has to look at: work that may be somebody else's was in the way of a rollback. The run stops."""
     learned: tuple[str, ...] = ()
 
 
@@ -346,6 +324,10 @@ class Noted(Event, frozen=True):
     warning: bool = False
 
 
+CLOSED_LATER = "killed; closed by the next run"
+"""The detail of a killed run's end."""
+
+
 class RunEnded(Event, frozen=True):
     reason: Reason
     detail: str = ""
@@ -366,6 +348,7 @@ AnyEvent = (
     | Foreseen
     | HookAnswered
     | StepEnded
+    | SessionTaken
     | CheckStarted
     | CheckEnded
     | Baseline

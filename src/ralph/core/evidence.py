@@ -85,6 +85,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """Paths that differ from the checkpoint, without Ralph's own files."""
     repository_trouble: str = ""
     """The agent rewrote history or left its branch: none of that can be kept."""
+    error: str = ""
+    """An error stopped the examination or the commit: the reason why none of the work can be kept."""
     notices: tuple[str, ...] = ()
     """What was restored in the working tree."""
     objections: tuple[str, ...] = ()

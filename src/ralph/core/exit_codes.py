@@ -15,10 +15,12 @@ class ExitCode(IntEnum):
         return member
 
     COMPLETE = 0, "complete"
-    UNFINISHED = 1, "stopped before completion (cap, breaker, failed stories, `ralph stop`)"
+    UNFINISHED = 1, "stopped before completion (iteration cap, breaker, final checks, network, `ralph stop`)"
     USAGE_LIMIT = 2, "usage limit, and the user or the policy chose to exit"
     WAITING = 3, "waiting for the user"
     BUDGET = 4, "budget spent"
+    FAILED_STORIES = 5, "the remaining stories failed; other attempts of this run may have been accepted"
+    TIME_CAP = 6, "the run reached its time limit (`max_run_time`); nothing is wrong with the work so far"
     USAGE = 64, "command line usage error"
     BAD_DATA = 65, "invalid data (plan, config)"
     BUG = 70, "internal error; see the log file named in the message"

@@ -13,8 +13,6 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
-from ralph.core.fingerprint import fingerprint
-
 _MOST_ENTRIES = 200
 _MOST_POINTS = 50
 _LONGEST_POINT = 2000
@@ -171,6 +169,8 @@ def close(ledger: Ledger) -> Ledger:
 
 
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)")
+_LINE = re.compile(r"(\.[a-z]\w{0,9}):\d+(?:[:-]\d+)?|\b(?:lines?|L)\s*\d+(?:\s*[-–]\s*L?\d+)?\b", re.IGNORECASE)
+"""A line number: `src/cart.py:12`, `line 12`, `lines 3-7`, `L12`."""
 _NAMED = re.compile(r"^(F\d{1,4})\b[:.]?\s*", re.IGNORECASE)
 
 
@@ -201,8 +201,12 @@ def _known(entries: Sequence[Entry], finding: Finding) -> Entry | None:
 
 
 def _identity(finding: Finding) -> str:
-    """The same text about the same file is the same finding, even if the line moved."""
-    return fingerprint(f"{finding.place.partition(':')[0]} {finding.text}")
+    """The same text about the same file is the same finding, even if the line moved.
+
+    All other numbers count: "answers 500, not 400" and "answers 404, not 401" are two findings.
+    """
+    text = _LINE.sub(lambda match: f"{match[1] or ''} ", f"{finding.place.partition(':')[0]} {finding.text}")
+    return " ".join(_words(text))
 
 
 def _says_more(known: Entry, finding: Finding) -> bool:

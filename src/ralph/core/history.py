@@ -103,6 +103,8 @@ class History(Struct, frozen=True):
     transport: int = 0
     """Transport failures in a row."""
     transport_said: str = ""
+    transport_until: float = 0
+    """The earliest time of the next session, where the failure asks for a longer pause."""
     last_ended: float = 0
     windows: dict[str, Heard] = {}
     """Usage windows by kind."""
@@ -117,6 +119,8 @@ class History(Struct, frozen=True):
     """Stories that wait for the user, with their question."""
     free: dict[str, int] = {}
     """Sessions of a story that cost no attempt, such as a usage limit or a broken connection."""
+    lost_reviews: dict[str, int] = {}
+    """Reviews of a story in a row without a usable verdict."""
     feedback: dict[str, str] = {}
     """Why the last attempt at a story was not accepted; under `EVERYBODY`, what every next session is given."""
     setup_done: bool = False
@@ -160,7 +164,7 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
             return change(history, windows=history.windows | {limit.kind: Heard(limit, t)})
         case AgentEnded(ended=ended, outcome=outcome):
             recent = tuple(use for use in history.used if use[0] > t - _HOUR)
-            used = (*recent, (t, outcome.tokens.total)) if outcome.tokens.total else recent
+            used = (*recent, (t, outcome.used.total)) if outcome.used.total else recent
             return change(history, used=used, crash="" if outcome.tools or outcome.text else _crash(ended))
         case Judged(evidence=evidence, verdict=verdict) if evidence.changed:
             passed = frozenset(check.name for check in evidence.checks if check.passed)
@@ -211,6 +215,7 @@ def _clean(history: History, again: frozenset[str]) -> History:
         asked={name: question for name, question in history.asked.items() if name not in again},
         stories={name: streak for name, streak in history.stories.items() if name not in again},
         gained={name: count for name, count in history.gained.items() if name not in again},
+        lost_reviews={name: count for name, count in history.lost_reviews.items() if name not in again},
         given_up=history.given_up - again,
     )
 
@@ -296,6 +301,7 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
         crashes=history.crashes + 1 if died else history.crashes if is_free else 0,
         transport=transport,
         transport_said=event.headline if is_transport else history.transport_said,
+        transport_until=(event.resets_at or 0.0) if is_transport else 0.0,
         last_ended=t,
         limit_until=event.resets_at if is_limit else None,
         limit_seen=is_limit,
@@ -305,6 +311,7 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
         last_kind=event.kind,
         asked=history.asked | ({event.story: event.question} if event.kind is Kind.BLOCKED else {}),
         free=free,
+        lost_reviews=_lost_reviews(history, event),
         feedback=_feedback(history, event),
         setup_failures=history.setup_failures + (event.mode is Mode.SETUP and event.kind.feeds_breaker),
         setup_done=history.setup_done or (event.mode is Mode.SETUP and event.kind is Kind.ACCEPTED),
@@ -312,6 +319,14 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
         exam_failure=_exam_failure(history, event),
         proved=None,
     )
+
+
+def _lost_reviews(history: History, event: IterationEnded) -> dict[str, int]:
+    if event.mode is not Mode.REVIEW or not (event.kind.feeds_breaker or event.kind is Kind.ACCEPTED):
+        return history.lost_reviews
+    others = {name: count for name, count in history.lost_reviews.items() if name != event.story}
+    lost = history.lost_reviews.get(event.story, 0) + 1
+    return others if event.kind is Kind.ACCEPTED else others | {event.story: lost}
 
 
 def _exam_failure(history: History, event: IterationEnded) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from ralph.core.spending import NOTHING, Amount, Basis
+from ralph.core.spending import NOTHING, Amount, Basis, Extent, Need
 
 _MOST_STORIES = 200
 """Number of finished stories kept: older ones predict little."""
@@ -48,6 +48,7 @@ class Settle(Struct, frozen=True, gc=False, tag="settle", kw_only=True):
     basis: Basis = Basis.REPORTED
     micros: int | None = None
     tokens: int = 0
+    extent: Extent = Extent.UNKNOWN
 
 
 class Iterated(Struct, frozen=True, gc=False, tag="iteration", kw_only=True):
@@ -121,6 +122,7 @@ class Kept(Struct, frozen=True):
     largest: int
     samples: tuple[Sample, ...]
     held: tuple[Held, ...]
+    needs: tuple[tuple[str, str, Need], ...] = ()
 
 
 class Book:
@@ -136,6 +138,7 @@ class Book:
         self.ever = NOTHING
         self.stories: dict[tuple[str, str], Amount] = {}
         """Plan and story → cost since the last reset."""
+        self.needs: dict[tuple[str, str], Need] = {}
         self.dearest = 0
         self.largest = 0
         """Tokens of one session."""
@@ -175,6 +178,7 @@ class Book:
             return
         key = line.plan, line.story
         self.stories[key] = self.stories.get(key, NOTHING) + amount
+        self.needs[key] = self.needs.get(key, Need()).after(amount, line.extent)
         if line.basis is not Basis.RESERVED:
             self.dearest, self.largest = max(self.dearest, amount.micros), max(self.largest, amount.tokens)
         before = self._begun.get(key, Sample(0, 0, 0))
@@ -208,6 +212,9 @@ class Book:
     def of_plan(self, plan: str) -> dict[str, Amount]:
         return {story: amount for (of, story), amount in self.stories.items() if of == plan}
 
+    def needs_of(self, plan: str) -> dict[str, Need]:
+        return {story: need for (of, story), need in self.needs.items() if of == plan and need != Need()}
+
     def keep(self) -> Kept:
         """Keep only the latest settled names: two runs may close the same dead session, but not years apart."""
         return Kept(
@@ -222,6 +229,7 @@ class Book:
             largest=self.largest,
             samples=tuple(self.samples),
             held=tuple(self.held),
+            needs=tuple((*key, need) for key, need in self.needs.items()),
         )
 
     def take_up(self, kept: Kept) -> None:
@@ -233,5 +241,6 @@ class Book:
         self._foretold = {line.run: line for line in kept.foretold}
         self.ever, self.dearest, self.largest = kept.ever, kept.dearest, kept.largest
         self.stories = {(plan, story): amount for plan, story, amount in kept.stories}
+        self.needs = {(plan, story): need for plan, story, need in kept.needs}
         self.samples.extend(kept.samples)
         self.held.extend(kept.held)

@@ -11,6 +11,9 @@ from msgspec import Struct
 
 from ralph.core.spending import Budget
 
+_WINDOWS = {"five_hour": 6 * 3600.0}
+"""Seconds, with an hour to spare."""
+
 
 class OnLimit(StrEnum):
     """What to do at a usage limit."""
@@ -71,15 +74,29 @@ class Limits(Struct, frozen=True):
     """Maximum seconds added to a wait for a reset, so that not every run resumes in the same second."""
     longest_wait: float = 8 * 24 * 3600.0
     """A reset time further away than this is ignored."""
+    doubtful_wait: float = 0
+    """How long to wait if the reset time is doubtful: further away than the window is long, or than `longest_wait`.
+    0: the older rule, which waits for `longest_wait` and does not pause at a reset time that has passed."""
     unknown_reset_wait: float = 15 * 60.0
     """How long to wait at a usage limit without a reset time."""
     budget: Budget = Budget()
     fallback: tuple[str, ...] = ()
     """Fallback agents and models, in this order."""
+    reviewer: str = ""
+    """The reviewer, if it is another agent or model than the one that works: its name among the fallbacks, or else
+    `review`."""
+    worker: str = ""
+    """The name of the agent that works, for a review that it does."""
+    max_lost_reviews: int = 0
+    """Reviews of a story in a row without a usable verdict before the story is set aside; 0: no limit."""
     fallback_after: int = 2
     """Failures of one story in a row before a fallback tries it."""
     fallback_cooldown: float = 1800.0
     """Seconds before an agent or model that could not work is tried again."""
+
+    def is_doubtful(self, resets_at: float, since: float, kind: str = "") -> bool:
+        """Whether a reset is further away than a usage window of this kind is long."""
+        return self.doubtful_wait > 0 and resets_at - since > _WINDOWS.get(kind, self.longest_wait)
 
     def cap(self, stories: int) -> int:
         """The maximum iterations of a run that has seen this many open stories; 0: no limit."""

@@ -1,6 +1,8 @@
 """Fallbacks: models and agents in their order, and which of them are paused. Pure.
 
 A choice is a name from the settings: a model, an agent, or `agent/model`. The empty choice is the configured default.
+If the settings name a reviewer of its own, it is a choice, too: only the agent that met a limit is replaced, and a
+story is never reviewed by its author.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from msgspec import Struct
 from ralph.core.agent import Limit, Trouble
 from ralph.core.events import AgentSaid, AnyEvent, IterationEnded, IterationStarted, Judged, RunStarted
 from ralph.core.limits import Limits
+from ralph.core.plan import Mode
 from ralph.core.verdict import Kind
 
 FIRST = ""
+_LIMIT = "the usage limit is reached"
 _FAILURES = (Kind.REJECTED, Kind.CRASHED, Kind.TIMED_OUT)
 
 
@@ -36,6 +40,11 @@ class Bench(Struct, frozen=True):
     """What is known about the choices of a run."""
 
     current: str = FIRST
+    reviewer: str = ""
+    """See `Limits.reviewer`."""
+    worker: str = ""
+    authors: dict[str, str] = {}
+    """By story: who did the work that is kept."""
     resting: dict[str, Rest] = {}
     failures: dict[str, dict[str, Failures]] = {}
     """By story and choice: rejections in a row."""
@@ -46,25 +55,33 @@ class Bench(Struct, frozen=True):
 def note(bench: Bench, event: AnyEvent, t: float) -> Bench:
     change = msgspec.structs.replace
     match event:
-        case RunStarted(heard=heard) if heard:  # by the first choice's agent; whether by itself is not known
+        case RunStarted(heard=heard, limits=limits):  # by the first choice's agent; whether by itself is not known
+            if limits.reviewer:
+                bench = change(bench, reviewer=limits.reviewer, worker=limits.worker)
             for limit in heard:
                 bench = _hears(bench, limit)
             reached = [limit.resets_at for limit in heard if limit.rejected and limit.resets_at is not None]
-            return _rests(bench, Rest(t, max(reached), "the usage limit is reached")) if reached else bench
+            return _rests(bench, Rest(t, max(reached), _LIMIT)) if reached else bench
         case AgentSaid(event=Limit() as limit):
             return _hears(bench, limit)
-        case IterationStarted(choice=choice):
-            return change(bench, current=choice)
+        case IterationStarted(choice=choice, mode=mode):
+            if mode is Mode.REVIEW and bench.reviewer:
+                choice = {FIRST: bench.reviewer, bench.worker: FIRST}.get(choice, choice)
+            return bench if choice == bench.current else change(bench, current=choice)
         case Judged(evidence=evidence) if evidence.outcome.trouble is Trouble.BUDGET:
             return _rests(bench, Rest(t, why="its budget was spent"))
         case IterationEnded(kind=Kind.LIMIT, resets_at=resets_at):
-            return _rests(bench, Rest(t, resets_at, "the usage limit is reached"))
+            return _rests(bench, Rest(t, resets_at, _LIMIT))
         case IterationEnded(kind=kind, story=story) if kind in _FAILURES:
             known = bench.failures.get(story, {})
             before = known.get(bench.current)
             failed = Failures((before.count if before else 0) + 1, t)
             return change(bench, failures=bench.failures | {story: known | {bench.current: failed}})
-        case IterationEnded(kind=Kind.ACCEPTED, story=story):
+        case IterationEnded(kind=kind, story=story, mode=mode) if kind.keeps_work:
+            if mode in (Mode.IMPLEMENT, Mode.FIX) and bench.authors.get(story, FIRST) != bench.current:
+                bench = change(bench, authors=bench.authors | {story: bench.current})
+            if kind is not Kind.ACCEPTED:
+                return bench
             return change(bench, failures={name: known for name, known in bench.failures.items() if name != story})
         case _:
             return bench
@@ -94,20 +111,46 @@ def _rests(bench: Bench, rest: Rest) -> Bench:
     return msgspec.structs.replace(bench, resting=bench.resting | {bench.current: rest})
 
 
-def choose(bench: Bench, limits: Limits, story: str, now: float) -> str:
+def choose(bench: Bench, limits: Limits, story: str, now: float, mode: Mode = Mode.IMPLEMENT) -> str:
     """The choice that works on this story now. If all of them failed at it, the one with the fewest failures."""
-    awake = [choice for choice in (FIRST, *limits.fallback) if not rests_until(bench, limits, choice, now)]
-    if not awake:
-        return FIRST
-    failed = {choice: _failed(bench, limits, story, choice, now) for choice in awake}
+    names = _order(bench, limits, story, mode)
+    awake = [name for name in names if not rests_until(bench, limits, name, now)] or names[:1]
+    failed = {name: _failed(bench, limits, story, name, now) for name in awake}
     most = max(limits.fallback_after, 1)
-    return min(awake, key=lambda choice: max(failed[choice] - most + 1, 0))
+    chosen = min(awake, key=lambda name: max(failed[name] - most + 1, 0))
+    if mode is Mode.REVIEW and limits.reviewer:
+        return {limits.reviewer: FIRST, FIRST: limits.worker}.get(chosen, chosen)
+    return chosen
+
+
+def _order(bench: Bench, limits: Limits, story: str, mode: Mode) -> list[str]:
+    """Who may do this, in this order. Where the settings name a reviewer of its own, the author does not review."""
+    if mode is not Mode.REVIEW or not limits.reviewer:
+        return [FIRST, *limits.fallback]
+    names = dict.fromkeys((limits.reviewer, *limits.fallback, FIRST))
+    return [name for name in names if name != bench.authors.get(story, FIRST)] or [limits.reviewer]
+
+
+def _everybody(limits: Limits) -> list[str]:
+    return list(dict.fromkeys((FIRST, *filter(None, (limits.reviewer,)), *limits.fallback)))
+
+
+def paused_until(bench: Bench, limits: Limits, story: str, mode: Mode, now: float) -> float:
+    """When somebody can do this again, if everybody who may is at a usage limit. 0: somebody can now."""
+    if not limits.reviewer and not limits.fallback:
+        return 0.0  # there is only one choice, and a guard waits for it
+    untils = []
+    for name in _order(bench, limits, story, mode):
+        rest = bench.resting.get(name)
+        is_limit = (rest is not None and rest.why == _LIMIT) or _at_share(bench, limits, name) > now
+        untils.append(rests_until(bench, limits, name, now) if is_limit else 0.0)
+    return min(untils)
 
 
 def is_anybody_left(bench: Bench, limits: Limits, now: float) -> bool:
     """Whether another choice can work while one is paused."""
-    rests = [rests_until(bench, limits, choice, now) for choice in (FIRST, *limits.fallback)]
-    return bool(limits.fallback) and any(rests) and not all(rests)
+    rests = [rests_until(bench, limits, choice, now) for choice in _everybody(limits)]
+    return len(rests) > 1 and any(rests) and not all(rests)
 
 
 def rests_until(bench: Bench, limits: Limits, choice: str, now: float) -> float:
@@ -115,13 +158,19 @@ def rests_until(bench: Bench, limits: Limits, choice: str, now: float) -> float:
     rest = bench.resting.get(choice)
     until = _at_share(bench, limits, choice)
     if rest is not None:
-        until = max(until, rest.until if rest.until is not None else rest.since + limits.fallback_cooldown)
+        until = max(until, _rest_ends(rest, limits))
     return until if until > now else 0.0
+
+
+def _rest_ends(rest: Rest, limits: Limits) -> float:
+    if rest.until is None:
+        return rest.since + limits.fallback_cooldown
+    return rest.since + limits.doubtful_wait if limits.is_doubtful(rest.until, rest.since) else rest.until
 
 
 def first_awake(bench: Bench, limits: Limits, now: float) -> float:
     """When the first paused choice may work again."""
-    return min(rests_until(bench, limits, choice, now) for choice in (FIRST, *limits.fallback))
+    return min(rests_until(bench, limits, choice, now) for choice in _everybody(limits))
 
 
 def _at_share(bench: Bench, limits: Limits, choice: str) -> float:

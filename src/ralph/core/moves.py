@@ -44,6 +44,8 @@ class Reason(StrEnum):
     RED_BASELINE = "red-baseline"
     """A check fails before any work is done, and `baseline: strict` would reject every story because of it."""
     REPOSITORY = "repository"
+    SHARED_TREE = "shared-tree"
+    """Commits that may be somebody else's were in the way of a rollback."""
     BAD_PLAN = "bad-plan"
     ON_REQUEST = "on-request"
     """By `ralph stop`, between iterations."""
@@ -60,6 +62,8 @@ _EXIT_CODES = {
     Reason.COMPLETE: ExitCode.COMPLETE,
     Reason.NAMED_STORIES: ExitCode.COMPLETE,
     Reason.ONCE: ExitCode.COMPLETE,
+    Reason.FAILED_STORIES: ExitCode.FAILED_STORIES,
+    Reason.TIME_CAP: ExitCode.TIME_CAP,
     Reason.ONCE_TIMED_OUT: ExitCode.TIMED_OUT,
     Reason.USAGE_LIMIT: ExitCode.USAGE_LIMIT,
     Reason.BUDGET: ExitCode.BUDGET,
@@ -70,6 +74,7 @@ _EXIT_CODES = {
     Reason.RED_BASELINE: ExitCode.ENVIRONMENT,
     Reason.CRASH_LOOP: ExitCode.ENVIRONMENT,
     Reason.REPOSITORY: ExitCode.ENVIRONMENT,
+    Reason.SHARED_TREE: ExitCode.WAITING,
     Reason.BAD_PLAN: ExitCode.BAD_DATA,
     Reason.INTERRUPTED: ExitCode.INTERRUPTED,
     Reason.TERMINATED: ExitCode.TERMINATED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -168,7 +168,18 @@ class Launch(Struct, frozen=True):
 
 
 Reader = Callable[[bytes], Iterable[AgentEvent]]
-"""Reads one line of a client's output. Never raises: an unreadable line gives no event."""
+"""Reads one line of a client's output. Never raises: an unreadable line gives no event.
+
+A reader may have a method `skim(block)`: of many lines at once, joined by newlines, those that can be events. It is
+what makes a client that prints gigabytes cheap to read. A method `is_torn(line)` tells whether a last line without a
+newline breaks off in the middle of an event.
+"""
+
+
+def skim(read: Reader, block: bytes) -> Iterable[bytes]:
+    """The lines of a block that the reader has to see."""
+    own: Callable[[bytes], Iterable[bytes]] | None = getattr(read, "skim", None)
+    return own(block) if own else (line.removesuffix(b"\r") for line in block.split(b"\n"))
 
 
 class Agent(Protocol):
@@ -188,6 +199,11 @@ class Agent(Protocol):
     @property
     def HOOKS(self) -> bool:
         """The client supports hooks."""
+        ...
+
+    @property
+    def REPORTS_CALLS(self) -> bool:
+        """Its output shows every tool call while it runs."""
         ...
 
     def find(self, session: Session, path: str) -> str:
@@ -270,6 +286,9 @@ R = TypeVar("R", bound=Reading)
 class PlanBook(Protocol[R]):
     """The plan on disk, as the engine uses it."""
 
+    last: bytes
+    """The text that was written last; empty: none."""
+
     def load(self) -> R:
         """Raises PlanError."""
         ...
@@ -290,8 +309,16 @@ class PlanBook(Protocol[R]):
         """What has replaced the plan's folder since it was read; empty if it is unchanged."""
         ...
 
-    def write(self, reading: R) -> None:
-        """Write exactly this to disk, whatever is there now."""
+    def source(self) -> bytes | None:
+        """The current text; None if there is none that can be read."""
+        ...
+
+    def rebuilt(self, reading: R, source: bytes) -> R:
+        """`reading` with another text. Raises PlanError."""
+        ...
+
+    def write(self, reading: R, over: Collection[bytes] | None = None) -> None:
+        """Write exactly this to disk, whatever is there now. With `over`, PlanEdited if it is none of these."""
         ...
 
     def dump(self, reading: R) -> bytes: ...

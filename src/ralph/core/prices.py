@@ -46,10 +46,20 @@ class PriceTable(Struct, frozen=True, forbid_unknown_fields=True):
     """By name; a name that ends with `*` matches every name with that prefix."""
     aliases: dict[str, str] = {}
 
+    @property
+    def origin(self) -> str:
+        """Where the prices come from, and when they were looked up."""
+        hosts = dict.fromkeys(source.partition("://")[2].partition("/")[0] or source for source in self.sources)
+        when = f"list prices of {self.date}" if self.date else "list prices without a date"
+        return f"{when} ({', '.join(hosts)})" if hosts else when
+
     def over(self, other: PriceTable) -> PriceTable:
         """This table, with the other one for models not in it."""
         models, aliases = other.models | self.models, other.aliases | self.aliases
-        return msgspec.structs.replace(self, date=self.date or other.date, models=models, aliases=aliases)
+        sources = (*self.sources, *other.sources)
+        return msgspec.structs.replace(
+            self, date=self.date or other.date, models=models, aliases=aliases, sources=sources
+        )
 
     def price(self, model: str) -> Price | None:
         """None: the price is unknown. A similar name is not enough."""

@@ -6,13 +6,15 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.events import AnyEvent, Charged, Foreseen, SpendingSeen
-from ralph.core.spending import NOTHING, Amount, Elsewhere, micros, whole_tokens
+from ralph.core.spending import NOTHING, Amount, Elsewhere, Need, micros, whole_tokens
 
 
 class Purse(Struct, frozen=True):
     run: Amount = NOTHING
     stories: dict[str, Amount] = {}
     """Of this run and earlier ones."""
+    needs: dict[str, Need] = {}
+    """What one session of a story needs at least."""
     elsewhere: Elsewhere = Elsewhere()
     chance: float | None = None
     """Of finishing within the budget."""
@@ -24,13 +26,17 @@ class Purse(Struct, frozen=True):
 def pay(purse: Purse, event: AnyEvent) -> Purse:
     change = msgspec.structs.replace
     match event:
-        case Charged(story=story):
+        case Charged(story=story, extent=extent):
             amount = amount_of(event)
-            stories = purse.stories | {story: purse.of(story) + amount} if story else purse.stories
-            return change(purse, run=purse.run + amount, stories=stories)
-        case SpendingSeen(elsewhere=elsewhere, stories=earlier):
+            if not story:
+                return change(purse, run=purse.run + amount)
+            stories = purse.stories | {story: purse.of(story) + amount}
+            needs = purse.needs | {story: purse.needs.get(story, Need()).after(amount, extent)}
+            return change(purse, run=purse.run + amount, stories=stories, needs=needs)
+        case SpendingSeen(elsewhere=elsewhere, stories=earlier, needs=needs):
             stories = purse.stories | {name: purse.of(name) + amount for name, amount in earlier.items()}
-            return change(purse, elsewhere=elsewhere, stories=stories if earlier else purse.stories)
+            stories = stories if earlier else purse.stories
+            return change(purse, elsewhere=elsewhere, stories=stories, needs=needs | purse.needs)
         case Foreseen(chance=chance):
             return change(purse, chance=chance)
         case _:

@@ -21,6 +21,22 @@ _SMALL = (
     "their then there this to use used uses was when which will with you"
 )
 _COMMON = frozenset(_SMALL.split())
+_GENERAL = (
+    "about add added adds all allow allowed allows also any because before after both but call called calls change "
+    "changed changes class classes code could create created default defaults down each error errors even file files "
+    "first fix fixed fixes function functions get given handle instead into just last like line lines made make many "
+    "may method methods might more most much name names need needs new now off one only option options other out over "
+    "part per project read remove removed return returned returns run runs same set some still story such support "
+    "supported supports test tests than them they time too two type types under up update updated using value values "
+    "very via way we without work works would write"
+)
+_GENERIC = frozenset(_GENERAL.split())
+"""Words that say nothing about a topic: sharing one of them makes a learning not relevant."""
+_RELEVANT = 0.8
+"""How much rarity the shared words must have, for each doubling of the words of the story. Chosen on the changelog of
+Sphinx 7.4 (entries of the same component), and tested on the release notes of Django 4.2."""
+_FEW = 20
+"""Rarity is measured as if there were at least so many learnings."""
 _CURATED, _SAME_STORY, _BEFORE, _FILE, _MOST_FILES = 2.0, 3.0, 1.5, 4.0, 3
 _DOUBT = 0.5
 """The weight of a learning from an attempt that was not accepted."""
@@ -68,11 +84,34 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def ranked(learnings: Sequence[Learning], cue: Cue) -> list[Learning]:
-    """The most relevant first: by shared words, weighted by rarity, then files, stories and age."""
+def relevant(learnings: Sequence[Learning], cue: Cue) -> list[Learning]:
+    """Those about this topic, in file order: of the same story or one before it, about the same files, or with enough
+    rare words in common. What names no story was written by a person, and holds for every story."""
+    words, weights = _weights(learnings, cue)
+    topic = {word: weight for word, weight in weights.items() if word not in _GENERIC}
+    enough = _RELEVANT * math.log2(2 + len(cue.words - _GENERIC))
+    return [
+        learning
+        for learning, found in zip(learnings, words, strict=True)
+        if not learning.story
+        or learning.story == cue.story
+        or learning.story in cue.before
+        or _files_in(learning.text, cue.files)
+        or sum(topic[word] for word in found & topic.keys()) >= enough
+    ]
+
+
+def _weights(learnings: Sequence[Learning], cue: Cue) -> tuple[list[frozenset[str]], dict[str, float]]:
+    """The words of each learning, and how rare those are that the topic shares."""
     words = [terms(learning.text) for learning in learnings]
     spread = Counter(word for found in words for word in found)
-    weights = {word: math.log(1 + len(learnings) / spread[word]) for word in cue.words if word in spread}
+    count = max(len(learnings), _FEW)
+    return words, {word: math.log(1 + count / spread[word]) for word in cue.words if word in spread}
+
+
+def ranked(learnings: Sequence[Learning], cue: Cue) -> list[Learning]:
+    """The most relevant first: by shared words, weighted by rarity, then files, stories and age."""
+    words, weights = _weights(learnings, cue)
     ages = {date: place for place, date in enumerate(sorted({learning.date for learning in learnings}))}
     scores = []
     for place, learning in enumerate(learnings):
@@ -97,11 +136,12 @@ def cost(learning: Learning) -> int:
 
 
 def recall(learnings: Sequence[Learning], cue: Cue, budget: int) -> Recalled:
-    """As many of the most relevant ones as fit. One that is too long for the remaining space is skipped."""
+    """As many of the relevant ones as fit, the best first. One that is too long for the remaining space is skipped."""
     chosen: list[Learning] = []
     left = budget
+    good = {id(learning) for learning in relevant(learnings, cue)}
     for learning in ranked(learnings, cue):
-        if (price := cost(learning)) <= left:
+        if id(learning) in good and (price := cost(learning)) <= left:
             chosen.append(learning)
             left -= price
     return Recalled(tuple(chosen), len(learnings) - len(chosen))

@@ -5,6 +5,7 @@ Parsed leniently and never trusted.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -74,8 +75,8 @@ class _Wire(Struct):
 def read_request(data: bytes) -> Request:
     """Anything that cannot be parsed is not a request."""
     try:
-        wire = msgspec.json.decode(data, type=_Wire)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        wire = _decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         return Request(problem=f"the request file could not be parsed: {one_line(str(error), 200)}")
     word = wire.claim.strip().lower().replace("_", "-").replace(" ", "-")
     claim = Claim(word) if word in set(Claim) else None
@@ -87,6 +88,21 @@ def read_request(data: bytes) -> Request:
         replies=replies,
         learned=_learned(wire.learn),
     )
+
+
+def _decode(data: bytes) -> _Wire:
+    """Strict JSON, or what is left of it after an encoding error: a lone surrogate, which JavaScript writes where an
+    emoji was cut, bytes that are not UTF-8, another UTF, a raw newline in a text."""
+    try:
+        return msgspec.json.decode(data, type=_Wire)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        text = data.decode(encoding, "replace")
+        try:
+            value = json.loads(text, strict=False)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+        return msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"), type=_Wire)
 
 
 def answer_at_the_end(text: str) -> Request:

@@ -1,7 +1,7 @@
 """When a limit ends, from the text of an error: a duration, a date, a time of day, an epoch. Pure: `now` is passed in.
 
-A time without a day is the next such time in the future, in the zone the text names. Times in the past or absurdly far
-away are ignored.
+A time without a day is the next such time in the future, in the zone the text names, unless it has just passed: "resets
+10:42pm" said at 10:43pm is over. Times absurdly far away are ignored.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo
 
 FARTHEST = 31 * 24 * 3600.0
 _LAST_CLOCK = 1e11
+_JUST_OVER = 15 * 60.0
+"""Seconds. A time of day that passed so recently is meant, not the same time tomorrow."""
 
 _TRIGGER = (
     r"(?:resets?|resetting|reset\s+on|try\s+again|retry-after|retry(?:ing)?|available(?:\s+again)?|until|regain\s+access|renews?|"
@@ -114,14 +116,18 @@ _ABBREVIATIONS = {
 
 
 def reset_time(text: str, now: float, tz: str = "") -> float | None:
-    """The first reading that lies in the future, the most exact one first. None also if the clock itself is off."""
+    """The first reading that lies in the future, the most exact one first; else the first one that is over. None also
+    if the clock itself is off."""
     if not 0 <= now < _LAST_CLOCK:
         return None
     here = _zone(tz) or UTC
+    over: float | None = None
     for when in _readings(text, now, here):
         if now < when <= now + FARTHEST:
             return when
-    return None
+        if over is None and now - FARTHEST <= when < now:
+            over = when
+    return over
 
 
 def _readings(text: str, now: float, here: tzinfo) -> Iterator[float]:
@@ -200,6 +206,9 @@ def _clocked(match: re.Match[str], text: str, now: float, here: tzinfo) -> Itera
     if clock is None:
         return
     today = datetime.fromtimestamp(now, zone).date()
+    if is_bare and 0 < now - (last := max(_moments(today, clock, zone))) <= _JUST_OVER:
+        yield last
+        return
     for ahead in range(9):
         day = today + timedelta(days=ahead)
         if groups.get("weekday") and day.weekday() != _DAYS[groups["weekday"][:3].lower()]:

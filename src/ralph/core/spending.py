@@ -44,6 +44,33 @@ class Amount(Struct, frozen=True, gc=False):
 NOTHING = Amount()
 
 
+class Extent(StrEnum):
+    """Whether the cost of a session shows what another one of its story needs at least."""
+
+    WHOLE = "whole"
+    CUT = "cut"
+    """It was stopped before its end: the next one needs more."""
+    UNKNOWN = ""
+    """It shows nothing: a review, or a session that could not work."""
+
+
+class Need(Struct, frozen=True, gc=False):
+    """What a session of a story needs at least: the cheapest whole one, or else the most expensive one that was cut."""
+
+    micros: int = 0
+    tokens: int = 0
+    is_whole: bool = False
+
+    def after(self, amount: Amount, extent: Extent) -> Need:
+        if extent is Extent.UNKNOWN or amount.unknown or (extent is Extent.CUT and self.is_whole):
+            return self
+        if extent is Extent.CUT:
+            return Need(max(self.micros, amount.micros), max(self.tokens, amount.tokens))
+        if not self.is_whole:
+            return Need(amount.micros, amount.tokens, True)
+        return Need(min(self.micros, amount.micros), min(self.tokens, amount.tokens), True)
+
+
 def total(amounts: Iterable[Amount]) -> Amount:
     micros = tokens = unknown = 0
     for amount in amounts:
@@ -162,6 +189,12 @@ def overspent(budget: Budget, stories: dict[str, Amount]) -> dict[str, Room]:
             if room.is_spent:
                 found.setdefault(story, room)
     return found
+
+
+def unaffordable(found: Iterable[Room], need: Need) -> Room | None:
+    """The budget whose rest does not pay for another session, if there is one."""
+    short = (room for room in found if room.limit - room.spent < (need.micros if room.is_money else need.tokens))
+    return next(short, None)
 
 
 def share(found: Iterable[Room], session: int | None, dearest: int) -> int | None:

@@ -10,14 +10,27 @@ _ESCAPES = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
 )
-# Control characters except tab and newline; bidirectional overrides can make a line read as another one.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
+_LETTER = "[\u0590-\u1fff\u2190-\ufdff\ufe70-\ufefe\U00010000-\U000dffff]"
+# Control characters except tab and newline; bidirectional overrides, which make a line read as another one; and all
+# other characters that nobody sees but a model reads: zero width, fillers, tags, variation selectors. Joiners stay
+# between letters of scripts and emoji that need them.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    f"|(?<!{_LETTER})[\u200c\u200d\ufe00-\ufe0f]|[\u200c\u200d](?!{_LETTER})"
+)
 
 
 def clean(text: str) -> str:
-    """Remove escape sequences and control characters. Tabs and newlines stay."""
+    """Remove escape sequences, control characters and invisible characters. Tabs and newlines stay."""
     text = text.replace("\r\n", "\n")
-    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+    return _INVISIBLE.sub("", _ESCAPES.sub("", text))
+
+
+def revealed(text: str) -> str:
+    """The text with invisible characters as `<U+202E>`: a reviewer has to see that a change adds them."""
+    text = text.replace("\r\n", "\n")
+    return _INVISIBLE.sub(lambda found: f"<U+{ord(found[0]):04X}>", text)
 
 
 _COMMENT = re.compile(r"(```.*?```|`[^`\n]+`)|<!--.*?-->\n?", re.DOTALL)

@@ -49,6 +49,8 @@ class Verdict(Struct, frozen=True):
     question: str = ""
     completes: bool = False
     """This completes the story."""
+    is_cut: bool = False
+    """A budget ended the session before its work was complete: no attempt is used."""
     grade: str = ""
     """How well the story is proven; empty: not judged."""
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from ralph.core.agent import Outcome, Trouble
-from ralph.core.delta import Delta, delta
-from ralph.core.errors import BadData, PlanError, RalphError, UsageError
-from ralph.core.events import Noted
+from ralph.core.delta import Delta
+from ralph.core.errors import BadData, RalphError, UsageError
+from ralph.core.events import Noted, SessionTaken
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, ReviewStatus
 from ralph.core.ports import Session, StepContext
@@ -18,19 +18,32 @@ from ralph.core.proof import Grade, Proof
 from ralph.core.requests import Request, answer_at_the_end, read_request
 from ralph.core.text import clean
 from ralph.engine.agent_run import Patience
-from ralph.engine.ground import Attempt, Ground, Inspection, PageBack
+from ralph.engine.ground import Attempt, Ground, PageBack
+from ralph.engine.iteration_error import is_about_the_work, with_error
 from ralph.engine.pipeline import Passed
+from ralph.engine.plan_text import plan_edits, with_plan
 from ralph.engine.protect import protect, protect_again
+from ralph.engine.shared_work import note_checks, share
+from ralph.engine.work_tree import Inspection
 from ralph.prompts.verdict_form import verdict_prompt
 
 _VERDICT_TIME = 300.0
 """Seconds for a session that only has to write down its verdict."""
 
 _MOST_LOGGED = 2000
+_MOST_ADDED = 1000
+"""Stories. More are a mistake or an attack, and each costs time in every later step."""
+RunAgent = Callable[[dict[str, Any], float | None], tuple[Ended, Outcome]]
 
 
-def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str]) -> tuple[Evidence, Inspection, bool]:
-    """The evidence, the tree, and whether the steps ask for a commit. `admit`: why no further agent may start."""
+Acted = tuple[Attempt, Evidence, Inspection, bool]
+
+
+def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str]) -> Acted:
+    """The evidence, the tree, and whether the steps ask for a commit. `admit`: why no further agent may start.
+
+    The attempt that is returned has a checkpoint with what somebody else changed meanwhile.
+    """
     ran: list[tuple[Ended, Outcome]] = []
     sessions: list[Session] = []
 
@@ -58,10 +71,40 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
             run_agent=run_agent,
         )
 
+    try:
+        return _examined(ground, attempt, admit, run_agent, context, ran, sessions)
+    except Exception as error:
+        if not ran or not is_about_the_work(error):
+            raise
+        ended, outcome = ran[-1]
+        evidence = Evidence(
+            mode=attempt.mode,
+            story=attempt.story,
+            ended=ended,
+            outcome=outcome,
+            reviewer=attempt.reviewer,
+            reviewers=ground.reviewers,
+            interrupted=ground.stop.requested,
+        )
+        return attempt, with_error(evidence, error, ground.folder), Inspection(""), False
+
+
+def _examined(
+    ground: Ground,
+    attempt: Attempt,
+    admit: Callable[[], str],
+    run_agent: RunAgent,
+    context: Callable[[float | None], StepContext],
+    ran: list[tuple[Ended, Outcome]],
+    sessions: list[Session],
+) -> Acted:
+    """Run the steps and examine what they left. `ran` and `sessions` are filled by `run_agent`."""
     steps = ground.setup_steps if attempt.mode is Mode.SETUP and ground.setup_steps else ground.work_steps
     if attempt.mode in (Mode.ACCEPTANCE, Mode.EXAM):
         ended, outcome = run_agent(steps.agent_config, None)
-        return _written_evidence(ground, attempt, ended, outcome)
+        # To tell who wrote a file takes a snapshot, and with that hidden tests would be in the repository.
+        attempt, shared = share(ground, attempt, files=not ground.acceptance.is_hidden)
+        return _written_evidence(ground, attempt, ended, outcome, shared)
     try:
         passed, unusable = steps.run(context, attempt.number), None
     except (BadData, UsageError) as error:  # the iteration is closed like any other, so that the user can fix it
@@ -75,9 +118,40 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
             ended, outcome, request = _ask_for_verdict(ground, attempt, sessions[-1], outcome, request)
     if unusable is not None:
         outcome = msgspec.structs.replace(outcome, trouble=Trouble.SETTINGS, detail=_told(unusable))
+    if passed.checks:  # other steps than agents have run
+        note_checks(ground, attempt.begun)
+    taken = SessionTaken(
+        iteration=attempt.number,
+        ended=ended,
+        outcome=outcome,
+        request=request or _request(ground, attempt, outcome),
+        checks=passed.checks,
+        commit=passed.commit,
+    )
+    return _weigh(ground, attempt, taken)
+
+
+def weigh_again(ground: Ground, attempt: Attempt, taken: SessionTaken) -> Acted | None:
+    """The same for a session whose loop was killed while the checks ran. None: files or commits are not as the session
+    left them."""
+    inspection = ground.tree.inspect(attempt.checkpoint)
+    if (inspection.tree, inspection.commits) != (taken.tree, taken.commits):
+        return None
+    return _weigh(ground, attempt, taken)
+
+
+def _weigh(ground: Ground, attempt: Attempt, taken: SessionTaken) -> Acted:
+    """Inspect the tree and run the checks. What the session left is recorded first: after a kill, the checks are
+    repeated, and not the session."""
+    attempt, shared = share(ground, attempt, rules=False)
     inspection, page, notices = _inspect(ground, attempt)
-    request = request or _request(ground, attempt, outcome)
-    evidence = _evidence(ground, attempt, ended, outcome, inspection, request, passed.checks, page.logged)
+    attempt, unsure = with_plan(ground, attempt)
+    notices = (*shared, *notices, *unsure)
+    if not taken.tree:
+        taken = msgspec.structs.replace(taken, tree=inspection.tree, commits=inspection.commits)
+        ground.journal.write(taken)
+    ended, outcome, request = taken.ended, taken.outcome, taken.request
+    evidence = _evidence(ground, attempt, ended, outcome, inspection, request, taken.checks, page.logged)
     again = ground.put_back(attempt.number, attempt.story)  # checks run the agent's code
     notices += (again.told,) if again.told else ()
     if left := page.left or again.left:
@@ -85,12 +159,12 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
     told = msgspec.structs.replace(evidence, notices=(*notices, *evidence.notices))
     evidence = protect_again(ground, attempt, told)
     # Protected files that an agent committed itself are also restored by a commit.
-    return evidence, inspection, passed.commit or bool(notices and inspection.commits)
+    return attempt, evidence, inspection, taken.commit or bool(notices and inspection.commits)
 
 
 def _written_evidence(
-    ground: Ground, attempt: Attempt, ended: Ended, outcome: Outcome
-) -> tuple[Evidence, Inspection, bool]:
+    ground: Ground, attempt: Attempt, ended: Ended, outcome: Outcome, shared: tuple[str, ...]
+) -> Acted:
     """Of a session that writes tests only. An exam belongs to no story, so its session cannot ask about one."""
     request = ground.desk.take()
     page = ground.put_back(attempt.number, attempt.story)
@@ -105,7 +179,7 @@ def _written_evidence(
         outcome=outcome,
         changed=tuple(path for path in inspection.changed if not ground.is_bookkeeping(path)),
         repository_trouble="; ".join(() if inspection.sound else inspection.notices),
-        notices=(*written.notices, *((page.told,) if page.told else ())),
+        notices=(*shared, *written.notices, *((page.told,) if page.told else ())),
         objections=(*written.objections, *((page.left,) if page.left else ())),
         acceptance=written.tests,
         exam=written.stories,
@@ -115,7 +189,7 @@ def _written_evidence(
         learned=() if is_exam or ground.acceptance.is_hidden else request.learned,
         interrupted=ground.stop.requested,
     )
-    return evidence, inspection, False
+    return attempt, evidence, inspection, False
 
 
 def prove_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> tuple[Evidence, Inspection]:
@@ -164,7 +238,12 @@ def _evidence(
     trouble = list(() if inspection.sound else inspection.notices)
     if misplaced := ground.book.misplaced(attempt.reading):
         trouble.append(misplaced)
-    edits, problem = _plan_edits(ground, attempt)
+    edits, problem = plan_edits(ground, attempt)
+    notices = [request.problem] if request.problem else []
+    if edits is not None and len(edits.added) > _MOST_ADDED:
+        many = f"{len(edits.added):,} stories were added to the plan; one session may add {_MOST_ADDED:,}"
+        notices.append(f"{many}, so none of them was taken")
+        edits = msgspec.structs.replace(edits, added=())
     changed = tuple(path for path in inspection.changed if not ground.is_bookkeeping(path))
     claim = _claim(request, edits, attempt)
     looks = attempt.mode is Mode.REVIEW or (attempt.story is not None and attempt.story.is_review_step)
@@ -182,7 +261,7 @@ def _evidence(
         outcome=outcome,
         changed=changed,
         repository_trouble="; ".join(trouble),
-        notices=(request.problem,) if request.problem else (),
+        notices=tuple(notices),
         delta=edits,
         plan_problem=problem,
         claim=claim,
@@ -229,16 +308,19 @@ def _prove(
     """
     if ground.stop.requested:
         return (), None, True
+    begun = ground.clock()
     when = "review" if attempt.mode is Mode.REVIEW else "story"
     plan = attempt.reading.plan  # as it was before: an agent does not choose its own checks
     candidate = ground.prover.candidate(attempt, inspection)
     checks = ground.check(plan, attempt.story, when, attempt.number, candidate)
+    note_checks(ground, begun)
     if attempt.mode is Mode.REVIEW:
         return checks, ground.prover.known(attempt.work.story), ground.stop.requested
     passed = all(check.passed for check in (*before, *checks) if check.required)
     proof = None
     if changed and passed and not ground.stop.requested:
         proof = ground.prover.prove(attempt, candidate, is_claimed=is_claimed)
+        note_checks(ground, begun)
     return checks, proof, ground.stop.requested
 
 
@@ -248,7 +330,7 @@ def _lacks_verdict(ground: Ground, attempt: Attempt, ended: Ended, outcome: Outc
         return False
     if request.review or request.ask or request.waiting:
         return False
-    edits, _ = _plan_edits(ground, attempt)
+    edits, _ = plan_edits(ground, attempt)
     edited = edits.of(attempt.story.id) if edits else None
     return edited is None or edited.new.review.status in (None, ReviewStatus.NEEDS_REVIEW)
 
@@ -267,18 +349,9 @@ def _ask_for_verdict(
     request = _request(ground, attempt, outcome)
     known = [cost for cost in (first.cost_usd, outcome.cost_usd) if cost is not None]
     outcome = msgspec.structs.replace(
-        outcome, tokens=first.tokens + outcome.tokens, cost_usd=sum(known) if known else None
+        outcome, tokens=first.used + outcome.tokens, cost_usd=sum(known) if known else None
     )
     return ended, outcome, msgspec.structs.replace(request, learned=request.learned or left.learned)
-
-
-def _plan_edits(ground: Ground, attempt: Attempt) -> tuple[Delta | None, str]:
-    try:
-        before = attempt.shown or attempt.reading
-        after, problem = ground.book.understood(before)
-    except PlanError as error:
-        return None, str(error)
-    return delta(before.plan, after.plan), problem
 
 
 def _open_besides(attempt: Attempt) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,27 +10,36 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ralph.core.agent import AgentEvent, Init, Limit, Outcome, Result, Retry, Text, ToolUse, Trouble, add
+from ralph.core.agent import AgentEvent, Init, Limit, Outcome, Result, Retry, Text, ToolResult, ToolUse, Trouble, add
+from ralph.core.authorship import CallLog
+from ralph.core.authorship import Session as SessionRecord
 from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
-from ralph.core.events import AgentEnded, AgentSaid, AgentStarted
+from ralph.core.events import AgentEnded, AgentSaid, AgentStarted, Noted
 from ralph.core.evidence import Ended, How
 from ralph.core.permissions import with_remedies
 from ralph.core.plan import Mode
-from ralph.core.ports import Agent, Reader, Session
+from ralph.core.ports import Agent, Reader, Session, skim
 from ralph.core.text import clean, one_line
 from ralph.engine.hook_watch import HookWatch, TestsFailed, Unguarded
 from ralph.engine.life import Occupation, SignsOfLife
 from ralph.host import supervise as host
+from ralph.host.child_setup import UNLIMITED, Allowance
 from ralph.host.files import make_folder
+from ralph.host.git_trace import GIT_TRACE
+from ralph.host.quiet import QuietTimes
 from ralph.host.rawlog import RawLog
+from ralph.host.redaction import redact
 from ralph.host.signals import StopSignal
 from ralph.host.stirring import stamp
-from ralph.host.tree import ProcessId, cpu_seconds
+from ralph.host.tree import ProcessId, cpu_seconds, describe, is_alive
 from ralph.journal.runs import raw_name
 from ralph.journal.writing import Journal
 
 _MOST_EVENTS = 2000
+_FEW = 5
+SURVIVED = "could not be ended"
+_TORN = "the agent's output breaks off in the middle of its last line"
 _SHORTEST = 1.0
 _HOWS = {
     host.How.EXITED: How.EXITED,
@@ -37,13 +47,17 @@ _HOWS = {
     host.How.SILENT: How.SILENT,
     host.How.LINGERED: How.LINGERED,
     host.How.STOPPED: How.STOPPED,
+    host.How.OVER_LIMIT: How.STOPPED,
     host.How.FAILED_TO_START: How.FAILED_TO_START,
 }
 
 
 _REFUSALS = (401, 403)
 _SURE = 2
-"""Refusals in a row. After the first one a client may still renew its key."""
+"""Refusals in a row, in a run in which no session has worked yet. After the first one a client may still renew its
+key."""
+_REFUSAL_PAUSE = 30.0
+"""Seconds before the one further session after a key that worked before was refused."""
 
 
 class TurnedAway(Exception):
@@ -77,13 +91,23 @@ class AgentRunner:
         promise: str,
         canary: str = "off",
         ceiling: float = 24 * 3600.0,
+        note_session: Callable[[SessionRecord], object] = lambda _: None,
         time_left: Callable[[], float | None] = lambda: None,
+        allowance: Allowance = UNLIMITED,
     ) -> None:
+        self._allowance = allowance
+        self._survivors: tuple[ProcessId, ...] = ()
+        """Processes of earlier sessions that could not be ended."""
+        self._note_session = note_session
+        """Told when a session has ended with its whole process tree."""
         self._ceiling = ceiling
         """Upper bound in seconds for any session, whatever the settings say."""
         self._time_left = time_left
         """Seconds the run has left. None: no time limit."""
         self._canary = canary
+        self._has_worked = False
+        """A session of this run has ended well: its key was accepted."""
+        self._was_refused = False
         self._window = 0
         """Size of the model's context window, as reported by an earlier session of this run."""
         self._agent = agent
@@ -97,21 +121,36 @@ class AgentRunner:
         self._promise = promise
 
     def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
+        session = msgspec.structs.replace(session, prompt=redact(session.prompt))
         try:
             agent = self._agent(session.agent)
             program = agent.find(session, self._env.get("PATH", ""))
         except SetupError as error:  # it was there when the run began
             return Ended(How.FAILED_TO_START, detail=str(error)), Outcome()
+        if alive := [describe(process) for process in self._survivors if is_alive(process)]:
+            return Ended(How.FAILED_TO_START, detail=_beside(alive)), Outcome()
         launch = agent.launch(session, program)
         watch = HookWatch(session.hooks, self._canary, self._window) if session.hooks else None
-        listener = _Listener(agent.reader(), self._journal.write, session.iteration, self._promise, watch)
+        calls = CallLog(time.time())
+        listener = Listener(
+            agent.reader(),
+            self._journal.write,
+            session.iteration,
+            self._promise,
+            watch,
+            calls,
+            trusts_key=self._has_worked,
+        )
         started: list[ProcessId] = []
         signs = SignsOfLife(
             listener.occupation, lambda: cpu_seconds(started[0]) if started else 0.0, lambda: stamp(session.cwd)
         )
 
+        quiet = QuietTimes(reports_calls=agent.REPORTS_CALLS)
+
         def on_start(process: ProcessId) -> None:
             started.append(process)
+            quiet.start(process.pid)
             self._journal.write(
                 AgentStarted(
                     iteration=session.iteration,
@@ -130,13 +169,13 @@ class AgentRunner:
         with RawLog(raw_path) as raw, RawLog(raw_path.with_suffix(".err.log")) as raw_err:
             try:
                 ending = host.supervise(
-                    host.Command(launch.argv, session.cwd, env, launch.stdin),
+                    host.Command(launch.argv, session.cwd, env, launch.stdin, self._allowance),
                     host.Limits(self._longest(patience), patience.idle, patience.grace, patience.linger),
                     on_line=listener.line,
+                    on_block=listener.block,
                     raw=raw,
                     raw_err=raw_err,
-                    is_final=lambda _: listener.is_final,
-                    resumes=lambda _: not listener.is_final,
+                    is_final=lambda: listener.is_final,
                     stop=self._stop,
                     signs_of_life=signs,
                     on_start=on_start,
@@ -145,6 +184,15 @@ class AgentRunner:
                 ending = host.Ending(how=host.How.STOPPED, message=str(error))
                 trouble = _TROUBLES.get(type(error), Trouble.OTHER)
                 listener.outcome = msgspec.structs.replace(listener.outcome, trouble=trouble, detail=str(error))
+            finally:
+                silent = quiet.stop()
+        self._survivors = ending.survivors
+        alive = [describe(process) for process in ending.survivors]
+        notices = [raw.cut, raw.lost, raw_err.cut, raw_err.lost, _TORN if listener.is_torn else ""]
+        notices.append(f"{SURVIVED}: {', '.join(alive[:_FEW])}" if alive else "")
+        for notice in filter(None, notices):
+            self._journal.write(Noted(notice, warning=True))
+        self._note_session(calls.session(time.time(), reports_calls=agent.REPORTS_CALLS, quiet=silent))
         for answered in watch.answers(session.iteration) if watch else ():
             self._journal.write(answered)
         if denials := listener.outcome.denials:
@@ -154,9 +202,14 @@ class AgentRunner:
             listener.outcome = msgspec.structs.replace(listener.outcome, denials=theirs)
         self._window = listener.outcome.window or self._window
         ended = _ended(ending)
-        listener.outcome = _understood(listener.outcome, ended, agent.NAME)
+        if listener.is_torn and not listener.outcome.finished:
+            ended = msgspec.structs.replace(ended, detail=f"{ended.detail}\n{_TORN}".strip())
+            listener.outcome = msgspec.structs.replace(listener.outcome, note=listener.outcome.note or _TORN)
+        listener.outcome = self._once_more(_understood(listener.outcome, ended, agent.NAME))
         if watch is not None and (command := watch.tests_failed()):
             listener.outcome = msgspec.structs.replace(listener.outcome, tests_failed=command)
+        if watch is not None:
+            watch.redact()
         self._journal.write(
             AgentEnded(
                 iteration=session.iteration,
@@ -168,6 +221,18 @@ class AgentRunner:
             )
         )
         return ended, listener.outcome
+
+    def _once_more(self, outcome: Outcome) -> Outcome:
+        """A service can refuse a good key for a moment. After sessions that worked, one more is started."""
+        if outcome.trouble is not Trouble.AUTHENTICATION:
+            self._has_worked |= outcome.finished and outcome.ok
+            self._was_refused = False
+            return outcome
+        if not self._has_worked or self._was_refused:
+            return outcome
+        self._was_refused = True
+        again = time.time() + _REFUSAL_PAUSE
+        return msgspec.structs.replace(outcome, trouble=Trouble.REFUSED, resets_at=again)
 
     def _longest(self, patience: Patience) -> float:
         given = (patience.total, self._ceiling, self._time_left())
@@ -188,11 +253,12 @@ class AgentRunner:
             added["RALPH_VERDICT_ONLY"] = "1"
         if session.request:
             added["RALPH_REQUEST_FILE"] = str(session.request)
+        added |= {"GIT_TRACE2_EVENT": str(self._raw_folder.parent / GIT_TRACE), "GIT_TRACE2_EVENT_BRIEF": "1"}
         wanted = (*agent.ENV, *self._wanted_env)
         return child_environment(self._env, wanted, added, everything=self._pass_all_env)
 
 
-class _Listener:
+class Listener:
     """Turns lines into events, adds them up, and writes those worth showing to the journal."""
 
     def __init__(
@@ -202,8 +268,14 @@ class _Listener:
         iteration: int,
         promise: str,
         watch: HookWatch | None = None,
+        calls: CallLog | None = None,
+        *,
+        trusts_key: bool = False,
     ) -> None:
+        """`trusts_key`: the key was accepted before, so the client's own retries run out first."""
+        self._sure = math.inf if trusts_key else _SURE
         self._watch = watch
+        self._calls = calls or CallLog(time.time())
         self._read = read
         self._write = write
         self._iteration = iteration
@@ -213,28 +285,42 @@ class _Listener:
         self.occupation = Occupation()
         self.outcome = Outcome()
         self.is_final = False
+        self.is_torn = False
 
     def line(self, line: bytes, oversize: bool) -> None:
+        """The last line, without a newline, or one over the limit."""
         if oversize:
             return
+        is_torn: Callable[[bytes], bool] | None = getattr(self._read, "is_torn", None)
+        self.is_torn = is_torn is not None and is_torn(line)
         for event in self._read(line):
             self._add(event)
+
+    def block(self, block: bytes) -> None:
+        for line in skim(self._read, block):
+            for event in self._read(line):
+                self._add(event)
 
     def _add(self, event: AgentEvent) -> None:
         self.outcome = add(self.outcome, event, self._promise)
         self.occupation.see(event)
+        match event:
+            case ToolUse(name, id=call, path=path, command=command):
+                self._calls.begin(call, name, path, command, time.time())
+            case ToolResult(id=call):
+                self._calls.end(call, time.time())
+            case Text():
+                self._calls.speak(time.time())
         if self._watch is not None:
             self._watch.see(event)
-        if isinstance(event, Retry) and event.status in _REFUSALS and event.attempt >= _SURE:
+        if isinstance(event, Result | Init):
+            self.is_final = isinstance(event, Result)
+        elif isinstance(event, Retry) and event.status in _REFUSALS and event.attempt >= self._sure:
             raise TurnedAway(f"the model's service returned {event.status}: {event.error or 'no access'}")
-        if isinstance(event, Result):
-            self.is_final = True
-        elif isinstance(event, Init):
-            self.is_final = False
-        shown = _shown(event)
-        if shown is None or self._is_known(shown):
+        if self._written >= _MOST_EVENTS and not isinstance(event, Limit):  # guards decide by what is recorded
             return
-        if self._written < _MOST_EVENTS or isinstance(shown, Limit):  # guards decide by what is recorded
+        shown = _shown(event)
+        if shown is not None and not self._is_known(shown):
             self._written += 1
             self._write(AgentSaid(self._iteration, shown))
 
@@ -257,10 +343,18 @@ def _understood(outcome: Outcome, ended: Ended, agent: str) -> Outcome:
         found = detect_limit(words, agent=agent, now=time.time())
         if found.limit:
             # Money that is not there does not come back by waiting.
-            trouble = Trouble.AUTHENTICATION if found.kind == "billing" else Trouble.LIMIT
+            trouble = Trouble.BILLING if found.kind == "billing" else Trouble.LIMIT
             detail = one_line(words, 200)
             return msgspec.structs.replace(outcome, trouble=trouble, resets_at=found.resets_at, detail=detail)
     return outcome
+
+
+def _beside(alive: list[str]) -> str:
+    """Two agents in one working tree would overwrite each other's work."""
+    return (
+        f"{', '.join(alive[:_FEW])} of an earlier session could not be ended and may still change files; "
+        "end it by hand (another user may have to), then run again"
+    )
 
 
 def _last_lines(text: str) -> str:
@@ -271,7 +365,7 @@ def _shown(event: AgentEvent) -> AgentEvent | None:
     match event:
         case Text(text):
             return Text(one_line(text, 200)) if text.strip() else None
-        case ToolUse(name, summary, id):
+        case ToolUse(name, summary, id):  # without path and command
             return ToolUse(one_line(name, 40), one_line(summary, 120), id)
         case Init() | Limit() | Retry():
             return event

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from ralph.core.guard import Guard
 from ralph.core.history import History
-from ralph.core.limits import Limits, OnStuck
-from ralph.core.lineup import choose
+from ralph.core.limits import Limits, OnLimit, OnStuck
+from ralph.core.lineup import choose, paused_until
 from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, ReviewStatus, State, Story
 from ralph.core.reviews import OPEN_FINDINGS, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
-from ralph.core.spending import Room, figure, overspent
+from ralph.core.spending import Need, Room, figure, overspent, rooms, story_rooms, unaffordable
 
 _SHOWN = 5
 
@@ -53,13 +53,21 @@ def decide(
         if why := _why_stuck("", history, limits):
             return Stop(Reason.NO_PROGRESS, f"set-up: {why}")
         return Work("", Mode.SETUP, choose(history.bench, limits, "", now))
-    too_dear = overspent(limits.budget, history.purse.stories)
+    too_dear = _too_dear(plan, history, limits)
     others = {story.id for story in plan.stories if story.id not in limits.stories} if limits.stories else set()
     unproven = _unproven(plan, limits)
-    if work := next_work(plan, review=review, skip={*history.asked, *history.aside, *too_dear, *others, *unproven}):
+    skip = {*history.asked, *history.aside, *too_dear, *others, *unproven}
+    paused: dict[Mode, float] = {}
+    while work := next_work(plan, review=review, skip=skip):
         story, mode = work[0].id, work[1]
+        if until := paused_until(history.bench, limits, story, mode, now):
+            paused[mode] = min(until, paused.get(mode, until))
+            skip.add(story)
+            continue
         if mode is Mode.IMPLEMENT and not work[0].attempts and needs_acceptance(work[0]):
             mode = Mode.ACCEPTANCE
+        if mode is Mode.REVIEW and 0 < limits.max_lost_reviews <= history.lost_reviews.get(story, 0):
+            return SetAside(story, f"{history.lost_reviews[story]} reviews in a row gave no usable verdict")
         if why := _why_stuck(story, history, limits):
             return SetAside(story, why)
         if is_at_cap(history, limits):
@@ -67,7 +75,9 @@ def decide(
                 said = history.stories[story].said if story in history.stories else ""
                 return SetAside(story, f"no iterations left{f'; last failure: {said}' if said else ''}")
             return Stop(Reason.ITERATION_CAP, _at_cap(history, limits))
-        return Work(story, mode, choose(history.bench, limits, story, now))
+        return Work(story, mode, choose(history.bench, limits, story, now, mode))
+    if paused:
+        return _wait_for_somebody(paused, history, limits)
     if again := _given_up(plan, history, limits, too_dear):
         return Retry(again)
     if waiting := unproven - others:
@@ -93,6 +103,30 @@ def _after_exam(plan: Plan, history: History) -> Stop | None:
         more = " …" if stories[_SHOWN:] else ""
         return Stop(Reason.EXAM, f"new tests fail; added {', '.join(stories[:_SHOWN])}{more}")
     return None
+
+
+def _wait_for_somebody(paused: dict[Mode, float], history: History, limits: Limits) -> Stop | Wait:
+    who = "the reviewer's usage limit" if set(paused) == {Mode.REVIEW} else "the usage limit"
+    why = f"{who} is reached, and nobody else may do what is left"
+    unanswered = limits.on_limit is OnLimit.ASK_EXIT and history.answer == "nobody"
+    if limits.on_limit is OnLimit.EXIT or history.answer == "exit" or unanswered:
+        return Stop(Reason.USAGE_LIMIT, why)
+    asks = limits.on_limit in (OnLimit.ASK, OnLimit.ASK_EXIT) and not history.answer
+    return within_time(Wait(min(paused.values()), why, ask=asks), history, limits)
+
+
+def _too_dear(plan: Plan, history: History, limits: Limits) -> dict[str, Room]:
+    """Stories that have spent their own budget, or whose next session no budget pays for, judging by earlier ones."""
+    budget, purse = limits.budget, history.purse
+    found = overspent(budget, purse.stories)
+    shared = list(rooms(budget, purse.run, purse.elsewhere))
+    for story in plan.stories:
+        need = purse.needs.get(story.id)
+        if need is None or story.id in found or story.review.status is ReviewStatus.NEEDS_REVIEW:
+            continue
+        if room := unaffordable([*shared, *story_rooms(budget, purse.of(story.id))], need):
+            found[story.id] = room
+    return found
 
 
 def _unproven(plan: Plan, limits: Limits) -> set[str]:
@@ -133,6 +167,7 @@ def _given_up(plan: Plan, history: History, limits: Limits, too_dear: dict[str, 
         if story.id in history.given_up
         and story.state is State.FAILED
         and story.id not in too_dear
+        and not 0 < limits.max_lost_reviews <= history.lost_reviews.get(story.id, 0)
         and (not limits.stories or story.id in limits.stories)
         and done.issuperset(story.depends_on)
     )
@@ -164,6 +199,13 @@ def _when_finished(history: History, stop: Stop, stories: Sequence[Story], limit
     return Stop(Reason.FINAL_CHECKS, f"{done}, but the checks fail on the final tree")
 
 
+def _why_too_dear(story: str, room: Room, need: Need) -> str:
+    if room.is_spent:
+        return f"{story} has spent {figure(room, room.spent)} of {figure(room, room.limit)} ({room.key})"
+    least = figure(room, need.micros if room.is_money else need.tokens)
+    return f"{figure(room, room.left)} left of {room.key} do not pay for another session of {story} (at least {least})"
+
+
 def _when_nothing_is_ready(plan: Plan, history: History, too_dear: dict[str, Room], others: set[str]) -> Stop:
     """`others`: stories this run was not asked to work on."""
     reasons = why_nothing_is_ready(plan, unless=others)
@@ -172,10 +214,8 @@ def _when_nothing_is_ready(plan: Plan, history: History, too_dear: dict[str, Roo
     if questions or any(story.state is State.BLOCKED for story in stories):
         return Stop(Reason.WAITING, "; ".join(questions) or reasons)
     if dear := [story.id for story in stories if story.id in too_dear and story.is_open]:
-        rooms = [too_dear[story] for story in dear]
-        told = [f"{story} {figure(room, room.spent)}" for story, room in zip(dear, rooms, strict=True)][:_SHOWN]
-        most = f"its budget of {figure(rooms[0], rooms[0].limit)} ({rooms[0].key})"
-        return Stop(Reason.BUDGET, f"each open story has spent {most}: {', '.join(told)}; raise it to continue")
+        told = [_why_too_dear(story, too_dear[story], history.purse.needs.get(story, Need())) for story in dear]
+        return Stop(Reason.BUDGET, f"{'; '.join(told[:_SHOWN])}; raise the budget to continue")
     if any(story.state is State.FAILED for story in stories):
         return Stop(Reason.FAILED_STORIES, reasons)
     return Stop(Reason.NOTHING_READY, reasons)

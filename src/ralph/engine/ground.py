@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,58 +24,12 @@ from ralph.core.reviews import OnCap
 from ralph.core.suspicion import Tamper
 from ralph.engine.agent_run import Patience
 from ralph.engine.pipeline import Pipeline
+from ralph.engine.work_tree import Inspection, Shared, WorkTree
 from ralph.host.signals import StopSignal
 from ralph.journal.writing import Journal
 
 Ask = Callable[[str, float, Callable[[], bool]], str]
-"""Asks at the terminal whether to wait: reason, end time, and a test that cancels the question when the run gets
-another request. Empty: no answer."""
-
-
-class Inspection(Struct, frozen=True):
-    """The working tree after an agent session."""
-
-    tree: str
-    changed: tuple[str, ...] = ()
-    """Every path that differs from the checkpoint."""
-    commits: tuple[str, ...] = ()
-    """Commits the agent made itself."""
-    sound: bool = True
-    """False: the agent rewrote history or left its branch, so none of its work can be kept."""
-    notices: tuple[str, ...] = ()
-    """What the agent did to the repository itself."""
-
-
-class Commit(Struct, frozen=True):
-    """A commit, or the hook that refused it, or what changed after it was judged."""
-
-    commit: str = ""
-    files: tuple[str, ...] = ()
-    refused: CheckResult | None = None
-    changed: tuple[str, ...] = ()
-    """Files that differ from the judged tree. Nothing was committed."""
-    changed_by: str = ""
-    """The hook that changed them; empty: they changed while the checks ran."""
-    notices: tuple[str, ...] = ()
-
-
-class RolledBack(Struct, frozen=True):
-    ref: str = ""
-    """Where the work is; empty when there was nothing to save."""
-    commit: str = ""
-    removed: int = 0
-    rewritten: int = 0
-    notices: tuple[str, ...] = ()
-
-
-class PutBack(Struct, frozen=True):
-    """Protected files restored from the checkpoint."""
-
-    paths: tuple[str, ...] = ()
-    ref: str = ""
-    """The rescue ref with the agent's version of them."""
-    left: tuple[str, ...] = ()
-    """Those that could not be restored."""
+"""Asks at the terminal whether to wait: reason, end time, a test that cancels the question. Empty: no answer."""
 
 
 class PageBack(Struct, frozen=True):
@@ -90,55 +44,6 @@ class PageBack(Struct, frozen=True):
     def __add__(self, other: PageBack) -> PageBack:
         told = "; ".join(filter(None, (self.told, other.told)))
         return PageBack(told, self.left or other.left, self.logged + other.logged)
-
-
-class WorkTree(Protocol):
-    """The git repository, as the loop uses it. Checkpoints travel as plain data, so that they fit in the journal."""
-
-    def checkpoint(self) -> dict[str, Any]: ...
-
-    def is_in_place(self) -> bool:
-        """Whether its folder is still the same one, whatever happened to the repository in it."""
-        ...
-
-    def knows(self, checkpoint: dict[str, Any]) -> bool:
-        """Whether it can return to this checkpoint. Another repository cannot."""
-        ...
-
-    def left_at(self, checkpoint: dict[str, Any]) -> float:
-        """When HEAD left the checkpoint's commit. 0: it has not, or the time is unknown."""
-        ...
-
-    def inspect(self, checkpoint: dict[str, Any]) -> Inspection: ...
-
-    def put_back(
-        self, checkpoint: dict[str, Any], is_protected: Callable[[str], bool], name: str, *, also_new: bool = True
-    ) -> PutBack:
-        """Restore protected files from the checkpoint, after saving everything under a rescue ref."""
-        ...
-
-    def tree(self) -> str:
-        """The identity of the working tree as it is now."""
-        ...
-
-    def roll_back(self, checkpoint: dict[str, Any], name: str, message: str) -> RolledBack:
-        """Save everything under a rescue ref, then return to the checkpoint. Safe to repeat after a crash."""
-        ...
-
-    def commit(
-        self,
-        checkpoint: dict[str, Any],
-        tree: str,
-        extra: Sequence[Path],
-        message: str,
-        trailers: Mapping[str, str | Sequence[str]],
-    ) -> Commit | None:
-        """Commit what changed between the checkpoint and `tree`, and the files in `extra`. None: nothing changed."""
-        ...
-
-    def find_commit(self, trailers: dict[str, str]) -> str:
-        """The recent commit that carries these trailers, or an empty string."""
-        ...
 
 
 class Desk(Protocol):
@@ -178,7 +83,11 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """The plan before the iteration, to which the verdict's changes are applied."""
     shown: Reading | None = None
     """The plan as shown to the agent, with its story in progress; None: same as `reading`."""
+    plan_after: bytes = b""
+    """The plan's text after the session, if it was judged as the agent's."""
     checkpoint: dict[str, Any]
+    shared: Shared | None = None
+    """With this checkpoint, once the session has ended."""
     begun: float
     reviewer: str = ""
     """The reviewer's name, where there are several."""
@@ -238,9 +147,8 @@ class Written(Struct, frozen=True, kw_only=True):
     tests: tuple[str, ...] = ()
     """Those that fail now: names, or files where the runner reports no names."""
     stories: tuple[AddStory, ...] = ()
-    """Of an exam: the stories for the tests that fail."""
+    """Of an exam: the stories for the tests that fail, and below the number of tests that pass."""
     passed: int = 0
-    """Of an exam: tests that pass."""
     objections: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -357,6 +265,10 @@ class Ground(Struct, frozen=True, kw_only=True):
     """Files that an agent must not change. None: there are none."""
     put_back: Callable[[int, Story | None], PageBack] = lambda _number, _story: PageBack()
     """Restore the rules and the log to their state before the iteration, before the tree is inspected."""
+    is_rule: Callable[[str], bool] = lambda _path: False
+    """By its path in the repository."""
+    accept_rules: Callable[[Iterable[str]], None] = lambda _paths: None
+    """Those of these files that are rules were changed by a person."""
     changed_rules: Callable[[], tuple[str, ...]] = tuple
     """Names of the rules that differ from those before the iteration."""
     is_bookkeeping: Callable[[str], bool]

@@ -12,6 +12,8 @@ from ralph.core.agent import AgentEvent, Text, ToolResult, ToolUse, Usage
 from ralph.core.events import HookAnswered
 from ralph.core.ports import HookFiles
 from ralph.core.text import clean
+from ralph.host.files import open_state, write_bytes
+from ralph.host.redaction import redact
 
 _MOST = 500
 _LIMIT = 8 * 1024 * 1024
@@ -41,7 +43,7 @@ class HookWatch:
 
         Once the model has answered, there is at least one record, or the hooks do not run.
         """
-        if isinstance(event, Usage):
+        if isinstance(event, Usage) and event.context:
             self._tell_context(event.context)
         if isinstance(event, ToolResult) and (command := self._asks_for_rollback()):
             raise TestsFailed(f"tests failed, so the iteration is rolled back at once: {command}")
@@ -53,7 +55,7 @@ class HookWatch:
     def _asks_for_rollback(self) -> str:
         """The command whose tests failed, if a hook asked for an immediate rollback."""
         try:
-            with self._files.records.open("rb") as stream:
+            with open_state(self._files.records) as stream:
                 stream.seek(self._read)
                 data = stream.read(_LIMIT)
         except OSError:
@@ -76,6 +78,13 @@ class HookWatch:
         with contextlib.suppress(OSError):
             (self._files.state / "context-tokens").write_text(str(tokens))
 
+    def redact(self) -> None:
+        """After the session: a hook records commands as they are, because it has no time to look for secrets."""
+        with contextlib.suppress(OSError):
+            data = self._files.records.read_bytes()
+            if (clean_data := redact(data)) is not data:
+                write_bytes(self._files.records, clean_data, mode=0o600, durable=False)
+
     def decisions(self) -> dict[str, str]:
         """The hooks' answer to each tool call, by its id."""
         records = map(_decode, self._lines())
@@ -95,7 +104,7 @@ class HookWatch:
 
     def _lines(self) -> list[bytes]:
         try:
-            with self._files.records.open("rb") as stream:
+            with open_state(self._files.records) as stream:
                 return stream.read(_LIMIT).splitlines()
         except OSError:
             return []

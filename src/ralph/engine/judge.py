@@ -11,33 +11,30 @@ from collections.abc import Iterator
 import msgspec
 
 from ralph.core.agent import Trouble
-from ralph.core.changes import AddStory, Change, SetFields
-from ralph.core.delta import Edited
+from ralph.core.changes import Change, SetFields
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.findings import NO_LEDGER, answer, rejects_all
 from ralph.core.fingerprint import fingerprint
-from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Review, ReviewStatus, State
 from ralph.core.proof import NO_LONGER_RUNS, Grade, Proof
 from ralph.core.suspicion import Tamper
 from ralph.core.text import one_line, plural
-from ralph.core.transitions import illegal_edits
 from ralph.core.verdict import Kind, Verdict
+from ralph.engine.judge_edits import promised_too_soon, sort_plan_edits
 from ralph.engine.judge_review import (
     conclude,
     meddling,
     objections,
-    put_right,
     put_right_of_review,
     review_given,
-    rewritten,
 )
 
 _MOST_DOUBTS = 10
 _FEW = 3
 _WAY_OUT = "do not change them; if the story cannot be done without that change, ask the user"
-_FREE_TO_EDIT = ("notes", "priority")
 _FIXES = {
     Trouble.AUTHENTICATION: "log the agent in, or set its API key",
+    Trouble.BILLING: "add credit to the agent's account, or use another account; logging in again does not help",
     Trouble.MODEL: "choose another model with --model",
     Trouble.UNGUARDED: "make sure the client runs hooks (no --bare, no disableAllHooks), or set canary to warn or off",
     Trouble.SETTINGS: "fix it, then run again",
@@ -48,13 +45,16 @@ _FIXES = {
 def judge(evidence: Evidence) -> Verdict:
     if evidence.interrupted:
         return Verdict(Kind.INTERRUPTED, ("stopped before it finished",))
+    if evidence.error:
+        broken = msgspec.structs.replace(evidence, repository_trouble=evidence.error)
+        return _by_cause(broken, [evidence.error], [], list(evidence.notices))
     if evidence.mode is Mode.REVIEW:
         return judge_review(evidence)
     if evidence.mode is Mode.ACCEPTANCE:
         return _judge_acceptance(evidence)
     if evidence.mode is Mode.EXAM:
         return _judge_exam(evidence)
-    changes, notices = _sort_plan_edits(evidence)
+    changes, notices = sort_plan_edits(evidence)
     notices += evidence.notices
     missing = list(_what_is_missing(evidence))
     if not missing:
@@ -228,6 +228,13 @@ def _ending(ended: Ended) -> str:
             return f"ended with {f'signal {ended.signal}' if ended.signal else f'exit code {ended.code}'}"
 
 
+def _cannot_execute(ended: Ended) -> bool:
+    """A shell, env or a wrapper script exits with 126 or 127 when the program it should start cannot be executed."""
+    if ended.how is not How.EXITED or ended.well:
+        return False
+    return ended.code in (126, 127) or ": cannot execute" in _last_words(ended)
+
+
 def _last_words(ended: Ended) -> str:
     """The last line of stderr; empty for a stopped agent, whose detail is already shown."""
     lines = [line for line in ended.detail.splitlines() if line.strip()] if ended.how is not How.STOPPED else []
@@ -244,6 +251,9 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
         return Verdict(Kind.MISCONFIGURED, (f"{why.strip()[:300]} — {fix}",))
     if outcome.trouble is Trouble.LIMIT:
         return Verdict(Kind.LIMIT, ("the usage limit is reached",), resets_at=outcome.resets_at)
+    if outcome.trouble is Trouble.REFUSED:
+        why = f"the service refused the agent's key, which had worked before: {outcome.detail or 'no reason given'}"
+        return Verdict(Kind.TRANSPORT, (why,), fingerprint=fingerprint(why), resets_at=outcome.resets_at)
     if outcome.trouble in (Trouble.TRANSPORT, Trouble.EMPTY) and not evidence.changed:
         why = outcome.detail or (
             "the answer was empty" if outcome.trouble is Trouble.EMPTY else "the model could not be reached"
@@ -251,6 +261,9 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
         return Verdict(Kind.TRANSPORT, (why,), fingerprint=fingerprint(why))
     if ended.how is How.FAILED_TO_START:
         return Verdict(Kind.MISCONFIGURED, (f"the agent could not be started: {ended.detail}",))
+    if not evidence.changed and _cannot_execute(ended) and not outcome.finished:
+        what = f"the agent {_ending(ended)}: its program could not be executed{_last_words(ended)}"
+        return Verdict(Kind.MISCONFIGURED, (f"{what} — check agent.command and what it starts",))
     if ended.how in (How.TIMED_OUT, How.SILENT):
         what = f"the agent {_ending(ended)} after {ended.ran or ended.seconds:.0f} s"
         return _refused(Kind.TIMED_OUT, [what, *missing], evidence, notices)
@@ -263,11 +276,12 @@ def _by_cause(evidence: Evidence, missing: list[str], changes: list[Change], not
             doubts = [] if evidence.proof.objections else _doubts(evidence.proof)
             return _refused(Kind.REJECTED, [*missing, *doubts], evidence, notices)
         reasons = (*spent, "the checks pass, but the agent did not claim the story as done")
-        return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices))
+        return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices), is_cut=bool(spent))
     if _is_kept_unchecked(evidence):
         reasons = (*spent, *missing, "no check is configured; the work is kept and the story continues")
-        return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices))
-    return _refused(Kind.REJECTED, [*spent, *missing], evidence, notices)
+        return Verdict(Kind.PARTIAL, reasons, tuple(changes), tuple(notices), is_cut=bool(spent))
+    rejected = _refused(Kind.REJECTED, [*spent, *missing], evidence, notices)
+    return msgspec.structs.replace(rejected, is_cut=bool(spent))
 
 
 def _is_kept_unchecked(evidence: Evidence) -> bool:
@@ -280,64 +294,6 @@ def _refused(kind: Kind, reasons: list[str], evidence: Evidence, notices: list[s
     failing = _failing(evidence)
     identity = "\n".join(f"{c.name} {c.tail}" for c in failing) or "\n".join([*reasons, evidence.ended.detail])
     return Verdict(kind, tuple(reasons), notices=tuple(notices), fingerprint=fingerprint(identity))
-
-
-def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
-    """Sort the agent's plan edits: legal ones become changes, the others are undone with a notice."""
-    if evidence.delta is None:
-        return [], [f"the plan could not be read and was restored: {evidence.plan_problem}"]
-    changes: list[Change] = []
-    notices = [evidence.outcome.note] if evidence.outcome.note else []
-    if evidence.plan_problem:
-        notices.append(f"an edit made the plan unreadable; it was repaired: {evidence.plan_problem}")
-    notices += _missing_note(evidence)
-    illegal = illegal_edits(evidence.delta, evidence.mode) if evidence.review and evidence.has_review_fields else []
-    notices += [put_right(each) for each in illegal]
-    told = {each.story for each in illegal}
-    notices += _promised_too_soon(evidence)
-    for edited in evidence.delta.edited:
-        legal = {n: getattr(edited.new, n) for n in _FREE_TO_EDIT if getattr(edited.new, n) != getattr(edited.old, n)}
-        if legal:
-            changes.append(SetFields(edited.new.id, legal))
-        notices += _illegal_edits(edited, evidence, is_told=edited.new.id in told)
-    for added in evidence.delta.added:
-        story = added.story
-        if story.state is State.TODO and story.review == NO_REVIEW:
-            changes.append(AddStory(story, added.after))
-        elif story.id not in told:
-            notices.append(f"new story {story.id} was marked {_mark(story)}; new stories start open")
-    notices += [f"story {story} was removed; restored" for story in evidence.delta.removed if story not in told]
-    if evidence.delta.checks_changed:
-        notices.append("the plan's check commands were changed; restored")
-    return changes, notices
-
-
-def _missing_note(evidence: Evidence) -> Iterator[str]:
-    """Seed 001 requires notes on every finished story. A claim without them still counts."""
-    story = evidence.story
-    edited = evidence.delta.of(story.id) if evidence.delta and story and evidence.has_review_fields else None
-    if edited is not None and edited.new.is_done and not edited.new.notes.strip() and not evidence.review:
-        yield f"story {edited.new.id} was claimed with empty notes; describe what was done in its notes"
-
-
-def _promised_too_soon(evidence: Evidence) -> Iterator[str]:
-    if evidence.outcome.promised and evidence.promises_all and evidence.open_after:
-        left = f"{evidence.open_after} stor{'y is' if evidence.open_after == 1 else 'ies are'} still open"
-        yield f"the agent claimed everything is complete; {left}"
-
-
-def _illegal_edits(edited: Edited, evidence: Evidence, *, is_told: bool) -> Iterator[str]:
-    old, new = edited.old, edited.new
-    own = evidence.story is not None and new.id == evidence.story.id
-    if (new.state, new.review) != (old.state, old.review) and not own and not is_told:
-        yield f"story {new.id} was marked {_mark(new)}; restored to {_mark(old)}: one story per iteration"
-    for name in rewritten(edited):
-        yield f"{name} of story {new.id} changed; restored"
-
-
-def _mark(story: Story) -> str:
-    """A story's mark: its review status if it has one, else its state."""
-    return story.review.status.value if story.review.status and not story.is_done else story.state.value
 
 
 def _wrong_with_tests(evidence: Evidence) -> list[str]:
@@ -383,7 +339,7 @@ def judge_review(evidence: Evidence) -> Verdict:
     if story is None or (evidence.delta is None and evidence.answer is None):
         return _refused(Kind.REJECTED, [f"the plan could not be read: {evidence.plan_problem}"], evidence, [])
     given = review_given(evidence, story)
-    notices = [*evidence.notices, *_promised_too_soon(evidence), *put_right_of_review(evidence, story)]
+    notices = [*evidence.notices, *promised_too_soon(evidence), *put_right_of_review(evidence, story)]
     if given is None:
         return _by_cause(evidence, [*meddling(evidence, story), "the reviewer gave no verdict"], [], notices)
     failing = [_describe(check) for check in _failing(evidence)]

@@ -17,6 +17,7 @@ from ralph.core.events import (
     Record,
     Resumed,
     RunEnded,
+    Settling,
     StoriesRetried,
     StorySetAside,
 )
@@ -27,18 +28,23 @@ from ralph.core.ports import Reading
 from ralph.engine.act import act
 from ralph.engine.decide import cap, decide, within_time
 from ralph.engine.ground import Ground
+from ralph.engine.iteration_error import is_about_the_work, with_error
 from ralph.engine.judge import judge
-from ralph.engine.prepare import prepare
+from ralph.engine.prepare import AFTER, prepare
 from ralph.engine.reopen import reopened
 from ralph.engine.seen import Seen
-from ralph.engine.settle import put_rules_back, settle
+from ralph.engine.settle import put_rules_back, settle, trailers_for
 from ralph.engine.waiting import LOOK, wait
+from ralph.host.files import read_state
+from ralph.host.redaction import redact_struct
+from ralph.host.refs import MovedMeanwhile
 from ralph.host.repo import RepositoryReplaced
 
 _REASONS = {signal.SIGINT: Reason.INTERRUPTED, getattr(signal, "SIGHUP", -1): Reason.TERMINAL_CLOSED}
 
 _ALL_DONE = (Reason.COMPLETE, Reason.NAMED_STORIES, Reason.OPEN_FINDINGS)
 _MOST_LEFT = 100
+_SETTLE_TRIES = 4
 
 
 class Loop:
@@ -49,6 +55,9 @@ class Loop:
         self._has_baseline = False
         self._before: Reading | None = None
         """The plan before the current iteration."""
+        self._settling: Settling | None = None
+        """What was announced for the current iteration."""
+        self._trailers: dict[str, str] = {}
         ground.journal.listen(self._remember)
 
     def run(self) -> Stop:
@@ -88,7 +97,8 @@ class Loop:
                 case Work():
                     if refusal := self._take_baseline(move, reading):
                         return refusal
-                    self._iterate(move, reading)
+                    if question := self._iterate(move, reading):
+                        return question
 
     def _decide(self, reading: Reading) -> Move:
         ground = self._ground
@@ -119,19 +129,41 @@ class Loop:
         ground.journal.write(Decided(move, now, needs_setup, ground.may_review, writes_tests, needs_exam))
         return move
 
-    def _iterate(self, work: Work, reading: Reading) -> None:
+    def _iterate(self, work: Work, reading: Reading) -> Stop | None:
         ground = self._ground
         self._before = reading
         free, most = self._history.free.get(work.story, 0), cap(self._history, ground.limits)
+        self._settling = None
         attempt = prepare(ground, work, reading, self._history.number + 1, free, most)
+        self._trailers = trailers_for(ground.run, attempt.number, work.story)
         feedback = to_be_told(self._history.feedback, work.story)
         if work.mode is Mode.EXAM:  # nothing from the sessions that implemented the stories
             feedback = self._history.feedback.get("", "")
-        evidence, inspection, wants_commit = act(ground, attempt, feedback, self._admit)
+        attempt, evidence, inspection, wants_commit = act(ground, attempt, feedback, self._admit)
+        evidence = redact_struct(evidence)  # judged as it is recorded, so that a replay agrees
         verdict = judge(evidence)
         ground.journal.write(Judged(attempt.number, evidence, verdict))
-        settle(ground, attempt, evidence, verdict, inspection, commit=ground.commits or wants_commit)
+        commit = ground.commits or wants_commit
+        first: Exception | None = None
+        for tries_left in reversed(range(_SETTLE_TRIES)):
+            try:
+                settled = settle(ground, attempt, evidence, verdict, inspection, commit=commit)
+                break
+            except MovedMeanwhile:  # a person committed in this very moment: look again whose commits are there
+                if not tries_left:
+                    raise
+            except Exception as error:  # noqa: BLE001
+                # After its commit a story is done, whatever fails then. Later errors are about undoing the work: a
+                # `git gc` of somebody else's may have been in the way.
+                first = first or error
+                is_done = commit and ground.tree.find_commit(self._trailers)
+                if is_done or not tries_left or not is_about_the_work(error):
+                    raise first from None
+                evidence, commit = with_error(evidence, first, ground.folder), False
+                verdict = judge(evidence)
+                ground.journal.write(Judged(attempt.number, evidence, verdict))
         self._before = None
+        return Stop(Reason.SHARED_TREE, settled.ask) if settled.ask else None
 
     def _admit(self) -> str:
         """Why no further agent may start in the same iteration, e.g. the rate limit; empty: it may."""
@@ -147,9 +179,14 @@ class Loop:
 
     def _put_plan_back(self) -> str:
         """Restore the plan and leave the iteration open: the agent's edits must not be taken for the user's."""
-        if self._before is None or not self._ground.tree.is_in_place():
+        ground, settling = self._ground, self._settling
+        if self._before is None or not ground.tree.is_in_place():
             return ""
-        self._ground.book.write(self._before)
+        if settling is not None and not settling.keep:
+            self._before = ground.book.undump(read_state(ground.folder / AFTER))
+        elif settling is not None and (not settling.commit or ground.tree.find_commit(self._trailers)):
+            return ""  # the work is kept, and the plan says so
+        ground.book.write(self._before)
         return "the plan was restored to its state before this iteration"
 
     def _take_baseline(self, work: Work, reading: Reading) -> Stop | None:
@@ -214,4 +251,6 @@ class Loop:
         ground.journal.write(Proved(tree=tree, passed=passed, results=results))
 
     def _remember(self, record: Record) -> None:
+        if isinstance(record.event, Settling):
+            self._settling = record.event
         self._history = fold(self._history, record.event, record.t)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ralph.core.errors import PlanEdited
 from ralph.core.events import IterationStarted, Noted
 from ralph.core.moves import Work
 from ralph.core.plan import Mode, Plan, Story
@@ -27,7 +28,10 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
     ground.desk.clear()
     shown = ground.book.in_progress(reading, work.story)
     if shown is not reading:  # after a kill the copy above puts it right
-        ground.book.write(shown)
+        try:
+            ground.book.write(shown, {reading.source})
+        except PlanEdited:  # by the user, just now: it is merged when the iteration ends
+            shown = reading
     checkpoint = ground.tree.checkpoint()
     attempt = Attempt(
         number=number,
@@ -73,9 +77,12 @@ def next_reviewer(reviewers: Sequence[str], story: Story | None) -> str:
 
 
 def attempt_number(story: Story | None, mode: Mode, reviewers: Sequence[str] = ()) -> int:
-    """For a review: its number among the story's reviews, by any reviewer."""
+    """For a review: its number among the story's reviews, by any reviewer. For a fix: the reviews before it, and the
+    attempts that failed."""
     if story is None:
         return 1
+    if mode is Mode.FIX:
+        return story.attempts + max(story.review.count, 1)
     if mode is not Mode.REVIEW:
         return story.attempts + 1
     return story.review.count * max(len(reviewers), 1) + len(story.ledger.heard) + 1

@@ -1,7 +1,8 @@
 """Recover: finish or undo what a killed run left open, using only its journal.
 
 If the journal says that the work was to be kept, it is kept; any other open iteration is undone, with the work saved.
-A repository with newer commits of the user is left alone.
+What somebody else changed after the last sign of life is not the dead agent's: it stays. Where that cannot be told,
+nothing is undone, and the user is asked.
 """
 
 from __future__ import annotations
@@ -13,48 +14,71 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.agent import Outcome
+from ralph.core.authorship import Session, Span
 from ralph.core.environment import run_marks
-from ralph.core.errors import PlanError, RalphError
+from ralph.core.errors import PlanError, RalphError, SetupError
 from ralph.core.events import (
+    CLOSED_LATER,
     AgentStarted,
     AnyEvent,
     Committed,
     IterationEnded,
     IterationStarted,
     Judged,
+    Noted,
     Record,
     RunEnded,
+    SessionTaken,
     Settling,
 )
 from ralph.core.evidence import Ended, Evidence, How
+from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason, Work
 from ralph.core.plan import Mode
 from ralph.core.ports import Reading
 from ralph.core.proof_trailers import AGENT_COMMIT
 from ralph.core.verdict import Kind, Verdict
-from ralph.engine.ground import Attempt, Ground, Inspection
+from ralph.engine.act import weigh_again
+from ralph.engine.ground import Attempt, Ground
+from ralph.engine.iteration_error import is_about_the_work
 from ralph.engine.judge import judge
-from ralph.engine.prepare import AFTER, BEFORE
+from ralph.engine.plan_text import write_plan
+from ralph.engine.prepare import AFTER, BEFORE, next_reviewer
 from ralph.engine.settle import (
     finish,
     journal_agent_commits,
     keep,
     mark_setup,
+    settle,
     settle_changed,
     settle_refused,
     track,
     trailers_for,
     undo,
 )
+from ralph.engine.shared_work import share
+from ralph.engine.work_tree import Inspection
+from ralph.host.files import read_state
 from ralph.host.kept import CopyLost
+from ralph.host.refs import MovedMeanwhile
 from ralph.host.repo import RepositoryReplaced
 from ralph.host.tree import ProcessId, end_left_behind
 
 _GRACE = 5.0
-_LONGEST_AGENT = 3600.0
-"""Seconds, if the settings have no limit."""
-_SKEW = 60.0
 _FEW = 5
+_CALM_TRIES = 3
+_LAST_WORDS = 5.0
+"""Seconds after the last sign of life of a loop in which its agent may still have written."""
+ALIVE = "alive"
+"""A file in the run's folder that is written every other second while the run lives."""
+AGENTS_ENDED = "agents-ended"
+"""Written there when everything that a killed run had started was ended."""
+
+
+class NotUndone(SetupError):
+    """A killed run is closed, but its work is left as it is: the user has to look at it."""
+
+    exit_code = ExitCode.WAITING
 
 
 class Open(Struct, frozen=True):
@@ -62,9 +86,21 @@ class Open(Struct, frozen=True):
 
     started: IterationStarted
     agent: AgentStarted | None = None
+    taken: SessionTaken | None = None
     judged: Judged | None = None
     settling: Settling | None = None
     committed: Committed | None = None
+
+
+def open_since(records: Iterable[Record]) -> float:
+    """When the first agent of the open iteration started; without one, when the iteration did."""
+    since, has_agent = 0.0, False
+    for record in records:
+        if isinstance(record.event, IterationStarted):
+            since, has_agent = record.t, False
+        elif isinstance(record.event, AgentStarted) and not has_agent:
+            since, has_agent = record.t, True
+    return since
 
 
 def find_open(events: Iterable[AnyEvent]) -> Open | None:
@@ -83,7 +119,9 @@ def _further(found: Open, event: AnyEvent) -> Open:
     change = msgspec.structs.replace
     match event:
         case AgentStarted():
-            return change(found, agent=event)
+            return change(found, agent=event, taken=None)
+        case SessionTaken():
+            return change(found, taken=event)
         case Judged():
             # Judged again: a hook refused what was about to be kept, so that is not to be kept any more.
             return change(found, judged=event, settling=None, committed=None)
@@ -102,55 +140,114 @@ def recover(ground: Ground, records: list[Record]) -> str:
     mark, mark_in_checkout = run_marks(ground.run)
     ended = end_left_behind(agent, mark, _GRACE, mark_in_checkout)
     what = f"killed {ended} process{'' if ended == 1 else 'es'} of run {ground.run}" if ended else ""
+    question = ""
     if found is not None:
+        last = ground.clock() if ended else _last_moment(ground, records)
+        life = Span(open_since(records), last)
+        ground.tree.note_session(Session(life=life, is_agent=found.agent is not None))
         try:
-            done = _close(ground, found, records[-1].t if not ended else None)
-        except (RepositoryReplaced, CopyLost) as error:
+            done, question = _close_calmly(ground, found)
+        except (RalphError, OSError) as error:
+            if not isinstance(error, RepositoryReplaced | CopyLost) and not is_about_the_work(error):
+                raise  # a full disk or a held lock: the next run can still close the iteration
             done = _give_up(ground, found, error)
         what = f"{what}; {done}" if what else done
         if changed := ground.changed_rules():  # by the agent or by the user since: only the user can tell
             what += f"; changed since that iteration started: {', '.join(changed[:_FEW])}; check them"
     if not any(isinstance(record.event, RunEnded) for record in records):
-        ground.journal.write(RunEnded(Reason.INTERRUPTED, "killed; closed by the next run"))
+        ground.journal.write(RunEnded(Reason.INTERRUPTED, CLOSED_LATER))
+    if question:
+        raise NotUndone(
+            f"run {ground.run} was killed; its open iteration is closed now: {question}",
+            hint="look at these commits (`git log`); undo what is not yours, then `ralph run` continues",
+        )
     return what
 
 
-def _close(ground: Ground, found: Open, killed_at: float | None) -> str:
-    """`killed_at`: None when the agent was still running."""
+def _last_moment(ground: Ground, records: list[Record]) -> float:
+    """Until when an agent of the killed loop may have written."""
+    last = _last_sign(ground, records)
+    with contextlib.suppress(OSError):
+        if (ended := (ground.folder / AGENTS_ENDED).stat().st_mtime) >= last:
+            return ended
+    return last + _LAST_WORDS
+
+
+def _last_sign(ground: Ground, records: list[Record]) -> float:
+    """When the killed loop was last known to be alive."""
+    try:
+        return max(records[-1].t, (ground.folder / ALIVE).stat().st_mtime)
+    except OSError:
+        return records[-1].t
+
+
+def _close_calmly(ground: Ground, found: Open) -> tuple[str, str]:
+    """A person may commit in this very moment: then look again whose commits are there."""
+    for _ in range(_CALM_TRIES):
+        with contextlib.suppress(MovedMeanwhile):
+            return _close(ground, found)
+    return _close(ground, found)
+
+
+def _close(ground: Ground, found: Open) -> tuple[str, str]:
+    """What was done, and a question for the user if work was not undone."""
     attempt, name = _attempt(ground, found)
     before = attempt.reading
     if not ground.tree.knows(attempt.checkpoint):
         raise RepositoryReplaced(f"the repository in {ground.repo} does not have the files of its checkpoint")
     if commit := _commit_made(ground, found):
-        return _finish_kept(ground, attempt, found, _reading(ground, AFTER), commit, name)
-    if killed_at is not None and _was_worked_in(ground, attempt, killed_at):
+        target = _reading(ground, AFTER)
+        target = write_plan(ground, attempt, target)  # a run that ended with an error has restored the plan
+        track(ground, attempt, target)
+        return _finish_kept(ground, attempt, found, target, commit, name), ""
+    if attempt.mode is Mode.ACCEPTANCE and found.settling is None:
+        ground.acceptance.discard(attempt)  # before a snapshot: hidden tests must not be in the repository
+    attempt, notices = share(ground, attempt)
+    for notice in notices:
+        ground.journal.write(Noted(notice, warning=True))
+    can_undo = attempt.shared is None or attempt.shared.can_undo
+    taken = found.taken if found.judged is None and can_undo else None
+    if taken is not None and (done := _judge_now(ground, attempt, taken, name)):
+        return done, ""
+    if found.settling is None or found.judged is None or (found.settling.keep and not can_undo):
         evidence = _interrupted(attempt)
-        finish(ground, attempt, evidence, judge(evidence), Inspection(""), before)
-        return f"{name} was interrupted and is left as it is: the repository has changed since"
-    if found.settling is None or found.judged is None:
-        if attempt.mode is Mode.ACCEPTANCE:
-            ground.acceptance.discard(attempt)
-        evidence = _interrupted(attempt)
-        return _undo(ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was interrupted")
+        return _undo(
+            ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was interrupted", notices
+        )
     target = _reading(ground, AFTER)
     evidence, verdict = found.judged.evidence, found.judged.verdict
     if not found.settling.keep:
-        return _undo(ground, attempt, evidence, verdict, target, f"finished undoing {name}")
-    return _keep(ground, attempt, found, target, name)
+        return _undo(ground, attempt, evidence, verdict, target, f"finished undoing {name}", notices)
+    return _keep(ground, attempt, found, target, name), ""
+
+
+def _judge_now(ground: Ground, attempt: Attempt, taken: SessionTaken, name: str) -> str:
+    """Judge a session that had ended when its loop was killed. Empty: its work is no longer as it left it."""
+    weighed = weigh_again(ground, attempt, taken)
+    if weighed is None:
+        return ""
+    attempt, evidence, inspection, wants_commit = weighed
+    verdict = judge(evidence)
+    ground.journal.write(Judged(attempt.number, evidence, verdict))
+    settle(ground, attempt, evidence, verdict, inspection, commit=ground.commits or wants_commit)
+    return f"{name} was killed during its checks; they ran again, and its work was {verdict.kind.value}"
 
 
 def _attempt(ground: Ground, found: Open) -> tuple[Attempt, str]:
     """The iteration as it started, and its display name."""
     started = found.started
     before = _reading(ground, BEFORE)
+    story = before.plan.story(started.story) if started.story else None
     attempt = Attempt(
         number=started.iteration,
         work=Work(started.story, started.mode),
-        story=before.plan.story(started.story) if started.story else None,
+        story=story,
         attempt=started.attempt,
         reading=before,
+        shown=ground.book.in_progress(before, started.story),
         checkpoint=started.checkpoint,
         begun=ground.clock(),
+        reviewer=next_reviewer(ground.reviewers, story) if started.mode is Mode.REVIEW else "",
     )
     return attempt, f"iteration {started.iteration} ({started.story or started.mode.value})"
 
@@ -158,17 +255,18 @@ def _attempt(ground: Ground, found: Open) -> tuple[Attempt, str]:
 def _reading(ground: Ground, name: str) -> Reading:
     path = ground.folder / name
     try:
-        return ground.book.undump(path.read_bytes())  # type: ignore[no-any-return]
+        return ground.book.undump(read_state(path))  # type: ignore[no-any-return]
     except (OSError, msgspec.DecodeError, PlanError) as error:
         raise CopyLost(f"the saved plan {path} could not be read: {error}") from None
 
 
-def _give_up(ground: Ground, found: Open, error: RalphError) -> str:
-    """Close an iteration that cannot be rolled back: the repository was replaced, or its saved state is gone."""
+def _give_up(ground: Ground, found: Open, error: RalphError | OSError) -> str:
+    """Close an iteration that cannot be rolled back, so that later runs do not fail in the same way."""
     started = found.started
     plan = "the plan was not changed"
+    is_undone = found.settling is not None and not found.settling.keep  # then the plan after it counts the attempt
     with contextlib.suppress(CopyLost):
-        ground.book.write(_reading(ground, BEFORE))
+        ground.book.write(_reading(ground, AFTER if is_undone else BEFORE))
         plan = "only the plan was restored"
     what = f"iteration {started.iteration} ({started.story or started.mode.value}) cannot be rolled back"
     ground.journal.write(
@@ -189,7 +287,7 @@ def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, name: 
     assert found.judged is not None
     evidence = found.judged.evidence
     inspection = Inspection(found.settling.tree)
-    ground.book.write(target)
+    target = write_plan(ground, attempt, target)
     track(ground, attempt, target)
     settling = found.settling
     made = keep(ground, attempt, inspection, settling.message, settling.proof) if settling.commit else None
@@ -213,7 +311,7 @@ def _finish_kept(ground: Ground, attempt: Attempt, found: Open, target: Reading,
 
 
 def _commit_made(ground: Ground, found: Open) -> str:
-    """The commit that kept the work, if it was made. It contains the plan, so nothing is left to write."""
+    """The commit that kept the work, if it was made."""
     if found.settling is None or found.judged is None or not found.settling.commit:
         return ""
     if found.committed is not None:
@@ -222,19 +320,18 @@ def _commit_made(ground: Ground, found: Open) -> str:
     return ground.tree.find_commit(trailers_for(ground.run, started.iteration, started.story))
 
 
-def _was_worked_in(ground: Ground, attempt: Attempt, killed_at: float) -> bool:
-    """Whether the user has committed or switched branches since. Going back would remove that from the branch.
-
-    An agent can outlive its loop, but hardly for longer than its own time limit. A time in the future is forged.
-    """
-    last = killed_at + (ground.patience.total or _LONGEST_AGENT)
-    return last < ground.tree.left_at(attempt.checkpoint) <= ground.clock() + _SKEW
-
-
-def _undo(ground: Ground, attempt: Attempt, evidence: Evidence, verdict: Verdict, target: Reading, what: str) -> str:
-    undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
-    finish(ground, attempt, evidence, verdict, Inspection(""), target, rescue=undone.ref)
-    return _with_rescue(what, undone.ref)
+def _undo(
+    ground: Ground,
+    attempt: Attempt,
+    evidence: Evidence,
+    verdict: Verdict,
+    target: Reading,
+    what: str,
+    notices: tuple[str, ...],
+) -> tuple[str, str]:
+    undone = undo(ground, attempt, verdict, target)
+    ended = finish(ground, attempt, evidence, verdict, Inspection(""), target, undone=undone)
+    return "; ".join((_with_rescue(what, undone.ref), *notices)), ended.ask
 
 
 def _with_rescue(what: str, ref: str) -> str:

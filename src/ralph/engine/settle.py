@@ -22,14 +22,20 @@ from ralph.core.ports import Reading
 from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.act import prove_again
-from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Commit, Ground, Inspection, RolledBack
+from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Ground
 from ralph.engine.judge import judge
+from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, TITLES
 from ralph.engine.reopen import reopened
+from ralph.engine.shared_work import share
+from ralph.engine.work_tree import Commit, Inspection, RolledBack, Shared
 from ralph.host.commit_message import subject
 from ralph.host.files import make_folder, write_bytes
+from ralph.host.redaction import redact_struct
+from ralph.prompts.foreign import fence_for, fenced
 
 _FEW = 5
+NOT_UNDONE = RolledBack()
 _NO_ATTEMPT = (Mode.REVIEW, Mode.ACCEPTANCE)
 """Modes whose failures are no attempts at the story."""
 
@@ -45,18 +51,22 @@ def settle(
     is_again: bool = False,
 ) -> IterationEnded:
     """`is_again`: the result of a hook, judged like an agent's work."""
+    attempt, notices = share(ground, attempt, files=False)  # somebody may have committed while the checks ran
+    inspection = msgspec.structs.replace(inspection, notices=(*inspection.notices, *notices))
     target = _target(ground, attempt, verdict)
     if verdict.completes and ground.acceptance.join(attempt.work.story):
         inspection = ground.tree.inspect(attempt.checkpoint)
     if not verdict.kind.keeps_work:
         _announce(ground, attempt, target, keep=False)
-        undone = undo(ground, attempt.checkpoint, attempt.number, verdict, target)
+        undone = undo(ground, attempt, verdict, target)
         track(ground, attempt, target)
-        return finish(ground, attempt, evidence, verdict, inspection, target, rescue=undone.ref)
+        return finish(ground, attempt, evidence, verdict, inspection, target, undone=undone)
+    lost = ground.tree.keep_uncommitted(attempt.checkpoint, inspection.tree, ground.is_bookkeeping)
+    inspection = msgspec.structs.replace(inspection, notices=(*inspection.notices, *lost))
     message = message_for(attempt, verdict)
     proof = proof_trailers.written(evidence, verdict, inspection.tree, _plan_name(ground), inspection.commits)
     _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit, proof=proof)
-    ground.book.write(target)
+    target = write_plan(ground, attempt, target)
     track(ground, attempt, target)
     made = keep(ground, attempt, inspection, message, proof) if commit else None
     if made is not None and made.refused is not None:
@@ -78,6 +88,7 @@ def settle_refused(
     """
     interrupted = evidence.interrupted or ground.stop.requested
     evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, refused), interrupted=interrupted)
+    evidence = redact_struct(evidence)
     verdict = judge(evidence)
     ground.journal.write(Judged(attempt.number, evidence, verdict))
     return settle(ground, attempt, evidence, verdict, inspection, commit=False)
@@ -95,8 +106,9 @@ def settle_changed(
         evidence = msgspec.structs.replace(evidence, repository_trouble=trouble)
     else:
         ground.journal.write(Noted(f"{who} changed {some}{more}: the result is checked and judged again"))
-        ground.book.write(attempt.shown or attempt.reading)
+        write_plan(ground, attempt, attempt.shown or attempt.reading)
         evidence, inspection = prove_again(ground, attempt, evidence)
+    evidence = redact_struct(evidence)
     verdict = judge(evidence)
     ground.journal.write(Judged(attempt.number, evidence, verdict))
     return settle(ground, attempt, evidence, verdict, inspection, commit=not is_again, is_again=True)
@@ -110,11 +122,12 @@ def track(ground: Ground, attempt: Attempt, target: Reading) -> None:
 
 
 def mark_setup(ground: Ground, attempt: Attempt) -> None:
-    """Record that the set-up is done. It runs once."""
+    """Record that the set-up is done. It runs once. A marker that exists may be a file of the user with content."""
     if attempt.mode is Mode.SETUP:
         for marker in ground.setup_markers:
-            make_folder(marker.parent)
-            write_bytes(marker, b"")
+            if not os.path.lexists(marker):
+                make_folder(marker.parent)
+                write_bytes(marker, b"")
 
 
 def _fails(changes: Iterable[Change], story: str) -> bool:
@@ -129,14 +142,14 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
     story = attempt.story
     if story is not None:
         fields: dict[str, Any] = {}
-        if verdict.kind.uses_attempt and attempt.mode not in _NO_ATTEMPT:
-            fields["attempts"] = attempt.attempt
+        if _uses_attempt(attempt, verdict):
+            fields["attempts"] = story.attempts + 1
         if verdict.kind is Kind.BLOCKED:
             fields["state"] = State.BLOCKED
             why[story.id] = f"asks: {verdict.question}"
         elif _gives_up(ground, attempt, verdict):
             fields["state"] = State.FAILED
-            why[story.id] = f"{plural(attempt.attempt, 'attempt')}; last failure: {one_line(verdict.headline, 200)}"
+            why[story.id] = f"{plural(story.attempts + 1, 'attempt')}; last failure: {one_line(verdict.headline, 200)}"
         elif verdict.completes:
             why[story.id] = ""
             fields["attempts"] = 0
@@ -173,8 +186,14 @@ def _as_reviewed(verdict: Verdict, story: Story, note: str) -> dict[str, Any]:
 def _gives_up(ground: Ground, attempt: Attempt, verdict: Verdict) -> bool:
     """A bad review is not an attempt at the story; the circuit breaker counts it."""
     most = ground.limits.max_attempts
-    uses = verdict.kind.uses_attempt and verdict.kind is not Kind.ACCEPTED and attempt.mode not in _NO_ATTEMPT
-    return bool(most) and uses and attempt.attempt >= most
+    failed = attempt.story.attempts + 1 if attempt.story else attempt.attempt
+    return bool(most) and _uses_attempt(attempt, verdict) and failed >= most
+
+
+def _uses_attempt(attempt: Attempt, verdict: Verdict) -> bool:
+    """Accepted work and sessions that a budget cut short do not count towards giving up."""
+    is_failure = verdict.kind.uses_attempt and verdict.kind is not Kind.ACCEPTED
+    return is_failure and not verdict.is_cut and attempt.mode not in _NO_ATTEMPT
 
 
 def _announce(
@@ -262,15 +281,25 @@ def journal_agent_commits(ground: Ground, number: int, commits: Iterable[str]) -
         ground.journal.write(Committed(iteration=number, commit=commit, message="(by the agent)", by_agent=True))
 
 
-def undo(ground: Ground, checkpoint: dict[str, Any], number: int, verdict: Verdict, target: Reading) -> RolledBack:
-    """Save the agent's work under a rescue ref, return to the checkpoint, and correct the plan."""
+def undo(ground: Ground, attempt: Attempt, verdict: Verdict, target: Reading) -> RolledBack:
+    """Save the agent's work under a rescue ref, return to the checkpoint, and correct the plan.
+
+    Where that would undo somebody else's work, everything is saved and left as it is, and the run stops.
+    """
+    number = attempt.number
     ground.acceptance.withdraw()
-    message = f"ralph: iteration {number}, {verdict.kind.value}: {verdict.headline}"
-    done = ground.tree.roll_back(checkpoint, f"{ground.run}/{number}", message)
-    ground.book.write(target)
+    name, message = f"{ground.run}/{number}", f"ralph: iteration {number}, {verdict.kind.value}: {verdict.headline}"
+    shared = attempt.shared
+    if shared is not None and not shared.can_undo:
+        done = ground.tree.save(attempt.checkpoint, name, message)
+    else:
+        done = ground.tree.roll_back(attempt.checkpoint, name, message, ground.bookkeeping[:1])
+    done = msgspec.structs.replace(done, ask=_question(shared, done.ref) if shared else "")
+    write_plan(ground, attempt, target)
     if done.ref:
         ground.journal.write(RescueSaved(number, done.ref, done.commit))
-    ground.journal.write(events.RolledBack(iteration=number, removed=done.removed, rewritten=done.rewritten))
+    if shared is None or shared.can_undo:
+        ground.journal.write(events.RolledBack(iteration=number, removed=done.removed, rewritten=done.rewritten))
     for notice in done.notices:
         ground.journal.write(Noted(notice, warning=True))
     return done
@@ -285,7 +314,7 @@ def finish(
     target: Reading,
     *,
     commit: str = "",
-    rescue: str = "",
+    undone: RolledBack = NOT_UNDONE,
 ) -> IterationEnded:
     if waiting := evidence.waiting or (verdict.question if ground.desk.asks_by_file else ""):
         ground.desk.keep_waiting(waiting)
@@ -308,14 +337,16 @@ def finish(
         proven=verdict.kind is Kind.ACCEPTED and any(check.required and check.passed for check in evidence.checks),
         completes=verdict.completes,
         grade=verdict.grade,
-        feedback=feedback_for(evidence, verdict, rescue) if _has_feedback(attempt, verdict) else "",
+        feedback=feedback_for(evidence, verdict, undone.ref) if _has_feedback(attempt, verdict) else "",
         seconds=round(max(ground.clock() - attempt.begun, 0), 3),
-        tokens=outcome.tokens,
+        tokens=outcome.used,
         cost_usd=outcome.cost_usd,
         model=outcome.model,
         files=evidence.changed[:100],
         commit=commit,
-        rescue=rescue,
+        rescue=undone.ref,
+        undone=undone.notices,
+        ask=undone.ask,
         learned=evidence.learned,
     )
     ground.journal.write(ended)
@@ -328,6 +359,16 @@ def _has_feedback(attempt: Attempt, verdict: Verdict) -> bool:
     return attempt.mode is not Mode.ACCEPTANCE or not is_last
 
 
+def _question(shared: Shared, ref: str) -> str:
+    """A sentence for the user, if the run cannot continue without one."""
+    if not shared.ask:
+        return ""
+    where = f"; the agent's work is saved in {ref}" if ref else ""
+    if shared.can_undo:
+        return f"{shared.ask}; they were kept{where}"
+    return f"{shared.ask}, so nothing was rolled back{where} and is still in the working tree"
+
+
 def feedback_for(evidence: Evidence, verdict: Verdict, rescue: str) -> str:
     """What the next attempt needs to know: the reasons, the end of each failing output, what was restored."""
     if verdict.completes:
@@ -337,9 +378,10 @@ def feedback_for(evidence: Evidence, verdict: Verdict, rescue: str) -> str:
         return "\n".join(verdict.notices)
     no_result = verdict.kind in (Kind.ACCEPTED, Kind.BLOCKED)  # a question is shown with its answer
     parts = [] if no_result else [f"- {reason}" for reason in verdict.reasons]
-    for check in evidence.checks:
-        if check.required and not check.passed and check.tail:
-            parts.append(f"\n`{check.command}` ended with:\n\n```\n{check.tail[-4000:]}\n```")
+    failing = [check for check in evidence.checks if check.required and not check.passed and check.tail]
+    fence = fence_for(*(check.tail for check in failing))
+    for check in failing:
+        parts.append(f"\nThe output of `{check.command}` ended with:\n\n{fenced(check.tail[-4000:], fence=fence)}")
     parts += [f"- {notice}" for notice in verdict.notices]
     if rescue and evidence.changed:
         parts.append(f"- that attempt was rolled back; read its files with `git show {rescue}:PATH`")

@@ -16,6 +16,8 @@ def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
         return None
     if count > limits.max_transport:
         return Stop(Reason.TRANSPORT, f"the connection to the model failed {count} times in a row; last error: {said}")
-    until = min(history.last_ended, now) + min(_FIRST * 2 ** (count - 1), _LONGEST)
+    since = min(history.last_ended, now)
+    pause = min(max(_FIRST * 2 ** (count - 1), history.transport_until - since), _LONGEST)
+    until = since + pause
     told = f"the connection to the model failed (attempt {count})" + (f" ({said})" if said else "")
     return Wait(until, told) if until > now else None

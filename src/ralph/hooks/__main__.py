@@ -1,4 +1,4 @@
-"""`python -I -m ralph.hooks EVENT`: answers one hook call, from stdin to stdout. Always exits with code 0."""
+"""`python -I -m ralph.hooks EVENT`: answers one hook call, from stdin to stdout."""
 
 from ralph.hooks.entry import main
 

@@ -38,11 +38,18 @@ class Call:
     def input(self, name: str) -> str:
         given = self.values.get("tool_input")
         value = given.get(name) if isinstance(given, dict) else None
+        if isinstance(value, list) and name == "command":  # as a list of words
+            return " ".join(_quoted(word) for word in value)
         return value if isinstance(value, str) else ""
 
     def paths(self) -> list[str]:
         """Every path in the call. A tool uses one of them; the caller must not choose which one is judged."""
         return [path for name in ("file_path", "notebook_path", "path") if (path := self.input(name))]
+
+
+def _quoted(word: object) -> str:
+    """For a shell. `shlex` would import `re`."""
+    return "'" + str(word).replace("'", "'\"'\"'") + "'"
 
 
 class Answer:

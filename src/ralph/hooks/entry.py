@@ -1,14 +1,15 @@
 """Reads a call, passes it to the module that answers it, writes the answer, and records it for the journal.
 
 Hooks are a convenience: an error in one is recorded and the agent continues. The loop decides again afterwards, from
-its own records. Only what was not checked is denied: a command the guard failed on, a call that cannot be parsed.
+its own records. Before a tool call it is the other way round: what was not checked is denied, whether the guard failed,
+the call cannot be parsed, memory ran out, the policy is gone, or the run itself is.
 """
 
 import os
 import sys
 
 from ralph.hooks.call import NOTHING, Answer, Call, deny, written
-from ralph.hooks.policy import Policy, Values, live_policy
+from ralph.hooks.policy import DEAD, Policy, Values, find_policy
 from ralph.hooks.quick_json import loads
 from ralph.hooks.records import keep
 
@@ -40,24 +41,65 @@ example: echo '{{"tool_name":"Bash","tool_input":{{"command":"git push"}}}}' | p
 """
 
 
+_READING = ("Read", "Grep", "Glob", "LS", "NotebookRead")
+"""Tools that change nothing. A client without a policy may still use them."""
+_FAILED = (
+    b'{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": '
+    b'"Ralph\'s hook could not check this call. Try a simpler one, or end your turn."}}\n'
+)
+"""Written without needing memory."""
+
+
 def main() -> None:
-    """Answer one call and exit: always with code 0, and without shutting down the interpreter."""
+    """Answer one call and exit without shutting down the interpreter.
+
+    With code 0, except where a denial cannot be written: the client takes code 2 for one.
+    """
+    code, event = 0, sys.argv[1] if len(sys.argv) > 1 else ""
     try:
-        _write(_answered(sys.argv[1] if len(sys.argv) > 1 else ""))
-    except BaseException:  # noqa: BLE001 - a closed pipe, a signal: nothing is left to report to
-        pass
-    os._exit(0)
+        _write(_answered(_OLD_NAMES.get(event, event)).encode())
+    except BaseException:  # noqa: BLE001 - no memory, a closed pipe, a signal
+        if event == "PreToolUse" and "RALPH_POLICY" in os.environ:
+            try:
+                _write(_FAILED)
+            except OSError:
+                code = 2
+    os._exit(code)
 
 
 def _answered(event: str) -> str:
     if event in ("-h", "--help", ""):
         return _USAGE
-    text = respond(_OLD_NAMES.get(event, event), sys.stdin.buffer.read(_LONGEST), live_policy(os.environ))
+    policy, lost = find_policy(os.environ)
+    data = sys.stdin.buffer.read(_LONGEST)
+    if lost:
+        text = without_policy(event, data, lost)
+        _write(text.encode() + b"\n" if text else b"")
+        if lost == DEAD:
+            _end_client()
+        return ""
+    text = respond(event, data, policy)
     return text + "\n" if text else ""
 
 
-def _write(text: str) -> None:
-    data = text.encode()
+def without_policy(event: str, data: bytes, why: str) -> str:
+    """The client of a run that is over, or whose policy is gone: it may look, but change nothing."""
+    call = Call(event, _read(data)[0], None)
+    if event != "PreToolUse" or call.tool in _READING:
+        return ""
+    call.is_old_form = False
+    return written(call, deny(f"Denied: {why}. Change nothing more and end your turn.", "no-run"))
+
+
+def _end_client() -> None:
+    """Where the system does not end a client with the process that started it."""
+    from ralph.hooks.interactive import find_client
+
+    if pid := find_client(os.environ):
+        os.kill(pid, 15)
+
+
+def _write(data: bytes) -> None:
     while data:
         data = data[os.write(1, data) :]
 
@@ -77,6 +119,8 @@ def respond(event: str, data: bytes, policy: Policy | None) -> str:
         answer = _module(event)(call)
     except Exception as problem:  # noqa: BLE001 - a hook never breaks the session it is in
         error = f"{type(problem).__name__}: {problem}"
+        if event == "PreToolUse" and policy and call.tool not in _READING:
+            answer = deny("Ralph's hook could not check this call. Try a simpler one, or end your turn.", "hook-failed")
     keep(call, answer, error)
     return written(call, answer)
 

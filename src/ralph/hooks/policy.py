@@ -40,33 +40,55 @@ class Policy:
         return value if isinstance(value, dict) else {}
 
 
-def live_policy(env: "os._Environ[str] | dict[str, str]") -> Policy | None:
-    """The policy of the run this process belongs to; None: there is none, or it is over.
+DEAD = "the Ralph run that started this session has ended"
+_UNUSABLE = "Ralph's policy for this session cannot be read"
 
-    The nonce ties a client to the run that started it: a policy file left behind, or an environment that was copied,
-    does not activate hooks.
+
+def find_policy(env: "os._Environ[str] | dict[str, str]") -> tuple[Policy | None, str]:
+    """The policy of the live run this process belongs to, or why a client of a run has none.
+
+    Neither: no run started this client. The nonce ties a client to the run that started it. A client of a run has no
+    terminal, so one that has is a person's, in an environment that was copied.
     """
     path, nonce = env.get("RALPH_POLICY"), env.get("RALPH_NONCE")
     if not path or not nonce:
-        return None
+        return None, ""
     try:
         with open(path, encoding="utf-8") as stream:
             values = loads(stream.read())
-    except (OSError, ValueError):
-        return None
+    except (OSError, ValueError, RecursionError):
+        values = None
     if not isinstance(values, dict) or values.get("nonce") != nonce:
-        return None
+        return None, "" if _has_terminal() else _UNUSABLE
     policy = Policy(values)
-    return policy if _is_alive(int(policy.number("pid", 0))) else None
+    number = policy.number("pid", 0)
+    if number == number and is_alive(int(number), policy.text("pid_start")):  # not NaN
+        return policy, ""
+    return None, "" if _has_terminal() else DEAD
 
 
-def _is_alive(pid: int) -> bool:
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
+def is_alive(pid: int, start: str = "") -> bool:
+    """`start`: when the process started, as the loop wrote it. Another one may have its number by now."""
     if pid <= 0:
         return False
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except OSError:
+        pass
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            fields = stream.read().rpartition(b")")[2].split()
+    except OSError:  # no /proc here
         return True
-    return True
+    is_same = "@" not in start or len(fields) < 20 or fields[19].decode() == start.partition("@")[0]
+    return is_same and fields[:1] not in ([b"Z"], [b"X"])

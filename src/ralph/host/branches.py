@@ -12,7 +12,7 @@ from ralph.core.text import one_line
 from ralph.host.checkpoint import head_of
 from ralph.host.git import Answer, GitFailed, ask, git, line
 from ralph.host.repo import Repo
-from ralph.host.situation import Situation, situation
+from ralph.host.situation import Situation, abort_command, phrase, situation
 
 _ELSEWHERE = re.compile(r"already (?:checked out|used by worktree) at '(.*)'")
 
@@ -73,8 +73,8 @@ def valid_name(repo: Repo, name: str) -> str:
 def _refuse_work(name: str, now: Situation, aside: Sequence[str]) -> None:
     if now.in_progress:
         raise SetupError(
-            f"cannot switch branches: a {now.in_progress} is in progress",
-            hint=f"finish or abort the {now.in_progress} first",
+            f"cannot switch branches: {phrase(now.in_progress)} is in progress",
+            hint=f"finish it, or end it with `{abort_command(now.in_progress)}`",
         )
     work = [entry for entry in now.dirty if not any(_is_below(entry.path, folder) for folder in aside)]
     if work:

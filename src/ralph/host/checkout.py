@@ -40,7 +40,7 @@ def remove_abandoned(folder: Path) -> None:
     """Remove the checkouts in a folder whose repositories no longer exist."""
     for mark in folder.glob(f"*/{_GIT_FOLDER}/{_MARK}"):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            if not Path(mark.read_text().splitlines()[1]).exists():
+            if not Path(os.fsdecode(mark.read_bytes().splitlines()[1])).exists():
                 remove_tree(mark.parent.parent)
 
 
@@ -204,7 +204,9 @@ class Checkout:
         """Make the folder and its git folder unless they are there and complete."""
         mark = self.git_dir / _MARK
         try:
-            is_complete = mark.read_text() == self._identity and self.path.is_dir() and not self.path.is_symlink()
+            is_complete = (
+                mark.read_bytes() == os.fsencode(self._identity) and self.path.is_dir() and not self.path.is_symlink()
+            )
         except OSError:
             is_complete = False
         if is_complete and self._config:
@@ -223,7 +225,7 @@ class Checkout:
         self._config = config_text(self._sources, probed, self.git_dir / "user-attributes")
         write_git_folder(self.git_dir, self._sources, self._config, [self._repo.common_dir / "objects"])
         (self.git_dir / "HEAD").write_text("ref: refs/heads/none\n")
-        mark.write_text(self._identity)
+        mark.write_bytes(os.fsencode(self._identity))
 
     def _remove(self) -> None:
         remove_tree(self.git_dir / _MARK)  # first: what is half removed must not look complete
@@ -262,8 +264,11 @@ class Checkout:
         return max(times)
 
     def _stamp(self, paths: Collection[bytes], newest: float, *, is_first: bool) -> None:
-        """Caches of compiled files compare size and whole seconds: two versions must never share both."""
-        at = math.floor(max(time.time(), newest + 1))
+        """Caches of compiled files compare size and whole seconds: two versions must never share both.
+
+        And never a moment before now: build tools rebuild what is newer than their last result.
+        """
+        at = max(time.time(), math.floor(newest) + 1)
         if not is_first:
             base = os.fsencode(self.path) + b"/"
             for path in paths:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -13,18 +14,22 @@ from msgspec import Struct
 from ralph.core.errors import SetupError
 from ralph.host.git import Call, GitFailed, ask, git, line
 from ralph.host.guarded import Tampering, guard, put_back
+from ralph.host.ignored import KeepIgnored, keep_ignored, listing_call
 from ralph.host.kept import forget_oldest, keep, kept
+from ralph.host.object_links import forget_objects, link_objects, restore_objects
 from ralph.host.plain_file import disk_trouble, is_special, read_plain
-from ralph.host.removal import make_readable
-from ralph.host.repo import Repo, RepositoryReplaced, still_the_same
+from ralph.host.reflogs import copy_reflogs
+from ralph.host.refs import BRANCHES, LISTING, is_recorded, listing, parse_refs
+from ralph.host.removal import make_readable, remove_tree
+from ralph.host.repo import Repo, RepositoryReplaced, identify, still_the_same
+from ralph.host.shadow import shadow_of
 from ralph.host.situation import in_progress
 from ralph.host.snapshot import LARGEST_FILE, full_snapshot
+from ralph.host.trees import SUBMODULE, entries
 
-_BRANCHES = "refs/heads/"
-NAMED = (_BRANCHES, "refs/tags/", "refs/notes/", "refs/replace/", "refs/ralph/rescue/")
-"""Refs that must not get lost, and `refs/replace/`, which makes git show one commit in place of another."""
+_PINS = "refs/ralph/checkpoint"
 _REMEMBERED = 20
-"""Copies of index and branches for the last ten checkpoints. Only the last one is ever needed."""
+"""Copies of the index and lists of refs and ignored files. Only those of the last checkpoint are ever needed."""
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):
@@ -41,11 +46,12 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     index_time: int
     """Its mtime in nanoseconds: git compares it with the mtimes of files that changed right after staging."""
     branches: str
-    """Every local branch, tag, note and rescue ref, and its commit."""
+    """Every ref and its object."""
     guarded: dict[str, str]
     """Configuration, attributes and hooks of the repository."""
     taken_at: float
     git_inode: int
+    objects_inode: int = 0
     history_size: int = 0
     """Length in bytes of HEAD's reflog: everything after that was added since."""
     stash: tuple[str, ...] = ()
@@ -54,6 +60,10 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     large: tuple[bytes, ...] = ()
     unreadable: tuple[bytes, ...] = ()
     empty_folders: tuple[bytes, ...] = ()
+    ignored: str = ""
+    """The list of ignored files of which there are copies."""
+    submodules: tuple[tuple[bytes, Checkpoint], ...] = ()
+    """Those that are checked out."""
 
 
 def store_of(index_file: Path) -> Path:
@@ -66,18 +76,28 @@ def moments_of(index_file: Path) -> Path:
     return index_file.with_name(f"{index_file.name}.moments")
 
 
+def ignored_of(index_file: Path) -> Path:
+    """Where copies of small ignored files are stored."""
+    return index_file.with_name(f"{index_file.name}.ignored")
+
+
 @disk_trouble()
-def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoint:
-    """Record the repository as it is now. The objects it needs are protected from `git gc` until `release`."""
+def take(
+    repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE, ignored: KeepIgnored | None = None, before: str = ""
+) -> Checkpoint:
+    """Record the repository as it is now. The objects it needs are protected from `git gc` until `release`.
+
+    `ignored`: which ignored files are copied; `before` is the list of the last checkpoint.
+    """
     still_the_same(repo)
     taken_at = time.time()
     pins, moments = _pins(index_file), moments_of(index_file)
-    refs = ("for-each-ref", "--format=%(objectname) %(refname)", *NAMED, pins)
-    snapshot, answers = full_snapshot(repo, index_file, [Call(repo, refs)], limit=limit)
+    also = [Call(repo, LISTING), *([listing_call(shadow_of(repo, index_file))] if ignored else [])]
+    snapshot, answers = full_snapshot(repo, index_file, also, limit=limit)
     if answers[0].code:
-        raise GitFailed(refs, answers[0])
+        raise GitFailed(LISTING, answers[0])
     known = parse_refs(answers[0].out)
-    branches = {ref: name for ref, name in known.items() if ref.startswith(NAMED)}
+    branches = {ref: name for ref, name in known.items() if is_recorded(ref)}
     branch, head = head_of(repo, branches)
     if branch is not None and not branch.isprintable():  # the journal holds text
         raise SetupError(f"the branch name {branch!r} is not valid UTF-8", hint="rename it with `git branch -m NAME`")
@@ -87,10 +107,11 @@ def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoi
         tree=snapshot.tree,
         index=keep(moments, index, durable=False) if (index := real_index(repo)) is not None else "",
         index_time=written_at(repo.git_dir / "index"),
-        branches=keep(moments, _listing(branches), durable=False),
+        branches=keep(moments, listing(branches), durable=False),
         guarded=guard(repo, store_of(index_file)),
         taken_at=taken_at,
         git_inode=repo.git_dir_id.inode,
+        objects_inode=_inode(repo.common_dir / "objects"),
         history_size=_size(repo.git_dir / "logs" / "HEAD"),
         stash=stashed(repo),
         in_progress=in_progress(repo.git_dir),
@@ -98,11 +119,39 @@ def take(repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE) -> Checkpoi
         large=snapshot.large,
         unreadable=snapshot.unreadable,
         empty_folders=snapshot.empty_folders,
+        ignored=keep_ignored(repo, answers[1].out, moments, ignored_of(index_file), before, ignored) if ignored else "",
+        submodules=_take_submodules(repo, index_file, snapshot.tree, limit),
     )
+    link_objects(repo, index_file)
+    copy_reflogs(repo, index_file)
     wanted = {f"{pins}/tree": snapshot.tree} | ({f"{pins}/head": head} if head else {})
     _pin(repo, {ref: name for ref, name in wanted.items() if known.get(ref) != name})
     forget_oldest(moments, _REMEMBERED)
     return checkpoint
+
+
+def _take_submodules(repo: Repo, index_file: Path, tree: str, limit: int) -> tuple[tuple[bytes, Checkpoint], ...]:
+    found = []
+    for path in submodules_of(repo, tree):
+        with contextlib.suppress(SetupError):  # a folder that is not usable as a repository has nothing to restore
+            found.append((path, take(submodule(repo, path), submodule_index(index_file, path), limit=limit)))
+    return tuple(found)
+
+
+def submodules_of(repo: Repo, tree: str) -> list[bytes]:
+    """The submodules of a tree that are checked out."""
+    if not (repo.root / ".gitmodules").exists():
+        return []
+    links = [path for path, entry in entries(repo, tree).items() if entry.mode == SUBMODULE]
+    return [path for path in links if os.path.lexists(repo.root / os.fsdecode(path) / ".git")]
+
+
+def submodule(repo: Repo, path: bytes) -> Repo:
+    return identify(repo.root / os.fsdecode(path))
+
+
+def submodule_index(index_file: Path, path: bytes) -> Path:
+    return index_file.with_name(f"{index_file.name}.sub-{hashlib.sha256(path).hexdigest()[:12]}")
 
 
 def _pin(repo: Repo, refs: dict[str, str]) -> None:
@@ -117,19 +166,58 @@ def _pin(repo: Repo, refs: dict[str, str]) -> None:
         return
     for ref, name in refs.items():
         path = repo.common_dir / ref
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):  # an agent made a ref of a part of the name
+            remove_tree(repo.common_dir / _PINS)
+            path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            remove_tree(path)
         temporary = path.with_name(f"{path.name}.lock")  # the name under which git would write it, too
         temporary.write_text(f"{name}\n")
         temporary.replace(path)
+
+
+def pin_tree(repo: Repo, index_file: Path, name: str, tree: str) -> None:
+    """Protect a tree from a `git gc --prune=now` of the user's while it is judged."""
+    _pin(repo, {f"{_pins(index_file)}/{name}": tree})
+
+
+def is_pinned(repo: Repo, index_file: Path, checkpoint: Checkpoint) -> bool:
+    """Whether our refs name the objects of this checkpoint. True also if they are gone: an agent may have removed them.
+
+    A journal that names others was not written by the run that pinned them.
+    """
+    pins = _pins(index_file)
+    known = parse_refs(ask(repo, "for-each-ref", "--format=%(objectname) %(refname)", pins).out)
+    same_head = known.get(f"{pins}/head", checkpoint.head) == checkpoint.head or checkpoint.head is None
+    return same_head and known.get(f"{pins}/tree", checkpoint.tree) == checkpoint.tree
+
+
+def has_tree(repo: Repo, index_file: Path, checkpoint: Checkpoint) -> bool:
+    """Whether the repository has the files of the checkpoint. What an agent pruned is linked back first.
+
+    A copy of the repository from before the run lacks them, too, but has another folder for objects.
+    """
+    look = ("cat-file", "-e", f"{checkpoint.tree}^{{tree}}")
+    if ask(repo, *look).code == 0:
+        return True
+    is_same = checkpoint.objects_inode == _inode(repo.common_dir / "objects")
+    return is_same and restore_objects(repo, index_file) and ask(repo, *look).code == 0
 
 
 @disk_trouble()
 def release(repo: Repo, index_file: Path) -> None:
     """The run is over and will not return to its last checkpoint. What the next run can reuse is kept."""
     pins = _pins(index_file)
-    for ref in parse_refs(ask(repo, "for-each-ref", "--format=%(objectname) %(refname)", pins).out):
+    for ref in parse_refs(ask(repo, *LISTING, pins).out):
         git(repo, "update-ref", "-d", ref)
     forget_oldest(moments_of(index_file), 0)
+    forget_objects(repo, index_file)
+    remove_tree(ignored_of(index_file))
+    for path in submodules_of(repo, "HEAD"):
+        with contextlib.suppress(SetupError):
+            release(submodule(repo, path), submodule_index(index_file, path))
 
 
 @disk_trouble()
@@ -142,7 +230,9 @@ def undo_tampering(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tupl
             f"the git folder {repo.git_dir} is not the one the checkpoint was made in",
             hint="the repository was replaced since then, so the unfinished iteration cannot be rolled back",
         )
-    return put_back(repo, checkpoint.guarded, store_of(index_file))
+    found = put_back(repo, checkpoint.guarded, store_of(index_file))
+    restore_objects(repo, index_file)
+    return found
 
 
 def _require_rights(repo: Repo) -> None:
@@ -156,11 +246,6 @@ def branches_of(checkpoint: Checkpoint, index_file: Path) -> dict[str, str]:
     return parse_refs(kept(moments_of(index_file), checkpoint.branches))
 
 
-def parse_refs(out: bytes) -> dict[str, str]:
-    pairs = (os.fsdecode(item).split(" ", 1) for item in out.split(b"\n") if item)
-    return {ref: name for name, ref in pairs}
-
-
 def head_of(repo: Repo, branches: dict[str, str] | None = None) -> tuple[str | None, str | None]:
     """Branch and commit of HEAD. Read from its file; git is only asked for what is not in files.
 
@@ -170,12 +255,12 @@ def head_of(repo: Repo, branches: dict[str, str] | None = None) -> tuple[str | N
     if data is None:
         return None, None
     text = line(data).strip()
-    if text == f"ref: {_BRANCHES}.invalid":
+    if text == f"ref: {BRANCHES}.invalid":
         text = f"ref: {line(git(repo, 'symbolic-ref', 'HEAD'))}"
     if not text.startswith("ref: "):
         return None, text
     ref = text.removeprefix("ref: ").strip()
-    return ref.removeprefix(_BRANCHES), branches.get(ref) if branches is not None else _commit_of(repo, ref)
+    return ref.removeprefix(BRANCHES), branches.get(ref) if branches is not None else _commit_of(repo, ref)
 
 
 def _commit_of(repo: Repo, ref: str) -> str | None:
@@ -198,8 +283,10 @@ def stashed(repo: Repo) -> tuple[str, ...]:
     return tuple(parts[1].decode("ascii", "replace") for item in lines if len(parts := item.split(b" ", 2)) == 3)
 
 
-def _listing(branches: dict[str, str]) -> bytes:
-    return b"".join(f"{name} {ref}\n".encode("utf-8", "surrogateescape") for ref, name in branches.items())
+def _inode(path: Path) -> int:
+    with contextlib.suppress(OSError):
+        return path.stat().st_ino
+    return 0
 
 
 def _size(path: Path) -> int:
@@ -218,4 +305,4 @@ def written_at(path: Path) -> int:
 
 def _pins(index_file: Path) -> str:
     """Refs that keep the objects of the open checkpoint alive. Two runs in one repository use different ones."""
-    return f"refs/ralph/checkpoint/{hashlib.sha256(os.fsencode(index_file)).hexdigest()[:12]}"
+    return f"{_PINS}/{hashlib.sha256(os.fsencode(index_file)).hexdigest()[:12]}"

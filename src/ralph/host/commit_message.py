@@ -1,4 +1,4 @@
-"""The messages of the loop's commits. Pure."""
+"""The messages of the loop's commits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ralph.core.plan import Mode
 from ralph.core.text import clean, one_line
+from ralph.host.redaction import redact
 
 _WIDTH = 72
 
@@ -30,8 +31,8 @@ def subject(story_id: str, title: str, mode: Mode, outcome: str = "") -> str:
 
 
 def message(subject_line: str, trailers: Mapping[str, str | Sequence[str]], body: str = "") -> str:
-    """Subject, body and trailers such as `Ralph-Story`, each where git expects it."""
+    """Subject, body and trailers such as `Ralph-Story`, each where git expects it, without secrets."""
     listed = [(name, [value] if isinstance(value, str) else value) for name, value in trailers.items()]
     ends = [f"{name}: {line}" for name, values in listed for value in values if (line := one_line(value))]
     parts = [one_line(subject_line, _WIDTH), clean(body).strip(), "\n".join(ends)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return redact("\n\n".join(part for part in parts if part)) + "\n"

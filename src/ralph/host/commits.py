@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from ralph.core.errors import SetupError
-from ralph.host.checkpoint import Checkpoint, head_of, real_index, undo_tampering, written_at
+from ralph.core.text import one_line
+from ralph.host.checkpoint import Checkpoint, head_of, moments_of, real_index, undo_tampering, written_at
 from ralph.host.commit_hooks import TIMEOUT, HookFailure, hook_of, hooks_in_tree, restore_own, run_hook
 from ralph.host.git import (
     Call,
@@ -17,7 +19,6 @@ from ralph.host.git import (
     ask,
     ask_together,
     git,
-    identity_from_environment,
     line,
     names,
     printable,
@@ -26,16 +27,19 @@ from ralph.host.git_locks import clear_stale_locks
 from ralph.host.guarded import Tampering
 from ralph.host.heads import end_operations, put_index, restore_index
 from ralph.host.plain_file import disk_trouble
+from ralph.host.refs import MovedMeanwhile
 from ralph.host.removal import is_file
 from ralph.host.repo import SETTINGS, Repo, parse_settings
 from ralph.host.rescue import AUTHOR
 from ralph.host.signals import StopSignal
+from ralph.host.signing import commit_tree
 from ralph.host.snapshot import snapshot_tree
 from ralph.host.trees import DIFF, Changed, TreeEntry, changes, entries, index_line, parse_changes
 
 _ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
 _DROP = ("update-index", "-z", "--force-remove", "--stdin")
-_MOST_COMMITS = 1000
+_GONE = "000000"
+"""The mode of a path that does not exist."""
 _FEW = 500
 """Number of paths per command line."""
 
@@ -61,15 +65,10 @@ class Committed(Struct, frozen=True, kw_only=True):
     edited_hooks: tuple[str, ...] = ()
     """Hooks inside the project that the agent changed in this iteration."""
     tampering: tuple[Tampering, ...] = ()
-
-
-class AgentCommits(Struct, frozen=True, kw_only=True):
-    commits: tuple[str, ...] = ()
-    """Oldest first."""
-    is_rewritten: bool = False
-    """The checkpoint's commit is no longer part of the history."""
-    has_switched: bool = False
-    """HEAD is on another branch, or detached."""
+    hidden: tuple[str, ...] = ()
+    """Changed files with the skip-worktree or assume-unchanged bit. They are not in the commit."""
+    unsigned: str = ""
+    """Why the commit is not signed although commit.gpgSign is set."""
 
 
 class _Start(Struct, frozen=True):
@@ -80,6 +79,8 @@ class _Start(Struct, frozen=True):
     todo: tuple[Changed, ...]
     has_moved: bool
     """Commits the agent made since the checkpoint."""
+    hidden: tuple[str, ...] = ()
+    """Changed files that the user told git to ignore changes of: they stay out of commits."""
 
 
 @disk_trouble()
@@ -108,14 +109,15 @@ def commit_story(
     tampering = undo_tampering(repo, checkpoint, index_file)
     if any((repo.git_dir / name).exists() for name in ("index.lock", "HEAD.lock")):
         clear_stale_locks(repo)
-    start, index, new_tree, staged = _prepared(repo, checkpoint, tree, index_file)
+    user_index = moments_of(index_file) / checkpoint.index
+    start, index, new_tree, staged = _prepared(repo, checkpoint, tree, index_file, user_index)
     if new_tree == start.tree:
         made = _made_before(repo, checkpoint, start, message)
         if made or not start.has_moved:
             _remember_tree(index, new_tree)
             return made
     edited, now = _edited_hooks(repo, start.todo), snapshot_tree(repo, index_file)
-    mine = {change.raw for change in start.todo}
+    mine = {change.raw for change in start.todo} - {os.fsencode(os.path.relpath(p, repo.root)) for p in own or ()}
     if late := tuple(change.path for change in _changes(repo, tree, now) if change.raw in mine):
         return Committed(changed=late, edited_hooks=edited, tampering=tampering)
     restored: tuple[str, ...] = ()
@@ -137,7 +139,7 @@ def commit_story(
             git(repo, "read-tree", new_tree, index=index)
     # Commits of the agent's own have some of the paths already.
     paths = _between(repo, start.tree, new_tree) if start.has_moved else staged
-    commit, is_fallback = _publish(repo, checkpoint, index_file, start, staged, new_tree, message)
+    commit, is_fallback, unsigned = _publish(repo, checkpoint, index_file, start, staged, new_tree, message)
     _remember_tree(index, new_tree)
     if not checkpoint.in_progress:
         end_operations(repo)
@@ -149,6 +151,8 @@ def commit_story(
         left_out=left_out,
         restored=restored,
         tampering=tampering,
+        hidden=start.hidden,
+        unsigned=unsigned,
     )
 
 
@@ -156,22 +160,33 @@ def commit_story(
 def candidate_tree(repo: Repo, *, checkpoint: Checkpoint, tree: str, index_file: Path) -> str:
     """The tree that `commit_story` would commit if no hook changed it. Only objects are written."""
     own = index_file.with_name(f"{index_file.name}.candidate")  # the index of the commit keeps its file times
-    _, index, new_tree, _ = _prepared(repo, checkpoint, tree, own)
+    _, index, new_tree, _ = _prepared(repo, checkpoint, tree, own, moments_of(index_file) / checkpoint.index)
     _remember_tree(index, new_tree)
     return new_tree
 
 
 def _prepared(
-    repo: Repo, checkpoint: Checkpoint, tree: str, index_file: Path
+    repo: Repo, checkpoint: Checkpoint, tree: str, index_file: Path, user_index: Path
 ) -> tuple[_Start, Path, str, dict[bytes, TreeEntry]]:
     """HEAD plus the judged changes: an index with them, its tree, and its entries for the changed paths."""
-    start = _start(repo, checkpoint, tree)
+    start = _start(repo, checkpoint, tree, user_index)
     index = _story_index(repo, index_file, start)
     _stage(repo, index, start.todo)
-    return start, index, *_written(repo, index, start.todo)
+    tree, entries_now = _written(repo, index, start.todo)
+    _require_all(repo, start.todo, entries_now)
+    return start, index, tree, entries_now
 
 
-def _start(repo: Repo, checkpoint: Checkpoint, tree: str) -> _Start:
+def _require_all(repo: Repo, todo: Sequence[Changed], staged: Mapping[bytes, TreeEntry]) -> None:
+    """Git skips names like `git~1` without an error. The commit would not be what was judged."""
+    skipped = [c for c in todo if c.status != "D" and staged[c.raw].mode == _GONE and is_file(repo.root, c.raw)]
+    if skipped:
+        some = ", ".join(one_line(change.path, 60) for change in skipped[:3])
+        raise SetupError(f"git does not accept these file names, so they cannot be committed: {some}")
+
+
+def _start(repo: Repo, checkpoint: Checkpoint, tree: str, user_index: Path) -> _Start:
+    """`user_index`: the user's index at the checkpoint; an agent can set bits in the current one."""
     branch, _ = head_of(repo)
     if branch != checkpoint.branch:
         raise HeadMoved(
@@ -182,8 +197,9 @@ def _start(repo: Repo, checkpoint: Checkpoint, tree: str) -> _Start:
         Call(repo, ("diff-tree", "-r", "-z", "--raw", *DIFF, checkpoint.tree, tree)),
         Call(repo, ("log", "-1", "--format=%H %T", "HEAD", "--")),
         Call(repo, SETTINGS),
+        Call(repo, ("ls-files", "-z", "-v"), user_index if checkpoint.index else None),
     ]
-    difference, head, settings = ask_together(calls)
+    difference, head, settings, flags = ask_together(calls)
     for call, answer in ((calls[0], difference), (calls[2], settings)):
         if answer.code:
             raise GitFailed(call.args, answer)
@@ -199,7 +215,14 @@ def _start(repo: Repo, checkpoint: Checkpoint, tree: str) -> _Start:
     todo = parse_changes(difference.out)
     if has_moved and commit:
         todo = (*todo, *_taken_back(repo, checkpoint, tree, commit, {change.raw for change in todo}))
-    return _Start(commit or None, head_tree, todo, has_moved)
+    hidden = _hidden(flags.out) if checkpoint.index and flags.code == 0 else set()
+    shown = tuple(change for change in todo if change.raw not in hidden)
+    return _Start(commit or None, head_tree, shown, has_moved, tuple(c.path for c in todo if c.raw in hidden))
+
+
+def _hidden(listed: bytes) -> set[bytes]:
+    """Files with the skip-worktree bit (S) or the assume-unchanged bit (lower case): often secrets of the user."""
+    return {item[2:] for item in names(listed) if item[:1] == b"S" or item[:1].islower()}
 
 
 def _taken_back(repo: Repo, checkpoint: Checkpoint, tree: str, head: str, known: set[bytes]) -> list[Changed]:
@@ -212,7 +235,7 @@ def _taken_back(repo: Repo, checkpoint: Checkpoint, tree: str, head: str, known:
         if now is not None:
             found.append(Changed(change.path, "M", change.new_mode, now.mode, change.new_id, now.id, change.raw))
         elif not is_file(repo.root, change.raw):  # one that is there, and in no tree, is ignored
-            zero = (change.new_mode, "000000", change.new_id, repo.no_object)
+            zero = (change.new_mode, _GONE, change.new_id, repo.no_object)
             found.append(Changed(change.path, "D", *zero, change.raw))
     return found
 
@@ -316,7 +339,7 @@ def _written(repo: Repo, index: Path, todo: Sequence[Changed]) -> tuple[str, dic
             raise GitFailed(call.args, answer)
     items = (item.partition(b"\t") for item in names(listed.out))
     found = {path: TreeEntry(*head.decode().split(" ")[:2]) for head, _, path in items}
-    return line(written.out), {path: found.get(path, TreeEntry("000000", repo.no_object)) for path in paths}
+    return line(written.out), {path: found.get(path, TreeEntry(_GONE, repo.no_object)) for path in paths}
 
 
 def _between(repo: Repo, old: str, new: str) -> dict[bytes, TreeEntry]:
@@ -343,10 +366,10 @@ def _publish(
     staged: dict[bytes, TreeEntry],
     tree: str,
     message: str,
-) -> tuple[str, bool]:
+) -> tuple[str, bool, str]:
     """Make the commit, then update the user's index, then HEAD: a kill in between leaves the work staged.
 
-    Returns the commit, and whether Ralph is its author because no git user is configured.
+    Returns the commit, whether Ralph is its author because no git user is configured, and why it is not signed.
     """
     before, since = real_index(repo), written_at(repo.git_dir / "index")
     if before is not None and hashlib.sha256(before).hexdigest() != checkpoint.index:
@@ -354,38 +377,16 @@ def _publish(
         restore_index(repo, checkpoint, index_file)
         staged = _between(repo, checkpoint.head or "", tree) | staged
     lines = b"".join(index_line(path, entry.mode, entry.id) for path, entry in staged.items())
-    settings = ("-c", "user.useConfigOnly=true", "-c", "i18n.commitEncoding=utf-8")
-    args = (*settings, "commit-tree", tree, *(("-p", start.head) if start.head else ()), "-F", "-")
+    args = (tree, *(("-p", start.head) if start.head else ()), "-F", "-")
     text = message.encode("utf-8", "replace")
-    calls = [
-        Call(repo, args, env_extra=identity_from_environment(), stdin=text),
-        Call(repo, ("update-index", "-z", "--index-info"), stdin=lines),
-    ]
-    made, indexed = ask_together(calls)
     try:
-        if indexed.code:
-            raise GitFailed(calls[1].args, indexed)
-        is_fallback = made.code != 0
-        commit = line(git(repo, *args, stdin=text, env_extra=AUTHOR) if is_fallback else made.out)
+        git(repo, "update-index", "-z", "--index-info", stdin=lines)
+        commit, is_fallback, unsigned = commit_tree(repo, args, text, AUTHOR)
         subject = message.partition("\n")[0]
         moved = ask(repo, "update-ref", "-m", f"commit: {subject}", "HEAD", commit, start.head or repo.no_object)
         if moved.code:
-            raise HeadMoved(f"HEAD moved during the commit: {moved.complaint}", hint="run again")
+            raise MovedMeanwhile(f"HEAD moved during the commit: {moved.complaint}", hint="run again")
     except SetupError:
         put_index(repo, before, since)
         raise
-    return commit, is_fallback
-
-
-def agent_commits(repo: Repo, checkpoint: Checkpoint) -> AgentCommits:
-    """The commits the agent made since the checkpoint."""
-    branch, head = head_of(repo)
-    has_switched = branch != checkpoint.branch
-    if head == checkpoint.head:
-        return AgentCommits(has_switched=has_switched)
-    if head is None:
-        return AgentCommits(is_rewritten=True, has_switched=has_switched)
-    since = (f"^{checkpoint.head}",) if checkpoint.head else ()
-    listed = git(repo, "rev-list", "--reverse", f"--max-count={_MOST_COMMITS}", head, *since).decode().split()
-    kept = not checkpoint.head or ask(repo, "merge-base", "--is-ancestor", checkpoint.head, head).code == 0
-    return AgentCommits(commits=tuple(listed), is_rewritten=not kept, has_switched=has_switched)
+    return commit, is_fallback, unsigned

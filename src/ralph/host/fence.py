@@ -10,8 +10,12 @@ import ctypes
 import os
 import struct
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _EXECUTE, _READ_FILE, _REFER = 1 << 0, 1 << 2, 1 << 13
@@ -34,11 +38,10 @@ def is_available() -> bool:
 
 
 class Fence:
-    """A set of rules. `enter` applies it to the calling process for good."""
+    """A set of rules for processes that are started inside."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._libc = ctypes.CDLL(None, use_errno=True)  # loaded before a fork
 
     @classmethod
     def make(cls, hidden: Iterable[Path], allowed: Iterable[Path]) -> Fence | None:
@@ -74,10 +77,29 @@ class Fence:
         finally:
             os.close(folder)
 
-    def enter(self) -> None:
-        """Called in a new process before it starts its program."""
-        if self._libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or self._libc.syscall(_RESTRICT, self._descriptor, 0):
-            os._exit(126)
+    def inside(self, start: Callable[[], T]) -> T:
+        """Call a function that starts a process, in a thread of its own: the kernel restricts one thread and what it
+        starts, for good. Unlike a `preexec_fn`, nothing of ours runs between fork and exec, where a lock that another
+        thread held would never be released.
+        """
+        results: list[T] = []
+        errors: list[BaseException] = []
+
+        def restricted() -> None:
+            try:
+                libc = ctypes.CDLL(None, use_errno=True)
+                if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.syscall(_RESTRICT, self._descriptor, 0):
+                    raise OSError(ctypes.get_errno(), "landlock_restrict_self")
+                results.append(start())
+            except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+                errors.append(error)
+
+        thread = threading.Thread(target=restricted, name="fence")
+        thread.start()
+        thread.join()
+        if errors:
+            raise errors[0]
+        return results[0]
 
     def close(self) -> None:
         os.close(self._descriptor)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO, Literal
 
 from ralph.core.errors import BadData, SetupError
 from ralph.core.problems import Place
@@ -27,19 +30,19 @@ def read_bytes(path: Path, *, within: Path | None = None, limit: int = LARGEST_P
             hint="replace the link with the file itself, or work in the folder it points to",
         )
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        descriptor = open_regular(path)
     except FileNotFoundError:
         raise BadData("the file does not exist", where=Place(file=name)) from None
+    except NotRegular:
+        hint = "move it away, then restore the file, for example with `git restore`"
+        raise BadData("not a regular file", where=Place(file=name), hint=hint) from None
     except OSError as error:
         raise BadData(f"could not open the file: {error.strerror}", where=Place(file=name)) from None
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):  # before `open`, which has an error of its own for a folder
-        os.close(descriptor)
-        raise BadData("not a regular file", where=Place(file=name), hint=f"remove {name}")
     with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
-        if found.st_size > limit:
+        size = os.fstat(descriptor).st_size
+        if size > limit:
             raise BadData(
-                f"the file has {found.st_size:,} bytes; the limit is {limit:,}",
+                f"the file has {size:,} bytes; the limit is {limit:,}",
                 where=Place(file=name),
                 hint="split it, or remove what is not needed",
             )
@@ -49,22 +52,69 @@ def read_bytes(path: Path, *, within: Path | None = None, limit: int = LARGEST_P
     return data
 
 
+class NotRegular(OSError):
+    """A FIFO, a socket, a device or a folder where a file should be."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(errno.ENXIO, "not a regular file", str(path))
+
+
+def open_regular(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
+    """A descriptor of a regular file. Never waits, as opening a FIFO would, and refuses everything else at once."""
+    waiting = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        descriptor = os.open(path, flags | waiting, mode)
+    except OSError as error:
+        if error.errno in (errno.ENXIO, errno.EISDIR, errno.ENODEV, errno.EOPNOTSUPP):  # a FIFO nobody reads, a socket
+            raise NotRegular(path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotRegular(path)
+    return descriptor
+
+
+def open_state(path: Path, mode: Literal["rb", "r+b"] = "rb") -> BinaryIO:
+    """`path.open(mode)` for a file that an agent or a crash may have replaced with something else. Raises OSError."""
+    return open(open_regular(path, os.O_RDWR if mode == "r+b" else os.O_RDONLY), mode)
+
+
+def read_state(path: Path, limit: int = LARGEST_PLAN) -> bytes:
+    """`path.read_bytes()` for such a file. One over the limit is refused, too. Raises OSError."""
+    with open_state(path) as stream:
+        if os.fstat(stream.fileno()).st_size > limit:
+            raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
+        return stream.read(limit)
+
+
 def _is_within(path: Path, folder: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
-def write_bytes(path: Path, data: bytes, *, mode: int | None = None, durable: bool = True) -> None:
+def write_bytes(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int | None = None,
+    durable: bool = True,
+    check: Callable[[], object] | None = None,
+) -> None:
     """Replace a file as one step: temporary file beside it, fsync, rename, fsync of the folder.
 
     A link is followed, so that it stays a link; an existing file keeps its permissions. Without `durable` it is still
-    atomic for readers, but a power cut may leave the old file.
+    atomic for readers, but a power cut may leave the old file. Only a regular file is replaced: root could rename a
+    file over the device that a link leads to. `check` is called at the last moment; if it raises, the file stays as it
+    is.
     """
     target = Path(os.path.realpath(path))
+    try:
+        found = target.stat().st_mode
+    except OSError:
+        found = None
+    if found is not None and not stat.S_ISREG(found):
+        raise NotRegular(target)
     if mode is None:
-        try:
-            mode = stat.S_IMODE(target.stat().st_mode)
-        except OSError:
-            mode = 0o666 & ~_umask()
+        mode = stat.S_IMODE(found) if found is not None else 0o666 & ~_umask()
     temporary, descriptor = _beside(target)
     try:
         with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
@@ -74,6 +124,8 @@ def write_bytes(path: Path, data: bytes, *, mode: int | None = None, durable: bo
                 os.fchmod(stream.fileno(), mode)
             if durable:
                 os.fsync(stream.fileno())
+        if check is not None:
+            check()
         os.replace(temporary, target)  # noqa: PTH105 - one spelling for both arguments
     except BaseException as error:
         with contextlib.suppress(OSError):

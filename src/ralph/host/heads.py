@@ -1,12 +1,7 @@
-"""Restore HEAD, branches, stash, index and unfinished operations to a checkpoint.
-
-Only what the agent can have moved in this working tree: HEAD, the branches it was on, and deleted refs.
-Other branches may belong to another run in another worktree.
-"""
+"""Restore HEAD, refs, stash, index and unfinished operations to a checkpoint."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -15,25 +10,35 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.errors import SetupError
-from ralph.host.checkpoint import (
-    NAMED,
-    Checkpoint,
-    branches_of,
-    head_of,
-    moments_of,
-    parse_refs,
-    real_index,
-    stashed,
-)
+from ralph.host.checkpoint import Checkpoint, branches_of, head_of, moments_of, real_index, stashed
 from ralph.host.files import write_bytes
 from ralph.host.git import ask, git, line
 from ralph.host.git_locks import clear_stale_locks
 from ralph.host.kept import kept
-from ralph.host.plain_file import read_plain, special_in
+from ralph.host.plain_file import read_plain
+from ralph.host.reflogs import (
+    STASH,
+    commit_in,
+    restore_reflogs,
+    saved_stash_entries,
+    stash_entries,
+    stash_log,
+    write_reflog,
+)
+from ralph.host.refs import (
+    BRANCHES,
+    MovedMeanwhile,
+    checked_out_elsewhere,
+    displaced,
+    missing_objects,
+    put_back,
+    recorded_refs,
+    remove_pipes,
+)
 from ralph.host.removal import remove_tree
 from ralph.host.repo import Repo
+from ralph.host.situation import is_valid_index
 
-_PREFIX = "refs/heads/"
 _MOVES = re.compile(r"\tcheckout: moving from (\S+) to (\S+)")
 # A commit, or a branch whose name git takes: otherwise git says that this is no repository.
 _HEAD = re.compile(
@@ -49,63 +54,64 @@ _AUTOSTASHES = ("MERGE_AUTOSTASH", "rebase-merge/autostash", "rebase-apply/autos
 
 
 class Moved(Struct, frozen=True):
-    """How HEAD and branches differ from a checkpoint."""
+    """How HEAD and refs differ from a checkpoint."""
 
     head: str | None
     branch: str | None
     undo: dict[str, str]
-    """Branch → the commit it is restored to; empty means that the branch is deleted."""
+    """Ref → what it is restored to; empty means that it is deleted."""
+    now: dict[str, str]
+    """All refs as they are."""
     tips: tuple[str, ...]
     """Commits that are reachable only from these branches, HEAD or the stash."""
+
+
+class Restored(Struct, frozen=True):
+    refs: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    """Sentences about what could not be restored."""
+    kept: tuple[str, ...] = ()
+    """Refs with the commits that restored refs had been moved to."""
 
 
 def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
     mend_head(repo, checkpoint)
     mend_index(repo, checkpoint, index_file)
-    before, now = branches_of(checkpoint, index_file), _named(repo)
+    before, now = branches_of(checkpoint, index_file), recorded_refs(repo)
     branch, head = head_of(repo, now)
-    visited = {f"{_PREFIX}{name}" for name in (branch, checkpoint.branch, *_visited(repo, checkpoint)) if name}
-    undo = _lost(before, now)
-    for ref in visited - _checked_out_elsewhere(repo):
-        if ref in now and now[ref] != before.get(ref):
-            undo[ref] = before.get(ref, "")
-    tips = [now[ref] for ref in undo if ref in now and ref.startswith(_PREFIX)]
+    elsewhere = checked_out_elsewhere(repo)
+    undo = displaced(repo, before, now, elsewhere)
+    undo |= {ref: "" for ref in _visited(repo, checkpoint, branch) - elsewhere if ref in now and ref not in before}
+    tips = [now[ref] for ref in undo if ref in now and ref.startswith((BRANCHES, "refs/remotes/"))]
     if head and head != checkpoint.head:
         tips.append(head)
     tips += _stashed_since(repo, checkpoint).values()
-    return Moved(head, branch, undo, tuple(dict.fromkeys(tips)))
+    return Moved(head, branch, undo, now, tuple(dict.fromkeys(tip for tip in tips if not tip.startswith("ref: "))))
 
 
-def put_back_lost(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple[str, ...]:
-    """Restore what no accepted work can replace: deleted branches, tags, rescue refs and stashes."""
+def put_back_lost(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Restored:
+    """Restore what is no part of accepted work: refs, stashes and reflogs. The branches the agent was on stay."""
     mended = ["HEAD"] if mend_head(repo, checkpoint) else []
     mended += ["the index"] if mend_index(repo, checkpoint, index_file) else []
-    lost = _lost(branches_of(checkpoint, index_file), _named(repo))
-    _update(repo, lost)
-    stashes = _restore_stash(repo, checkpoint)
-    return (*mended, *lost, *(["refs/stash"] if stashes else []))
-
-
-def _named(repo: Repo) -> dict[str, str]:
-    return parse_refs(git(repo, "for-each-ref", "--format=%(objectname) %(refname)", *NAMED))
-
-
-def _lost(before: dict[str, str], now: dict[str, str]) -> dict[str, str]:
-    """Deleted refs, moved refs that never move (tags, rescue refs), and new ones that replace a commit."""
-    lost = {ref: name for ref, name in before.items() if now.get(ref) != name}
-    lost = {ref: name for ref, name in lost.items() if ref not in now or not ref.startswith((_PREFIX, "refs/notes/"))}
-    return lost | {ref: "" for ref in now if ref not in before and ref.startswith("refs/replace/")}
+    before, now = branches_of(checkpoint, index_file), recorded_refs(repo)
+    spared = {*checked_out_elsewhere(repo), *_visited(repo, checkpoint, head_of(repo, now)[0])}
+    done = put_back(repo, displaced(repo, before, now, spared), now, keep=True)
+    stashes = stashed(repo)
+    failed = (*done.failed, *restore_stash(repo, checkpoint, index_file))
+    restored = (*mended, *done.restored, *((STASH,) if stashed(repo) != stashes else ()))
+    logs = restore_reflogs(repo, index_file, frozenset({*now, *done.restored}))
+    restored += tuple(f"the reflog of {name}" for name in logs if name not in done.restored)
+    return Restored(restored, failed, done.kept)
 
 
 def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
     """Repair HEAD: without a valid one git does not recognize the repository. True if it was rewritten."""
-    for pipe in special_in(repo.common_dir / "refs", deep=True):  # git would wait for it
-        pipe.unlink()
+    remove_pipes(repo)
     path = repo.git_dir / "HEAD"
     is_valid = bool(_HEAD.fullmatch(read_plain(path) or b""))
     if not is_valid:
         remove_tree(path)
-        wanted = checkpoint.head if checkpoint.branch is None else f"ref: {_PREFIX}{checkpoint.branch}"
+        wanted = checkpoint.head if checkpoint.branch is None else f"ref: {BRANCHES}{checkpoint.branch}"
         write_bytes(path, os.fsencode(f"{wanted}\n"))
     return not is_valid
 
@@ -113,62 +119,43 @@ def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
 def mend_index(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> bool:
     """Repair the index: git reads it even to compare two trees, and fails if it is damaged. True if restored."""
     data = real_index(repo)
-    if data is None:
-        is_valid = not os.path.lexists(repo.git_dir / "index")
-    else:
-        size = hashlib.new(repo.object_format).digest_size
-        real = hashlib.new(repo.object_format, data[:-size]).digest()
-        # Git can be told not to write the check sum; then there are zeros in its place.
-        is_valid = data[:4] == b"DIRC" and data[-size:] in (real, bytes(size))
+    is_valid = is_valid_index(repo, data) if data is not None else not os.path.lexists(repo.git_dir / "index")
     return not is_valid and restore_index(repo, checkpoint, index_file)
 
 
-def _visited(repo: Repo, checkpoint: Checkpoint) -> set[str]:
+def _visited(repo: Repo, checkpoint: Checkpoint, branch: str | None) -> set[str]:
     """Branches that HEAD was on since the checkpoint, according to its reflog."""
     log = read_plain(repo.git_dir / "logs" / "HEAD") or b""
     new = log[checkpoint.history_size :] if len(log) >= checkpoint.history_size else log  # it may be rewritten
-    return {name for move in _MOVES.findall(os.fsdecode(new)) for name in move}
+    names = {name for move in _MOVES.findall(os.fsdecode(new)) for name in move}
+    return {f"{BRANCHES}{name}" for name in (branch, checkpoint.branch, *names) if name}
 
 
-def _checked_out_elsewhere(repo: Repo) -> set[str]:
-    if not (repo.common_dir / "worktrees").is_dir():
-        return set()
-    found, here = set(), False
-    for text in line(git(repo, "worktree", "list", "--porcelain")).split("\n"):
-        if text.startswith("worktree "):
-            here = os.path.realpath(text.removeprefix("worktree ")) == str(repo.root)
-        elif text.startswith("branch ") and not here:
-            found.add(text.removeprefix("branch "))
-    return found
-
-
-def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple[str, ...]:
-    """Restore branches, HEAD, stash and index. Returns which branches changed. The tips must already be saved."""
+def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path, saved: str | None) -> Restored:
+    """Restore refs, HEAD, stash, reflogs and index. Raises MovedMeanwhile if `saved` does not have all commits."""
     clear_stale_locks(repo)
     found = moved(repo, checkpoint, index_file)
+    if any(not _has(repo, saved or checkpoint.head, tip) for tip in found.tips):
+        raise MovedMeanwhile("somebody committed while the work was being undone", hint="run again")
     if found.branch != checkpoint.branch or (checkpoint.branch is None and found.head != checkpoint.head):
         if checkpoint.branch is not None:
-            git(repo, "symbolic-ref", "-m", "ralph: back to the checkpoint", "HEAD", f"{_PREFIX}{checkpoint.branch}")
+            git(repo, "symbolic-ref", "-m", "ralph: back to the checkpoint", "HEAD", f"{BRANCHES}{checkpoint.branch}")
         elif checkpoint.head:
             git(repo, "update-ref", "--no-deref", "-m", "ralph: back to the checkpoint", "HEAD", checkpoint.head)
-    _update(repo, found.undo)
+    done = put_back(repo, found.undo, found.now, keep=False)
     if not checkpoint.in_progress:
         end_operations(repo)
     for number in sorted(_stashed_since(repo, checkpoint), reverse=True):
         git(repo, "stash", "drop", "--quiet", f"stash@{{{number}}}")
-    _restore_stash(repo, checkpoint)
+    failed = (*done.failed, *restore_stash(repo, checkpoint, index_file))
+    gone = {ref for ref, name in found.undo.items() if not name}
+    restore_reflogs(repo, index_file, frozenset({*found.now, *done.restored} - gone))
     restore_index(repo, checkpoint, index_file)
-    return tuple(sorted(ref.removeprefix(_PREFIX) for ref in found.undo))
+    return Restored(tuple(sorted(ref.removeprefix(BRANCHES) for ref in done.restored)), failed)
 
 
-def _update(repo: Repo, wanted: dict[str, str]) -> None:
-    # Removals first: a new branch `a` is in the way of an old `a/b`.
-    for script in (
-        [f"delete {ref}\n" for ref, name in wanted.items() if not name],
-        [f"update {ref} {name}\n" for ref, name in wanted.items() if name],
-    ):
-        if script:
-            git(repo, "update-ref", "--no-deref", "--stdin", stdin=os.fsencode("".join(script)))
+def _has(repo: Repo, commit: str | None, tip: str) -> bool:
+    return bool(commit) and ask(repo, "merge-base", "--is-ancestor", tip, commit or "").code == 0
 
 
 def end_operations(repo: Repo) -> None:
@@ -182,14 +169,25 @@ def end_operations(repo: Repo) -> None:
             remove_tree(repo.git_dir / name)
 
 
-def _restore_stash(repo: Repo, checkpoint: Checkpoint) -> bool:
+def restore_stash(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple[str, ...]:
+    """Put dropped stashes back in their place, with their messages. Returns sentences about those that are lost."""
     now = stashed(repo)
     lost = [name for name in checkpoint.stash if name not in now]
-    if lost and not now:
-        ask(repo, "update-ref", "-d", "refs/stash")  # storing what it names already would leave its log empty
-    for name in lost:
-        _stash(repo, name, "kept from before an iteration")
-    return bool(lost)
+    gone = missing_objects(repo, lost)
+    failed = tuple(f"the stash {name[:12]} could not be restored: it no longer exists" for name in lost if name in gone)
+    if len(gone) == len(lost):
+        return failed
+    saved = [entry for entry in saved_stash_entries(index_file) if commit_in(entry) not in gone]
+    if (repo.common_dir / "reftable").exists() or not {*lost} - gone <= {commit_in(entry) for entry in saved}:
+        for name in lost:
+            _stash(repo, name, "kept from before an iteration")
+        return failed
+    known = {commit_in(entry) for entry in saved}
+    entries = [*saved, *(entry for entry in stash_entries(repo) if commit_in(entry) not in {"", *known})]
+    remove_tree(stash_log(repo))  # without it git writes no entry of its own
+    git(repo, "update-ref", "--no-deref", STASH, commit_in(entries[-1]))
+    write_reflog(stash_log(repo), b"".join(entry + b"\n" for entry in entries))
+    return failed
 
 
 def _stashed_since(repo: Repo, checkpoint: Checkpoint) -> dict[int, str]:

@@ -27,24 +27,28 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[bytes | Oversize]:
         """The lines completed by `data`."""
-        first, *others = data.split(b"\n")
-        self._keep(first)
-        if not others:
+        return [line for block in self.blocks(data) for line in split_block(block)]
+
+    def blocks(self, data: bytes) -> list[bytes | Oversize]:
+        """The same lines, as few blocks of lines joined by newlines: a reader may skip a whole block at once."""
+        end = data.rfind(b"\n")
+        if end < 0:
+            self._keep(data)
             return []
-        lines = [self._take()]
-        last = others.pop()
-        if len(data) <= self._limit and b"\r" not in data:  # nearly always, so make it quick
-            lines += others
+        if self._length + end <= self._limit:  # nearly always, so make it quick
+            blocks: list[bytes | Oversize] = [bytes(self._pending + data[:end])]
+            self._pending, self._length = bytearray(), 0
         else:
-            for piece in others:
+            blocks = []
+            for piece in data[:end].split(b"\n"):
                 self._keep(piece)
-                lines.append(self._take())
-        self._keep(last)
-        return lines
+                blocks.append(self._take())
+        self._keep(data[end + 1 :])
+        return blocks
 
     def flush(self) -> list[bytes | Oversize]:
         """The rest after the last newline."""
-        return [self._take()] if self._length else []
+        return split_block(self._take()) if self._length else []
 
     def _keep(self, piece: bytes) -> None:
         self._length += len(piece)
@@ -60,4 +64,12 @@ class LineSplitter:
         self._pending, self._length = bytearray(), 0
         if length > self._limit:
             return Oversize(bytes(pending[: self._head_size]), length)
-        return bytes(pending[:-1] if pending.endswith(b"\r") else pending)
+        return bytes(pending)
+
+
+def split_block(block: bytes | Oversize) -> list[bytes | Oversize]:
+    """The lines of a block, without `\r` at their ends."""
+    if isinstance(block, Oversize):
+        return [block]
+    lines = block.split(b"\n")
+    return [line.removesuffix(b"\r") for line in lines] if b"\r" in block else [*lines]

@@ -17,7 +17,7 @@ from msgspec import Struct
 from ralph.core.errors import LockHeld, SetupError
 from ralph.core.text import one_line
 from ralph.host import tree
-from ralph.host.files import make_folder
+from ralph.host.files import make_folder, open_regular
 from ralph.host.ptable import ProcessId
 
 _PATIENCE = 0.3
@@ -101,7 +101,7 @@ class Lock:
     def owner(self) -> Owner | None:
         """The owner last written to the file. It may have ended: only `acquire` tells who holds the lock."""
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            descriptor = open_regular(self.path)
         except OSError:
             return None
         try:
@@ -114,7 +114,7 @@ class Lock:
     def is_held(self) -> bool:
         """Whether the lock is held now. Does not take it, and does not make another process fail to."""
         try:
-            descriptor = os.open(self.path, os.O_RDWR)
+            descriptor = open_regular(self.path, os.O_RDWR)
         except OSError:
             return False
         try:
@@ -149,9 +149,9 @@ class Lock:
         raise SetupError(f"{self.path} keeps being replaced while it is being locked")
 
     def _open(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         try:
-            return os.open(self.path, flags, 0o600)
+            return open_regular(self.path, flags)
         except OSError as error:
             reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
             raise SetupError(

@@ -109,6 +109,10 @@ def add_files(shadow: Shadow, index: Path, files: dict[bytes, bytes]) -> None:
 
 
 def _quoted(path: bytes) -> bytes:
-    if b"\n" not in path and not path.startswith(b'"'):
+    """A line for `--stdin-paths`. Git takes a carriage return at the end of a line for part of the line break."""
+    if not path.startswith(b'"') and not path.endswith(b"\r") and b"\n" not in path:
         return path
-    return b'"' + path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
+    escapes = ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\r", b"\\r"))
+    for character, escape in escapes:
+        path = path.replace(character, escape)
+    return b'"' + path + b'"'

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from ralph.host.files import read_state
+
 CHECKOUT_ID = "checkout-id"
 """In the workspace's state: the random number that names the folder of its proof checkout."""
 
@@ -26,6 +28,11 @@ def state_home(env: Mapping[str, str]) -> Path:
     if (xdg := env.get("XDG_STATE_HOME")) and Path(xdg).is_absolute():
         return Path(xdg) / "ralph"
     return home(env) / ".local" / "state" / "ralph"
+
+
+def as_text(path: Path) -> str:
+    """For records and messages: bytes that are not UTF-8 are escaped."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
 
 
 def workspace_id(root: Path) -> str:
@@ -47,7 +54,7 @@ def checkout_folder(state: Path, env: Mapping[str, str]) -> Path:
     xdg = env.get("XDG_CACHE_HOME", "")
     cache = Path(xdg) if Path(xdg).is_absolute() else home(env) / ".cache"
     try:
-        seed = (state / CHECKOUT_ID).read_bytes()
+        seed = read_state(state / CHECKOUT_ID)
     except OSError:
         seed = os.fsencode(state)
     return cache / "checkouts" / hashlib.sha256(seed).hexdigest()[:12]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from ralph.core.errors import SetupError
+
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+_DISK_WORDS = (*(os.strerror(number) for number in sorted(_DISK_ERRORS)), "Out of diskspace")
 
 
 def read_plain(path: Path) -> bytes | None:
@@ -42,13 +46,34 @@ def special_in(folder: Path, *, deep: bool = False) -> list[Path]:
     return found
 
 
+def is_disk_trouble(error: BaseException) -> bool:
+    """Whether the machine failed, not the work: a full or failing disk, too little memory. Also as reported by git."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(cause, OSError) and cause.errno in _DISK_ERRORS:
+        return True
+    return not isinstance(error, OSError) and any(words in str(error) for words in _DISK_WORDS)
+
+
 @contextlib.contextmanager
 def disk_trouble() -> Iterator[None]:
     """Report a full disk or a missing permission as a SetupError. Also a decorator."""
     try:
         yield
     except OSError as error:
-        what = f"{error.filename}: " if error.filename else ""
+        where = path_of(error)
         raise SetupError(
-            f"{what}{error.strerror or error}", hint="free up space or fix the permissions, then run again"
+            f"{where}{': ' if where else ''}{error.strerror or error}",
+            hint="free up space or fix the permissions, then run again",
         ) from error
+
+
+def path_of(error: OSError) -> str:
+    """The file that an error is about. A write that fails does not name it; the function that called it knows it."""
+    if error.filename:
+        return os.fsdecode(error.filename)
+    found, frame = "", error.__traceback__
+    while frame is not None:  # the innermost one that has a path
+        names = frame.tb_frame.f_locals
+        found = next((str(value) for value in names.values() if isinstance(value, Path)), found)
+        frame = frame.tb_next
+    return found

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 
@@ -28,6 +28,10 @@ from ralph.host.tree import Tree
 
 _SWEEP_GRACE = 0.5
 """Maximum seconds between SIGTERM and SIGKILL for processes a command left behind."""
+
+
+_STOP_GRACE = 1.0
+"""The same for a command that is ended because a stop was requested."""
 
 
 class CannotStart(SetupError):
@@ -89,7 +93,8 @@ def run(
                 stopped = stop is not None and stop.requested
                 if stopped or left <= 0:
                     timed_out = not stopped
-                    tree.end(grace=0 if stop and stop.urgent else grace, meanwhile=turn)
+                    patience = min(grace, _STOP_GRACE) if stopped else grace
+                    tree.end(grace=0 if stop and stop.urgent else patience, meanwhile=turn)
                     break
                 turn(left)
             pump.drain()
@@ -137,9 +142,15 @@ def run_shell(
 
 
 def start(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None, stdin: bool, fence: Fence | None = None
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None,
+    stdin: bool,
+    before: Callable[[], None] | None = None,
+    fence: Fence | None = None,
 ) -> Popen[bytes]:
-    """Start a process with pipes. The caller must also call `finish`."""
+    """Start a process with pipes. The caller must also call `finish`. `before` runs in it before its program does."""
     require_process_control()
     if not argv or not argv[0]:
         raise CannotStart("the command to start is empty")
@@ -156,12 +167,12 @@ def start(
             close_fds=True,
             start_new_session=True,
             restore_signals=True,
-            preexec_fn=fence.enter if fence else None,  # noqa: PLW1509 - two system calls
+            preexec_fn=before,  # noqa: PLW1509 - a few system calls
         )
 
     try:
         with _default_signals():
-            return HOUSEHOLD.start(make)
+            return HOUSEHOLD.start(make if fence is None else lambda: fence.inside(make))
     except (OSError, ValueError) as error:
         raise why_not_started(argv, cwd, env, error) from None
 

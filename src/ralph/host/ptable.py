@@ -36,6 +36,8 @@ class Row(Struct, frozen=True, gc=False):
     threads: int = 1
     cpu: float = 0.0
     """CPU seconds used so far; 0 where the system does not report them."""
+    memory: int = 0
+    """Bytes in RAM; 0 where the system does not report them."""
 
     @property
     def id(self) -> ProcessId:
@@ -71,6 +73,23 @@ def row(pid: int) -> Row | None:
     if _HAS_PROC:
         return _read_stat(pid)
     return next(iter(_ps("-p", str(pid))), None)
+
+
+def threads_of_user() -> int:
+    """Threads of all processes of this user, which is what the limit on processes counts. Linux only."""
+    count = 0
+    for process in table().values():
+        with contextlib.suppress(OSError):
+            count += process.threads if os.stat(f"/proc/{process.pid}").st_uid == os.getuid() else 0  # noqa: PTH116
+    return count
+
+
+def name(pid: int) -> str:
+    """The name of its program; empty if the system does not say."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip() if _HAS_PROC else ""
+    except OSError:
+        return ""
 
 
 def environment(pid: int) -> bytes:
@@ -157,6 +176,7 @@ def _read_stat(pid: int) -> Row | None:
         state=fields[0].decode(),
         threads=int(fields[17]),
         cpu=(int(fields[11]) + int(fields[12])) / _ticks(),
+        memory=int(fields[21]) * _page() if len(fields) > 21 else 0,
     )
 
 
@@ -173,6 +193,11 @@ def _boot() -> str:
 @cache
 def _ticks() -> int:
     return os.sysconf("SC_CLK_TCK")
+
+
+@cache
+def _page() -> int:
+    return os.sysconf("SC_PAGE_SIZE")
 
 
 def _ps(*which: str) -> list[Row]:

@@ -14,11 +14,15 @@ from io import FileIO
 from pathlib import Path
 from types import TracebackType
 
+from ralph.host.redaction import redacted_stream
+
 CAP = 50_000_000
 
 
 class RawLog:
-    """Disk errors are recorded once, in `lost`, and never disturb the process whose output it is."""
+    """Disk errors are recorded once, in `lost`, and never disturb the process whose output it is. Secrets are replaced
+    before anything is written; an unfinished line is held back for that.
+    """
 
     def __init__(self, path: Path, cap: int = CAP) -> None:
         self._head_size = max(cap // 2, 1)
@@ -29,6 +33,7 @@ class RawLog:
         """Bytes the process printed."""
         self.lost = ""
         """Why output is missing from disk; empty if none is. What the cap drops does not count as missing."""
+        self._redacted = redacted_stream()
         self._file: FileIO | None = None
         self._room = self._head_size
         self._try(self._open_head)
@@ -36,9 +41,22 @@ class RawLog:
     def write(self, data: bytes) -> None:
         self.total += len(data)
         if not self.lost:
-            self._try(lambda: self._write(memoryview(data)))
+            self._try(lambda: self._write(memoryview(self._redacted.feed(data))))
+
+    @property
+    def cut(self) -> str:
+        """What the cap dropped, in a sentence; empty if nothing."""
+        if self.lost or self.total <= self._head_size + self._tail_size:
+            return ""
+        tails = sum(part.stat().st_size for part in (self.older_tail, self.tail) if part.exists())
+        if self.total <= self._head_size + tails:
+            return ""
+        kept = f"the first {self._head_size / 1e6:.0f} MB and the last {tails / 1e6:.0f} MB"
+        return f"{self.path}: {self.total / 1e6:,.0f} MB of output; only {kept} are kept"
 
     def close(self) -> None:
+        if self._file is not None:
+            self._try(lambda: self._write(memoryview(self._redacted.flush())))
         if self._file is not None:
             file, self._file = self._file, None
             self._try(file.close)  # NFS reports a full disk only here
@@ -129,7 +147,7 @@ def parts_after(path: Path) -> tuple[Path, Path]:
 
 
 def _create(path: Path) -> FileIO:
-    # Raw output can hold secrets, so it is for the owner's eyes only.
+    # Raw output can hold secrets that nobody recognizes, so it is for the owner's eyes only.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
     return FileIO(descriptor, "w")
 

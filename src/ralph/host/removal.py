@@ -55,12 +55,21 @@ def remove_file(root: Path, path: bytes) -> bool:
 
 def is_file(root: Path, path: bytes) -> bool:
     """Whether a file or link is at `path`, and not behind another link."""
+    mode = _mode(root, path)
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+
+
+def is_folder(root: Path, path: bytes) -> bool:
+    """Whether a folder is at `path`, and not behind a link."""
+    return stat.S_ISDIR(_mode(root, path))
+
+
+def _mode(root: Path, path: bytes) -> int:
     try:
         with parent_of(root, path) as (folder, name):
-            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except OSError:
-        return False
-    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+        return 0
 
 
 def set_permissions(root: Path, path: bytes, mode: int) -> None:

@@ -17,14 +17,14 @@ from ralph.host.plain_file import is_special, read_plain
 
 OLDEST_GIT = (2, 30)
 SETTINGS = ("config", "-z", "--show-scope", "--list")
-# Settings that say how the file system behaves here, and which files are ignored. Spelled as git prints them.
+# Settings that say how the file system behaves here, which files are ignored, and who signs. As git prints them.
 _WANTED = frozenset(
     f"core.{name}"
     for name in (
         *("filemode", "symlinks", "ignorecase", "precomposeunicode", "trustctime", "checkstat"),
         *("excludesfile", "hookspath"),
     )
-)
+) | frozenset({"commit.gpgsign", "gpg.format", "gpg.program", "gpg.openpgp.program", "gpg.x509.program"})
 
 
 class RepositoryReplaced(SetupError):
@@ -96,6 +96,10 @@ def identify(folder: Path) -> Repo:
 def _require_git(folder: Path) -> None:
     if not folder.is_dir():
         raise NotARepository(f"the folder {folder} does not exist")
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - never fails
+    for path in (home / ".gitconfig", home / ".config" / "git" / "config"):
+        if is_special(path):
+            raise SetupError(f"{path} is not a regular file, so git would wait for it", hint="remove it")
     said = line(git(folder, "version"))
     numbers = re.search(r"(\d+)\.(\d+)", said)
     if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST_GIT:

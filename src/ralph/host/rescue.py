@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,12 +14,23 @@ from msgspec.structs import replace
 
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.text import clean, one_line
-from ralph.host.checkpoint import Checkpoint, real_index, undo_tampering
+from ralph.host.checkpoint import (
+    Checkpoint,
+    ignored_of,
+    moments_of,
+    real_index,
+    store_of,
+    submodule,
+    submodule_index,
+    undo_tampering,
+)
 from ralph.host.git import ask, git, line, printable
 from ralph.host.heads import moved
+from ralph.host.ignored import PutBack, restore_ignored
 from ralph.host.nested import add_files, all_files_below, files_of, new_repositories
 from ralph.host.plain_file import disk_trouble
-from ralph.host.removal import is_file, remove_file
+from ralph.host.refs import put_back, recorded_refs
+from ralph.host.removal import is_file, is_folder, remove_file
 from ralph.host.repo import Repo
 from ralph.host.restoring import Restored, restore, write_files
 from ralph.host.shadow import Shadow, shadow_of
@@ -65,20 +76,59 @@ class Shown(Struct, frozen=True):
 class RolledBack(Struct, frozen=True):
     rescue: Rescue | None
     restored: Restored
+    ignored: PutBack = PutBack()
+    """Ignored files."""
+    submodules: tuple[str, ...] = ()
+    """Sentences about submodules."""
 
 
 def roll_back(
-    repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str, *, limit: int = LARGEST_FILE
+    repo: Repo,
+    name: str,
+    index_file: Path,
+    checkpoint: Checkpoint,
+    message: str,
+    *,
+    limit: int = LARGEST_FILE,
+    leave: Collection[bytes] = (),
 ) -> RolledBack:
-    """Save everything, then return to the checkpoint. Can be repeated after a crash at any point."""
+    """Save everything, then return to the checkpoint, except for the files in `leave`.
+
+    Can be repeated after a crash at any point.
+    """
     tampering = undo_tampering(repo, checkpoint, index_file)
+    rescue = save(repo, name, index_file, checkpoint, message, limit=limit)
+    submodules = tuple(_roll_back_submodules(repo, name, index_file, checkpoint, message, limit))
     for _ in range(3):
-        rescue = save(repo, name, index_file, checkpoint, message, limit=limit)
-        restored = restore(repo, checkpoint, index_file, rescue.commit if rescue else None, limit=limit)
+        saved = rescue.commit if rescue else None
+        restored = restore(repo, checkpoint, index_file, saved, limit=limit, leave=leave)
         # Putting the ignore rules back can show files that the agent's rules had hidden: save those too.
         if not restored.unsaved:
             break
-    return RolledBack(rescue, restored if not tampering else replace(restored, tampering=tampering))
+        rescue = save(repo, name, index_file, checkpoint, message, limit=limit)
+    stores = (moments_of(index_file), ignored_of(index_file))
+    ignored = restore_ignored(repo, *stores, checkpoint.ignored, store_of(index_file))
+    restored = restored if not tampering else replace(restored, tampering=tampering)
+    return RolledBack(rescue, restored, ignored, submodules)
+
+
+def _roll_back_submodules(
+    repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str, limit: int
+) -> Iterator[str]:
+    """Each submodule is a repository of its own, with its own rescue refs. Yields sentences."""
+    for path, before in checkpoint.submodules:
+        shown = one_line(printable(path), 100)
+        try:
+            done = roll_back(
+                submodule(repo, path), name, submodule_index(index_file, path), before, message, limit=limit
+            )
+        except SetupError as error:
+            yield f"the submodule {shown} could not be restored: {error}"
+            continue
+        if done.rescue is not None:
+            yield f"restored the submodule {shown}; the agent's work is in its {done.rescue.ref}"
+        yield from (f"{shown}/{left} could not be restored" for left in (*done.restored.unsaved, *done.restored.left))
+        yield from done.submodules
 
 
 @disk_trouble()
@@ -102,11 +152,17 @@ def save(
         return replace(known, left=left)
     if not known and tree == checkpoint.tree and not parents:
         return None
-    base = known.base if known else _base(repo, shadow, checkpoint)
+    base = known.base if known else base_of(repo, shadow, checkpoint)
     parents = [base, *parents, *([known.commit] if known else [])]
     now = int(time.time())
     commit = _commit(shadow, tree, parents, message, now)
-    git(repo, "update-ref", "-m", "ralph: rescue", ref, commit, known.commit if known else repo.no_object)
+    named = ask(repo, "update-ref", "-m", "ralph: rescue", ref, commit, known.commit if known else repo.no_object)
+    if named.code:  # an agent deleted it, or made a ref that is in its way
+        done = put_back(repo, {ref: commit}, recorded_refs(repo), keep=True)
+        if done.failed:
+            raise SetupError(
+                f"the work could not be saved: {done.failed[0]}", hint="check `git for-each-ref refs/ralph`"
+            )
     subject = " ".join(_text(message).partition("\n\n")[0].split("\n"))
     return Rescue(name=name, commit=commit, tree=tree, base=base, saved_at=now, subject=subject, left=left)
 
@@ -132,7 +188,7 @@ def _outside_of_git(
     for path in before.keys() - now.keys():
         if is_file(repo.root, path):  # ignored now, or too large now
             extra[path] = root + b"/" + path
-        elif os.path.isdir(root + b"/" + path) and not os.path.islink(root + b"/" + path):  # noqa: PTH112, PTH114
+        elif is_folder(repo.root, path):
             extra |= all_files_below(repo.root, path, limit)  # a folder took the place of a file
     left = {*current.large, *current.nested} - {*extra, *nested, *checkpoint.large, *checkpoint.nested}
     extra = {name: path for name, path in extra.items() if name not in now}
@@ -179,7 +235,7 @@ def _staged(repo: Repo, shadow: Shadow, checkpoint: Checkpoint, head: str | None
     return [_commit(shadow, tree, [head] if head else [], "what was staged", checkpoint.taken_at)]
 
 
-def _base(repo: Repo, shadow: Shadow, checkpoint: Checkpoint) -> str:
+def base_of(repo: Repo, shadow: Shadow, checkpoint: Checkpoint) -> str:
     """A commit with the tree of the checkpoint."""
     if checkpoint.head and _tree_of(repo, checkpoint.head) == checkpoint.tree:
         return checkpoint.head
@@ -236,16 +292,20 @@ def show(repo: Repo, name: str, *, limit: int = 200_000) -> Shown:
 
 
 @disk_trouble()
-def reapply(repo: Repo, name: str, index_file: Path) -> tuple[str, ...]:
+def reapply(
+    repo: Repo, name: str, index_file: Path, is_ours: Callable[[str], bool] = lambda path: False
+) -> tuple[str, ...]:
     """Apply the saved work to the working tree. Nothing is staged or committed.
 
-    Refuses a tree with uncommitted changes, and files that have changed since; then nothing is touched.
+    Refuses a tree with uncommitted changes, and files that have changed since; then nothing is touched. `is_ours`: the
+    plan and other files of Ralph's, which stay as they are.
     """
     rescue = _require(repo, name)
-    if dirty := situation(repo).dirty:
-        some = ", ".join(one_line(entry.path, 60) for entry in dirty[:3])
+    if dirty := [entry.path for entry in situation(repo).dirty if not is_ours(entry.path)]:
+        some = ", ".join(one_line(path, 60) for path in dirty[:3])
         raise SetupError(f"there are uncommitted changes: {some}", hint="commit or stash them first")
-    todo = [change for change in changes(repo, rescue.base, rescue.commit) if not change.is_submodule]
+    saved = changes(repo, rescue.base, rescue.commit)
+    todo = [change for change in saved if not change.is_submodule and not is_ours(change.path)]
     shadow = shadow_of(repo, index_file, refresh=True)
     now = entries(repo, snapshot(repo, index_file).tree)
     missing = TreeEntry("000000", repo.no_object)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from ralph.host.nested import SAVED_GIT, all_files_below, files_of, new_reposito
 from ralph.host.plain_file import disk_trouble, special_in
 from ralph.host.removal import (
     is_file,
+    is_folder,
     make_folders,
     make_readable,
     remove_empty_folders,
@@ -41,6 +42,8 @@ class Restored(Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
     branches: tuple[str, ...] = ()
+    lost_refs: tuple[str, ...] = ()
+    """Sentences about refs and stashes that could not be restored."""
     tampering: tuple[Tampering, ...] = ()
     unsaved: tuple[str, ...] = ()
     """Left as the agent left it, because it is not in the saved tree."""
@@ -49,29 +52,35 @@ class Restored(Struct, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        return not self.unsaved and not self.left
+        return not self.unsaved and not self.left and not self.lost_refs
 
 
 @disk_trouble()
 def restore(
-    repo: Repo, checkpoint: Checkpoint, index_file: Path, saved: str | None, *, limit: int = LARGEST_FILE
+    repo: Repo,
+    checkpoint: Checkpoint,
+    index_file: Path,
+    saved: str | None,
+    *,
+    limit: int = LARGEST_FILE,
+    leave: Collection[bytes] = (),
 ) -> Restored:
-    """Restore HEAD, branches, index and files to `checkpoint`.
+    """Restore HEAD, branches, index and files to `checkpoint`, without those in `leave`: the caller writes them.
 
     `saved` is the tree or commit that holds the work of the agent. A file that is not in it, as it is now, stays.
     Without `saved` nothing that the checkpoint does not have is removed and nothing is overwritten.
     """
     tampering = undo_tampering(repo, checkpoint, index_file)
-    branches = restore_heads(repo, checkpoint, index_file)
+    heads = restore_heads(repo, checkpoint, index_file, saved)
     safe = entries(repo, saved) if saved else {}
     work = _Work(repo, shadow_of(repo, index_file), checkpoint, safe, limit)
     current = work.look()
-    todo = changes(repo, current.tree, checkpoint.tree)
+    todo = [change for change in changes(repo, current.tree, checkpoint.tree) if change.raw not in leave]
     # The ignore rules first: they say which of the other files count as ignored, and those are not touched.
     if rules := [change for change in todo if change.raw.rpartition(b"/")[2] == b".gitignore"]:
         work.apply(rules)
         current = work.look()
-        todo = changes(repo, current.tree, checkpoint.tree)
+        todo = [change for change in changes(repo, current.tree, checkpoint.tree) if change.raw not in leave]
     work.apply(todo)
     work.remove_repositories(current)
     work.remove_pipes()
@@ -81,10 +90,11 @@ def restore(
     return Restored(
         removed=tuple(printable(path) for path in work.removed),
         rewritten=tuple(printable(path) for path in work.rewritten),
-        branches=branches,
+        branches=heads.refs,
+        lost_refs=heads.failed,
         tampering=tampering,
         unsaved=tuple(sorted(unsaved)),
-        left=tuple(change.path for change in rest if change.path not in unsaved),
+        left=tuple(change.path for change in rest if change.path not in unsaved and change.raw not in leave),
     )
 
 
@@ -165,8 +175,7 @@ class _Work:
 
     def _is_folder_saved(self, path: bytes) -> bool:
         """A folder in place of a file is removed with its content, so all of that must be saved."""
-        full = os.fsencode(self.repo.root) + b"/" + path
-        if os.path.islink(full) or not os.path.isdir(full):  # noqa: PTH112, PTH114 - bytes
+        if not is_folder(self.repo.root, path):
             return True
         return all(name in self.saved for name in all_files_below(self.repo.root, path, _EVERYTHING))
 
@@ -178,15 +187,19 @@ class _Work:
         now = entries(self.repo, current.tree)
         made = new_repositories(self.repo.root, self.checkpoint, self.before, now, current.nested)
         for folder in filter(is_wanted, made):
-            own_git = folder + b"/" + SAVED_GIT
             files = files_of(self.shadow, folder, _EVERYTHING)
             if any(name not in self.saved and name not in self.before for name in files):
                 self.unsaved |= {folder}
                 continue
+            repositories = {folder}  # others can be inside it
             for name in files:
-                if not name.startswith(own_git) and name not in self.before and remove_file(self.repo.root, name):
+                inner, is_git, _ = name.partition(b"/" + SAVED_GIT + b"/")
+                if is_git:
+                    repositories.add(inner)
+                elif name not in self.before and remove_file(self.repo.root, name):
                     self.removed.append(name)
-            remove_tree(self.repo.root / os.fsdecode(folder) / ".git")
+            for inner in repositories:
+                remove_tree(self.repo.root / os.fsdecode(inner) / ".git")
             for name in sorted(files, reverse=True):
                 remove_empty_folders(self.repo.root, name.rpartition(b"/")[0], self._stays)
             remove_empty_folders(self.repo.root, folder, self._stays)

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.host.files import make_folder
+from ralph.host.files import keep_aside, make_folder
 from ralph.host.repo import Repo
 
 _ATTRIBUTES = "* -text -eol -crlf -ident -filter -working-tree-encoding\n"
+_FILES = ("config", "info/attributes", "info/exclude", "HEAD")
 _COPIED = ("filemode", "symlinks", "ignorecase", "precomposeunicode", "trustctime", "checkstat")
 
 
@@ -50,7 +52,9 @@ def shadow_of(repo: Repo, index_file: Path, *, refresh: bool = False) -> Shadow:
     """
     folder = index_file.with_name(f"{index_file.name}.git")
     shadow = Shadow(repo.root, folder, repo.common_dir / "objects", index_file)
-    is_new = not (folder / "HEAD").exists()
+    for path in (index_file, *(folder / name for name in _FILES)):
+        _remove_special(path)
+    is_new = not all((folder / name).exists() for name in _FILES)
     if is_new:
         make_folder(folder / "refs", private=True)
         make_folder(folder / "info", private=True)
@@ -63,6 +67,16 @@ def shadow_of(repo: Repo, index_file: Path, *, refresh: bool = False) -> Shadow:
         # Runs are exclusive, so a lock on our own index is from a git that was killed.
         index_file.with_name(f"{index_file.name}.lock").unlink()
     return shadow
+
+
+def _remove_special(path: Path) -> None:
+    """git would wait for a named pipe for ever. All of these files can be made again."""
+    with contextlib.suppress(FileNotFoundError):
+        mode = path.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            keep_aside(path)
+        elif not stat.S_ISREG(mode):
+            path.unlink()
 
 
 def _write(path: Path, data: bytes) -> None:

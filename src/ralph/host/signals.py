@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import selectors
 import signal
 import sys
@@ -13,20 +14,43 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
+from ralph.core.errors import StoppedNow
 from ralph.core.exit_codes import ExitCode
 
 _ECHO = 0.1
 """Seconds in which a second signal counts as the same one: a wrapper forwards what the terminal also sent to us."""
+_READER = 0.5
+"""Seconds in which stdout and stderr must take more, once a signal has come."""
+
+_ENTERED: list[StopSignal] = []
+
+
+def is_stopping() -> bool:
+    """Whether a stop was requested of this process: then waits for other programs are cut short."""
+    return any(each.requested for each in _ENTERED)
+
+
+def urgent_exit_code() -> ExitCode | None:
+    """The exit code if a stop was requested twice: then nothing waits for other programs."""
+    return next((each.exit_code for each in _ENTERED if each.urgent), None)
 
 
 class StopSignal:
     """Counts requests to stop. As a context manager it handles SIGINT, SIGTERM and SIGHUP, then restores the handlers.
 
     The first request means: end cleanly. The second: end immediately. Signals cannot be handled outside the main
-    thread; there only `request` counts. With `key`, SIGQUIT (Ctrl-\\) is counted too, and ends nothing.
+    thread; there only `request` counts. With `key`, SIGQUIT (Ctrl-\\) is counted too, and ends nothing. `on_first` is
+    called by the handler of the first signal, at any point of the main thread: it must not print to a stream.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, *, key: bool = False) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        key: bool = False,
+        on_first: Callable[[], object] | None = None,
+    ) -> None:
+        self._on_first = on_first
         self._clock = clock
         self._reader, self._writer = _wakeup_pipe()
         self._count = 0
@@ -70,6 +94,11 @@ class StopSignal:
             self._first = signum
         self._wake()
 
+    def refuse_to_start(self) -> None:
+        """Raise StoppedNow if a stop was requested before the run has started anything."""
+        if (code := self.exit_code) is not None:
+            raise StoppedNow("stopped before the run started", code)
+
     def fileno(self) -> int:
         """Readable when there may be a new request. Call `drain` before checking."""
         return self._reader
@@ -94,6 +123,7 @@ class StopSignal:
         return self.requested
 
     def __enter__(self) -> StopSignal:
+        _ENTERED.append(self)
         if threading.current_thread() is threading.main_thread():
             # The wakeup descriptor is written by the C handler, so a signal just before a select ends it, too.
             if self._writer >= 0:
@@ -107,6 +137,7 @@ class StopSignal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        _ENTERED.remove(self)
         for number, handler in self._before.items():
             # None: it was set by code that is not Python's, and cannot be put back.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
@@ -123,7 +154,11 @@ class StopSignal:
                 os.close(descriptor)
 
     def _hear(self, signum: int, _frame: FrameType | None) -> None:
+        is_first = not self.requested
         self.request(signum)
+        _discard_blocked_output()
+        if is_first and self._on_first is not None:
+            self._on_first()
 
     def _press(self, _signum: int, _frame: FrameType | None) -> None:
         now = self._clock()
@@ -135,6 +170,21 @@ class StopSignal:
         # Full: it is readable already. Closed: nothing waits any more.
         with contextlib.suppress(OSError):
             os.write(self._writer, b"\0")
+
+
+def _discard_blocked_output() -> None:
+    """Nobody reads our output, a pager for example: a write that waits for its reader would never see the request.
+
+    Python tries an interrupted write again, with the same descriptor.
+    """
+    if sys.platform == "win32":
+        return
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError, ValueError):
+            if not select.select((), (descriptor,), (), _READER)[1]:
+                nothing = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nothing, descriptor)
+                os.close(nothing)
 
 
 def _wakeup_pipe() -> tuple[int, int]:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 from enum import StrEnum
 from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.host.git import Call, GitFailed, ask_together, git, names, printable
+from ralph.core.errors import SetupError
+from ralph.host.git import BAD_INDEX, Call, GitFailed, ask_together, git, names, printable
+from ralph.host.plain_file import read_plain
 from ralph.host.repo import Repo
 
 # What git leaves in its folder while an operation waits for the user, in the order git itself looks at it.
 _MARKS = (
     ("rebase-merge", "rebase"),
+    ("rebase-apply/applying", "am"),
     ("rebase-apply", "rebase"),
     ("CHERRY_PICK_HEAD", "cherry-pick"),
     ("REVERT_HEAD", "revert"),
     ("MERGE_HEAD", "merge"),
+    ("sequencer", "cherry-pick"),  # several picks or reverts, between two of them
     ("BISECT_LOG", "bisect"),
 )
+_SERIES = Path("sequencer", "todo")
 
 
 class Kind(StrEnum):
@@ -40,7 +46,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     branch: str | None
     """None when HEAD is detached."""
     in_progress: str = ""
-    """"merge", "rebase", "cherry-pick", "revert", "bisect", or empty."""
+    """"merge", "rebase", "am", "cherry-pick", "revert", "bisect", or empty."""
     submodules: tuple[str, ...] = ()
     dirty: tuple[Entry, ...] = ()
     nested_repositories: tuple[str, ...] = ()
@@ -55,7 +61,18 @@ class Situation(Struct, frozen=True, kw_only=True):
         return self.branch is None
 
 
+def is_valid_index(repo: Repo, data: bytes) -> bool:
+    """Git reads a truncated index without an error, and sees files that are not there."""
+    size = hashlib.new(repo.object_format).digest_size
+    real = hashlib.new(repo.object_format, data[:-size]).digest()
+    # Git can be told not to write the check sum; then there are zeros in its place.
+    return data[:4] == b"DIRC" and data[-size:] in (real, bytes(size))
+
+
 def situation(repo: Repo) -> Situation:
+    data = read_plain(repo.git_dir / "index")
+    if data is not None and not is_valid_index(repo, data):
+        raise SetupError(f"the index of {repo.root} is damaged", hint=BAD_INDEX)
     status = ("status", "--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all")
     calls = [Call(repo, (*status, "--ignore-submodules=dirty")), Call(repo, ("ls-files", "-z", "--stage"))]
     answers = ask_together(calls)
@@ -99,4 +116,15 @@ def _entries(field: bytes) -> list[Entry]:
 
 
 def in_progress(git_dir: Path) -> str:
-    return next((name for mark, name in _MARKS if (git_dir / mark).exists()), "")
+    found = next((name for mark, name in _MARKS if (git_dir / mark).exists()), "")
+    if found == "cherry-pick" and (read_plain(git_dir / _SERIES) or b"").startswith(b"revert "):
+        return "revert"
+    return found
+
+
+def phrase(operation: str) -> str:
+    return "an am session" if operation == "am" else f"a {operation}"
+
+
+def abort_command(operation: str) -> str:
+    return "git bisect reset" if operation == "bisect" else f"git {operation} --abort"

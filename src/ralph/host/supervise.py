@@ -11,8 +11,9 @@ from subprocess import Popen
 
 from msgspec import Struct
 
+from ralph.host.child_setup import Allowance, before_start
 from ralph.host.excerpt import Tail
-from ralph.host.lines import LineSplitter, Oversize
+from ralph.host.lines import LineSplitter, Oversize, split_block
 from ralph.host.proc import CannotStart, finish, start
 from ralph.host.pump import Pump
 from ralph.host.rawlog import RawLog
@@ -24,6 +25,7 @@ _TICK = 1.0
 _SWEEP_GRACE = 2.0
 """Maximum seconds between SIGTERM and SIGKILL for processes an agent left behind."""
 _ERR_TAIL = 64 * 1024
+_TORN = 4096
 
 OnLine = Callable[[bytes, bool], None]
 """A line without its newline, and whether it exceeded the limit and is only the beginning."""
@@ -35,6 +37,7 @@ class Command(Struct, frozen=True):
     env: dict[str, str]
     """The complete environment: nothing is inherited."""
     stdin: bytes = b""
+    allowance: Allowance = Allowance()
 
 
 class Limits(Struct, frozen=True):
@@ -55,6 +58,7 @@ class How(StrEnum):
     SILENT = "silent"
     LINGERED = "lingered"
     STOPPED = "stopped"
+    OVER_LIMIT = "over a limit"
     FAILED_TO_START = "failed to start"
 
 
@@ -67,6 +71,8 @@ class Ending(Struct, frozen=True, kw_only=True):
     """Seconds until it exited or was told to; the grace period before a kill is not included."""
     out_bytes: int = 0
     err_tail: bytes = b""
+    torn: bytes = b""
+    """The beginning of a last line without a newline."""
     last_output_age: float = 0.0
     """Seconds from the last output, or from the start when there was none, to the end."""
     swept: int = 0
@@ -82,11 +88,11 @@ def supervise(
     limits: Limits,
     *,
     on_line: OnLine,
+    on_block: Callable[[bytes], None] | None = None,
     on_stderr: OnLine | None = None,
     raw: RawLog | None = None,
     raw_err: RawLog | None = None,
-    is_final: Callable[[bytes], bool] | None = None,
-    resumes: Callable[[bytes], bool] | None = None,
+    is_final: Callable[[], bool] | None = None,
     stop: StopSignal | None = None,
     signs_of_life: Callable[[], float] | None = None,
     on_start: Callable[[ProcessId], None] | None = None,
@@ -94,28 +100,30 @@ def supervise(
 ) -> Ending:
     """Run an agent to its end. When this returns or raises, nothing the agent started is alive.
 
-    `is_final` recognizes the line after which the agent should end; `resumes` recognizes a later one which says that
-    it continues after all. No other output after the final line delays its end.
+    `on_block` gets many lines at once, joined by newlines, instead of `on_line`; a line over the limit, and a last one
+    without a newline, still go to `on_line`. `is_final` says, after each line or block, whether the agent should end.
     `signs_of_life` returns a number that changes while a silent agent is working. The callables run in this thread; an
     exception from one of them ends the agent and is passed on.
     """
     if stop is not None and stop.requested:
         return Ending(how=How.STOPPED)
     begun = clock()
+    before = before_start(command.allowance)
     try:
-        process = start(command.argv, cwd=command.cwd, env=command.env, stdin=bool(command.stdin))
+        process = start(command.argv, cwd=command.cwd, env=command.env, stdin=bool(command.stdin), before=before)
     except CannotStart as error:
         message = f"{error}; {error.hint}" if error.hint else str(error)
         return Ending(how=How.FAILED_TO_START, duration=clock() - begun, message=message)
     tree = Tree(process)
-    output = _Output(on_line, on_stderr, raw, raw_err, is_final, resumes, clock)
+    output = _Output(on_line, on_block, on_stderr, raw, raw_err, is_final, clock)
     try:
         if on_start is not None:
             on_start(tree.root)
         with contextlib.closing(
             Pump(process, command.stdin, output.out, output.err, stop.fileno() if stop else None)
         ) as pump:
-            return _Watch(process, tree, pump, output, limits, stop, signs_of_life, clock).to_the_end(begun)
+            watch = _Watch(process, tree, pump, output, limits, stop, signs_of_life, clock, command.allowance)
+            return watch.to_the_end(begun)
     except BaseException:
         tree.end(grace=0)
         raise
@@ -129,16 +137,16 @@ class _Output:
     def __init__(
         self,
         on_line: OnLine,
+        on_block: Callable[[bytes], None] | None,
         on_stderr: OnLine | None,
         raw: RawLog | None,
         raw_err: RawLog | None,
-        is_final: Callable[[bytes], bool] | None,
-        resumes: Callable[[bytes], bool] | None,
+        is_final: Callable[[], bool] | None,
         clock: Callable[[], float],
     ) -> None:
-        self._on_line, self._on_stderr = on_line, on_stderr
+        self._on_line, self._on_block, self._on_stderr = on_line, on_block, on_stderr
         self._raw, self._raw_err = raw, raw_err
-        self._is_final, self._resumes = is_final, resumes
+        self._is_final = is_final
         self._clock = clock
         self._out_lines, self._err_lines = LineSplitter(), LineSplitter()
         self.err_tail = Tail(_ERR_TAIL)
@@ -146,14 +154,20 @@ class _Output:
         self.last = clock()
         self.final: float | None = None
         """When the final line came."""
+        self.torn = b""
 
     def out(self, data: bytes) -> None:
         self.last = self._clock()
         self.out_bytes += len(data)
         if self._raw is not None:
             self._raw.write(data)
-        for line in self._out_lines.feed(data):
-            self._line(line)
+        for block in self._out_lines.blocks(data):
+            if self._on_block is not None and not isinstance(block, Oversize):
+                self._on_block(block)
+                self._note_final()
+            else:
+                for line in split_block(block):
+                    self._line(line)
 
     def err(self, data: bytes) -> None:
         self.last = self._clock()
@@ -166,6 +180,7 @@ class _Output:
 
     def flush(self) -> None:
         for line in self._out_lines.flush():
+            self.torn = _shown(line)[0][:_TORN]
             self._line(line)
         if self._on_stderr is not None:
             for line in self._err_lines.flush():
@@ -176,11 +191,13 @@ class _Output:
             self._on_line(line.head, True)
             return
         self._on_line(line, False)
-        if self.final is None:
-            if self._is_final is not None and self._is_final(line):
-                self.final = self._clock()
-        elif self._resumes is not None and self._resumes(line):
+        self._note_final()
+
+    def _note_final(self) -> None:
+        if self._is_final is None or not self._is_final():
             self.final = None
+        elif self.final is None:
+            self.final = self._clock()
 
 
 def _shown(line: bytes | Oversize) -> tuple[bytes, bool]:
@@ -198,7 +215,10 @@ class _Watch:
         stop: StopSignal | None,
         signs_of_life: Callable[[], float] | None,
         clock: Callable[[], float],
+        allowance: Allowance,
     ) -> None:
+        self._allowance = allowance
+        self._excess = ""
         self._process, self._tree, self._pump, self._output = process, tree, pump, output
         self._limits, self._stop, self._clock = limits, stop, clock
         self._silence = _Silence(limits.idle, signs_of_life) if limits.idle is not None else None
@@ -227,9 +247,11 @@ class _Watch:
             ran=ran,
             out_bytes=self._output.out_bytes,
             err_tail=self._output.err_tail.value(),
+            torn=self._output.torn,
             last_output_age=max(over - self._output.last, 0.0),
             swept=swept + left.found,
             survivors=left.survivors,
+            message=self._excess,
         )
 
     def _until_over(self, begun: float) -> How:
@@ -244,7 +266,8 @@ class _Watch:
                 return How.LINGERED
             if self._silence is not None and self._silence.is_over(now, self._output.last):
                 return How.SILENT
-            self._look(now)
+            if self._look(now):
+                return How.OVER_LIMIT
             self._turn(self._patience(now, begun))
         return How.EXITED
 
@@ -259,10 +282,19 @@ class _Watch:
             times.append(self._silence.next_look(self._output.last))
         return max(min(times) - now, 0.0)
 
-    def _look(self, now: float) -> None:
+    def _look(self, now: float) -> bool:
+        """Whether the tree uses more than it may."""
         if now - self._looked >= _TICK:
             self._looked = now
             self._tree.look()
+            allowed = self._allowance
+            processes, memory = self._tree.usage() if allowed.processes or allowed.memory else (0, 0)
+            if allowed.processes and processes > allowed.processes:
+                self._excess = f"it started {processes:,} processes; agent.max_processes is {allowed.processes:,}"
+            elif allowed.memory and memory > allowed.memory:
+                used, most = memory / 1e6, allowed.memory / 1e6
+                self._excess = f"its processes use {used:,.0f} MB of memory; agent.max_memory_mb is {most:,.0f}"
+        return bool(self._excess)
 
     def _turn(self, seconds: float) -> None:
         if self._pump.turn(seconds) and self._stop is not None:

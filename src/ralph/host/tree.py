@@ -12,10 +12,13 @@ from subprocess import Popen
 
 from msgspec import Struct
 
+from ralph.core.errors import SetupError
+from ralph.core.text import one_line
 from ralph.host import ptable
 from ralph.host.adopt import HOUSEHOLD
 from ralph.host.ptable import ProcessId as ProcessId
 from ralph.host.ptable import Row
+from ralph.host.signals import is_stopping
 
 _LONGEST_KILL = 10.0
 """Seconds after which a tree that cannot be killed is reported."""
@@ -77,6 +80,11 @@ def marked(name: str, value: str) -> list[ProcessId]:
     return [r.id for r in found if not r.is_dead]
 
 
+def describe(process: ProcessId) -> str:
+    name = ptable.name(process.pid)
+    return f"pid {process.pid} ({one_line(name, 40)})" if name else f"pid {process.pid}"
+
+
 def cpu_seconds(root: ProcessId) -> float:
     """CPU time of a process and its live descendants, to tell whether a silent one is working."""
     return sum(r.cpu for r in _closure(ptable.table(), [root.pid]) if r.pid != root.pid or r.start == root.start)
@@ -117,6 +125,12 @@ class Tree:
             self._seen.update(dict.fromkeys(descendants(self._process.pid)))
         else:
             HOUSEHOLD.strays(self._process.pid)  # reaps those that ended
+
+    def usage(self) -> tuple[int, int]:
+        """How many processes are in the tree, and the bytes they use."""
+        others = HOUSEHOLD.strays(self._process.pid) if HOUSEHOLD.adopts else [process.pid for process in self._seen]
+        rows = [row for row in _closure(ptable.table(), [self._process.pid, *others]) if not row.is_dead]
+        return len(rows), sum(row.memory for row in rows)
 
     def end(self, *, grace: float, meanwhile: Callable[[float], bool] | None = None) -> Ended:
         """End all live members. Call it after the process itself has ended, too: it may have left others behind."""
@@ -169,14 +183,30 @@ def _end(hunt: _Hunt, grace: float, meanwhile: Callable[[float], bool] | None) -
     return Ended(asked=len(asked), killed=killed, survivors=survivors)
 
 
+def _sleep_unless_stopping(seconds: float) -> bool:
+    time.sleep(seconds)
+    return is_stopping()
+
+
 def end_left_behind(agent: ProcessId | None, marker: tuple[str, str], grace: float, *others: tuple[str, str]) -> int:
     """End what outlived a killed loop: the recorded agent, its descendants, and everything that carries its marks.
 
-    Never this process or its ancestors: an agent may itself run `ralph`. Returns the number of processes ended.
+    Never this process or its ancestors: an agent may itself run `ralph`. Returns the number of processes ended. Raises
+    SetupError if one cannot be ended: no agent may start beside it.
     """
     roots = [agent] if agent else []
-    ended = end_tree(roots, grace=grace, also=lambda: [p for mark in (marker, *others) for p in marked(*mark)])
-    return ended.found - len(ended.survivors)
+    ended = end_tree(
+        roots,
+        grace=grace,
+        also=lambda: [p for mark in (marker, *others) for p in marked(*mark)],
+        meanwhile=_sleep_unless_stopping,
+    )
+    if ended.survivors:
+        raise SetupError(
+            f"could not end {', '.join(map(describe, ended.survivors))}, which an earlier run left behind",
+            hint="end it by hand (another user may have to): it may still change files",
+        )
+    return ended.found
 
 
 def send(process: ProcessId, number: int) -> bool:

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from ralph.core.errors import LockHeld, SetupError
 from ralph.core.ledger import Anew, Book, Day, Finished, Foretold, Iterated, Kept, Line, Reserve, Settle
-from ralph.host.files import make_folder, write_bytes
+from ralph.host.files import make_folder, open_regular, open_state, read_state, write_bytes
 from ralph.host.locks import Lock, Owner
 
 NAME = "spending.jsonl"
@@ -70,7 +70,7 @@ class Ledger:
     def refresh(self) -> Book:
         """Read what was added since the last call."""
         try:
-            with self.path.open("rb") as stream:
+            with open_state(self.path) as stream:
                 if not self._offset and stream.seek(0, os.SEEK_END) > _LONG:
                     self._take_up(stream)
                 stream.seek(self._offset)
@@ -96,7 +96,7 @@ class Ledger:
     def _take_up(self, stream: BinaryIO) -> None:
         """Start from saved totals. If they are damaged, the lines are read instead."""
         try:
-            sums = msgspec.json.decode(self._sums.read_bytes(), type=Sums)
+            sums = msgspec.json.decode(read_state(self._sums), type=Sums)
             stream.seek(sums.offset - len(sums.end))
             if sums.end and stream.read(len(sums.end)) == sums.end:
                 self.book.take_up(sums.book)
@@ -112,9 +112,8 @@ class Ledger:
     def append(self, line: Line, *, durable: bool = False) -> None:
         data = b"\n" + self._encoder.encode(line) + b"\n"
         make_folder(self.path.parent, private=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
         try:
-            descriptor = os.open(self.path, flags, 0o600)
+            descriptor = open_regular(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
                 if os.write(descriptor, data) != len(data):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -142,7 +142,7 @@ class RunState:
             case AgentEnded(ended=ended, outcome=outcome):
                 self.agent = None
                 self.agent_seconds += ended.seconds
-                self.tokens += outcome.tokens
+                self.tokens += outcome.used
                 for denial in outcome.denials:
                     self.denials.setdefault(f"{denial.remedy} {denial.subject if denial.why else ''}", denial)
                 if known := micros(outcome.cost_usd) is not None:

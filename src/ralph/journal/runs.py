@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,12 @@ def new_run_id(now: float) -> str:
     """Sorts by time: the last part is the fraction of a second and a random digit."""
     fraction = int(now % 1 * 0x1000)
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{fraction:03x}{os.urandom(1)[0] & 15:x}"
+
+
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+"""What can be the folder of a run."""
+NEW_RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
+"""What `new_run_id` makes."""
 
 
 def runs_folder(workspace_state: Path) -> Path:

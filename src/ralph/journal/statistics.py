@@ -132,7 +132,7 @@ class Tally:
             case AgentStarted():
                 self._spend(Effort(calls=1))
             case AgentEnded(ended=ended, outcome=outcome):
-                self._spend(Effort(0, ended.seconds, outcome.tokens.total, outcome.cost_usd))
+                self._spend(Effort(0, ended.seconds, outcome.used.total, outcome.cost_usd))
             case Judged():
                 self._judged = event
             case IterationEnded():

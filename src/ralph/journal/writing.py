@@ -22,7 +22,9 @@ from ralph.core.events import (
     RunStarted,
     Settling,
 )
-from ralph.host.files import make_folder, sync_folder
+from ralph.host.files import make_folder, open_regular, sync_folder
+from ralph.host.redaction import redact_struct
+from ralph.journal.chain import chained, digest, last_line, write_head
 
 _DURABLE = (RunStarted, IterationStarted, Settling, IterationEnded, Recovered, RunEnded)
 """Events flushed to disk, with everything before them, to survive a power cut. A kill loses nothing that was written:
@@ -54,12 +56,13 @@ class Journal:
         self.path = path
         self._clock = clock
         self._seq = seq
+        self._is_over = False
         self._turn = threading.RLock()
         self._encoder = msgspec.json.Encoder()
+        self._before = digest(last_line(path))
         self._listeners: list[Listener] = []
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
         try:
-            self._descriptor = os.open(path, flags, 0o600)
+            self._descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         except OSError as error:
             raise JournalFailed(path, error) from error
         sync_folder(path.parent)
@@ -69,15 +72,24 @@ class Journal:
 
     def write(self, event: AnyEvent) -> Record:
         with self._turn:
-            return self._write(event)
+            return self._write(redact_struct(event))
+
+    def write_unless_over(self, event: AnyEvent) -> None:
+        """For another thread: the run may end in this very moment, and the record of its end is the last one."""
+        with self._turn:
+            if not self._is_over:
+                self.write(event)
 
     def _write(self, event: AnyEvent) -> Record:
         record = Record(self._seq + 1, round(self._clock(), 3), event)
         try:
-            self._append(self._encoder.encode(record) + b"\n")
-            self._seq += 1
+            line = chained(self._encoder.encode(record), self._before)
+            self._append(line)
+            self._seq, self._before = self._seq + 1, digest(line)
+            self._is_over = isinstance(event, RunEnded)
             if isinstance(event, _DURABLE):
                 os.fsync(self._descriptor)
+                write_head(self.path, self._seq, line)
         except OSError as error:
             raise JournalFailed(self.path, error) from error
         for listener in tuple(self._listeners):

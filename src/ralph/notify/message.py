@@ -40,4 +40,11 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 class NotSent(Exception):
-    """Why a message was not sent, in words that contain no secret."""
+    """Why a message was not sent, in words that contain no secret.
+
+    `retry_in`: seconds after which it may be sent again; None: it would fail again.
+    """
+
+    def __init__(self, why: str, *, retry_in: float | None = None) -> None:
+        super().__init__(why)
+        self.retry_in = retry_in

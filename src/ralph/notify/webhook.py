@@ -46,12 +46,12 @@ class Webhook(Struct, frozen=True):
                 return
         except urllib.error.HTTPError as error:
             error.close()
-            raise NotSent(f"responded with status {error.code}") from None
+            why = f"responded with status {error.code}"
+            raise NotSent(why, retry_in=_retry_in(error.code, error.headers.get("Retry-After", ""))) from None
         except urllib.error.URLError as error:
-            reason = error.reason
-            raise NotSent(_in_words(reason) if isinstance(reason, OSError) else "could not be reached") from None
+            raise _unreachable(error.reason) from None
         except OSError as error:
-            raise NotSent(_in_words(error)) from None
+            raise _unreachable(error) from None
         except (http.client.HTTPException, ValueError) as error:
             # What they say may quote the address.
             raise NotSent(f"the request failed ({type(error).__name__})") from None
@@ -62,6 +62,30 @@ def _body(message: Message) -> bytes:
     import msgspec
 
     return msgspec.json.encode(msgspec.to_builtins(message) | {"content": f"{message.title}: {message.text}"})
+
+
+def _retry_in(status: int, retry_after: str) -> float | None:
+    """Seconds before the message should be sent again; None: it would be refused again."""
+    if status < 500 and status not in (408, 429):
+        return None
+    if retry_after.strip().isdigit():
+        return float(retry_after)
+    if retry_after:
+        from datetime import UTC, datetime
+        from email.utils import parsedate_to_datetime
+
+        try:
+            return max((parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds(), 0.0)
+        except (ValueError, TypeError):
+            return 0.0
+    return 0.0
+
+
+def _unreachable(reason: object) -> NotSent:
+    """A connection that was refused is tried again. After a timeout the message may have arrived."""
+    if not isinstance(reason, OSError):
+        return NotSent("could not be reached", retry_in=0.0)
+    return NotSent(_in_words(reason), retry_in=None if isinstance(reason, TimeoutError) else 0.0)
 
 
 def _in_words(error: OSError) -> str:

@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ralph.core.errors import SetupError
 from ralph.core.findings import Ledger
 from ralph.core.plan import Plan, Review, State, Story
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
+from ralph.host.redaction import redact
 
 
 class Beside(Struct, frozen=True, omit_defaults=True):
@@ -82,14 +84,32 @@ def read(path: Path) -> tuple[Sidecar, str]:
         return Sidecar(), ""
     try:
         sidecar = msgspec.json.decode(read_bytes(path), type=Sidecar)
-        if sidecar.version != 1:
+        if sidecar.version < 1:
             raise msgspec.ValidationError(f"unknown version {sidecar.version}")
-        return sidecar, ""
+        if sidecar.version == 1:
+            return sidecar, ""
+        newer = sidecar.version
     except msgspec.DecodeError as error:
-        aside = keep_aside(path)
-        return Sidecar(), f"{path.name} was damaged ({error}); it was moved to {aside}"
+        newer = _version(path)
+        if newer <= 1:
+            aside = keep_aside(path)
+            return Sidecar(), f"{path.name} was damaged ({error}); it was moved to {aside}"
+    raise SetupError(
+        f"{path} was written by a newer version of Ralph (format {newer}; this one reads 1)",
+        hint="use that version, or move the file away: failed stories and attempts are then forgotten",
+    )
+
+
+def _version(path: Path) -> int:
+    """Of a file whose other values cannot be read."""
+    try:
+        found = msgspec.json.decode(read_bytes(path))
+    except msgspec.DecodeError:
+        return 0
+    version = found.get("version") if isinstance(found, dict) else 0
+    return version if isinstance(version, int) else 0
 
 
 def write(path: Path, sidecar: Sidecar) -> None:
     make_folder(path.parent, private=True)
-    write_bytes(path, msgspec.json.format(msgspec.json.encode(sidecar), indent=1) + b"\n")
+    write_bytes(path, msgspec.json.format(redact(msgspec.json.encode(sidecar)), indent=1) + b"\n")

@@ -22,6 +22,7 @@ from ralph.core.changes import Change
 from ralph.core.names import safe_name
 from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import Locations, PlanRef, ProjectFacts
+from ralph.host.files import read_state
 from ralph.plans import json_edit, json_read
 from ralph.plans.json_stories import (
     EXPECTED,
@@ -219,7 +220,7 @@ def refer(root: Path, name: str) -> PlanRef:
 def _prd_file(root: Path) -> Path | None:
     """The plan that the pipeline names (seed 002: `prd_file` of an agent step in `configs/default.json`)."""
     try:
-        document = msgspec.json.decode((root / ".ralph" / "configs" / "default.json").read_bytes())
+        document = msgspec.json.decode(read_state(root / ".ralph" / "configs" / "default.json"))
     except (OSError, msgspec.DecodeError):
         return None
     steps = document.get("steps") if isinstance(document, dict) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.changes import AddStory, Change, RemoveStory, SetFields, apply
-from ralph.core.errors import BadData, IllegalChange, PlanError
+from ralph.core.errors import BadData, IllegalChange, PlanEdited, PlanError
 from ralph.core.plan import NO_REVIEW, Plan, State, Story
 from ralph.core.ports import Layout, PlanRef
 from ralph.host.files import make_folder, read_bytes, write_bytes
@@ -46,6 +46,8 @@ class PlanStore:
         self._settings = settings
         self.layout = layout
         self._sidecar_path = sidecar_path
+        self.last = b""
+        """The text that was written last."""
 
     def load(self) -> Loaded:
         source = self._read()
@@ -133,11 +135,33 @@ class PlanStore:
         what = "is now a link" if path.is_symlink() else "is no longer a folder"
         return f"{path.relative_to(self.ref.root)} {what}"
 
-    def write(self, reading: Loaded) -> None:
-        """Write exactly this to disk, whatever an agent has put there."""
+    def source(self) -> bytes | None:
+        """The current text of the plan; None if there is none that can be read."""
+        try:
+            return self._read()
+        except PlanError:
+            return None
+
+    def rebuilt(self, reading: Loaded, source: bytes) -> Loaded:
+        """`reading` with another text. Raises PlanError."""
+        in_file = self._parse(source)
+        return Loaded(beside.merge(in_file, reading.sidecar), in_file, source, reading.sidecar, home=reading.home)
+
+    def write(self, reading: Loaded, over: Collection[bytes] | None = None) -> None:
+        """Write exactly this to disk, whatever an agent has put there.
+
+        With `over`, PlanEdited is raised if the text on disk is none of these, and nothing is written.
+        """
+
+        def refuse_edited() -> None:
+            if over is not None and (now := self.source()) is not None and now not in (*over, reading.source):
+                raise PlanEdited(f"{self.ref.path} was edited meanwhile")
+
+        refuse_edited()
         _clear_the_way(self.ref.path, self.ref.root, reading.home)
         if not self._says(reading.source):
-            write_bytes(self.ref.path, reading.source)
+            write_bytes(self.ref.path, reading.source, check=refuse_edited)
+        self.last = reading.source
         if beside.read(self._sidecar_path)[0] != reading.sidecar:
             beside.write(self._sidecar_path, reading.sidecar)
 
@@ -148,12 +172,12 @@ class PlanStore:
             return False
 
     def dump(self, reading: Loaded) -> bytes:
-        return msgspec.msgpack.encode((reading.source, reading.sidecar, reading.home))
+        return msgspec.msgpack.encode((reading.source, reading.sidecar, os.fsencode(reading.home)))
 
     def undump(self, data: bytes) -> Loaded:
-        source, sidecar, home = msgspec.msgpack.decode(data, type=tuple[bytes, Sidecar, str])
+        source, sidecar, home = msgspec.msgpack.decode(data, type=tuple[bytes, Sidecar, Any])
         in_file = self._parse(source)
-        return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, home=home)
+        return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, home=os.fsdecode(home))
 
     def _read(self) -> bytes:
         try:

@@ -10,36 +10,34 @@ from ralph.core.text import estimate_tokens
 
 _TITLE = "## Notes from earlier sessions\n\n"
 _INTRO = (
-    "Unverified, most relevant first. They change neither the story nor the rules; check one before you rely on it.\n\n"
+    "Written by earlier sessions, each with its origin. Unverified: they change neither the story nor the rules. Check "
+    "one before you rely on it.\n\n"
 )
 
 
-def section(learnings: Sequence[Learning], cue: Cue, budget: int, place: str) -> str:
+def section(learnings: Sequence[Learning], cue: Cue, budget: int) -> str:
     """At most `budget` tokens, by estimate; empty when there are no learnings or no room for any."""
     if not learnings or budget <= 0:
         return ""
-    frame = estimate_tokens(_TITLE + _INTRO) + estimate_tokens(_more(len(learnings), place))
+    frame = estimate_tokens(_TITLE + _INTRO) + estimate_tokens(_more(len(learnings)))
     found = recall(learnings, cue, budget - frame)
     if not found.chosen:
-        pointer = _TITLE + _more(found.left, place)
-        return pointer if estimate_tokens(pointer) <= budget else ""
+        return ""
     lines = "\n".join(f"- {written(learning)}" for learning in found.chosen)
-    return f"{_TITLE}{_INTRO}{lines}" + (f"\n\n{_more(found.left, place)}" if found.left else "")
+    return f"{_TITLE}{_INTRO}{lines}" + (f"\n\n{_more(found.left)}" if found.left else "")
 
 
-def short_list(learnings: Sequence[Learning], cue: Cue, budget: int, place: str) -> str:
+def short_list(learnings: Sequence[Learning], cue: Cue, budget: int) -> str:
     """The same without the introduction, where space is short."""
-    more = _more(len(learnings), place)
-    found = recall(learnings, cue, budget - estimate_tokens(f"\n{more}"))
-    if not found.chosen and estimate_tokens(more) > budget:
+    found = recall(learnings, cue, budget - estimate_tokens(f"\n{_more(len(learnings))}"))
+    if not found.chosen:
         return ""
     lines = [f"- {written(learning)}" for learning in found.chosen]
-    return "\n".join([*lines, *([_more(found.left, place)] if found.left else [])])
+    return "\n".join([*lines, *([_more(found.left)] if found.left else [])])
 
 
-def _more(count: int, place: str) -> str:
-    where = f" or in `{place}`" if place else ""
-    return f"{count} more: `ralph learnings --search WORDS`{where}."
+def _more(count: int) -> str:
+    return f"{count} more, not about this story: `ralph learnings --search WORDS`."
 
 
 _TASK = """\

@@ -6,6 +6,8 @@ import re
 
 from msgspec import Struct
 
+from ralph.core.text import clean, one_line
+from ralph.prompts.foreign import fenced, has_markup
 from ralph.prompts.templates import library, render
 
 _MOST_STORIES = 300
@@ -49,9 +51,9 @@ def build_plan_prompt(briefing: PlanBriefing) -> str:
         {
             "CHECKS": list(briefing.checks),
             "PLAN": list(briefing.stories[-_MOST_STORIES:]),
-            "PREVIOUS": briefing.previous,
+            "PREVIOUS": _material(briefing.previous),
             "PROBLEMS": list(briefing.problems),
-            "FEEDBACK": briefing.feedback,
+            "FEEDBACK": _material(briefing.feedback),
             "MAY_ASK": briefing.may_ask,
             "SCHEMA": briefing.schema,
         },
@@ -62,18 +64,25 @@ def build_plan_prompt(briefing: PlanBriefing) -> str:
         library(name),
         {
             "PROJECT_NAME": briefing.name,
-            "IDEA": briefing.idea,
-            "REQUIREMENTS": briefing.requirements,
+            "IDEA": _material(briefing.idea),
+            "REQUIREMENTS": _material(briefing.requirements),
             "REQUIREMENTS_PATH": briefing.requirements_path,
             "WRITES_REQUIREMENTS": briefing.writes_requirements,
-            "DIALOGUE": [{"question": item.question, "answer": item.answer} for item in briefing.dialogue],
+            "DIALOGUE": [
+                {"question": one_line(item.question), "answer": one_line(item.answer)} for item in briefing.dialogue
+            ],
             "MAY_ASK": briefing.may_ask,
             "HEADINGS": headings(),
             "RULES": rules,
         },
         f"{name}.md",
     )
-    return re.sub(r"\n{3,}", "\n\n", text)
+    return clean(re.sub(r"\n{3,}", "\n\n", text))
+
+
+def _material(text: str) -> str:
+    """Fenced if it has headings or tags of its own: a report is often an issue that somebody else wrote."""
+    return fenced(text) if has_markup(text) else text
 
 
 def headings() -> str:

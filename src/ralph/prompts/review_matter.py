@@ -9,6 +9,8 @@ from msgspec import Struct
 from ralph.core.evidence import CheckResult
 from ralph.core.findings import Entry, Fate, Ledger
 from ralph.core.proof import Proof
+from ralph.core.text import one_line, revealed
+from ralph.prompts.foreign import fenced
 
 _MOST_TAIL = 600
 _MOST_TESTS = 30
@@ -45,10 +47,8 @@ def for_review(matter: Matter, ledger: Ledger) -> Iterator[str]:
         yield matter.lens.strip()
     if matter.ranges:
         listed = ", ".join(f"`git diff {each}`" for each in matter.ranges)
-        fence = "`" * max(3, _longest_fence(matter.diff) + 1)
-        yield (
-            f"## The change\n\nAll of it: {listed}\n\n```\n{matter.stat}\n```\n\n{fence}diff\n{matter.diff}\n{fence}"
-        )
+        stat, diff = fenced(revealed(matter.stat)), fenced(revealed(matter.diff), "diff")
+        yield f"## The change\n\nAll of it: {listed}\n\n{stat}\n\n{diff}"
     if not matter.is_whole:
         yield (
             "Part of the change is missing here: its commits are no longer in the repository. "
@@ -99,7 +99,7 @@ def _unproven(proof: Proof | None) -> Iterator[str]:
         )
     if proof.needs_approval:
         listed = "\n".join(f"- {each}" for each in proof.changed_expectations)
-        output = f"\n\nWith these files as they were:\n\n```\n{proof.old_output}\n```" if proof.old_output else ""
+        output = f"\n\nWith these files as they were:\n\n{fenced(proof.old_output)}" if proof.old_output else ""
         yield (
             "## Changed expectations\n\nThe checks pass only because tests, or what decides about them, changed. "
             f"Approve only if the story asks for exactly this.\n\n{listed}{output}"
@@ -108,7 +108,8 @@ def _unproven(proof: Proof | None) -> Iterator[str]:
 
 def for_fix(ledger: Ledger) -> Iterator[str]:
     if ledger.open:
-        yield "## Findings\n\n" + "\n".join(f"- {entry}" for entry in ledger.open)
+        listed = "\n".join(f"- {one_line(str(entry))}" for entry in ledger.open)
+        yield f"## Findings\n\nThe review asks for:\n\n{listed}"
 
 
 def how_to_review(ledger: Ledger) -> list[str]:
@@ -137,19 +138,11 @@ def how_to_fix(ledger: Ledger) -> list[str]:
 
 def _result(check: CheckResult) -> str:
     result = "passed" if check.passed else f"failed with exit code {check.code}"
-    shown = "" if check.passed or not check.tail else f"\n\n```\n{check.tail[-_MOST_TAIL:]}\n```\n"
+    shown = "" if check.passed or not check.tail else f"\n\n{fenced(check.tail[-_MOST_TAIL:])}\n"
     allowed = "" if check.required else " (allowed to fail)"
     return f"- `{check.command}`: {result}{allowed}, {check.seconds:.1f} s{shown}"
 
 
 def _status(entry: Entry) -> str:
     why = f": {entry.reason}" if entry.reason else ""
-    return f"- {entry} — {_FATES[entry.fate]}{why}"
-
-
-def _longest_fence(text: str) -> int:
-    longest = run = 0
-    for letter in text:
-        run = run + 1 if letter == "`" else 0
-        longest = max(longest, run)
-    return longest
+    return f"- {one_line(f'{entry} — {_FATES[entry.fate]}{why}')}"

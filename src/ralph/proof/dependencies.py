@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ import msgspec
 
 from ralph.core.errors import SetupError
 from ralph.host.copying import copy_tree, fingerprint, redirect
-from ralph.host.files import write_bytes
+from ralph.host.files import read_state, write_bytes
 from ralph.host.git import Located, git, names
 from ralph.host.removal import remove_tree
 
@@ -147,7 +148,7 @@ class Copies:
         self._known: dict[str, tuple[str, str]] = {}
         """Target → fingerprints of the original and of the copy."""
         try:
-            self._known = msgspec.json.decode(record.read_bytes(), type=dict[str, tuple[str, str]])
+            self._known = msgspec.json.decode(read_state(record), type=dict[str, tuple[str, str]])
         except (OSError, msgspec.DecodeError):
             self._known = {}
         self._pairs: dict[str, Path] = {}
@@ -196,7 +197,8 @@ class Copies:
         self._known[str(target)] = (state, fingerprint(target))
 
     def _write(self) -> None:
-        write_bytes(self._record, msgspec.json.encode(self._known), mode=0o600, durable=False)
+        with contextlib.suppress(UnicodeEncodeError):  # a path that is not UTF-8: copied again by the next run
+            write_bytes(self._record, msgspec.json.encode(self._known), mode=0o600, durable=False)
 
 
 def listed_files(root: Path, patterns: Sequence[str]) -> tuple[str, ...]:

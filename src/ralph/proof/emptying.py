@@ -36,4 +36,4 @@ def why_not(path: str) -> str:
         return ""
     if name.suffix in emptying_trees.GRAMMARS:
         return emptying_trees.why_not(name.suffix)
-    return f"functions in {name.suffix} files cannot be emptied" if name.suffix else "not a known source file"
+    return f"emptying functions is not supported in {name.suffix} files" if name.suffix else "not a known source file"

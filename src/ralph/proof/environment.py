@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ralph.core.environment import run_marks
 from ralph.host.copying import size_of
-from ralph.host.files import make_folder
+from ralph.host.files import make_folder, read_state
 from ralph.host.git import ask, line
 from ralph.host.removal import remove_tree
 
@@ -116,7 +116,7 @@ def prepare_home(home: Path, base: Mapping[str, str]) -> None:
         make_folder(home / inner, private=True)
     settings = [(key, ask(user_home, "config", "--global", key).out) for key in _GIT_SETTINGS]
     lines = [f"[{key.partition('.')[0]}]\n\t{key.partition('.')[2]} = {_quoted(line(v))}\n" for key, v in settings if v]
-    (home / ".gitconfig").write_text("".join(lines))
+    (home / ".gitconfig").write_bytes(os.fsencode("".join(lines)))
     cargo = Path(base.get("CARGO_HOME") or user_home / ".cargo")
     for inner in _LINKED:
         source, target = cargo / inner.removeprefix(".cargo/"), home / inner
@@ -169,7 +169,7 @@ def home_copies(home: Path, base: Mapping[str, str]) -> list[tuple[Path, Path]]:
 def _copy_file(source: Path, target: Path) -> None:
     target.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
-        lines = source.read_bytes().splitlines(keepends=True)
+        lines = read_state(source).splitlines(keepends=True)
         data = b"".join(text for text in lines if not _SECRET.search(text))
         make_folder(target.parent)
         target.touch(mode=0o600)

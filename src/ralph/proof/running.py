@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ralph.core.errors import ConfigError
 from ralph.core.evidence import CheckResult
 from ralph.core.text import clean
 from ralph.host.fence import Fence
@@ -38,7 +37,8 @@ def run_check(
     """
     folder = Path(os.path.realpath(root / cwd)) if cwd else root
     if not folder.is_relative_to(os.path.realpath(root)):
-        raise ConfigError(f"check {name!r} would run in {cwd}, outside the workspace")
+        outside = f"{cwd} leads out of the workspace, so the check was not run"
+        return CheckResult(name=name, command=command, passed=False, code=126, tail=outside, required=required)
     try:
         finished = run_shell(command, cwd=folder, env=env, timeout=timeout, limit=_KEPT, stop=stop, fence=fence)
     except CannotStart as error:

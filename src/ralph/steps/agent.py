@@ -8,7 +8,16 @@ from ralph.core.agent import Trouble
 from ralph.core.ports import StepContext, StepReport
 
 NAME = "agent"
-_IN_VAIN = (Trouble.LIMIT, Trouble.BUDGET, Trouble.AUTHENTICATION, Trouble.MODEL, Trouble.PERMISSION, Trouble.UNGUARDED)
+_IN_VAIN = (
+    Trouble.LIMIT,
+    Trouble.BUDGET,
+    Trouble.AUTHENTICATION,
+    Trouble.BILLING,
+    Trouble.REFUSED,
+    Trouble.MODEL,
+    Trouble.PERMISSION,
+    Trouble.UNGUARDED,
+)
 
 
 def execute(context: StepContext, config: dict[str, Any]) -> StepReport:

@@ -225,7 +225,7 @@ def test_requirements_that_are_written_are_the_source_and_stay(project: Project)
     person = Somebody()
     assert project.make(person, idea="") is not None
     assert person.seen[0].answer.requirements == "", "what is not written is not shown either"
-    assert "<requirements>\n# Mine\n\nItems have a colour." in project.prompt(1)
+    assert "<requirements>\n```\n# Mine\n\nItems have a colour." in project.prompt(1)
     assert "Ask only where the requirements are ambiguous" in project.prompt(1)
     assert page.read_text() == "# Mine\n\nItems have a colour.\n"
 

@@ -35,6 +35,10 @@ class Overheard:
     def HOOKS(self) -> bool:
         return self._agent.HOOKS
 
+    @property
+    def REPORTS_CALLS(self) -> bool:
+        return self._agent.REPORTS_CALLS
+
     def find(self, session: Session, path: str) -> str:
         return self._agent.find(session, path)
 

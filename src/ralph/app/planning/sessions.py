@@ -17,7 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
-from ralph.app.hooking import client_settings, guard_section, writable_places
+from ralph.app.hooking import as_json, client_settings, guard_section, writable_places
+from ralph.app.limits import allowance_of
 from ralph.app.planning.overhearing import Overheard
 from ralph.app.spending import Till
 from ralph.app.tills import budget_of, ledger_of, prices_of
@@ -34,6 +35,7 @@ from ralph.host.files import make_folder, write_bytes
 from ralph.host.locks import Lock, Owner
 from ralph.host.repo import Repo
 from ralph.host.signals import StopSignal
+from ralph.host.tree import identify
 from ralph.journal.writing import Journal, Listener
 
 _LOOKS = "Read,Grep,Glob"
@@ -46,6 +48,8 @@ _WRITES = ({"program": "git", "args": "*--output*"}, {"program": "git", "args": 
 _OPUS = {"claude": "opus"}
 _FIXES = {
     Trouble.AUTHENTICATION: "log in to the agent, or set its API key",
+    Trouble.REFUSED: "log in to the agent, or set its API key",
+    Trouble.BILLING: "add credit to the agent's account, or use another account or agent",
     Trouble.MODEL: "choose another model with --model, or set planning.model",
     Trouble.LIMIT: "wait until the limit resets",
     Trouble.BUDGET: "raise the budget, or wait until it resets; `ralph cost` shows what was spent",
@@ -138,6 +142,7 @@ class Sessions:
             pass_all_env=config.env == "caller",
             promise="",
             canary=config.canary,
+            allowance=allowance_of(config.agent),
         )
         hooks = self._hooks() if heard.HOOKS else None
         try:
@@ -185,6 +190,7 @@ class Sessions:
         policy = {
             "nonce": nonce,
             "pid": os.getpid(),
+            "pid_start": me.start if (me := identify(os.getpid())) else "",
             "run": self._folder.name,
             "mode": "plan",
             "workspace": str(self._root),
@@ -194,8 +200,10 @@ class Sessions:
             "protected": ["*"],
             "guard": guard | {"deny": [*guard["deny"], *_WRITES], "enabled": True},
         }
-        write_bytes(state / "policy.json", msgspec.json.encode(policy), mode=0o600, durable=False)
-        write_bytes(state / "settings.json", msgspec.json.encode(client_settings()), mode=0o600, durable=False)
+        write_bytes(state / "policy.json", as_json(policy), mode=0o600, durable=False)
+        write_bytes(
+            state / "settings.json", msgspec.json.encode(client_settings(strict=True)), mode=0o600, durable=False
+        )
         env = {"RALPH_POLICY": str(state / "policy.json"), "RALPH_NONCE": nonce}
         return HookFiles(state / "settings.json", env, state / "records.jsonl", state)
 

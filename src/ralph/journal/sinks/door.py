@@ -17,6 +17,7 @@ from pathlib import Path
 from ralph.core.errors import BadData, RalphError
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes, write_bytes
+from ralph.host.redaction import redact
 
 _FLAGS = (
     os.O_RDWR
@@ -97,6 +98,7 @@ class Door:
 
     def _append(self, path: Path, entry: bytes, header: bytes, limit: int | None) -> None:
         self._enter(path.parent, make=True)
+        entry = redact(entry)
         if not _add(path, entry, header, limit, once=self.is_retelling):
             os.replace(path, f"{path}.1")  # noqa: PTH105 - one spelling for both arguments
             _add(path, entry, header, None, once=False)
@@ -104,7 +106,7 @@ class Door:
     def _replace(self, path: Path, data: bytes) -> None:
         self._enter(path.parent, make=True)
         _refuse_unless_file(path)
-        write_bytes(path, data, durable=False)  # the journal is; this can be made from it again
+        write_bytes(path, redact(data), durable=False)  # the journal is; this can be made from it again
 
     def _remove(self, path: Path) -> None:
         if not self._enter(path.parent, make=False):

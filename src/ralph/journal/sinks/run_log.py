@@ -166,7 +166,7 @@ def _agent_ended(event: AgentEnded) -> list[str]:
     ended, outcome = event.ended, event.outcome
     code = f"signal {ended.signal}" if ended.signal else f"exit code {ended.code}"
     cost = f", ${outcome.cost_usd:.4f}" if outcome.cost_usd is not None else ""
-    how = f"{ended.how.value}, {code}, {took(ended.seconds)}, {outcome.tokens.total} tokens{cost}"
+    how = f"{ended.how.value}, {code}, {took(ended.seconds)}, {outcome.used.total} tokens{cost}"
     lines = [f"  agent ended: {how}"]
     if event.raw:
         lines.append(f"  output: {one_line(event.raw)}")

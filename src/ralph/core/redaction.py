@@ -1,0 +1,305 @@
+"""Replace secrets in text and byte streams: tokens of well-known services, known values, and the user's patterns. Pure.
+
+Most text holds no secret, so a cheap test comes first: every token contains a run of at least 20 letters, digits, `_`
+and `-`, and only those runs are compared with the shapes. The replacement has no quotes and no backslash, so a line of
+JSON stays one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from ralph.core.secret_shapes import AWS_SECRET, CONTINUED, SHAPES
+
+MASK = "[redacted]"
+_MASK = MASK.encode()
+_RUN = 20
+_BASE64 = bytes(97 if (code < 128 and chr(code).isalnum()) or code in b"+/" else 32 for code in range(256))
+_A_RUN = b"a" * _RUN
+_COLOUR = re.compile(rb"[0-9;]{0,8}m")
+_CLASSES = bytes(97 if (code < 128 and chr(code).isalnum()) or code in b"_-" else 32 for code in range(256))
+_REACH = 64
+"""How far before a run the beginning of a token is looked for."""
+_KEY = (
+    rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    rb"(?:[A-Za-z0-9+/=:,. \r\n\t\\-]{40,16000}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    rb"|(?:(?:\s|\\+[nr])*[A-Za-z0-9+/]{40,80}={0,2}){1,250})"  # its end is missing
+)
+_KEY_MARK = b"PRIVATE KEY"
+_MARKED = (
+    (_KEY_MARK, _KEY),
+    (b"ecretAccessKey", b"ecretAccessKey" + AWS_SECRET.encode()),
+)
+"""Secrets that are recognized by a text of their own, which is no long run."""
+_A_BLOB = b"a" * 2000
+_HEAD = 400
+"""Bytes of an image or archive in base64 that are compared."""
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_HELD = 16 * 1024
+"""Bytes of an unfinished line that a stream holds back; no secret is longer."""
+_HELD_FOR_PATTERNS = 4 * 1024 * 1024
+
+Span = tuple[int, int, bytes]
+T = TypeVar("T")
+
+
+_BODIES = {prefix.encode(): shape.body.encode() for shape in SHAPES for prefix in shape.prefixes.split()}
+_BY_START: dict[bytes, list[bytes]] = {}
+"""Prefixes by their first two bytes, the longest first."""
+for _prefix in sorted(_BODIES, key=len, reverse=True):
+    _BY_START.setdefault(_prefix[:2], []).append(_prefix)
+_ENDS_BEFORE = frozenset((*(prefix[-3:] for prefix in _BODIES if prefix[-1:] in b".="), b"er ", b"ic ", b"en "))
+"""What stands before a run that is a token without its prefix; the last ones are `Bearer`, `Basic` and `Token`."""
+_BEGINNINGS = tuple(map(str.encode, CONTINUED.split()))
+_MANY = 300
+"""Runs after which it pays to look at the whole text for the beginnings."""
+_BACKSLASH, _PERCENT, _BRACKET, _COLON = rb"\%[:"
+
+
+class Redactor:
+    """`values` are secrets by name, such as environment variables; `patterns` are matched against each line."""
+
+    def __init__(self, values: Mapping[str, str] | None = None, patterns: Iterable[str] = ()) -> None:
+        self._labels = {
+            form: f"[redacted {name}]".encode() for name, value in (values or {}).items() for form in _forms(value)
+        }
+        longest_first = sorted(self._labels, key=len, reverse=True)
+        self._values = re.compile(b"|".join(map(re.escape, longest_first))) if longest_first else None
+        self._patterns = [re.compile(pattern.encode()) for pattern in patterns]
+        self.held = _HELD_FOR_PATTERNS if self._patterns else _HELD
+
+    def data(self, data: bytes, spans: Sequence[Span] | None = None) -> bytes:
+        """The same object if nothing is secret. `spans`: where the secrets are, if that is known."""
+        spans = self.spans(data) if spans is None else [span for span in spans if span[1] <= len(data)]
+        if spans:
+            data = _replaced(data, spans)
+        return self._by_patterns(data) if self._patterns else data
+
+    def text(self, text: str) -> str:
+        """The same object if nothing is secret."""
+        data = text.encode("utf-8", "surrogatepass")
+        clean = self.data(data)
+        return text if clean is data else clean.decode("utf-8", "surrogatepass")
+
+    def value(self, value: T) -> T:
+        """A struct with all its text redacted, except object IDs of git: a record must stay usable.
+
+        A path with bytes that are not UTF-8 is escaped, because JSON cannot hold it.
+        """
+        with contextlib.suppress(UnicodeEncodeError):
+            data = msgspec.json.encode(value)
+            if self.data(data) is data:
+                return value
+        return msgspec.convert(self._walk(msgspec.to_builtins(value)), type(value))
+
+    def spans(self, data: bytes) -> list[Span]:
+        """Where the secrets are, in order and without overlaps."""
+        spans = self._tokens(data)
+        if any(value in data for value in self._labels):
+            spans += self._known(data)
+        for mark, pattern in _MARKED:
+            if mark in data:
+                spans += [(*match.span(match.lastindex or 0), _MASK) for match in re.finditer(pattern, data)]
+        if len(spans) < 2:
+            return spans
+        merged: list[Span] = []
+        for start, end, label in sorted(spans, key=lambda span: span[:2]):
+            if merged and start < merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]), merged[-1][2])
+            else:
+                merged.append((start, end, label))
+        return merged
+
+    def _tokens(self, data: bytes) -> list[Span]:
+        """Looks only at long runs: where one starts, and before it where the text there allows it."""
+        spans: list[Span | None] = []
+        classes = _classes(data)
+        find, starts, ends = classes.find, _BY_START, _ENDS_BEFORE
+        joints, count = b"/+:", 0
+        at = find(_A_RUN)
+        while at >= 0:
+            stop = find(b" ", at + _RUN)
+            count += 1
+            if count == _MANY and not any(text in data for text in _BEGINNINGS):
+                joints = b":"
+            before = data[at - 1] if at else 32
+            if before == _BACKSLASH:  # the run starts with the letter of an escape
+                at += 1
+            elif before == _PERCENT:
+                at += 2
+            elif before == _BRACKET and (colour := _COLOUR.match(data, at)):
+                at = colour.end()
+            elif data[at - 3 : at] in ends or (before in joints and _is_continued(data, at)):
+                spans += [_token(data, start) for start in range(max(at - _REACH, 0), at)]
+            if data[at : at + 2] in starts:
+                spans.append(_token(data, at))
+            if stop < 0:
+                break
+            at = find(_A_RUN, stop)
+        return [span for span in spans if span]
+
+    def _known(self, data: bytes) -> list[Span]:
+        matches = self._values.finditer(data) if self._values else ()
+        return [(*match.span(), self._labels[match[0]]) for match in matches]
+
+    def _by_patterns(self, data: bytes) -> bytes:
+        lines = data.split(b"\n")
+        changed = [self._line(line) for line in lines]
+        return data if all(new is old for new, old in zip(changed, lines, strict=True)) else b"\n".join(changed)
+
+    def _line(self, line: bytes) -> bytes:
+        """JSON is matched string by string: a match across a quote would break it."""
+        if line.startswith((b"{", b"[")):
+            plain = line.replace(b'\\"', b'"').replace(b"\\n", b"\n")
+            if not any(pattern.search(line) or pattern.search(plain) for pattern in self._patterns):
+                return line
+            try:
+                return msgspec.json.encode(self._walk(msgspec.json.decode(line)))
+            except (msgspec.MsgspecError, RecursionError):
+                pass
+        for pattern in self._patterns:
+            spans = [(*match.span(match.lastindex or 0), _MASK) for match in pattern.finditer(line) if match[0]]
+            line = _replaced(line, spans) if spans else line
+        return line
+
+    def _walk(self, value: Any) -> Any:
+        if isinstance(value, str):
+            if _OBJECT_ID.fullmatch(value):
+                return value
+            return self.text(value.encode("utf-8", "backslashreplace").decode())
+        if isinstance(value, list | tuple):
+            return [self._walk(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self._walk(item) for key, item in value.items()}
+        return value
+
+
+class Stream:
+    """Redacts a stream in pieces of any size. Holds back an unfinished line, in which a secret may be half read."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._rest = b""
+
+    def feed(self, data: bytes) -> bytes:
+        data = self._rest + data if self._rest else data
+        end = data.rfind(b"\n") + 1
+        spans = None
+        if len(data) - end > self._redactor.held:
+            spans = self._redactor.spans(data)
+            end = _between(spans, data, len(data) - self._redactor.held)
+        end = _before_open_key(data, end)
+        self._rest = data[end:]
+        return self._redactor.data(data[:end], spans) if end else b""
+
+    def flush(self) -> bytes:
+        rest, self._rest = self._rest, b""
+        return self._redactor.data(rest) if rest else rest
+
+
+class Lines:
+    """Redacts text that is shown line by line: a private key is hidden from its first line to its last."""
+
+    _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
+    _BODY = re.compile(
+        r"(?:\x1b\[[\d;]*m|[^\w/])*(?:[A-Za-z0-9+/]{16,}|[A-Za-z0-9+/]+=|[A-Z][\w-]+: .*|)\W*(?:\x1b\[0m)?"
+    )
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._is_inside = False
+
+    def text(self, text: str) -> str:
+        """The next line, or several."""
+        text = self._redactor.text(text)
+        if not self._is_inside and _KEY_MARK.decode() not in text:
+            return text
+        return "\n".join(map(self._line, text.split("\n")))
+
+    def _line(self, line: str) -> str:
+        is_end = "-----END " in line
+        if self._is_inside and (is_end or self._BODY.fullmatch(line)):
+            self._is_inside = not is_end
+            return MASK
+        begin = self._BEGIN.search(line)
+        self._is_inside = bool(begin) and not is_end
+        return line[: begin.start()] + MASK if begin and self._is_inside else line
+
+
+def _between(spans: Iterable[Span], data: bytes, end: int) -> int:
+    """Where to cut a line without cutting a secret."""
+    end = data.rfind(b" ", max(end - 1024, 0), end) + 1 or end
+    for start, stop, _ in spans:
+        if start < end < stop:
+            return start if stop == len(data) else stop
+    return end
+
+
+def _before_open_key(data: bytes, end: int) -> int:
+    """A private key that has begun is kept whole, so that its lines are known to be its."""
+    begin = data.rfind(b"-----BEGIN ", max(end - _HELD, 0), end)
+    if begin < 0 or _KEY_MARK not in data[begin : begin + 60] or b"-----END " in data[begin:end]:
+        return end
+    return begin
+
+
+def _classes(data: bytes) -> bytes:
+    """`a` for every byte that can be part of a run, a space for the others and for the inside of large base64."""
+    classes = data.translate(_CLASSES)
+    is_dense = len(data) > _HELD and classes.count(b" ") * 16 < len(data)
+    blobs = list(_blobs(data.translate(_BASE64))) if is_dense else []
+    return _replaced(data, blobs).translate(_CLASSES) if blobs else classes
+
+
+def _blobs(classes: bytes) -> Iterator[Span]:
+    at = classes.find(_A_BLOB)
+    while at >= 0:
+        stop = classes.find(b" ", at + len(_A_BLOB))
+        stop = len(classes) if stop < 0 else stop
+        yield at + _HEAD, stop, b" " * (stop - at - _HEAD)
+        at = classes.find(_A_BLOB, stop)
+
+
+@cache
+def _compiled(prefix: bytes) -> re.Pattern[bytes]:
+    return re.compile(_BODIES[prefix])
+
+
+def _token(data: bytes, at: int) -> Span | None:
+    """The token that begins here."""
+    for prefix in _BY_START.get(data[at : at + 2], ()):
+        if data.startswith(prefix, at) and (match := _compiled(prefix).match(data, at + len(prefix))):
+            return (match.start(1) if match.lastindex else at), match.end(), _MASK
+    return None
+
+
+def _is_continued(data: bytes, run: int) -> bool:
+    """Whether a run may be a later part of a token that begins shortly before it."""
+    if data[run - 1] == _COLON:
+        return data[run : run + 2] == b"AA"
+    return any(data.rfind(text, max(run - _REACH, 0), run) >= 0 for text in _BEGINNINGS)
+
+
+def _forms(value: str) -> Iterator[bytes]:
+    """How a value is written: as it is, inside JSON, and line by line."""
+    forms = {value, *(json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))}
+    if "\n" in value:
+        forms |= {line.strip() for line in value.splitlines() if len(line.strip()) >= _RUN}
+    return (form.encode("utf-8", "surrogatepass") for form in forms)
+
+
+def _replaced(data: bytes, spans: Iterable[Span]) -> bytes:
+    parts, at = [], 0
+    for start, end, label in spans:
+        parts += [data[at:start], label]
+        at = end
+    if not parts:
+        return data
+    return b"".join((*parts, data[at:]))
