@@ -14,12 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from ralph.host.checkpoint import take
-from ralph.host.commits import commit_story
-from ralph.host.repo import identify
-from ralph.host.rescue import roll_back
-from ralph.host.snapshot import snapshot_tree
-from ralph.host.trees import changes
+from ralph.host.git.checkpoint import take
+from ralph.host.git.commits import commit_story
+from ralph.host.git.repo import identify
+from ralph.host.git.rescue import roll_back
+from ralph.host.git.snapshot import snapshot_tree
+from ralph.host.git.tree_diff import changes
 
 ROUNDS = 15
 T = TypeVar("T")

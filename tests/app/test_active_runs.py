@@ -10,7 +10,7 @@ from ralph.app import unsettled
 from ralph.app.active_runs import is_alive
 from ralph.core.events import RunStarted
 from ralph.core.ledger import Reserve
-from ralph.host.tree import identify
+from ralph.host.process.tree import identify
 from support.processes import wait_for
 
 

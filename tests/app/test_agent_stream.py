@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph.app.agent_stream import AgentStream, Call
-from ralph.host.rawlog import RawLog
+from ralph.host.process.rawlog import RawLog
 
 NAMES = "input_tokens", "cache_read_input_tokens"
 

@@ -10,13 +10,13 @@ import pytest
 
 from ralph.app.checking import Checks
 from ralph.app.proof_place import Ran, Runner, Tell, silent
-from ralph.app.swapping import Keep, keep_nothing
 from ralph.config.schema import Check, Config
 from ralph.core.events import Baseline, CheckEnded, CheckStarted, IterationEnded, Record
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.verdict import Kind
-from ralph.host.signals import StopSignal
+from ralph.host.git.swap import Keep, keep_nothing
+from ralph.host.process.signals import StopSignal
 from ralph.proof.choosing import ChosenCheck
 
 STORY = Story(id="A", title="", verify=("test -f a",))

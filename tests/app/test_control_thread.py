@@ -11,7 +11,7 @@ from ralph.app import inbox
 from ralph.app.control import Control
 from ralph.core.control import Order, Verb, Wish
 from ralph.core.events import Asked
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 from support.processes import wait_for
 
 RUN = "20260115-093000-ab12"

@@ -17,7 +17,7 @@ from ralph.core.events import IterationEnded, Paused, RunEnded, StorySetAside, W
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, State
 from ralph.core.verdict import Kind
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 from ralph.notify.message import Message, Moment, NotSent
 from ralph.notify.webhook import Webhook
 from support.cli import ralph_here

@@ -15,7 +15,7 @@ from ralph.core.evidence import CheckResult, Ended, Evidence, How
 from ralph.core.plan import Mode, Story
 from ralph.core.ports import PlanRef
 from ralph.core.verdict import Kind, Verdict
-from ralph.host.repo import identify
+from ralph.host.git.repo import identify
 from ralph.journal.runs import journal_path
 from ralph.journal.writing import Journal
 

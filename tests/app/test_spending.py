@@ -21,7 +21,7 @@ from ralph.core.ledger import Reserve, Settle
 from ralph.core.moves import Reason
 from ralph.core.spending import Basis
 from ralph.core.verdict import Kind
-from ralph.host.tree import identify
+from ralph.host.process.tree import identify
 from ralph.journal.ledger import Ledger
 from ralph.journal.reading import read
 from support.spenders import Spender, idles, works

@@ -12,7 +12,7 @@ import pytest
 
 from ralph.cli import limit_question
 from ralph.cli.limit_question import LimitQuestion
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 
 
 @pytest.fixture

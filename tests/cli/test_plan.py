@@ -17,7 +17,7 @@ from ralph.app.planning.sessions import ALLOWED, planning_model
 from ralph.cli.talking import chosen
 from ralph.config.schema import Agent, Config, Planning
 from ralph.host.locks import Lock, Owner
-from ralph.host.tree import marked
+from ralph.host.process.tree import marked
 from support.cli import Completed, ralph_here
 from support.planners import Project, Typist, asks, plan, story
 

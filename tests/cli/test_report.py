@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ralph.core.events import RunStarted
-from ralph.host.tree import marked
+from ralph.host.process.tree import marked
 from support.cli import Completed
 from support.processes import wait_for
 from support.proven import Proven, shell, write

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ralph.host.tree import marked
+from ralph.host.process.tree import marked
 from support.clients import CLIENT, Project, claim, say, use, write
 from support.processes import wait_for
 

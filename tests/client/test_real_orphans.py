@@ -13,7 +13,7 @@ from shlex import quote
 
 import pytest
 
-from ralph.host.tree import marked
+from ralph.host.process.tree import marked
 from support.clients import CLIENT, INSIDE, Project, say, use
 from support.processes import wait_for
 
@@ -32,7 +32,7 @@ def started(project: Project) -> tuple[str, int]:
 
 def kill(pid: int, *, watchdog: bool) -> None:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    dogs = [int(child) for child in children if b"ralph.host.watchdog" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    dogs = [int(pid) for pid in children if b"process.watchdog" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     for dog in dogs if watchdog else ():
         os.kill(dog, signal.SIGKILL)
     os.kill(pid, signal.SIGKILL)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ralph.host.tree import marked
+from ralph.host.process.tree import marked
 from support.clients import CLIENT, INSIDE, say, use
 from support.planners import Project, Typist, story
 

@@ -10,7 +10,7 @@ from ralph.core.evidence import CheckResult, Ended, Evidence, How
 from ralph.core.plan import Mode
 from ralph.core.proof_trailers import parsed, read_checks, unlisted, written
 from ralph.core.verdict import Kind, Verdict
-from ralph.host.commit_message import message
+from ralph.host.git.commit_message import message
 
 TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 DONE = Verdict(Kind.ACCEPTED, completes=True)

@@ -17,7 +17,7 @@ from ralph.agents.registry import agent
 from ralph.core.events import IterationEnded, Noted
 from ralph.core.ports import Session
 from ralph.engine.agent_run import AgentRunner, Patience
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 from ralph.journal.reading import read
 from ralph.journal.writing import Journal
 from support.loops import LoopProject, run_ralph, shell_project

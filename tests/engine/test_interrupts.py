@@ -138,7 +138,7 @@ def test_a_second_interrupt_does_not_wait_for_an_agent_that_does_not_listen(proj
 def kill(process: subprocess.Popen[bytes], *, watchdog: bool) -> None:
     """`kill -9`, of its watchdog first if that is wanted."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    dogs = [int(pid) for pid in children if b"ralph.host.watchdog" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    dogs = [int(pid) for pid in children if b"ralph.host.process.watchdog" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     assert len(dogs) == 1
     if watchdog:
         os.kill(dogs[0], signal.SIGKILL)

@@ -142,7 +142,7 @@ def test_a_signal_ends_the_recovery_of_a_run_whose_agent_does_not_listen(tmp_pat
         wait_for((project.root / "build/ready").exists)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         for pid in children:
-            if b"ralph.host.watchdog" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"ralph.host.process.watchdog" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 os.kill(int(pid), signal.SIGKILL)
         process.kill()
         process.communicate()

@@ -45,7 +45,7 @@ def killed(project: LoopProject) -> Path:
     process = start_ralph(project, "run", "--plain", "--agent-script", str(path))
     wait_for((project.root / "build/ready").exists)
     for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-        if b"ralph.host.watchdog" in Path(f"/proc/{pid}/cmdline").read_bytes():
+        if b"ralph.host.process.watchdog" in Path(f"/proc/{pid}/cmdline").read_bytes():
             os.kill(int(pid), signal.SIGKILL)
     process.kill()
     process.communicate()

@@ -10,7 +10,7 @@ import pytest
 
 from ralph.core.events import WaitEnded, WaitStarted
 from ralph.engine.waiting import wait
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 from ralph.journal.reading import read
 from ralph.journal.writing import Journal
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import SetupError, UsageError
-from ralph.host.branches import OnBranch, ensure_branch, valid_name
+from ralph.host.git.branches import OnBranch, ensure_branch, valid_name
 from support.repositories import Project
 
 

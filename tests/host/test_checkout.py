@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph.host.checkout import Checkout, remove_abandoned
-from ralph.host.checkpoint import take
-from ralph.host.commits import candidate_tree, commit_story
-from ralph.host.snapshot import snapshot_tree
+from ralph.host.git.checkout import Checkout, remove_abandoned
+from ralph.host.git.checkpoint import take
+from ralph.host.git.commits import candidate_tree, commit_story
+from ralph.host.git.snapshot import snapshot_tree
 from support.repositories import Project, killed_after, listing
 
 

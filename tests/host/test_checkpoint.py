@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ralph.host.checkpoint import Checkpoint, release, take, undo_tampering
-from ralph.host.repo import RepositoryReplaced, identify
-from ralph.host.rescue import roll_back
-from ralph.host.snapshot import snapshot_tree
+from ralph.host.git.checkpoint import Checkpoint, release, take, undo_tampering
+from ralph.host.git.repo import RepositoryReplaced, identify
+from ralph.host.git.rescue import roll_back
+from ralph.host.git.snapshot import snapshot_tree
 from support.repositories import Project
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ralph.core.plan import Mode
-from ralph.host.commit_message import message, subject
+from ralph.host.git.commit_message import message, subject
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ralph.host.checkpoint import take
-from ralph.host.commits import commit_story
-from ralph.host.snapshot import snapshot_tree
-from ralph.host.trees import changes
+from ralph.host.git.checkpoint import take
+from ralph.host.git.commits import commit_story
+from ralph.host.git.snapshot import snapshot_tree
+from ralph.host.git.tree_diff import changes
 from support.agent_doings import by_a_user, do, to_files
 from support.repositories import Project
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph.host.fence import Fence, is_available
-from ralph.host.proc import CannotStart, run, run_shell
+from ralph.host.process.fence import Fence, is_available
+from ralph.host.process.start import CannotStart, run, run_shell
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="the kernel has no Landlock")
 

@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import SetupError
-from ralph.host.git import Call, GitFailed, ask, ask_together, environment, git, head_of_output, line, names, printable
+from ralph.host.git.command import (
+    Call,
+    GitFailed,
+    ask,
+    ask_together,
+    environment,
+    git,
+    head_of_output,
+    line,
+    names,
+    printable,
+)
 from support.repositories import Project
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ralph.host.git import git
-from ralph.host.git_locks import GitBusy, clear_stale_locks
+from ralph.host.git.command import git
+from ralph.host.git.locks import GitBusy, clear_stale_locks
 from support.processes import wait_for
 from support.repositories import IDENTITY, Project
 

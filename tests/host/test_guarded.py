@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph.host.guarded import guard, put_back, tampering
-from ralph.host.kept import kept
+from ralph.host.file_copies import kept
+from ralph.host.git.guarded import guard, put_back, tampering
 from support.repositories import Project
 
 EVIL = "#!/bin/sh\ntouch /tmp/evil\n"

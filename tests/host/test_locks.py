@@ -12,9 +12,10 @@ import pytest
 
 from ralph.core.errors import LockHeld, SetupError
 from ralph.core.exit_codes import ExitCode
-from ralph.host import locks, tree
+from ralph.host import locks
 from ralph.host.locks import Lock, Owner
-from ralph.host.proc import run
+from ralph.host.process import tree
+from ralph.host.process.start import run
 from support.processes import script, wait_for
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="fork and signals")
@@ -103,7 +104,7 @@ def test_a_killed_owner_frees_it_and_its_name_is_replaced(tmp_path: Path) -> Non
     [
         "if os.fork() == 0: os.setsid(); time.sleep(300)",
         "import subprocess; subprocess.Popen(['sleep', '300'], close_fds=False)",
-        "from ralph.host.proc import start; start(['sleep', '300'], cwd=Path('/'), env=None, stdin=False)",
+        "from ralph.host.process.start import start; start(['sleep', '300'], cwd=Path('/'), env=None, stdin=False)",
     ],
 )
 def test_a_child_that_outlives_the_owner_does_not_hold_it(tmp_path: Path, child: str) -> None:

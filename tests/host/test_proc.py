@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import SetupError
-from ralph.host import ptable
-from ralph.host.adopt import HOUSEHOLD
-from ralph.host.proc import finish, run, run_shell, start
-from ralph.host.tree import Tree, become_subreaper
+from ralph.host.process import table as ptable
+from ralph.host.process.adopt import HOUSEHOLD
+from ralph.host.process.start import finish, run, run_shell, start
+from ralph.host.process.tree import Tree, become_subreaper
 from support.processes import Zoo, script, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process control")
@@ -241,7 +241,7 @@ def test_an_exception_ends_what_was_started(zoo: Zoo) -> None:
 def test_exit_codes_are_true_even_when_child_signals_were_ignored_by_whoever_started_us(tmp_path: Path) -> None:
     body = (
         "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
-        "from pathlib import Path; from ralph.host.proc import run_shell\n"
+        "from pathlib import Path; from ralph.host.process.start import run_shell\n"
         "print(run_shell('exit 3', cwd=Path('.')).code)"
     )
     assert run([sys.executable, "-c", body], cwd=tmp_path).out == b"3\n"

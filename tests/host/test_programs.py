@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.host.programs import which
+from ralph.host.process.programs import which
 
 
 @pytest.fixture

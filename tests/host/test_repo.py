@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import NotARepository, NotTrusted, SetupError
-from ralph.host.repo import RepositoryReplaced, find_repository, identify, still_the_same
+from ralph.host.git.repo import RepositoryReplaced, find_repository, identify, still_the_same
 from support.repositories import Project
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import SetupError, UsageError
-from ralph.host.checkpoint import release, take
-from ralph.host.rescue import checked_name, drop, find, list_refs, reapply, roll_back, save, show
+from ralph.host.git.checkpoint import release, take
+from ralph.host.git.rescue import checked_name, drop, find, list_refs, reapply, roll_back, save, show
 from support.repositories import Project, killed_after
 
 STRIDE = 4

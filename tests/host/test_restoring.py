@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import SetupError
-from ralph.host.checkpoint import Checkpoint, release, take
-from ralph.host.ignored import KeepIgnored
-from ralph.host.repo import RepositoryReplaced
-from ralph.host.rescue import RolledBack, roll_back
-from ralph.host.restoring import restore
+from ralph.host.git.checkpoint import Checkpoint, release, take
+from ralph.host.git.ignored import KeepIgnored
+from ralph.host.git.repo import RepositoryReplaced
+from ralph.host.git.rescue import RolledBack, roll_back
+from ralph.host.git.restore import restore
 from support.repositories import Project, as_nobody, listing
 
 

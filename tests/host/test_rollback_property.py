@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hypothesis import example, given, settings
 
-from ralph.host.checkpoint import take
-from ralph.host.rescue import roll_back
+from ralph.host.git.checkpoint import take
+from ralph.host.git.rescue import roll_back
 from support.agent_doings import by_a_user, by_an_agent, do
 from support.repositories import Project, listing
 

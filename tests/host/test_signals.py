@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from ralph.core.exit_codes import ExitCode
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
@@ -145,7 +145,7 @@ def test_outside_of_the_main_thread_it_counts_requests_only() -> None:
 
 def test_under_nohup_a_hangup_stays_ignored() -> None:
     script = (
-        "import os, signal; from ralph.host.signals import StopSignal\n"
+        "import os, signal; from ralph.host.process.signals import StopSignal\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "with StopSignal() as stop:\n"
         "    os.kill(os.getpid(), signal.SIGHUP); stop.wait(0.05); print(stop.requested)\n"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph.host.checkpoint import take
-from ralph.host.commits import Committed, commit_story
-from ralph.host.snapshot import snapshot_tree
+from ralph.host.git.checkpoint import take
+from ralph.host.git.commits import Committed, commit_story
+from ralph.host.git.snapshot import snapshot_tree
 from support.repositories import Project
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.host.situation import Entry, Kind, situation
+from ralph.host.git.situation import Entry, Kind, situation
 from support.repositories import Project
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.host.stirring import stamp
+from ralph.host.process.activity import stamp
 
 
 @pytest.fixture

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from ralph.host import ptable, tree
-from ralph.host.adopt import HOUSEHOLD
-from ralph.host.rawlog import RawLog
-from ralph.host.signals import StopSignal
-from ralph.host.supervise import Command, Ending, How, Limits, supervise
+from ralph.host.process import table as ptable
+from ralph.host.process import tree
+from ralph.host.process.adopt import HOUSEHOLD
+from ralph.host.process.rawlog import RawLog
+from ralph.host.process.signals import StopSignal
+from ralph.host.process.supervise import Command, Ending, How, Limits, supervise
 from support.processes import Zoo, is_running, script, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process control")
@@ -418,7 +419,7 @@ def test_a_killed_supervisor_leaves_an_agent_that_the_next_one_can_end(cage: Cag
     """The crash that recovery is for: nobody had time to end anything."""
     body = "daemon(lambda: (ignore_term(), note('pids'), sleep_long())); note('agent'); sleep_long()"
     outer = (
-        "import sys, os; from pathlib import Path; from ralph.host.supervise import *\n"
+        "import sys, os; from pathlib import Path; from ralph.host.process.supervise import *\n"
         f"command = Command({script(body)!r}, Path('.'), {{**os.environ, 'RALPH_RUN': 'killed'}})\n"
         "supervise(command, Limits(), on_line=print, on_start=lambda p: Path('start').write_text(p.start))\n"
     )

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ralph.host import ptable, tree
-from ralph.host.proc import run
-from ralph.host.ptable import ProcessId, parse_ps
+from ralph.host.process import table as ptable
+from ralph.host.process import tree
+from ralph.host.process.start import run
+from ralph.host.process.table import ProcessId, parse_ps
 from support.processes import MARK, Zoo, is_running, script, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process control")

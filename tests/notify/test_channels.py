@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ralph.core.secrets import masked, sealed
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 from ralph.notify.apprise import Apprise
 from ralph.notify.command import Command
 from ralph.notify.desktop import Desktop

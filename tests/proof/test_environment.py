@@ -9,8 +9,8 @@ import pytest
 
 from ralph.core.environment import run_marks
 from ralph.core.errors import SetupError
-from ralph.host.copying import copy_tree, fingerprint, redirect
-from ralph.host.tree import end_left_behind
+from ralph.host.copy_folder import copy_tree, fingerprint, redirect
+from ralph.host.process.tree import end_left_behind
 from ralph.proof.dependencies import (
     Copies,
     dependencies_digest,

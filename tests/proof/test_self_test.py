@@ -14,8 +14,8 @@ import pytest
 from ralph.app.proof_choice import choose_place
 from ralph.app.proof_place import CheckoutPlace, InPlace, Place, Runner
 from ralph.app.proof_request import Request, expected_place
-from ralph.host.fence import is_available
-from ralph.host.snapshot import snapshot_tree
+from ralph.host.git.snapshot import snapshot_tree
+from ralph.host.process.fence import is_available
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.self_test import damaged, import_roots, imported_by, is_source, python_of, to_damage
 from support.cli import ralph_here as ralph

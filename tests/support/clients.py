@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ralph.host.tree import marked
+from ralph.host.process.tree import marked
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / ".venv" / "client" / "claude_agent_sdk" / "_bundled" / "claude"

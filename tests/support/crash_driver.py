@@ -76,7 +76,7 @@ class Driver:
         return self._count == self._at or (self._how == "full" and 0 < self._at < self._count)
 
     def install(self) -> None:
-        from ralph.host import git
+        from ralph.host.git import command as git
         from ralph.journal.writing import Journal
 
         sys.addaudithook(self._hear)

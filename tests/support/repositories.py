@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from subprocess import Popen
 
-from ralph.host import git as door
-from ralph.host.repo import Repo, identify
+from ralph.host.git import command as door
+from ralph.host.git.repo import Repo, identify
 
 IDENTITY = ("-c", "user.name=Ada Tester", "-c", "user.email=ada@example.test")
 

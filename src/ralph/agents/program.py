@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ralph.core.errors import SetupError
-from ralph.host import programs
+from ralph.host.process import programs
 
 
 def which(name: str, cwd: Path, path: str) -> str | None:

@@ -12,21 +12,21 @@ import msgspec
 
 from ralph.app.acceptance_store import AcceptanceStore, has_check, is_needed
 from ralph.app.checking import Checks
-from ralph.app.worktree import GitWorkTree
 from ralph.config.schema import Config
 from ralph.core.acceptance import Acceptance
 from ralph.core.events import IterationEnded, IterationStarted, Noted, Record
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
+from ralph.core.work_tree import Inspection
 from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Written
-from ralph.engine.work_tree import Inspection
 from ralph.host.files import make_folder
+from ralph.host.git.repo import Repo
+from ralph.host.git.situation import Kind as EntryKind
+from ralph.host.git.situation import situation
+from ralph.host.git.tree_diff import entries
+from ralph.host.git.work_tree import GitWorkTree
 from ralph.host.removal import remove_empty_folders
-from ralph.host.repo import Repo
-from ralph.host.situation import Kind as EntryKind
-from ralph.host.situation import situation
-from ralph.host.trees import entries
 from ralph.proof.acceptance import Trial, examine
 from ralph.proof.choosing import ChosenCheck, choose
 from ralph.proof.files import Role, is_collected, role_of

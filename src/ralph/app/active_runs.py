@@ -14,10 +14,10 @@ from ralph.core.errors import SetupError
 from ralph.core.events import RunStarted
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
-from ralph.host import tree
 from ralph.host.locks import Lock, Owner
 from ralph.host.places import state_home, workspace_id
-from ralph.host.ptable import ProcessId, open_files
+from ralph.host.process import tree
+from ralph.host.process.table import ProcessId, open_files
 
 LOCK = "run.lock"
 

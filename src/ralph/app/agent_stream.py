@@ -31,9 +31,9 @@ from ralph.core.errors import RalphError
 from ralph.core.events import AgentEnded, AgentStarted, RunStarted
 from ralph.core.ports import Reader, skim
 from ralph.core.text import clean, one_line
-from ralph.host.lines import LineSplitter, Oversize
 from ralph.host.places import workspace_state
-from ralph.host.rawlog import RawTail
+from ralph.host.process.lines import LineSplitter, Oversize
+from ralph.host.process.rawlog import RawTail
 from ralph.journal.run_state import RunState
 from ralph.journal.runs import RAW, journal_path, raw_name
 

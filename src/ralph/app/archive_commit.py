@@ -9,11 +9,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.errors import SetupError
-from ralph.host.git import Answer, ask, ask_plainly, git, identity_from_environment, line, names, try_ask
+from ralph.host.git.command import Answer, ask, ask_plainly, git, identity_from_environment, line, names, try_ask
+from ralph.host.git.repo import Repo, find_repository, identify
+from ralph.host.git.signing import signing
+from ralph.host.git.situation import in_progress, phrase
 from ralph.host.places import home
-from ralph.host.repo import Repo, find_repository, identify
-from ralph.host.signing import signing
-from ralph.host.situation import in_progress, phrase
 
 _HOOK_TIME = 120.0
 _BY_RALPH = ("-c", "user.name=Ralph Loop", "-c", "user.email=ralph@localhost")

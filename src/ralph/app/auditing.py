@@ -16,9 +16,9 @@ from ralph.app.verifying import current_tree, differs, read_pass
 from ralph.app.workspace import OpenPlan
 from ralph.core.plan import Story
 from ralph.core.proof import KEPT_UNPROVEN, Grade
-from ralph.host.git import ask, line
+from ralph.host.git.command import ask, line
+from ralph.host.git.repo import Repo
 from ralph.host.places import workspace_state
-from ralph.host.repo import Repo
 from ralph.proof.choosing import choose, set_id
 
 

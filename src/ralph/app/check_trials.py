@@ -14,7 +14,7 @@ from ralph.app.toolchain import ProposedCheck
 from ralph.core.check_trouble import why_not_runnable
 from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 from ralph.proof.results_text import read_text
 from ralph.proof.running import run_check
 

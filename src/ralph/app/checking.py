@@ -14,7 +14,6 @@ from ralph.app.baseline import why_not_start
 from ralph.app.proof_choice import Chosen
 from ralph.app.proof_place import Place, Tell
 from ralph.app.proof_place import Ran as Outcome
-from ralph.app.swapping import Keep, keep_nothing
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
 from ralph.core.events import (
@@ -34,8 +33,9 @@ from ralph.core.proof import Tests
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.host.files import read_state, write_bytes
+from ralph.host.git.swap import Keep, keep_nothing
+from ralph.host.process.signals import StopSignal
 from ralph.host.redaction import redact_struct
-from ralph.host.signals import StopSignal
 from ralph.proof.acceptance import concealed
 from ralph.proof.choosing import ChosenCheck, When, choose, set_id
 from ralph.proof.running import run_check

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from ralph.app.proving import Proof
 from ralph.core import proof_trailers as names
-from ralph.host.git import ask
-from ralph.host.repo import Repo
+from ralph.host.git.command import ask
+from ralph.host.git.repo import Repo
 
 _MOST_COMMITS = 5000
 _MOST_PER_STORY = 20

@@ -35,7 +35,7 @@ from ralph.core.ports import PlanRef
 from ralph.core.recall import cost
 from ralph.core.text import estimate_tokens, one_line
 from ralph.host.files import sync_folder, write_bytes
-from ralph.host.repo import identify
+from ralph.host.git.repo import identify
 from ralph.journal.runs import new_run_id
 from ralph.journal.writing import Listener
 from ralph.prompts.memory import summary_prompt

@@ -18,7 +18,7 @@ from ralph.app import inbox
 from ralph.core.control import Order, Verb, Wish
 from ralph.core.errors import RalphError
 from ralph.core.events import Asked
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 
 FOLDER = "control"
 KEY = "Ctrl-\\"

@@ -27,8 +27,8 @@ from ralph.core.events import (
 )
 from ralph.core.plan import Mode
 from ralph.core.spending import MICROS, Basis, micros
+from ralph.host.git.repo import Repo
 from ralph.host.places import workspace_state
-from ralph.host.repo import Repo
 from ralph.journal.reading import read
 from ralph.journal.runs import journal_path, list_runs
 

@@ -33,8 +33,8 @@ from ralph.core.text import estimate_tokens
 from ralph.engine.decide import decide
 from ralph.engine.ground import Attempt
 from ralph.engine.prepare import attempt_number, next_reviewer
+from ralph.host.git.repo import FileId, Repo
 from ralph.host.places import workspace_state
-from ralph.host.repo import FileId, Repo
 from ralph.prompts.review_matter import Matter
 from ralph.proof.choosing import choose
 

@@ -25,8 +25,8 @@ from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.engine.ground import Attempt, Written
 from ralph.host.files import make_folder, read_state, write_bytes
-from ralph.host.repo import Repo
-from ralph.host.trees import entries
+from ralph.host.git.repo import Repo
+from ralph.host.git.tree_diff import entries
 from ralph.proof.acceptance import Trial
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.exam import Finding, evaluate, focused, story_for

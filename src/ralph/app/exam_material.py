@@ -10,9 +10,9 @@ from ralph.core.errors import RalphError
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import Locations, PlanRef
 from ralph.core.text import clean, one_line, without_comments
-from ralph.host.git import git
+from ralph.host.git.command import git
+from ralph.host.git.repo import find_repository
 from ralph.host.places import home
-from ralph.host.repo import find_repository
 from ralph.prompts.foreign import cut_middle, fenced, has_markup
 from ralph.proof.exam import TITLE
 from ralph.proof.files import Role, role_of

@@ -18,12 +18,12 @@ from ralph.core.events import IterationEnded, Proved, Record
 from ralph.core.moves import BY_SIGNAL, Reason, Stop
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
-from ralph.host.checkpoint import release
-from ralph.host.git import ask
+from ralph.host.git.checkpoint import release
+from ralph.host.git.command import ask
+from ralph.host.git.repo import Repo, RepositoryReplaced
 from ralph.host.places import workspace_state
-from ralph.host.proc import Finished, run
-from ralph.host.repo import Repo, RepositoryReplaced
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
+from ralph.host.process.start import Finished, run
 from ralph.journal.reading import read
 from ralph.journal.runs import journal_path
 from ralph.plans.registry import traits

@@ -22,7 +22,7 @@ from ralph.app.hook_settings import Found, find_hooks, with_hooks, without_hooks
 from ralph.app.hooking import hook_command
 from ralph.core.errors import BadData, SetupError
 from ralph.host.files import make_folder, read_bytes, read_state, sync_folder, write_bytes
-from ralph.host.git import ask
+from ralph.host.git.command import ask
 from ralph.host.places import home, state_home, workspace_state
 
 _LARGEST = 8 * 1024 * 1024

@@ -22,7 +22,7 @@ from ralph.core.ports import HookFiles, Locations, PlanRef
 from ralph.engine.ground import Attempt
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.places import home
-from ralph.host.tree import identify
+from ralph.host.process.tree import identify
 
 EVENTS = (
     "PreToolUse",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ralph.app.proof_place import BUILD_CACHES
-from ralph.host.git import git, names
-from ralph.host.repo import Repo
+from ralph.host.git.command import git, names
+from ralph.host.git.repo import Repo
 from ralph.proof.dependencies import is_dependency_folder
 from ralph.proof.files import Role, role_of
 

@@ -13,10 +13,10 @@ from ralph.app.scaffold import repository_of
 from ralph.core.errors import SetupError
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes, write_bytes
-from ralph.host.git import ask
-from ralph.host.git import line as first_line
-from ralph.host.repo import identify
-from ralph.host.situation import Kind, situation
+from ralph.host.git.command import ask
+from ralph.host.git.command import line as first_line
+from ralph.host.git.repo import identify
+from ralph.host.git.situation import Kind, situation
 
 _HIDES = re.compile(rb"^/?\.ralph(?:/|/\*{1,2})?\s*$")
 

@@ -37,12 +37,12 @@ from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef, Session
 from ralph.core.text import one_line
 from ralph.engine.ground import Ask
-from ralph.host.branches import ensure_branch, has_branch
-from ralph.host.git import git
+from ralph.host.git.branches import ensure_branch, has_branch
+from ralph.host.git.command import git
+from ralph.host.git.repo import Repo, find_repository, identify
+from ralph.host.git.situation import Situation
 from ralph.host.places import home
-from ralph.host.repo import Repo, find_repository, identify
-from ralph.host.signals import StopSignal
-from ralph.host.situation import Situation
+from ralph.host.process.signals import StopSignal
 from ralph.journal.runs import new_run_id
 from ralph.journal.sinks.door import Door
 from ralph.journal.writing import Listener

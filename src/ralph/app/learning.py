@@ -20,7 +20,7 @@ from ralph.core.memory_text import in_notes
 from ralph.core.names import plain_path
 from ralph.core.problems import Place
 from ralph.host.files import read_bytes, write_bytes
-from ralph.host.git import ask, line
+from ralph.host.git.command import ask, line
 from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.learnings import listed
 from ralph.journal.sinks.wording import iso

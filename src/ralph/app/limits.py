@@ -10,7 +10,7 @@ from ralph.config.sections import Agent
 from ralph.core.limits import Limits, OnLimit, OnStuck
 from ralph.core.lineup import parts
 from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS
-from ralph.host.child_setup import Allowance
+from ralph.host.process.child_setup import Allowance
 
 _JITTER = 30.0
 """Seconds by which a wait for a reset may run over."""

@@ -11,10 +11,10 @@ from ralph.app.proving import gather
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
-from ralph.host.git import ask
+from ralph.host.git.command import ask
+from ralph.host.git.repo import Repo
+from ralph.host.git.tree_diff import TreeEntry, changes, entries
 from ralph.host.places import workspace_state
-from ralph.host.repo import Repo
-from ralph.host.trees import TreeEntry, changes, entries
 from ralph.plans.store import PlanStore
 
 _FEW = 5

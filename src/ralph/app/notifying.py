@@ -18,8 +18,8 @@ from ralph.app.news import News
 from ralph.config.schema import Notify
 from ralph.core.events import Record
 from ralph.core.text import one_line
+from ralph.host.process.signals import StopSignal
 from ralph.host.redaction import redact_struct
-from ralph.host.signals import StopSignal
 from ralph.notify.message import Message, Moment, NotSent
 
 _MOST_WAITING = 20

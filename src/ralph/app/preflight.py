@@ -39,8 +39,8 @@ from ralph.core.lineup import parts
 from ralph.core.permissions import may_line
 from ralph.core.problems import Severity
 from ralph.core.text import one_line
-from ralph.host.signals import StopSignal
-from ralph.host.situation import situation
+from ralph.host.git.situation import situation
+from ralph.host.process.signals import StopSignal
 from ralph.proof.choosing import choose
 from ralph.proof.running import run_check
 

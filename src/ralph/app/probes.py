@@ -16,11 +16,11 @@ from ralph.agents.claude_version import advice
 from ralph.app.doctor import Finding, Patient, at_once, fail, ok, warn
 from ralph.core.errors import SetupError
 from ralph.core.text import one_line
-from ralph.host.git import ask
+from ralph.host.git.command import ask
+from ralph.host.git.repo import OLDEST_GIT
 from ralph.host.places import state_home
-from ralph.host.proc import run
-from ralph.host.programs import which
-from ralph.host.repo import OLDEST_GIT
+from ralph.host.process.programs import which
+from ralph.host.process.start import run
 
 CLIENTS = {
     "claude": "claude",

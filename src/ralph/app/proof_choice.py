@@ -33,8 +33,8 @@ from ralph.app.proof_request import (
 from ralph.core.environment import child_environment
 from ralph.core.errors import RalphError
 from ralph.core.text import one_line
-from ralph.host.checkout import remove_abandoned
-from ralph.host.fence import Fence
+from ralph.host.git.checkout import remove_abandoned
+from ralph.host.process.fence import Fence
 from ralph.proof.choosing import ChosenCheck, set_id
 from ralph.proof.dependencies import Copies, dependency_folders, listed_files, local_settings
 from ralph.proof.environment import (

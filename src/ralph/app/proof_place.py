@@ -14,20 +14,20 @@ import msgspec
 from msgspec import Struct
 
 from ralph.app.check_outputs import keeper
-from ralph.app.swapping import Keep, keep_nothing, swapped
 from ralph.core.evidence import CheckResult
 from ralph.core.proof import Tests
-from ralph.host.checkout import Checkout
-from ralph.host.fence import Fence
 from ralph.host.files import make_folder
-from ralph.host.git import git
-from ralph.host.proc import Finished, run_shell
+from ralph.host.git.checkout import Checkout
+from ralph.host.git.command import git
+from ralph.host.git.repo import Repo
+from ralph.host.git.shadow import shadow_of
+from ralph.host.git.swap import Keep, keep_nothing, swapped
+from ralph.host.git.tree_diff import DIFF, Changed, TreeEntry, entries, parse_changes
+from ralph.host.process.activity import changed_since
+from ralph.host.process.fence import Fence
+from ralph.host.process.signals import StopSignal
+from ralph.host.process.start import Finished, run_shell
 from ralph.host.removal import remove_tree
-from ralph.host.repo import Repo
-from ralph.host.shadow import shadow_of
-from ralph.host.signals import StopSignal
-from ralph.host.stirring import changed_since
-from ralph.host.trees import DIFF, Changed, TreeEntry, entries, parse_changes
 from ralph.proof.choosing import ChosenCheck
 from ralph.proof.dependencies import Copies, dependencies_digest, dependency_folders, is_dependency_list
 from ralph.proof.environment import HomeSettings

@@ -14,10 +14,10 @@ from ralph.app.workspace import plan_state
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment, run_marks
 from ralph.core.ports import PlanRef
-from ralph.host.checkout import Checkout
 from ralph.host.files import make_folder, read_state, write_bytes
+from ralph.host.git.checkout import Checkout
+from ralph.host.git.repo import Repo
 from ralph.host.places import CHECKOUT_ID, checkout_folder, workspace_state
-from ralph.host.repo import Repo
 from ralph.proof.dependencies import dependency_folders, setup_command
 
 _KNOWN = "proof-place.json"

@@ -18,7 +18,7 @@ from ralph.core.forecast import Kept, chance, forecast, kept
 from ralph.core.ports import PlanRef
 from ralph.core.purse import Purse
 from ralph.core.spending import MICROS, NOTHING, Room, Scope, micros, rooms, share, story_rooms
-from ralph.host.repo import Repo
+from ralph.host.git.repo import Repo
 
 
 class Prospect(Struct, frozen=True):

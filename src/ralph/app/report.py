@@ -35,11 +35,11 @@ from ralph.core.proof import KEPT_UNPROVEN, Grade, Proof
 from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
-from ralph.host.git import ask
-from ralph.host.ignored import LOSSES
+from ralph.host.git.command import ask
+from ralph.host.git.ignored import LOSSES
+from ralph.host.git.repo import Repo, find_repository, identify
+from ralph.host.git.rescue import PREFIX, list_refs
 from ralph.host.places import home
-from ralph.host.repo import Repo, find_repository, identify
-from ralph.host.rescue import PREFIX, list_refs
 from ralph.journal.run_state import RunState
 
 _MOST_FIRST = 8

@@ -17,10 +17,10 @@ from ralph.core.ports import PlanRef
 from ralph.core.proof import Proof
 from ralph.core.trail import Span, Trail, Trails, follow
 from ralph.host.files import read_bytes
-from ralph.host.git import ask, git, head_of_output
+from ralph.host.git.command import ask, git, head_of_output
+from ralph.host.git.repo import Repo
+from ralph.host.git.tree_diff import changes
 from ralph.host.places import as_text
-from ralph.host.repo import Repo
-from ralph.host.trees import changes
 from ralph.journal.reading import read
 from ralph.journal.runs import journal_path, list_runs
 from ralph.prompts.review_matter import Matter

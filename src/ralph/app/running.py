@@ -44,17 +44,17 @@ from ralph.engine.ground import Ask
 from ralph.engine.loop import Loop
 from ralph.engine.recover import AGENTS_ENDED, ALIVE, find_open, recover
 from ralph.host.files import keep_aside, make_folder, read_state, write_text
-from ralph.host.git import ask as ask_git
-from ralph.host.git_locks import clear_stale_locks
+from ralph.host.git.command import ask as ask_git
+from ralph.host.git.locks import clear_stale_locks
+from ralph.host.git.refs import mend_packed_refs
+from ralph.host.git.repo import Repo
+from ralph.host.git.situation import Entry, Kind, Situation, abort_command, phrase, situation
 from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
-from ralph.host.refs import mend_packed_refs
-from ralph.host.repo import Repo
-from ralph.host.signals import StopSignal
-from ralph.host.situation import Entry, Kind, Situation, abort_command, phrase, situation
+from ralph.host.process.signals import StopSignal
+from ralph.host.process.tree import ProcessId, become_subreaper, end_left_behind, identify
+from ralph.host.process.watchdog import Watchdog
 from ralph.host.steady_clock import SteadyClock
-from ralph.host.tree import ProcessId, become_subreaper, end_left_behind, identify
-from ralph.host.watchdog import Watchdog
 from ralph.journal.reading import Newer, cut_torn_tail, read, read_for_recovery
 from ralph.journal.runs import NEW_RUN_ID, journal_path, list_runs
 from ralph.journal.sinks.door import Door

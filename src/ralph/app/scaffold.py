@@ -29,8 +29,8 @@ from ralph.core.plan import Plan
 from ralph.core.ports import Layout, Naming, PlanRef, ProjectFacts
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes
+from ralph.host.git.repo import find_repository
 from ralph.host.places import home
-from ralph.host.repo import find_repository
 from ralph.plans.fresh import compose
 from ralph.plans.registry import all_layouts, layout, plan_in, traits
 from ralph.prompts.building import SETUP

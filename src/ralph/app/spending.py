@@ -54,7 +54,7 @@ from ralph.core.spending import (
 )
 from ralph.core.verdict import Kind
 from ralph.engine.agent_run import Patience
-from ralph.host.tree import identify
+from ralph.host.process.tree import identify
 from ralph.journal.ledger import Ledger, local_day
 from ralph.journal.writing import Journal
 

@@ -17,8 +17,8 @@ from ralph.core.problems import Problem
 from ralph.core.requests import read_request
 from ralph.core.transitions import Violation, broken_invariants, illegal_transitions
 from ralph.host.files import read_bytes, read_state
-from ralph.host.repo import identify
-from ralph.host.situation import situation
+from ralph.host.git.repo import identify
+from ralph.host.git.situation import situation
 from ralph.plans.registry import layout
 
 _MOST = 10

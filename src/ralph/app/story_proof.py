@@ -14,17 +14,17 @@ import msgspec
 from ralph.app.acceptance import StoryAcceptance
 from ralph.app.checking import Checks
 from ralph.app.reviewing import Reviewing
-from ralph.app.worktree import GitWorkTree
 from ralph.config.schema import Config, minimum_grade
 from ralph.core.plan import Plan, Story
 from ralph.core.proof import Grade, Proof
 from ralph.core.text import one_line
+from ralph.core.work_tree import Inspection
 from ralph.engine.ground import Attempt
-from ralph.engine.work_tree import Inspection
-from ralph.host.blobs import empty_tree, read_blobs
-from ralph.host.git import git
-from ralph.host.repo import Repo
-from ralph.host.trees import Changed, TreeEntry, changes, entries
+from ralph.host.git.blobs import empty_tree, read_blobs
+from ralph.host.git.command import git
+from ralph.host.git.repo import Repo
+from ralph.host.git.tree_diff import Changed, TreeEntry, changes, entries
+from ralph.host.git.work_tree import GitWorkTree
 from ralph.proof.choosing import choose
 from ralph.proof.files import Role, role_of
 from ralph.proof.prover import prove

@@ -18,8 +18,8 @@ from ralph.core.prices import PriceTable
 from ralph.core.problems import Place
 from ralph.core.spending import Budget
 from ralph.host.files import read_bytes
+from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.host.places import home, workspace_state
-from ralph.host.repo import Repo, find_repository, identify
 from ralph.journal.ledger import Ledger
 from ralph.journal.writing import Journal
 

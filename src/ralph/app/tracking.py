@@ -14,8 +14,8 @@ from ralph.core.evidence import CheckResult
 from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
-from ralph.host.git import git
-from ralph.host.repo import Repo
+from ralph.host.git.command import git
+from ralph.host.git.repo import Repo
 from ralph.plans.beads import EXPORT, FOLDER, Bead, Beads, compare, find
 from ralph.plans.registry import traits
 

@@ -18,8 +18,8 @@ from ralph.core.events import AgentEnded, AgentStarted, Charged, Reserved, RunSt
 from ralph.core.ledger import Book, Reserve, Settle
 from ralph.core.purse import amount_of
 from ralph.core.spending import NOTHING, Amount, Basis, Elsewhere
-from ralph.host import tree
-from ralph.host.ptable import ProcessId
+from ralph.host.process import tree
+from ralph.host.process.table import ProcessId
 from ralph.journal.ledger import local_day
 from ralph.journal.reading import read
 

@@ -19,11 +19,11 @@ from ralph.core.evidence import CheckResult
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import PlanRef
 from ralph.host.files import keep_aside, make_folder, read_bytes, read_state, write_bytes
-from ralph.host.git import git
+from ralph.host.git.command import git
+from ralph.host.git.repo import Repo
+from ralph.host.git.snapshot import snapshot_tree
+from ralph.host.git.tree_diff import changes
 from ralph.host.redaction import redact_struct
-from ralph.host.repo import Repo
-from ralph.host.snapshot import snapshot_tree
-from ralph.host.trees import changes
 from ralph.proof.choosing import ChosenCheck, When, choose, set_id
 from ralph.proof.running import run_check
 

@@ -45,7 +45,6 @@ from ralph.app.time_left import TimeLeft
 from ralph.app.tracking import Tracking
 from ralph.app.who_works import who_works
 from ralph.app.workspace import plan_state, store_for
-from ralph.app.worktree import GitWorkTree
 from ralph.config.layers import Settings
 from ralph.config.schema import Config, minimum_grade
 from ralph.core.control import Wish
@@ -63,12 +62,13 @@ from ralph.engine.ground import Ask, Attempt, Ground
 from ralph.engine.pipeline import Pipeline
 from ralph.engine.waiting import wait
 from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time, transport, usage
-from ralph.host.git_trace import GIT_TRACE
-from ralph.host.ignored import KeepIgnored
+from ralph.host.git.ignored import KeepIgnored
+from ralph.host.git.repo import Repo
+from ralph.host.git.situation import situation, untracked
+from ralph.host.git.trace import GIT_TRACE
+from ralph.host.git.work_tree import GitWorkTree
 from ralph.host.places import home, workspace_state
-from ralph.host.repo import Repo
-from ralph.host.signals import StopSignal
-from ralph.host.situation import situation, untracked
+from ralph.host.process.signals import StopSignal
 from ralph.journal.runs import RAW, runs_folder
 from ralph.journal.writing import Journal
 from ralph.plans.registry import traits

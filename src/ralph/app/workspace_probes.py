@@ -18,10 +18,10 @@ from ralph.config.trust import Status, check_trust
 from ralph.core.errors import NotARepository, PlanError
 from ralph.core.ports import PlanRef, Session
 from ralph.core.problems import Severity
+from ralph.host.git.repo import find_repository, identify
+from ralph.host.git.situation import abort_command, phrase, situation
 from ralph.host.places import home, workspace_state
-from ralph.host.programs import which
-from ralph.host.repo import find_repository, identify
-from ralph.host.situation import abort_command, phrase, situation
+from ralph.host.process.programs import which
 from ralph.plans.registry import traits
 
 

@@ -16,11 +16,11 @@ from ralph.core.errors import LockHeld, PlanError, RalphError, SetupError
 from ralph.core.moves import Reason, Stop
 from ralph.core.ports import PlanRef
 from ralph.host.files import make_folder
-from ralph.host.git import ask, git, line
+from ralph.host.git.command import ask, git, line
+from ralph.host.git.repo import Repo, identify
 from ralph.host.locks import Lock, Owner
 from ralph.host.places import workspace_state
-from ralph.host.repo import Repo, identify
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 from ralph.journal.runs import list_runs
 
 _CONFIG = ("config.yaml", "configs", "prompts")

@@ -15,7 +15,7 @@ from ralph.app.workspace import open_ref
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, say
 from ralph.cli.words import plural
-from ralph.host.ptable import require_process_control
+from ralph.host.process.table import require_process_control
 
 EXAMPLES = """
 ralph compact                 if it exceeds memory.compact_tokens

@@ -28,7 +28,7 @@ from ralph.core.ledger import Anew
 from ralph.core.prices import PriceTable
 from ralph.core.spending import MICROS, Basis, Room, dollars, figure
 from ralph.core.text import one_line
-from ralph.host.repo import Repo
+from ralph.host.git.repo import Repo
 from ralph.journal.ledger import local_day
 
 EXAMPLES = """

@@ -13,8 +13,8 @@ from pathlib import Path
 from ralph.cli.output import emit_bytes, emit_json, fail, say
 from ralph.core.events import AgentStarted, Record, RunStarted, WaitStarted
 from ralph.core.exit_codes import ExitCode
-from ralph.host.detach import Background, Waiting, fork
 from ralph.host.places import workspace_state
+from ralph.host.process.detach import Background, Waiting, fork
 from ralph.journal.runs import journal_path
 from ralph.journal.writing import Listener
 

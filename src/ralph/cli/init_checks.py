@@ -19,7 +19,7 @@ from ralph.config.schema import Config
 from ralph.core.environment import child_environment
 from ralph.core.plan import Story
 from ralph.core.text import one_line
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 
 FAILING = {
     "no-worse": "use it, but do not reject work for today's failures (baseline: no-worse)",

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from ralph.cli.output import note
 from ralph.cli.words import until_when
 from ralph.core.text import one_line
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 
 SECONDS = 30.0
 _BASELINE_SECONDS = 300.0

@@ -17,7 +17,7 @@ from ralph.cli.output import ask, emit_json, is_interactive, note, say
 from ralph.config.trust import Verdict
 from ralph.core.errors import SetupError
 from ralph.core.exit_codes import ExitCode
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 from ralph.notify.message import Message, Moment, NotSent
 
 EXAMPLES = """

@@ -23,7 +23,7 @@ from ralph.core.errors import BadData, UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import clean, one_line
 from ralph.host.files import read_bytes
-from ralph.host.ptable import require_process_control
+from ralph.host.process.table import require_process_control
 
 _LARGEST = 1_000_000
 _PAGES = (".md", ".txt", ".markdown", ".rst", ".adoc")

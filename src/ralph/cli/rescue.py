@@ -16,9 +16,9 @@ from ralph.cli.arguments import Parser, add_json, add_project
 from ralph.cli.output import emit_json, note, paint, say, say_raw
 from ralph.cli.words import moment
 from ralph.core.text import clean, one_line, plural
+from ralph.host.git.repo import Repo, find_repository, identify
+from ralph.host.git.rescue import drop, list_refs, reapply, show
 from ralph.host.places import home, workspace_state
-from ralph.host.repo import Repo, find_repository, identify
-from ralph.host.rescue import drop, list_refs, reapply, show
 from ralph.plans.registry import LAYOUTS
 
 EXAMPLES = """

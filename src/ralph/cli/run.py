@@ -29,8 +29,8 @@ from ralph.config.trust import Verdict
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.events import Record
 from ralph.core.moves import Reason
-from ralph.host.ptable import require_process_control
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
+from ralph.host.process.table import require_process_control
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Tally
 from ralph.journal.writing import Listener

@@ -16,7 +16,7 @@ from ralph.core.errors import UsageError
 from ralph.core.events import AgentEnded, AgentStarted, IterationStarted, Record, RunStarted
 from ralph.core.evidence import How
 from ralph.core.text import clean, one_line
-from ralph.host.rawlog import RawTail
+from ralph.host.process.rawlog import RawTail
 
 _LINES = 8
 """Number of lines shown of a tool's result."""

@@ -17,6 +17,7 @@ from ralph.core.ports import Session, StepContext
 from ralph.core.proof import Grade, Proof
 from ralph.core.requests import Request, answer_at_the_end, read_request
 from ralph.core.text import clean
+from ralph.core.work_tree import Inspection
 from ralph.engine.agent_run import Patience
 from ralph.engine.ground import Attempt, Ground, PageBack
 from ralph.engine.iteration_error import is_about_the_work, with_error
@@ -24,7 +25,6 @@ from ralph.engine.pipeline import Passed
 from ralph.engine.plan_text import plan_edits, with_plan
 from ralph.engine.protect import protect, protect_again
 from ralph.engine.shared_work import note_checks, share
-from ralph.engine.work_tree import Inspection
 from ralph.prompts.verdict_form import verdict_prompt
 
 _VERDICT_TIME = 300.0

@@ -23,16 +23,16 @@ from ralph.core.ports import Agent, Reader, Session, skim
 from ralph.core.text import clean, one_line
 from ralph.engine.hook_watch import HookWatch, TestsFailed, Unguarded
 from ralph.engine.life import Occupation, SignsOfLife
-from ralph.host import supervise as host
-from ralph.host.child_setup import UNLIMITED, Allowance
 from ralph.host.files import make_folder
-from ralph.host.git_trace import GIT_TRACE
-from ralph.host.quiet import QuietTimes
-from ralph.host.rawlog import RawLog
+from ralph.host.git.trace import GIT_TRACE
+from ralph.host.process import supervise as host
+from ralph.host.process.activity import stamp
+from ralph.host.process.child_setup import UNLIMITED, Allowance
+from ralph.host.process.quiet import QuietTimes
+from ralph.host.process.rawlog import RawLog
+from ralph.host.process.signals import StopSignal
+from ralph.host.process.tree import ProcessId, cpu_seconds, describe, is_alive
 from ralph.host.redaction import redact
-from ralph.host.signals import StopSignal
-from ralph.host.stirring import stamp
-from ralph.host.tree import ProcessId, cpu_seconds, describe, is_alive
 from ralph.journal.runs import raw_name
 from ralph.journal.writing import Journal
 

@@ -22,10 +22,10 @@ from ralph.core.proof import Grade, Proof
 from ralph.core.requests import Request
 from ralph.core.reviews import OnCap
 from ralph.core.suspicion import Tamper
+from ralph.core.work_tree import Inspection, Shared, WorkTree
 from ralph.engine.agent_run import Patience
 from ralph.engine.pipeline import Pipeline
-from ralph.engine.work_tree import Inspection, Shared, WorkTree
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 from ralph.journal.writing import Journal
 
 Ask = Callable[[str, float, Callable[[], bool]], str]

@@ -16,12 +16,12 @@ import msgspec
 from ralph.core.errors import LockHeld, RalphError, StoppedNow
 from ralph.core.evidence import Evidence
 from ralph.core.text import one_line
+from ralph.host.file_copies import CopyLost
 from ralph.host.files import write_text
-from ralph.host.git_locks import GitBusy
-from ralph.host.kept import CopyLost
+from ralph.host.git.locks import GitBusy
+from ralph.host.git.repo import RepositoryReplaced
 from ralph.host.plain_file import is_disk_trouble
 from ralph.host.redaction import redact
-from ralph.host.repo import RepositoryReplaced
 
 _LONGEST = 400
 BUG = "internal-error.log"

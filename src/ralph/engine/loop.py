@@ -36,9 +36,9 @@ from ralph.engine.seen import Seen
 from ralph.engine.settle import put_rules_back, settle, trailers_for
 from ralph.engine.waiting import LOOK, wait
 from ralph.host.files import read_state
+from ralph.host.git.refs import MovedMeanwhile
+from ralph.host.git.repo import RepositoryReplaced
 from ralph.host.redaction import redact_struct
-from ralph.host.refs import MovedMeanwhile
-from ralph.host.repo import RepositoryReplaced
 
 _REASONS = {signal.SIGINT: Reason.INTERRUPTED, getattr(signal, "SIGHUP", -1): Reason.TERMINAL_CLOSED}
 

@@ -7,8 +7,8 @@ import msgspec
 from ralph.core.evidence import Evidence
 from ralph.core.plan import Mode
 from ralph.core.text import one_line
+from ralph.core.work_tree import Inspection, PutBack
 from ralph.engine.ground import Attempt, Ground
-from ralph.engine.work_tree import Inspection, PutBack
 
 _FEW = 5
 

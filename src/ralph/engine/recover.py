@@ -38,6 +38,7 @@ from ralph.core.plan import Mode
 from ralph.core.ports import Reading
 from ralph.core.proof_trailers import AGENT_COMMIT
 from ralph.core.verdict import Kind, Verdict
+from ralph.core.work_tree import Inspection
 from ralph.engine.act import weigh_again
 from ralph.engine.ground import Attempt, Ground
 from ralph.engine.iteration_error import is_about_the_work
@@ -57,12 +58,11 @@ from ralph.engine.settle import (
     undo,
 )
 from ralph.engine.shared_work import share
-from ralph.engine.work_tree import Inspection
+from ralph.host.file_copies import CopyLost
 from ralph.host.files import read_state
-from ralph.host.kept import CopyLost
-from ralph.host.refs import MovedMeanwhile
-from ralph.host.repo import RepositoryReplaced
-from ralph.host.tree import ProcessId, end_left_behind
+from ralph.host.git.refs import MovedMeanwhile
+from ralph.host.git.repo import RepositoryReplaced
+from ralph.host.process.tree import ProcessId, end_left_behind
 
 _GRACE = 5.0
 _FEW = 5

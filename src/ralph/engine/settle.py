@@ -21,6 +21,7 @@ from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
 from ralph.core.ports import Reading
 from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind, Verdict
+from ralph.core.work_tree import Commit, Inspection, RolledBack, Shared
 from ralph.engine.act import prove_again
 from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Ground
 from ralph.engine.judge import judge
@@ -28,9 +29,8 @@ from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, TITLES
 from ralph.engine.reopen import reopened
 from ralph.engine.shared_work import share
-from ralph.engine.work_tree import Commit, Inspection, RolledBack, Shared
-from ralph.host.commit_message import subject
 from ralph.host.files import make_folder, write_bytes
+from ralph.host.git.commit_message import subject
 from ralph.host.redaction import redact_struct
 from ralph.prompts.foreign import fence_for, fenced
 

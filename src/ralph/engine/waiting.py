@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from ralph.core.events import WaitEnded, WaitStarted
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 from ralph.journal.writing import Journal
 
 LOOK = 0.2

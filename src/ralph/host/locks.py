@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from ralph.core.errors import LockHeld, SetupError
 from ralph.core.text import one_line
-from ralph.host import tree
 from ralph.host.files import make_folder, open_regular
-from ralph.host.ptable import ProcessId
+from ralph.host.process import tree
+from ralph.host.process.table import ProcessId
 
 _PATIENCE = 0.3
 """Seconds to retry: another process may be testing the lock, or its owner may be about to end."""

@@ -15,8 +15,8 @@ from msgspec import Struct
 from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
 from ralph.core.secrets import masked
-from ralph.host.proc import run
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
+from ralph.host.process.start import run
 from ralph.notify.message import Message, NotSent
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")

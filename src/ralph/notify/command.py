@@ -10,8 +10,8 @@ from msgspec import Struct
 from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
 from ralph.core.text import one_line
-from ralph.host.proc import run
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
+from ralph.host.process.start import run
 from ralph.notify.message import Message, NotSent
 
 SESSION = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY")

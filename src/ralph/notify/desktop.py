@@ -8,8 +8,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.environment import child_environment
-from ralph.host.programs import which
-from ralph.host.signals import StopSignal
+from ralph.host.process.programs import which
+from ralph.host.process.signals import StopSignal
 from ralph.notify.command import SESSION, execute
 from ralph.notify.message import Message, NotSent
 

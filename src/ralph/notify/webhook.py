@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ralph.host.signals import StopSignal
+from ralph.host.process.signals import StopSignal
 from ralph.notify.message import Message, NotSent
 
 

@@ -18,8 +18,8 @@ from msgspec import Struct
 from ralph.core.errors import BadData, SetupError, UsageError
 from ralph.core.plan import Plan
 from ralph.core.text import one_line
-from ralph.host import proc
-from ralph.host.programs import which
+from ralph.host.process import start as proc
+from ralph.host.process.programs import which
 
 TOOLS = ("br", "bd")
 FOLDER = ".beads"

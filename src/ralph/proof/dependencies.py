@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from ralph.core.errors import SetupError
-from ralph.host.copying import copy_tree, fingerprint, redirect
+from ralph.host.copy_folder import copy_tree, fingerprint, redirect
 from ralph.host.files import read_state, write_bytes
-from ralph.host.git import Located, git, names
+from ralph.host.git.command import Located, git, names
 from ralph.host.removal import remove_tree
 
 _FOLDERS = frozenset({"node_modules", ".venv", "venv", "vendor", ".bundle", ".yarn", "deps", "bower_components"})

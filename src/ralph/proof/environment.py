@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ralph.core.environment import run_marks
-from ralph.host.copying import size_of
+from ralph.host.copy_folder import size_of
 from ralph.host.files import make_folder, read_state
-from ralph.host.git import ask, line
+from ralph.host.git.command import ask, line
 from ralph.host.removal import remove_tree
 
 _DROPPED = ("VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PWD", "OLDPWD", "INIT_CWD", "npm_config_local_prefix", "_")

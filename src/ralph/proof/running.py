@@ -9,9 +9,9 @@ from pathlib import Path
 
 from ralph.core.evidence import CheckResult
 from ralph.core.text import clean
-from ralph.host.fence import Fence
-from ralph.host.proc import CannotStart, run_shell
-from ralph.host.signals import StopSignal
+from ralph.host.process.fence import Fence
+from ralph.host.process.signals import StopSignal
+from ralph.host.process.start import CannotStart, run_shell
 
 _KEPT = 200_000
 _TAIL_LINES = 100

@@ -30,8 +30,8 @@ from ralph.core.errors import BadData, LockHeld, NotTrusted, RalphError
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
+from ralph.host.git.repo import identify
 from ralph.host.locks import Lock
-from ralph.host.repo import identify
 from ralph.plans.registry import traits
 
 

@@ -25,7 +25,7 @@ from ralph.app.trusting import ensure_trusted, gather, is_trusted_by
 from ralph.config.trust import Verdict
 from ralph.core.plan import State
 from ralph.core.text import one_line, without_comments
-from ralph.host.repo import identify
+from ralph.host.git.repo import identify
 from ralph.journal.runs import new_run_id
 from ralph.journal.writing import Listener
 from ralph.prompts.planning import PlanBriefing

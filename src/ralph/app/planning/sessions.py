@@ -22,7 +22,6 @@ from ralph.app.limits import allowance_of
 from ralph.app.planning.overhearing import Overheard
 from ralph.app.spending import Till
 from ralph.app.tills import budget_of, ledger_of, prices_of
-from ralph.app.worktree import GitWorkTree
 from ralph.config.schema import Config
 from ralph.core.agent import Outcome, Trouble
 from ralph.core.errors import LockHeld, SetupError
@@ -32,10 +31,11 @@ from ralph.core.ports import HookFiles, Session
 from ralph.core.text import one_line
 from ralph.engine.agent_run import AgentRunner, Patience
 from ralph.host.files import make_folder, write_bytes
+from ralph.host.git.repo import Repo
+from ralph.host.git.work_tree import GitWorkTree
 from ralph.host.locks import Lock, Owner
-from ralph.host.repo import Repo
-from ralph.host.signals import StopSignal
-from ralph.host.tree import identify
+from ralph.host.process.signals import StopSignal
+from ralph.host.process.tree import identify
 from ralph.journal.writing import Journal, Listener
 
 _LOOKS = "Read,Grep,Glob"

@@ -1,0 +1,1 @@
+"""Git: commands, checkpoints, commits, rollbacks, rescue, refs and the proof checkout."""

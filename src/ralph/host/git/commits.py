@@ -1,0 +1,392 @@
+"""The loop's commit: exactly what changed since the checkpoint, and nothing the user had staged."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.core.errors import SetupError
+from ralph.core.text import one_line
+from ralph.host.git.checkpoint import Checkpoint, head_of, moments_of, real_index, undo_tampering, written_at
+from ralph.host.git.command import (
+    Call,
+    GitFailed,
+    ask,
+    ask_together,
+    git,
+    line,
+    names,
+    printable,
+)
+from ralph.host.git.commit_hooks import TIMEOUT, HookFailure, hook_of, hooks_in_tree, restore_own, run_hook
+from ralph.host.git.guarded import Tampering
+from ralph.host.git.heads import end_operations, put_index, restore_index
+from ralph.host.git.locks import clear_stale_locks
+from ralph.host.git.refs import MovedMeanwhile
+from ralph.host.git.repo import SETTINGS, Repo, parse_settings
+from ralph.host.git.rescue import AUTHOR
+from ralph.host.git.signing import commit_tree
+from ralph.host.git.snapshot import snapshot_tree
+from ralph.host.git.tree_diff import DIFF, Changed, TreeEntry, changes, entries, index_line, parse_changes
+from ralph.host.plain_file import disk_trouble
+from ralph.host.process.signals import StopSignal
+from ralph.host.removal import is_file
+
+_ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
+_DROP = ("update-index", "-z", "--force-remove", "--stdin")
+_GONE = "000000"
+"""The mode of a path that does not exist."""
+_FEW = 500
+"""Number of paths per command line."""
+
+
+class HeadMoved(SetupError):
+    """The loop cannot commit at HEAD: it is on another branch, or has moved in the meantime."""
+
+
+class Committed(Struct, frozen=True, kw_only=True):
+    commit: str = ""
+    """Empty when nothing was committed: `failure` or `changed` says why."""
+    failure: HookFailure | None = None
+    paths: tuple[str, ...] = ()
+    used_fallback_identity: bool = False
+    changed: tuple[str, ...] = ()
+    """Files that changed after they were judged. Nothing was committed."""
+    changed_by: str = ""
+    """The hook that did it; empty: it was before the hooks, while the checks ran."""
+    left_out: tuple[str, ...] = ()
+    """What a hook staged beyond the judged tree. It is not in the commit."""
+    restored: tuple[str, ...] = ()
+    """The loop's own files that a hook changed."""
+    edited_hooks: tuple[str, ...] = ()
+    """Hooks inside the project that the agent changed in this iteration."""
+    tampering: tuple[Tampering, ...] = ()
+    hidden: tuple[str, ...] = ()
+    """Changed files with the skip-worktree or assume-unchanged bit. They are not in the commit."""
+    unsigned: str = ""
+    """Why the commit is not signed although commit.gpgSign is set."""
+
+
+class _Start(Struct, frozen=True):
+    """Where the commit starts from."""
+
+    head: str | None
+    tree: str
+    todo: tuple[Changed, ...]
+    has_moved: bool
+    """Commits the agent made since the checkpoint."""
+    hidden: tuple[str, ...] = ()
+    """Changed files that the user told git to ignore changes of: they stay out of commits."""
+
+
+@disk_trouble()
+def commit_story(
+    repo: Repo,
+    *,
+    checkpoint: Checkpoint,
+    tree: str,
+    message: str,
+    index_file: Path,
+    run_hooks: bool = True,
+    hook_timeout: float = TIMEOUT,
+    hook_env: Mapping[str, str] | None = None,
+    own: Mapping[Path, bytes] | None = None,
+    stop: StopSignal | None = None,
+) -> Committed | None:
+    """Commit the difference between the checkpoint and `tree`, the snapshot that was judged. None: no difference.
+
+    Only that tree is committed. If a hook changes files, the caller judges the result. `own`: the loop's files, which
+    hooks cannot change.
+
+    Commits the agent made stay, and the remaining changes go on top of them; if nothing remains, the commit is empty,
+    because its message is their proof. The user's index gets the committed paths and otherwise stays as it was at the
+    checkpoint. After a crash the same call can be repeated.
+    """
+    tampering = undo_tampering(repo, checkpoint, index_file)
+    if any((repo.git_dir / name).exists() for name in ("index.lock", "HEAD.lock")):
+        clear_stale_locks(repo)
+    user_index = moments_of(index_file) / checkpoint.index
+    start, index, new_tree, staged = _prepared(repo, checkpoint, tree, index_file, user_index)
+    if new_tree == start.tree:
+        made = _made_before(repo, checkpoint, start, message)
+        if made or not start.has_moved:
+            _remember_tree(index, new_tree)
+            return made
+    edited, now = _edited_hooks(repo, start.todo), snapshot_tree(repo, index_file)
+    mine = {change.raw for change in start.todo} - {os.fsencode(os.path.relpath(p, repo.root)) for p in own or ()}
+    if late := tuple(change.path for change in _changes(repo, tree, now) if change.raw in mine):
+        return Committed(changed=late, edited_hooks=edited, tampering=tampering)
+    restored: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    if run_hooks and (hook := hook_of(repo, "pre-commit") or hook_of(repo, "commit-msg")):
+        hooks = _Hooks(repo, index, index_file, hook_timeout, hook_env or {}, stop)
+        failure, message = hooks.run(now, message)
+        restored = restore_own(own or {}, repo.root)
+        if failure:
+            return Committed(failure=failure, edited_hooks=edited, tampering=tampering, restored=restored)
+        if changed := tuple(change.path for change in hooks.changes_since(now)):
+            by = hook.name
+            return Committed(
+                changed=changed, changed_by=by, edited_hooks=edited, tampering=tampering, restored=restored
+            )
+        left = _between(repo, new_tree, line(git(repo, "write-tree", index=index)))
+        left_out = tuple(path for path in map(printable, left) if path not in restored)
+        if left:
+            git(repo, "read-tree", new_tree, index=index)
+    # Commits of the agent's own have some of the paths already.
+    paths = _between(repo, start.tree, new_tree) if start.has_moved else staged
+    commit, is_fallback, unsigned = _publish(repo, checkpoint, index_file, start, staged, new_tree, message)
+    _remember_tree(index, new_tree)
+    if not checkpoint.in_progress:
+        end_operations(repo)
+    return Committed(
+        commit=commit,
+        paths=tuple(printable(path) for path in paths),
+        used_fallback_identity=is_fallback,
+        edited_hooks=edited,
+        left_out=left_out,
+        restored=restored,
+        tampering=tampering,
+        hidden=start.hidden,
+        unsigned=unsigned,
+    )
+
+
+@disk_trouble()
+def candidate_tree(repo: Repo, *, checkpoint: Checkpoint, tree: str, index_file: Path) -> str:
+    """The tree that `commit_story` would commit if no hook changed it. Only objects are written."""
+    own = index_file.with_name(f"{index_file.name}.candidate")  # the index of the commit keeps its file times
+    _, index, new_tree, _ = _prepared(repo, checkpoint, tree, own, moments_of(index_file) / checkpoint.index)
+    _remember_tree(index, new_tree)
+    return new_tree
+
+
+def _prepared(
+    repo: Repo, checkpoint: Checkpoint, tree: str, index_file: Path, user_index: Path
+) -> tuple[_Start, Path, str, dict[bytes, TreeEntry]]:
+    """HEAD plus the judged changes: an index with them, its tree, and its entries for the changed paths."""
+    start = _start(repo, checkpoint, tree, user_index)
+    index = _story_index(repo, index_file, start)
+    _stage(repo, index, start.todo)
+    tree, entries_now = _written(repo, index, start.todo)
+    _require_all(repo, start.todo, entries_now)
+    return start, index, tree, entries_now
+
+
+def _require_all(repo: Repo, todo: Sequence[Changed], staged: Mapping[bytes, TreeEntry]) -> None:
+    """Git skips names like `git~1` without an error. The commit would not be what was judged."""
+    skipped = [c for c in todo if c.status != "D" and staged[c.raw].mode == _GONE and is_file(repo.root, c.raw)]
+    if skipped:
+        some = ", ".join(one_line(change.path, 60) for change in skipped[:3])
+        raise SetupError(f"git does not accept these file names, so they cannot be committed: {some}")
+
+
+def _start(repo: Repo, checkpoint: Checkpoint, tree: str, user_index: Path) -> _Start:
+    """`user_index`: the user's index at the checkpoint; an agent can set bits in the current one."""
+    branch, _ = head_of(repo)
+    if branch != checkpoint.branch:
+        raise HeadMoved(
+            f"HEAD is on {branch or 'no branch'}, but the work belongs on {checkpoint.branch or 'no branch'}",
+            hint="roll back, or switch to the branch",
+        )
+    calls = [
+        Call(repo, ("diff-tree", "-r", "-z", "--raw", *DIFF, checkpoint.tree, tree)),
+        Call(repo, ("log", "-1", "--format=%H %T", "HEAD", "--")),
+        Call(repo, SETTINGS),
+        Call(repo, ("ls-files", "-z", "-v"), user_index if checkpoint.index else None),
+    ]
+    difference, head, settings, flags = ask_together(calls)
+    for call, answer in ((calls[0], difference), (calls[2], settings)):
+        if answer.code:
+            raise GitFailed(call.args, answer)
+    if parse_settings(settings.out)[1] != repo.filters:
+        raise SetupError(
+            "git's filter settings changed since the run started; adding files could run a different program",
+            hint="check filter.* in `git config --list --show-origin`, then run again",
+        )
+    if head.code and checkpoint.head:
+        raise HeadMoved(f"HEAD is invalid: {head.complaint}", hint="roll back")
+    commit, _, head_tree = line(head.out).partition(" ") if head.code == 0 else ("", "", "")
+    has_moved = (commit or None) != checkpoint.head
+    todo = parse_changes(difference.out)
+    if has_moved and commit:
+        todo = (*todo, *_taken_back(repo, checkpoint, tree, commit, {change.raw for change in todo}))
+    hidden = _hidden(flags.out) if checkpoint.index and flags.code == 0 else set()
+    shown = tuple(change for change in todo if change.raw not in hidden)
+    return _Start(commit or None, head_tree, shown, has_moved, tuple(c.path for c in todo if c.raw in hidden))
+
+
+def _hidden(listed: bytes) -> set[bytes]:
+    """Files with the skip-worktree bit (S) or the assume-unchanged bit (lower case): often secrets of the user."""
+    return {item[2:] for item in names(listed) if item[:1] == b"S" or item[:1].islower()}
+
+
+def _taken_back(repo: Repo, checkpoint: Checkpoint, tree: str, head: str, known: set[bytes]) -> list[Changed]:
+    """Paths the agent committed that are unchanged in the judged tree: the commit has to revert those."""
+    found = []
+    for change in changes(repo, checkpoint.head, head) if checkpoint.head else ():
+        if change.raw in known or change.is_submodule:
+            continue
+        now = entries(repo, tree).get(change.raw)
+        if now is not None:
+            found.append(Changed(change.path, "M", change.new_mode, now.mode, change.new_id, now.id, change.raw))
+        elif not is_file(repo.root, change.raw):  # one that is there, and in no tree, is ignored
+            zero = (change.new_mode, _GONE, change.new_id, repo.no_object)
+            found.append(Changed(change.path, "D", *zero, change.raw))
+    return found
+
+
+def _story_index(repo: Repo, index_file: Path, start: _Start) -> Path:
+    """An index with exactly the content of HEAD. The one from the last commit is reused when it matches."""
+    index = index_file.with_name(f"{index_file.name}.story")
+    index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
+    note = _note(index)
+    try:
+        fits = index.exists() and note.read_text() == start.tree != ""
+    except OSError:
+        fits = False
+    note.unlink(missing_ok=True)  # from here on the index is on its way to something else
+    if not fits:
+        git(repo, "read-tree", start.tree or "--empty", index=index)
+    return index
+
+
+def _note(index: Path) -> Path:
+    return index.with_name(f"{index.name}.tree")
+
+
+def _remember_tree(index: Path, tree: str) -> None:
+    _note(index).write_text(tree)
+
+
+def _stage(repo: Repo, index: Path, todo: tuple[Changed, ...]) -> None:
+    """Add them to the index as git would: with the project's line endings and filters."""
+    if gone := b"".join(change.raw + b"\0" for change in todo if change.status == "D"):
+        git(repo, *_DROP, index=index, stdin=gone)
+    if here := b"".join(change.raw + b"\0" for change in todo if change.status != "D"):
+        git(repo, *_ADD, index=index, stdin=here)
+
+
+class _Hooks:
+    """The project's hooks, run on one pending commit."""
+
+    def __init__(
+        self,
+        repo: Repo,
+        index: Path,
+        index_file: Path,
+        timeout: float,
+        env: Mapping[str, str],
+        stop: StopSignal | None,
+    ) -> None:
+        self.repo = repo
+        self.index = index
+        self.index_file = index_file
+        self.timeout = timeout
+        self.env = env
+        self.stop = stop
+
+    def run(self, tree: str, message: str) -> tuple[HookFailure | None, str]:
+        """The failure or None, and the message as the hooks left it. `tree`: the snapshot before them."""
+        if hook := hook_of(self.repo, "pre-commit"):
+            ask(self.repo, "update-index", "-q", "--refresh", index=self.index)
+            failure = self._call(hook)
+            if failure and not failure.timed_out and (rewritten := self.changes_since(tree)):
+                # A formatter that repairs files and fails all the same is content the second time.
+                _stage(self.repo, self.index, rewritten)
+                failure = self._call(hook)
+            if failure:
+                return failure, message
+        if hook := hook_of(self.repo, "commit-msg"):
+            file = self.index.with_name(f"{self.index.name}.message")
+            file.write_text(message)
+            if failure := self._call(hook, str(file)):
+                return failure, message
+            message = file.read_text(errors="replace")
+        return None, message
+
+    def _call(self, hook: Path, *args: str) -> HookFailure | None:
+        return run_hook(
+            self.repo, hook, *args, index=self.index, env_extra=self.env, timeout=self.timeout, stop=self.stop
+        )
+
+    def changes_since(self, tree: str) -> tuple[Changed, ...]:
+        return _changes(self.repo, tree, snapshot_tree(self.repo, self.index_file))
+
+
+def _changes(repo: Repo, old: str, new: str) -> tuple[Changed, ...]:
+    return changes(repo, old, new) if old != new else ()
+
+
+def _edited_hooks(repo: Repo, todo: tuple[Changed, ...]) -> tuple[str, ...]:
+    folder = hooks_in_tree(repo)
+    return tuple(c.path for c in todo if folder is not None and c.raw.startswith(folder + b"/"))
+
+
+def _written(repo: Repo, index: Path, todo: Sequence[Changed]) -> tuple[str, dict[bytes, TreeEntry]]:
+    """The tree of the index, and its entries for the changed paths; the zero entry for removed ones."""
+    paths = [change.raw for change in todo]
+    is_short = len(paths) <= _FEW and sum(map(len, paths)) <= _FEW * 200
+    some: tuple[str | bytes, ...] = ("--", *paths) if is_short else ()
+    calls = [Call(repo, ("write-tree",), index), Call(repo, ("ls-files", "-z", "--stage", *some), index)]
+    written, listed = ask_together(calls)
+    for call, answer in zip(calls, (written, listed), strict=True):
+        if answer.code:
+            raise GitFailed(call.args, answer)
+    items = (item.partition(b"\t") for item in names(listed.out))
+    found = {path: TreeEntry(*head.decode().split(" ")[:2]) for head, _, path in items}
+    return line(written.out), {path: found.get(path, TreeEntry(_GONE, repo.no_object)) for path in paths}
+
+
+def _between(repo: Repo, old: str, new: str) -> dict[bytes, TreeEntry]:
+    old = old or line(git(repo, "mktree"))  # the empty tree
+    return {change.raw: TreeEntry(change.new_mode, change.new_id) for change in changes(repo, old, new)}
+
+
+def _made_before(repo: Repo, checkpoint: Checkpoint, start: _Start, message: str) -> Committed | None:
+    """The commit of an earlier call that was killed right after it, recognized by its unique trailers."""
+    trailers = message.strip().rpartition("\n\n")[2]
+    if not start.head or start.head == checkpoint.head or "Ralph-Run:" not in trailers:
+        return None
+    if trailers not in line(git(repo, "log", "-1", "--format=%B", start.head)):
+        return None
+    paths = changes(repo, f"{start.head}^", start.head) if checkpoint.head else ()
+    return Committed(commit=start.head, paths=tuple(change.path for change in paths))
+
+
+def _publish(
+    repo: Repo,
+    checkpoint: Checkpoint,
+    index_file: Path,
+    start: _Start,
+    staged: dict[bytes, TreeEntry],
+    tree: str,
+    message: str,
+) -> tuple[str, bool, str]:
+    """Make the commit, then update the user's index, then HEAD: a kill in between leaves the work staged.
+
+    Returns the commit, whether Ralph is its author because no git user is configured, and why it is not signed.
+    """
+    before, since = real_index(repo), written_at(repo.git_dir / "index")
+    if before is not None and hashlib.sha256(before).hexdigest() != checkpoint.index:
+        # What the agent staged goes; what it committed itself is in the index like the rest.
+        restore_index(repo, checkpoint, index_file)
+        staged = _between(repo, checkpoint.head or "", tree) | staged
+    lines = b"".join(index_line(path, entry.mode, entry.id) for path, entry in staged.items())
+    args = (tree, *(("-p", start.head) if start.head else ()), "-F", "-")
+    text = message.encode("utf-8", "replace")
+    try:
+        git(repo, "update-index", "-z", "--index-info", stdin=lines)
+        commit, is_fallback, unsigned = commit_tree(repo, args, text, AUTHOR)
+        subject = message.partition("\n")[0]
+        moved = ask(repo, "update-ref", "-m", f"commit: {subject}", "HEAD", commit, start.head or repo.no_object)
+        if moved.code:
+            raise MovedMeanwhile(f"HEAD moved during the commit: {moved.complaint}", hint="run again")
+    except SetupError:
+        put_index(repo, before, since)
+        raise
+    return commit, is_fallback, unsigned

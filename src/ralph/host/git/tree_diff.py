@@ -1,0 +1,99 @@
+"""The differences between two recorded trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.host.git.command import git, head_of_output, names, printable
+from ralph.host.git.repo import Repo
+
+SUBMODULE = "160000"
+_NO_MODE = "000000"
+DIFF = ("--no-ext-diff", "--no-textconv", "--no-renames")
+
+
+_SMALL = 20_000
+_REMEMBERED = 3
+
+
+class Changed(Struct, frozen=True):
+    """One path that differs. `path` is printable, `raw` is exact."""
+
+    path: str
+    status: str
+    """"A" added, "M" modified, "T" another type, "D" deleted."""
+    old_mode: str
+    new_mode: str
+    old_id: str
+    new_id: str
+    raw: bytes
+
+    @property
+    def is_submodule(self) -> bool:
+        return SUBMODULE in (self.old_mode, self.new_mode)
+
+
+class TreeEntry(Struct, frozen=True):
+    mode: str
+    id: str
+
+
+_RECENT: dict[tuple[Path, str], dict[bytes, TreeEntry]] = {}
+
+
+def changes(repo: Repo, old: str, new: str) -> tuple[Changed, ...]:
+    """Every path that differs between two trees or commits. A rename is a deletion and an addition."""
+    if old == new:
+        return ()
+    return parse_changes(git(repo, "diff-tree", "-r", "-z", "--raw", *DIFF, old, new))
+
+
+def parse_changes(out: bytes) -> tuple[Changed, ...]:
+    fields = names(out)
+    found = []
+    for entry, path in zip(fields[::2], fields[1::2], strict=True):
+        old_mode, new_mode, old_id, new_id, status = entry.decode()[1:].split(" ")
+        found.append(Changed(printable(path), status[:1], old_mode, new_mode, old_id, new_id, path))
+    return tuple(found)
+
+
+def diff_text(repo: Repo, old: str, new: str, paths: Sequence[bytes] = (), *, limit: int = 200_000) -> tuple[str, bool]:
+    """The difference as a patch of at most `limit` bytes, and whether it was cut."""
+    shown, cut = head_of_output(repo, "diff-tree", "-r", "-p", *DIFF, old, new, "--", *paths, limit=limit)
+    return shown.decode("utf-8", "replace"), cut
+
+
+def entries(repo: Repo, tree: str) -> Mapping[bytes, TreeEntry]:
+    """Every file of a tree or commit, by id. Cached, because a rollback asks for the same few repeatedly."""
+    key = (repo.common_dir, tree)
+    if (known := _RECENT.get(key)) is not None:
+        return known
+    found = {}
+    for item in names(git(repo, "ls-tree", "-r", "-z", "--full-tree", tree)):
+        head, _, path = item.partition(b"\t")
+        mode, _, name = head.decode().split(" ")
+        found[path] = TreeEntry(mode, name)
+    if len(found) <= _SMALL:
+        _RECENT[key] = found
+        for old in list(_RECENT)[:-_REMEMBERED]:
+            del _RECENT[old]
+    return found
+
+
+def folders(paths: Iterable[bytes]) -> set[bytes]:
+    """Every folder that holds one of these, directly or indirectly."""
+    found: set[bytes] = set()
+    for path in paths:
+        parent = path.rpartition(b"/")[0]
+        while parent and parent not in found:
+            found.add(parent)
+            parent = parent.rpartition(b"/")[0]
+    return found
+
+
+def index_line(path: bytes, mode: str, name: str) -> bytes:
+    """One line for `update-index -z --index-info`: this entry, or its removal if the mode is all zeros."""
+    return f"{mode} {name}\t".encode() + path + b"\0" if mode != _NO_MODE else f"0 {name}\t".encode() + path + b"\0"

@@ -1,0 +1,1 @@
+"""Processes: start, supervise, watch and end them, with everything they started."""

@@ -1,0 +1,256 @@
+"""Starts processes. They get their own session, none of our descriptors and no terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+
+from msgspec import Struct
+
+from ralph.core.errors import SetupError
+from ralph.core.text import one_line
+from ralph.host.process.adopt import HOUSEHOLD
+from ralph.host.process.excerpt import Excerpt
+from ralph.host.process.fence import Fence
+from ralph.host.process.programs import which
+from ralph.host.process.pump import Pump
+from ralph.host.process.signals import StopSignal
+from ralph.host.process.table import require_process_control
+from ralph.host.process.tree import Tree
+
+_SWEEP_GRACE = 0.5
+"""Maximum seconds between SIGTERM and SIGKILL for processes a command left behind."""
+
+
+_STOP_GRACE = 1.0
+"""The same for a command that is ended because a stop was requested."""
+
+
+class CannotStart(SetupError):
+    """A program could not be started. The message says which one and why."""
+
+
+class Finished(Struct, frozen=True):
+    argv: tuple[str, ...]
+    code: int
+    """The exit code, or -N for signal N."""
+    out: bytes
+    err: bytes
+    timed_out: bool
+    duration: float
+    cut: bool = False
+    """`out` or `err` was longer than the limit: it has a marker line in the middle."""
+    swept: int = 0
+    """Processes it left behind, which were terminated."""
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0 and not self.timed_out
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout: float | None = 60,
+    limit: int = 1_000_000,
+    grace: float = 2.0,
+    sweep: bool = True,
+    stop: StopSignal | None = None,
+    fence: Fence | None = None,
+) -> Finished:
+    """Run a command to its end, or kill its whole tree after `timeout`. Keeps at most `limit` bytes per stream.
+
+    Raises CannotStart, a SetupError, if the program does not exist. With `sweep` nothing it started outlives it.
+    A request to `stop` ends it like a timeout; an urgent one without a grace period.
+    """
+    out, err = Excerpt(limit), Excerpt(limit)
+    begun = time.monotonic()
+    process = start(argv, cwd=cwd, env=env, stdin=bool(stdin), fence=fence)
+    tree = Tree(process)
+    timed_out = False
+    swept = 0
+    try:
+        with contextlib.closing(Pump(process, stdin, out.feed, err.feed, stop.fileno() if stop else None)) as pump:
+
+            def turn(seconds: float) -> bool:
+                if pump.turn(seconds) and stop:
+                    stop.drain()
+                return stop is not None and stop.urgent
+
+            while process.poll() is None:
+                left = 3600.0 if timeout is None else begun + timeout - time.monotonic()
+                stopped = stop is not None and stop.requested
+                if stopped or left <= 0:
+                    timed_out = not stopped
+                    patience = min(grace, _STOP_GRACE) if stopped else grace
+                    tree.end(grace=0 if stop and stop.urgent else patience, meanwhile=turn)
+                    break
+                turn(left)
+            pump.drain()
+            if sweep:
+                swept = tree.end(grace=min(grace, _SWEEP_GRACE)).found
+                pump.drain()
+    except BaseException:
+        tree.end(grace=0)
+        raise
+    finally:
+        finish(process)
+    duration = time.monotonic() - begun
+    code = process.returncode if process.returncode is not None else -signal.SIGKILL
+    cut = out.cut or err.cut
+    return Finished(tuple(argv), code, out.value(), err.value(), timed_out, duration, cut, swept)
+
+
+def run_shell(
+    command: str,
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout: float | None = 60,
+    limit: int = 1_000_000,
+    grace: float = 2.0,
+    sweep: bool = True,
+    stop: StopSignal | None = None,
+    fence: Fence | None = None,
+) -> Finished:
+    """`run` for a shell command line, as used in checks."""
+    shell = ["/bin/sh", "-c", command]
+    return run(
+        shell,
+        cwd=cwd,
+        env=env,
+        stdin=stdin,
+        timeout=timeout,
+        limit=limit,
+        grace=grace,
+        sweep=sweep,
+        stop=stop,
+        fence=fence,
+    )
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None,
+    stdin: bool,
+    before: Callable[[], None] | None = None,
+    fence: Fence | None = None,
+) -> Popen[bytes]:
+    """Start a process with pipes. The caller must also call `finish`. `before` runs in it before its program does."""
+    require_process_control()
+    if not argv or not argv[0]:
+        raise CannotStart("the command to start is empty")
+
+    def make() -> Popen[bytes]:
+        return Popen(
+            list(argv),
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            stdin=PIPE if stdin else DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+            bufsize=0,
+            close_fds=True,
+            start_new_session=True,
+            restore_signals=True,
+            preexec_fn=before,  # noqa: PLW1509 - a few system calls
+        )
+
+    try:
+        with _default_signals():
+            return HOUSEHOLD.start(make if fence is None else lambda: fence.inside(make))
+    except (OSError, ValueError) as error:
+        raise why_not_started(argv, cwd, env, error) from None
+
+
+def finish(process: Popen[bytes]) -> None:
+    """Reap it, close its pipes, and no longer count it among our processes."""
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+    try:
+        process.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        process.returncode = -signal.SIGKILL  # it hangs in the kernel; do not warn about it at exit
+    HOUSEHOLD.forget(process)
+
+
+@contextlib.contextmanager
+def _default_signals() -> Iterator[None]:
+    """Start a child with no signal ignored or blocked, whatever we inherited (nohup ignores SIGHUP).
+
+    An ignored signal stays ignored in the child, but a handled one becomes the default there; so for the moment of
+    the start each ignored one gets a handler that does nothing. Only the main thread may do that.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # for good: ignored, it would make every exit code 0
+    ignored = [s for s in signal.valid_signals() if signal.getsignal(s) is signal.SIG_IGN]
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        for number in ignored:
+            signal.signal(number, _do_nothing)
+        if blocked:
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        yield
+    finally:
+        if blocked:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _do_nothing(_number: int, _frame: object) -> None:
+    pass
+
+
+def why_not_started(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None, error: OSError | ValueError
+) -> CannotStart:
+    program = one_line(argv[0], 200)
+    if isinstance(error, ValueError):
+        return CannotStart(f"could not start {program}: {error}")
+    if not cwd.is_dir():
+        return CannotStart(f"could not start {program} in {cwd}: no such folder")
+    if error.errno == errno.E2BIG:
+        return CannotStart(
+            f"could not start {program}: its arguments and environment are longer than the system allows",
+            hint="pass long text on stdin or in a file",
+        )
+    path = (os.environ if env is None else env).get("PATH", os.defpath)
+    found = which(argv[0], path) if os.sep not in argv[0] else str(cwd / argv[0])
+    if error.errno == errno.ENOENT and not (found and Path(found).exists()):
+        if found:
+            return CannotStart(f"could not start {program}: no such file")
+        return CannotStart(
+            f"{program} is not installed, or not on PATH", hint=f"install {program} or give its full path"
+        )
+    if error.errno == errno.ENOENT:
+        return CannotStart(
+            f"could not start {program}: the interpreter named in its first line is missing",
+            hint=f"check the first line of {found}",
+        )
+    if error.errno == errno.EACCES:
+        is_file = bool(found) and Path(str(found)).is_file()
+        hint = f"chmod +x {found}" if is_file else ""
+        return CannotStart(f"could not start {program}: not an executable file", hint=hint)
+    if error.errno == errno.ENOEXEC:
+        return CannotStart(f"could not start {program}: neither a program for this machine nor a script with a #! line")
+    return CannotStart(f"could not start {program}: {error.strerror}")

@@ -1,0 +1,337 @@
+"""Supervise one agent process from start to end: output, time, silence, stop requests, leftover processes."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from subprocess import Popen
+
+from msgspec import Struct
+
+from ralph.host.process.child_setup import Allowance, before_start
+from ralph.host.process.excerpt import Tail
+from ralph.host.process.lines import LineSplitter, Oversize, split_block
+from ralph.host.process.pump import Pump
+from ralph.host.process.rawlog import RawLog
+from ralph.host.process.signals import StopSignal
+from ralph.host.process.start import CannotStart, finish, start
+from ralph.host.process.tree import ProcessId, Tree
+
+_TICK = 1.0
+"""Seconds between updates of the list of processes in the tree."""
+_SWEEP_GRACE = 2.0
+"""Maximum seconds between SIGTERM and SIGKILL for processes an agent left behind."""
+_ERR_TAIL = 64 * 1024
+_TORN = 4096
+
+OnLine = Callable[[bytes, bool], None]
+"""A line without its newline, and whether it exceeded the limit and is only the beginning."""
+
+
+class Command(Struct, frozen=True):
+    argv: tuple[str, ...]
+    cwd: Path
+    env: dict[str, str]
+    """The complete environment: nothing is inherited."""
+    stdin: bytes = b""
+    allowance: Allowance = Allowance()
+
+
+class Limits(Struct, frozen=True):
+    """Seconds; None: no limit."""
+
+    total: float | None = None
+    idle: float | None = None
+    """Seconds without output and without another sign of life."""
+    grace: float = 10.0
+    """From SIGTERM to SIGKILL."""
+    linger: float | None = None
+    """From its final line to its end."""
+
+
+class How(StrEnum):
+    EXITED = "exited"
+    TIMED_OUT = "timed out"
+    SILENT = "silent"
+    LINGERED = "lingered"
+    STOPPED = "stopped"
+    OVER_LIMIT = "over a limit"
+    FAILED_TO_START = "failed to start"
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    how: How
+    code: int | None = None
+    signal: int | None = None
+    duration: float = 0.0
+    ran: float = 0.0
+    """Seconds until it exited or was told to; the grace period before a kill is not included."""
+    out_bytes: int = 0
+    err_tail: bytes = b""
+    torn: bytes = b""
+    """The beginning of a last line without a newline."""
+    last_output_age: float = 0.0
+    """Seconds from the last output, or from the start when there was none, to the end."""
+    swept: int = 0
+    """Processes other than the agent that outlived it or had to be killed."""
+    survivors: tuple[ProcessId, ...] = ()
+    """Processes that could not be ended."""
+    message: str = ""
+    """Why it failed to start, and what to do."""
+
+
+def supervise(
+    command: Command,
+    limits: Limits,
+    *,
+    on_line: OnLine,
+    on_block: Callable[[bytes], None] | None = None,
+    on_stderr: OnLine | None = None,
+    raw: RawLog | None = None,
+    raw_err: RawLog | None = None,
+    is_final: Callable[[], bool] | None = None,
+    stop: StopSignal | None = None,
+    signs_of_life: Callable[[], float] | None = None,
+    on_start: Callable[[ProcessId], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Ending:
+    """Run an agent to its end. When this returns or raises, nothing the agent started is alive.
+
+    `on_block` gets many lines at once, joined by newlines, instead of `on_line`; a line over the limit, and a last one
+    without a newline, still go to `on_line`. `is_final` says, after each line or block, whether the agent should end.
+    `signs_of_life` returns a number that changes while a silent agent is working. The callables run in this thread; an
+    exception from one of them ends the agent and is passed on.
+    """
+    if stop is not None and stop.requested:
+        return Ending(how=How.STOPPED)
+    begun = clock()
+    before = before_start(command.allowance)
+    try:
+        process = start(command.argv, cwd=command.cwd, env=command.env, stdin=bool(command.stdin), before=before)
+    except CannotStart as error:
+        message = f"{error}; {error.hint}" if error.hint else str(error)
+        return Ending(how=How.FAILED_TO_START, duration=clock() - begun, message=message)
+    tree = Tree(process)
+    output = _Output(on_line, on_block, on_stderr, raw, raw_err, is_final, clock)
+    try:
+        if on_start is not None:
+            on_start(tree.root)
+        with contextlib.closing(
+            Pump(process, command.stdin, output.out, output.err, stop.fileno() if stop else None)
+        ) as pump:
+            watch = _Watch(process, tree, pump, output, limits, stop, signs_of_life, clock, command.allowance)
+            return watch.to_the_end(begun)
+    except BaseException:
+        tree.end(grace=0)
+        raise
+    finally:
+        finish(process)
+
+
+class _Output:
+    """The agent's output: split into lines, written to the raw logs, and when the last of it arrived."""
+
+    def __init__(
+        self,
+        on_line: OnLine,
+        on_block: Callable[[bytes], None] | None,
+        on_stderr: OnLine | None,
+        raw: RawLog | None,
+        raw_err: RawLog | None,
+        is_final: Callable[[], bool] | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._on_line, self._on_block, self._on_stderr = on_line, on_block, on_stderr
+        self._raw, self._raw_err = raw, raw_err
+        self._is_final = is_final
+        self._clock = clock
+        self._out_lines, self._err_lines = LineSplitter(), LineSplitter()
+        self.err_tail = Tail(_ERR_TAIL)
+        self.out_bytes = 0
+        self.last = clock()
+        self.final: float | None = None
+        """When the final line came."""
+        self.torn = b""
+
+    def out(self, data: bytes) -> None:
+        self.last = self._clock()
+        self.out_bytes += len(data)
+        if self._raw is not None:
+            self._raw.write(data)
+        for block in self._out_lines.blocks(data):
+            if self._on_block is not None and not isinstance(block, Oversize):
+                self._on_block(block)
+                self._note_final()
+            else:
+                for line in split_block(block):
+                    self._line(line)
+
+    def err(self, data: bytes) -> None:
+        self.last = self._clock()
+        self.err_tail.feed(data)
+        if self._raw_err is not None:
+            self._raw_err.write(data)
+        if self._on_stderr is not None:
+            for line in self._err_lines.feed(data):
+                self._on_stderr(*_shown(line))
+
+    def flush(self) -> None:
+        for line in self._out_lines.flush():
+            self.torn = _shown(line)[0][:_TORN]
+            self._line(line)
+        if self._on_stderr is not None:
+            for line in self._err_lines.flush():
+                self._on_stderr(*_shown(line))
+
+    def _line(self, line: bytes | Oversize) -> None:
+        if isinstance(line, Oversize):
+            self._on_line(line.head, True)
+            return
+        self._on_line(line, False)
+        self._note_final()
+
+    def _note_final(self) -> None:
+        if self._is_final is None or not self._is_final():
+            self.final = None
+        elif self.final is None:
+            self.final = self._clock()
+
+
+def _shown(line: bytes | Oversize) -> tuple[bytes, bool]:
+    return (line.head, True) if isinstance(line, Oversize) else (line, False)
+
+
+class _Watch:
+    def __init__(
+        self,
+        process: Popen[bytes],
+        tree: Tree,
+        pump: Pump,
+        output: _Output,
+        limits: Limits,
+        stop: StopSignal | None,
+        signs_of_life: Callable[[], float] | None,
+        clock: Callable[[], float],
+        allowance: Allowance,
+    ) -> None:
+        self._allowance = allowance
+        self._excess = ""
+        self._process, self._tree, self._pump, self._output = process, tree, pump, output
+        self._limits, self._stop, self._clock = limits, stop, clock
+        self._silence = _Silence(limits.idle, signs_of_life) if limits.idle is not None else None
+        self._looked = clock()
+
+    def to_the_end(self, begun: float) -> Ending:
+        how = self._until_over(begun)
+        ran = self._clock() - begun
+        swept = 0
+        if how is not How.EXITED:
+            grace = 0 if self._stop is not None and self._stop.urgent else self._limits.grace
+            ended = self._tree.end(grace=grace, meanwhile=self._meanwhile)
+            self._process.poll()
+            swept = ended.killed - (1 if self._process.returncode == -9 and ended.killed else 0)
+        over = self._clock()
+        self._pump.drain()
+        left = self._tree.end(grace=min(self._limits.grace, _SWEEP_GRACE), meanwhile=self._meanwhile)
+        self._pump.drain()
+        self._output.flush()
+        code = self._process.returncode
+        return Ending(
+            how=how,
+            code=code if code is not None and code >= 0 else None,
+            signal=-code if code is not None and code < 0 else None,
+            duration=over - begun,
+            ran=ran,
+            out_bytes=self._output.out_bytes,
+            err_tail=self._output.err_tail.value(),
+            torn=self._output.torn,
+            last_output_age=max(over - self._output.last, 0.0),
+            swept=swept + left.found,
+            survivors=left.survivors,
+            message=self._excess,
+        )
+
+    def _until_over(self, begun: float) -> How:
+        while self._process.poll() is None:
+            now = self._clock()
+            if self._stop is not None and self._stop.requested:
+                return How.STOPPED
+            if self._limits.total is not None and now >= begun + self._limits.total:
+                return How.TIMED_OUT
+            final, linger = self._output.final, self._limits.linger
+            if final is not None and linger is not None and now >= final + linger:
+                return How.LINGERED
+            if self._silence is not None and self._silence.is_over(now, self._output.last):
+                return How.SILENT
+            if self._look(now):
+                return How.OVER_LIMIT
+            self._turn(self._patience(now, begun))
+        return How.EXITED
+
+    def _patience(self, now: float, begun: float) -> float:
+        """Seconds until the next check is due, if nothing happens before."""
+        times = [now + _TICK]
+        if self._limits.total is not None:
+            times.append(begun + self._limits.total)
+        if self._output.final is not None and self._limits.linger is not None:
+            times.append(self._output.final + self._limits.linger)
+        if self._silence is not None:
+            times.append(self._silence.next_look(self._output.last))
+        return max(min(times) - now, 0.0)
+
+    def _look(self, now: float) -> bool:
+        """Whether the tree uses more than it may."""
+        if now - self._looked >= _TICK:
+            self._looked = now
+            self._tree.look()
+            allowed = self._allowance
+            processes, memory = self._tree.usage() if allowed.processes or allowed.memory else (0, 0)
+            if allowed.processes and processes > allowed.processes:
+                self._excess = f"it started {processes:,} processes; agent.max_processes is {allowed.processes:,}"
+            elif allowed.memory and memory > allowed.memory:
+                used, most = memory / 1e6, allowed.memory / 1e6
+                self._excess = f"its processes use {used:,.0f} MB of memory; agent.max_memory_mb is {most:,.0f}"
+        return bool(self._excess)
+
+    def _turn(self, seconds: float) -> None:
+        if self._pump.turn(seconds) and self._stop is not None:
+            self._stop.drain()
+
+    def _meanwhile(self, seconds: float) -> bool:
+        self._turn(seconds)
+        return self._stop is not None and self._stop.urgent
+
+
+class _Silence:
+    """No output for `idle` seconds, nor any other sign of life in them."""
+
+    def __init__(self, idle: float, signs_of_life: Callable[[], float] | None) -> None:
+        self._idle = idle
+        self._signs = signs_of_life
+        self._step = idle / 4
+        self._since = 0.0
+        """When the silence began: at the last output, or at the last check that saw a sign of life."""
+        self._output = -1.0
+        self._sign: float | None = None
+        self._looked = 0.0
+
+    def is_over(self, now: float, last_output: float) -> bool:
+        if last_output != self._output:
+            self._output = self._since = self._looked = last_output
+            self._sign = None
+        if self._signs is not None and now - self._looked >= self._step:
+            self._looked = now
+            sign = self._signs()
+            if self._sign is not None and sign != self._sign:
+                self._since = now
+            self._sign = sign
+        return now - self._since >= self._idle
+
+    def next_look(self, last_output: float) -> float:
+        if last_output != self._output:
+            return last_output
+        end = self._since + self._idle
+        return end if self._signs is None else min(end, self._looked + self._step)
