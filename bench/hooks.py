@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from ralph.app.hooking import hook_command
+from ralph.session.hook_policy import hook_command
 
 PLAIN, SHELL = 2.0, 2.0
 BASH = r"""

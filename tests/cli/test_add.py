@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from ralph.app.planning.adding import Addition, take_in
-from ralph.app.planning.answer import DraftStory
-from ralph.app.planning.done_tasks import to_archive
-from ralph.app.workspace import plan_state
 from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import PlanRef
+from ralph.planning.add import Addition, take_in
+from ralph.planning.answer import DraftStory
+from ralph.planning.done_tasks import to_archive
 from ralph.plans.registry import layout
+from ralph.workspace.find import plan_state
 from support.cli import Completed, ralph_here
 from support.planners import Project, story
 

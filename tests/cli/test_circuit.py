@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ralph.app.circuits import circuits
 from ralph.cli.main import main
 from ralph.core.circuit import Position
 from ralph.core.events import AnyEvent, Record, RunEnded, StepEnded, StorySetAside
@@ -16,6 +15,7 @@ from ralph.core.verdict import Kind
 from ralph.host.places import workspace_state
 from ralph.journal.runs import journal_path
 from ralph.journal.writing import Journal
+from ralph.report.circuits import circuits
 from support.decisions import NOW, ended, started
 
 STOP = Limits(on_stuck=OnStuck.STOP)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ralph.app.workspace import plan_state
 from ralph.core.exit_codes import ExitCode
 from ralph.core.ports import PlanRef
 from ralph.host.places import workspace_state
 from ralph.plans.registry import LAYOUTS
+from ralph.workspace.find import plan_state
 from support.cli import ralph_here
 from support.workspaces import workspace
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from ralph.app.planning.answer import Question
-from ralph.app.planning.sessions import ALLOWED, planning_model
 from ralph.cli.talking import chosen
 from ralph.config.schema import Agent, Config, Planning
 from ralph.host.locks import Lock, Owner
 from ralph.host.process.tree import marked
+from ralph.planning.answer import Question
+from ralph.session.single import ALLOWED, planning_model
 from support.cli import Completed, ralph_here
 from support.planners import Project, Typist, asks, plan, story
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ralph.app.linting import lint_plan
 from ralph.config.layers import load
 from ralph.plans.registry import layout
+from ralph.workspace.lint import lint_plan
 from support.clients import CLIENT
 from support.planners import GIT, Typist
 

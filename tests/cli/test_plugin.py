@@ -16,11 +16,11 @@ import pytest
 import yaml
 
 from ralph import __version__
-from ralph.app.hooking import EVENTS, client_settings
-from ralph.app.plugin import COMMANDS, SKILLS, plugin_files
 from ralph.cli.main import load
 from ralph.cli.table import entries
 from ralph.core.errors import UsageError
+from ralph.session.hook_policy import EVENTS, client_settings
+from ralph.session.plugin import COMMANDS, SKILLS, plugin_files
 from support.cli import Completed, ralph_here
 from support.clients import CLIENT, INSIDE
 

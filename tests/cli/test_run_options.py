@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ralph.app import sandbox
 from ralph.cli.main import load
 from ralph.config.flags import flags_of
+from ralph.doctor import sandbox
 from support.cli import Completed, ralph_here
 from support.loops import CONFIG, LoopProject, Scenario, run_ralph
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from ralph.app.active_runs import claim
-from ralph.app.workspace import plan_state
 from ralph.cli.show import cells
 from ralph.core.events import AnyEvent, RunEnded, RunStarted
 from ralph.core.exit_codes import ExitCode
@@ -25,6 +23,8 @@ from ralph.host.places import workspace_state
 from ralph.journal.runs import journal_path
 from ralph.journal.writing import Journal
 from ralph.plans.registry import LAYOUTS
+from ralph.workspace.active_runs import claim
+from ralph.workspace.find import plan_state
 from support.cli import Completed, ralph, ralph_here
 from support.workspaces import story_id, workspace
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ralph.app.active_runs import claim
-from ralph.app.workspace import plan_state
 from ralph.core.exit_codes import ExitCode
 from ralph.core.ports import PlanRef
 from ralph.plans.registry import LAYOUTS
+from ralph.workspace.active_runs import claim
+from ralph.workspace.find import plan_state
 from support.cli import Completed, ralph_here
 from support.workspaces import difference, story_id, workspace
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.app.price_table import list_prices
+from ralph.config.price_table import list_prices
 from ralph.core.agent import Tokens
 from ralph.core.prices import Price, PriceTable
 

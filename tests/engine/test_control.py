@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from ralph.app import inbox
 from ralph.cli import orders
 from ralph.core.control import Order, Verb
 from ralph.core.events import Asked, Guided, IterationEnded, IterationStarted, Paused, Resumed, RunEnded, WaitStarted
 from ralph.core.moves import Reason
 from ralph.core.verdict import Kind
+from ralph.workspace import inbox
 from support.cli import Completed, ralph_here
 from support.loops import CONFIG, LoopProject, Scenario, finish, run_ralph, start_ralph, whole
 from support.processes import wait_for

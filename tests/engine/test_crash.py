@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import pytest
 
-from ralph.app.replaying import replay
 from ralph.core.events import IterationEnded, RunEnded
 from ralph.core.verdict import Kind
 from ralph.journal.reading import read
+from ralph.run.replay import replay
 from support.crash_driver import WRITING_GIT
 from support.loops import (
     LoopProject,

@@ -345,7 +345,7 @@ def test_a_reviewed_story_is_open_again_if_a_story_that_was_given_up_changed_it(
 
 def test_a_test_that_never_ends_without_the_function_is_a_witness(tmp_path: Path, monkeypatch: Any) -> None:
     """With the function emptied the test loops; the run must not wait for the check's own time limit."""
-    monkeypatch.setattr("ralph.app.checking._LEAST_LIMIT", 3.0)
+    monkeypatch.setattr("ralph.proof.checks._LEAST_LIMIT", 3.0)
     shop = Shop(tmp_path)
     code = f"{CODE}\n\ndef triple(x):\n    return x + 1\n"
     test = "from shop import triple\n\n\ndef test_triple():\n    n = 0\n    while n != 2:\n        n = triple(n) or 0\n"

@@ -9,8 +9,6 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralph.app.replaying import replay
-from ralph.app.wiring import GUARDS
 from ralph.core.events import (
     AnyEvent,
     Charged,
@@ -33,6 +31,8 @@ from ralph.core.spending import MICROS, Amount, Basis, Budget, Elsewhere, rooms,
 from ralph.core.verdict import Kind
 from ralph.engine.decide import decide
 from ralph.engine.seen import seen
+from ralph.run.replay import replay
+from ralph.run.wiring import GUARDS
 from support.decisions import HOUR, NOW, Told, agent_end, agent_start, attempt, baseline, ended, heard, plan, started
 
 STORIES = ("S0", "S1", "S2")

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from ralph import hooks
-from ralph.app.hooking import EVENTS, client_settings, hook_command
 from ralph.hooks.entry import MODULES, respond
 from ralph.hooks.policy import Policy
+from ralph.session.hook_policy import EVENTS, client_settings, hook_command
 from support.hook_calls import BY_NAME, Answered, LiveRun, call
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.json"))

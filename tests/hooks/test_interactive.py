@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph.app.hooking import hook_command
 from ralph.hooks.interactive import find_client, is_asked_for
+from ralph.session.hook_policy import hook_command
 from support.cli import ralph_here
 from support.clients import CLIENT, INSIDE
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ralph.config.checks import ChosenCheck
 from ralph.core.evidence import CheckResult
 from ralph.core.proof import Tests
 from ralph.proof.acceptance import Trial, concealed, examine, not_run
-from ralph.proof.choosing import ChosenCheck
 from ralph.proof.values import Ran
 
 PATH = "tests/test_acceptance.py"

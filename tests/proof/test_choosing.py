@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from ralph.config.checks import choose, proof_needed, set_id
 from ralph.config.schema import Check, Config, Review
 from ralph.config.sections import Proof
 from ralph.core.plan import Plan, State, Story
-from ralph.proof.choosing import choose, proof_needed, set_id
 
 DONE = Story(id="A", title="", state=State.DONE, verify=("test -f a",))
 OPEN = Story(id="B", title="", verify=("test -f b", "pytest"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ralph.config.checks import ChosenCheck
 from ralph.core.evidence import CheckResult
 from ralph.core.proof import Tests
 from ralph.proof.acceptance import Trial
-from ralph.proof.choosing import ChosenCheck
 from ralph.proof.exam import Finding, Result, evaluate, focused, story_for
 from ralph.proof.interface import interface
 from ralph.proof.values import Ran

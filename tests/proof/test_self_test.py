@@ -11,12 +11,12 @@ from shlex import quote
 import msgspec
 import pytest
 
-from ralph.app.proof_choice import choose_place
-from ralph.app.proof_place import CheckoutPlace, InPlace, Place, Runner
-from ralph.app.proof_request import Request, expected_place
+from ralph.config.checks import ChosenCheck
 from ralph.host.git.snapshot import snapshot_tree
 from ralph.host.process.fence import is_available
-from ralph.proof.choosing import ChosenCheck
+from ralph.proof.place import CheckoutPlace, InPlace, Place, Runner
+from ralph.proof.place_choice import choose_place
+from ralph.proof.place_request import Request, expected_place
 from ralph.proof.self_test import damaged, import_roots, imported_by, is_source, python_of, to_damage
 from support.cli import ralph_here as ralph
 from support.repositories import Project, listing

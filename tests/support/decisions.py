@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ralph.app.wiring import GUARDS
 from ralph.core.agent import Limit, Outcome, Tokens
 from ralph.core.events import (
     AgentEnded,
@@ -24,6 +23,7 @@ from ralph.core.moves import Move
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.decide import decide
+from ralph.run.wiring import GUARDS
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ralph.app.hooking import hook_command, stop_command
+from ralph.session.hook_policy import hook_command, stop_command
 
 BY_NAME = (sys.executable, "-I", "-m", "ralph.hooks")
 """The form for people. A client is given the one of `hook_command`, which starts faster."""

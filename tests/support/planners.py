@@ -17,12 +17,12 @@ from typing import Any
 
 import msgspec
 
-from ralph.app.planning.answer import Question
-from ralph.app.planning.calls import Caller, Planned, make_plan
-from ralph.app.planning.draft import Draft, Drafts
-from ralph.app.planning.person import Decision, Person, Proposal, Word
-from ralph.app.planning.target import find_target
-from ralph.app.scaffold import DEFAULT_LAYOUT, Request
+from ralph.planning.answer import Question
+from ralph.planning.calls import Caller, Planned, make_plan
+from ralph.planning.draft import Draft, Drafts
+from ralph.planning.person import Decision, Person, Proposal, Word
+from ralph.planning.target import find_target
+from ralph.setup.scaffold import DEFAULT_LAYOUT, Request
 
 GIT = {f"GIT_{a}_{b}": "t@example.com" for a in ("AUTHOR", "COMMITTER") for b in ("NAME", "EMAIL")}
 

@@ -9,17 +9,17 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 
-from ralph.app import given
-from ralph.app.answers import all_questions, answer, asking_ref, question_of
-from ralph.app.desk import WorkspaceDesk
-from ralph.app.trusting import refuse_inside_loop
-from ralph.app.workspace import open_ref, store_for
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import ask_line, emit_json, is_interactive, note, say, say_raw
 from ralph.cli.which_plan import working_ref
 from ralph.core.errors import UsageError
 from ralph.core.ports import PlanRef
 from ralph.core.text import clean
+from ralph.workspace import text_input as given
+from ralph.workspace.answers import all_questions, answer, asking_ref, question_of
+from ralph.workspace.find import open_ref, store_for
+from ralph.workspace.request_file import WorkspaceDesk
+from ralph.workspace.trust import refuse_inside_loop
 
 EXAMPLES = """
 ralph answer                                    list the open questions

@@ -13,15 +13,15 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from ralph.app import archive_commit
-from ralph.app.archive_summary import Dates
-from ralph.app.archives import archives, find_archive
-from ralph.app.archiving import Archived, archive, owns_its_folder
-from ralph.app.restoring import restore
-from ralph.app.workspace import Choice, OpenPlan, find_plans, open_plan, root_of
+from ralph.archive import commit as archive_commit
+from ralph.archive.archive import Archived, archive, owns_its_folder
+from ralph.archive.restore import restore
+from ralph.archive.summary import Dates
 from ralph.cli.arguments import Parser, add_json, add_project, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.core.text import one_line, plural
+from ralph.workspace.archives import archives, find_archive
+from ralph.workspace.find import Choice, OpenPlan, find_plans, open_plan, root_of
 
 EXAMPLES = """
 ralph archive                          the plan of this workspace

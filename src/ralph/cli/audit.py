@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.auditing import Audited, Standing, audit
-from ralph.app.launching import find_repo
-from ralph.app.workspace import open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, paint, say, say_raw, warn
 from ralph.cli.words import moment
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import one_line
+from ralph.proof.audit import Audited, Standing, audit
+from ralph.workspace.find import find_repo, open_plan
 
 EXAMPLES = """
 ralph audit              every finished story

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.context_size import ContextSize, context_size
-from ralph.app.workspace import open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, say
 from ralph.core.exit_codes import ExitCode
 from ralph.core.gauge import Gauge
 from ralph.core.text import one_line, plural
+from ralph.run.context_size import ContextSize, context_size
+from ralph.workspace.find import open_plan
 
 EXAMPLES = """
 ralph budget           the parts and their sizes

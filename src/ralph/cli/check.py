@@ -12,13 +12,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from pathlib import Path
 
-from ralph.app.linting import Report, check
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw
 from ralph.cli.words import plural
 from ralph.core.exit_codes import ExitCode
 from ralph.core.problems import Problem, Severity
 from ralph.core.text import one_line
+from ralph.workspace.lint import Report, check
 
 EXAMPLES = """
 ralph check                                   every plan of this workspace

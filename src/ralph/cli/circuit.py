@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.circuits import Circuits, Counters, circuits
-from ralph.app.run_choice import chosen_run
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say
 from ralph.core.circuit import Position
@@ -18,6 +16,8 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.limits import OnStuck
 from ralph.core.text import one_line
 from ralph.journal.reading import read
+from ralph.report.circuits import Circuits, Counters, circuits
+from ralph.workspace.run_choice import chosen_run
 
 EXAMPLES = """
 ralph circuit                 the current run, or the last one

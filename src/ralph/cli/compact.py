@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from argparse import SUPPRESS, ArgumentParser, Namespace
 
-from ralph.app.compacting import Compacted, compact, deduplicate, is_large, size_of_memory
-from ralph.app.trusting import ensure_trusted, gather, refuse_inside_loop
-from ralph.app.workspace import open_ref
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, say
 from ralph.cli.words import plural
 from ralph.host.process.table import require_process_control
+from ralph.memory.compact import Compacted, compact, deduplicate, is_large, size_of_memory
+from ralph.workspace.find import open_ref
+from ralph.workspace.trust import ensure_trusted, gather, refuse_inside_loop
 
 EXAMPLES = """
 ralph compact                 if it exceeds memory.compact_tokens

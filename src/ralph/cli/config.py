@@ -10,12 +10,12 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ralph.app.trusting import refuse_inside_loop
-from ralph.app.workspace import open_settings, root_of
 from ralph.cli.arguments import add_json, add_project, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.config.layers import Origin, Settings
 from ralph.core.text import one_line
+from ralph.workspace.find import open_settings, root_of
+from ralph.workspace.trust import refuse_inside_loop
 
 EXAMPLES = """
 ralph config show --origin            every setting and where it was set
@@ -142,7 +142,7 @@ def _get(args: Namespace) -> int:
 
 def _change(args: Namespace) -> int:
     """`set` and `unset`."""
-    from ralph.app.configuring import change_file
+    from ralph.workspace.config_edit import change_file
 
     what = "set" if args.value is not None else "unset"
     refuse_inside_loop(os.environ, f"use `ralph config {what}`")

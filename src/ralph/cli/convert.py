@@ -10,14 +10,14 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ralph.app import archive_commit
-from ralph.app.archive_summary import Dates
-from ralph.app.converting import Converted, convert
-from ralph.app.workspace import open_plan
+from ralph.archive import commit as archive_commit
+from ralph.archive.summary import Dates
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.losing import show_losses
 from ralph.cli.output import emit_json, note, say, warn
+from ralph.importing.convert import Converted, convert
 from ralph.plans.registry import LAYOUTS
+from ralph.workspace.find import open_plan
 
 EXAMPLES = """
 ralph convert --layout tasks.json --dry-run       show what would be lost

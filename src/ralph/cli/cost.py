@@ -13,11 +13,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ralph.app.costs import Gathered, Receipt, Sums, add_up, by_model, gather, group, journals
-from ralph.app.prospects import Prospect, prospect, settings_of, shared_rooms
-from ralph.app.run_choice import chosen_plans
-from ralph.app.tills import ledger_of, prices_of, repo_of
-from ralph.app.workspace import open_plan, root_of
+from ralph.budget.costs import Gathered, Receipt, Sums, add_up, by_model, gather, group, journals
+from ralph.budget.open import ledger_of, prices_of, repo_of
+from ralph.budget.prospects import Prospect, prospect, settings_of, shared_rooms
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.forecast_words import foreseen, ground_for
 from ralph.cli.output import emit_json, note, say, warn
@@ -30,6 +28,8 @@ from ralph.core.spending import MICROS, Basis, Room, dollars, figure
 from ralph.core.text import one_line
 from ralph.host.git.repo import Repo
 from ralph.journal.ledger import local_day
+from ralph.workspace.find import open_plan, root_of
+from ralph.workspace.run_choice import chosen_plans
 
 EXAMPLES = """
 ralph cost                       totals, today, and what is left of the budgets

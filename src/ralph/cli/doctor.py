@@ -9,13 +9,13 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ralph.app.doctor import Level, Line, Patient, examine, is_well
-from ralph.app.workspace import find_root, root_of
-from ralph.app.workspace_probes import PROBES
 from ralph.cli.arguments import add_json, add_project
 from ralph.cli.output import emit_json, note, paint, say_raw
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import plural
+from ralph.doctor.doctor import Level, Line, Patient, examine, is_well
+from ralph.doctor.workspace_probes import PROBES
+from ralph.workspace.find import find_root, root_of
 
 EXAMPLES = """
 ralph doctor             every problem, with its fix

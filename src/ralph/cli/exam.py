@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.acceptance_store import has_check
-from ralph.app.workspace import open_plan
 from ralph.cli import run as run_command
 from ralph.cli.arguments import add_workspace
 from ralph.config.flags import add_options
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.text import one_line, plural
+from ralph.proof.acceptance_store import has_check
+from ralph.workspace.find import open_plan
 
 EXAMPLES = """
 ralph exam                        one round, when every story is done

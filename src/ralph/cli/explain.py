@@ -11,10 +11,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from itertools import groupby
 
-from ralph.app.active_runs import is_alive
-from ralph.app.explaining import Explanation, explain, tail
-from ralph.app.run_choice import chosen_run
-from ralph.app.transition_table import PEOPLE, table
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, paint, say, say_raw
 from ralph.cli.plain_view import more_reasons
@@ -25,6 +21,10 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.proof import MEANING, Grade
 from ralph.core.text import clean, one_line, plural
 from ralph.journal.reading import read
+from ralph.report.explain import Explanation, explain, tail
+from ralph.report.transition_table import PEOPLE, table
+from ralph.workspace.active_runs import is_alive
+from ralph.workspace.run_choice import chosen_run
 
 EXAMPLES = """
 ralph explain                  the last run

@@ -9,8 +9,6 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ralph.app.converting import Exported, export_text, export_to
-from ralph.app.workspace import OpenPlan, open_plan
 from ralph.cli.arguments import add_workspace
 from ralph.cli.losing import show_losses
 from ralph.cli.output import emit_bytes, emit_json, note, say_raw, warn
@@ -19,7 +17,9 @@ from ralph.cli.words import plural
 from ralph.core.errors import UsageError
 from ralph.core.plan import Plan
 from ralph.core.text import one_line
+from ralph.importing.convert import Exported, export_text, export_to
 from ralph.plans.registry import LAYOUTS
+from ralph.workspace.find import OpenPlan, open_plan
 
 EXAMPLES = """
 ralph export --layout plan.md                     as Markdown, to stdout

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.planning.calls import fix_answer, fix_fault
-from ralph.app.trusting import refuse_inside_loop
 from ralph.cli.add import prepare, prepare_answer
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.planning import add_planning_options, caller, held, print_added
+from ralph.planning.calls import fix_answer, fix_fault
+from ralph.workspace.trust import refuse_inside_loop
 
 EXAMPLES = """
 ralph fix "the total is wrong when the cart is empty"

@@ -14,14 +14,14 @@ from typing import Any
 
 import msgspec
 
-from ralph.app.hooking import guard_section, writable_places
-from ralph.app.workspace import open_settings
 from ralph.cli.arguments import add_json, add_project
 from ralph.cli.output import emit_json, emit_line, paint, say_raw, warn
 from ralph.core.errors import RalphError, UsageError
 from ralph.core.text import one_line
 from ralph.guard.categories import BY_ID, TABLE
 from ralph.guard.decision import Decision, judge_command
+from ralph.session.hook_policy import guard_section, writable_places
+from ralph.workspace.find import open_settings
 
 EXAMPLES = """
 ralph guard 'rm -rf build'            allowed: exit code 0

@@ -74,8 +74,8 @@ def run(args: Namespace) -> int:
 
 
 def _at_stop(args: Namespace) -> int:
-    from ralph.app.stop_rules import problems_at_stop, read_policy
-    from ralph.app.stop_trial import problems_by_marker
+    from ralph.session.stop_rules import problems_at_stop, read_policy
+    from ralph.session.stop_trial import problems_by_marker
 
     policy = read_policy(os.environ)
     if policy is None:
@@ -89,8 +89,8 @@ def _at_stop(args: Namespace) -> int:
 
 
 def _target(args: Namespace) -> Any:
-    from ralph.app.hook_installing import Scope, target_for
-    from ralph.app.workspace import root_of
+    from ralph.session.hook_install import Scope, target_for
+    from ralph.workspace.find import root_of
 
     if args.user:
         return target_for(Scope.USER, None, os.environ)
@@ -98,8 +98,8 @@ def _target(args: Namespace) -> Any:
 
 
 def _install(args: Namespace) -> int:
-    from ralph.app.hook_installing import install, is_seen_by_git
-    from ralph.app.trusting import refuse_inside_loop
+    from ralph.session.hook_install import install, is_seen_by_git
+    from ralph.workspace.trust import refuse_inside_loop
 
     refuse_inside_loop(os.environ, "install hooks")
     target = _target(args)
@@ -118,8 +118,8 @@ def _install(args: Namespace) -> int:
 
 
 def _uninstall(args: Namespace) -> int:
-    from ralph.app.hook_installing import uninstall
-    from ralph.app.trusting import refuse_inside_loop
+    from ralph.session.hook_install import uninstall
+    from ralph.workspace.trust import refuse_inside_loop
 
     refuse_inside_loop(os.environ, "uninstall hooks")
     done = uninstall(_target(args), os.environ)
@@ -136,8 +136,8 @@ def _uninstall(args: Namespace) -> int:
 
 
 def _status(args: Namespace) -> int:
-    from ralph.app.hook_installing import Scope, standing, target_for
-    from ralph.app.workspace import find_root, root_of
+    from ralph.session.hook_install import Scope, standing, target_for
+    from ralph.workspace.find import find_root, root_of
 
     given = args.project or args.project_dir
     root = root_of(args, os.environ) if given else find_root(Path.cwd(), os.environ)

@@ -12,17 +12,17 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ralph.app.importing import Imported, Wish, import_stories
-from ralph.app.scaffold import choose_root
-from ralph.app.source_files import gather
 from ralph.cli.arguments import add_json, add_new_plan, layout_and_name
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.cli.show import as_json, line_width, story_line
 from ralph.cli.words import plural
 from ralph.core.problems import Problem, Severity
 from ralph.core.text import one_line
-from ralph.plans.importing.kinds import TITLES, names
-from ralph.plans.importing.stories import Done
+from ralph.importing.imports import Imported, Wish, import_stories
+from ralph.importing.kinds import TITLES, names
+from ralph.importing.source_files import gather
+from ralph.importing.stories import Done
+from ralph.setup.scaffold import choose_root
 
 EXAMPLES = """
 ralph import TODO.md --dry-run                    show what would be imported

@@ -16,22 +16,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ralph.app.check_trials import Trial
-from ralph.app.project_files import RealTree
-from ralph.app.scaffold import (
-    DEFAULT_LAYOUT,
-    Request,
-    Started,
-    branch_prefix,
-    choose_layout,
-    choose_root,
-    refer,
-    refuse_two_plans_in_one_folder,
-    repository_of,
-    start_plan,
-)
-from ralph.app.toolchain import Toolchain, find
-from ralph.app.trusting import is_inside_loop
 from ralph.cli.arguments import add_json, add_new_plan, layout_and_name
 from ralph.cli.init_checks import FAILING, MISSING, ask_test_command, run_and_decide
 from ralph.cli.init_proof import ask_files, show_place
@@ -46,6 +30,22 @@ from ralph.core.plan import Plan, Story
 from ralph.core.ports import PlanRef, ProjectFacts
 from ralph.core.text import one_line, plural
 from ralph.plans.registry import all_layouts, layout, traits
+from ralph.setup.check_trials import Trial
+from ralph.setup.project_files import RealTree
+from ralph.setup.scaffold import (
+    DEFAULT_LAYOUT,
+    Request,
+    Started,
+    branch_prefix,
+    choose_layout,
+    choose_root,
+    refer,
+    refuse_two_plans_in_one_folder,
+    start_plan,
+)
+from ralph.setup.toolchain import Toolchain, find
+from ralph.workspace.find import repository_of
+from ralph.workspace.trust import is_inside_loop
 
 EXAMPLES = """
 ralph init user-login                 .ralph/user-login/ with tasks.json, the default layout
@@ -167,7 +167,7 @@ def _require_sense(args: Namespace) -> None:
 
 
 def _start(args: Namespace, questions: Questions, request: Request, ref: PlanRef) -> int:
-    from ralph.app.init_repository import hidden_by, uncommitted, unhide
+    from ralph.setup.repository import hidden_by, uncommitted, unhide
 
     root, env = request.root, os.environ
     _repository(args, questions, root)
@@ -207,8 +207,8 @@ def _start(args: Namespace, questions: Questions, request: Request, ref: PlanRef
 
 def _new_folder(args: Namespace) -> Path:
     """The folder of `--new`. Seed 002: `ralph init` makes `<project>/`, with the code's repository inside."""
-    from ralph.app.init_repository import create_repository
     from ralph.core.names import safe_name
+    from ralph.setup.repository import create_repository
 
     parent = Path(args.project_dir) if args.project_dir else Path.cwd()
     if not parent.is_dir():
@@ -225,8 +225,8 @@ def _new_folder(args: Namespace) -> Path:
 
 
 def _repository(args: Namespace, questions: Questions, root: Path) -> None:
-    from ralph.app import archive_commit
-    from ralph.app.init_repository import create_repository, uncommitted
+    from ralph.archive import commit as archive_commit
+    from ralph.setup.repository import create_repository, uncommitted
 
     if repository_of(root, os.environ) is not None or not questions.yes(
         f"{root} is not a git repository, and a run needs one. Run `git init` there?", args.git_init, unasked=False
@@ -247,7 +247,7 @@ def _repository(args: Namespace, questions: Questions, root: Path) -> None:
 
 
 def _ask(args: Namespace, questions: Questions, request: Request, before: frozenset[str]) -> _Answers:
-    from ralph.app.init_repository import cache_lines
+    from ralph.setup.repository import cache_lines
 
     root = request.root
     detected = find(RealTree(root)) if request.checks else Toolchain()
@@ -326,7 +326,7 @@ def _commit(
     changed_ignore: bool,
 ) -> str:
     """Commit the files just written, and nothing that was uncommitted before."""
-    from ralph.app import archive_commit
+    from ralph.archive import commit as archive_commit
 
     root = started.ref.root
     repo = archive_commit.repository(root, os.environ)
@@ -356,7 +356,7 @@ def _top(path: Path, root: Path) -> str:
 
 
 def _examples(args: Namespace) -> int:
-    from ralph.app.examples import write_examples
+    from ralph.setup.examples import write_examples
 
     root = choose_root(args.project_dir, Path.cwd(), os.environ)
     placed = write_examples(root, time.time(), force=args.force)

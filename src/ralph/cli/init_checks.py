@@ -9,9 +9,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ralph.app.check_trials import Trial, try_check
-from ralph.app.toolchain import ProposedCheck, Toolchain, has_tests, with_test_command
-from ralph.app.trusting import gather, may_run
 from ralph.cli.output import note, paint
 from ralph.cli.questions import Questions
 from ralph.config.layers import load
@@ -20,6 +17,9 @@ from ralph.core.environment import child_environment
 from ralph.core.plan import Story
 from ralph.core.text import one_line
 from ralph.host.process.signals import StopSignal
+from ralph.setup.check_trials import Trial, try_check
+from ralph.setup.toolchain import ProposedCheck, Toolchain, has_tests, with_test_command
+from ralph.workspace.trust import gather, may_run
 
 FAILING = {
     "no-worse": "use it, but do not reject work for today's failures (baseline: no-worse)",

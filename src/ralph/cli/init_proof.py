@@ -6,14 +6,14 @@ import json
 import os
 from pathlib import Path
 
-from ralph.app.archive_commit import repository
-from ralph.app.proof_request import expected_place, request_for
-from ralph.app.scaffold import Started
+from ralph.archive.commit import repository
 from ralph.cli.output import note
 from ralph.cli.questions import Questions
 from ralph.config.layers import load
 from ralph.core.text import one_line
 from ralph.proof.dependencies import local_settings
+from ralph.proof.place_request import expected_place, request_for
+from ralph.setup.scaffold import Started
 
 
 def ask_files(questions: Questions, flag: bool | None, root: Path) -> dict[str, str]:

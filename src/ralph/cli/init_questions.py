@@ -23,11 +23,11 @@ PERMISSIONS = {
 
 
 def show_agent(root: Path) -> None:
-    from ralph.app.agent_state import client, login
-    from ralph.app.doctor import Level
-    from ralph.app.trusting import gather, may_run
     from ralph.config.layers import load
     from ralph.core.ports import Session
+    from ralph.doctor.agent_state import client, login
+    from ralph.doctor.doctor import Level
+    from ralph.workspace.trust import gather, may_run
 
     settings = load(root=root, layout="", name=None, env=os.environ, flags={})
     agent = settings.config.agent

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ralph.app.scaffold import CONFIG, Started
 from ralph.cli.output import note, paint, say, say_raw
 from ralph.core.text import one_line
 from ralph.plans.registry import layout, traits
+from ralph.setup.scaffold import CONFIG, Started
 
 
 def show_started(

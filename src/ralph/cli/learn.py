@@ -11,18 +11,18 @@ import os
 import time
 from argparse import ArgumentParser, Namespace
 
-from ralph.app import given
-from ralph.app.editing import find_story
-from ralph.app.learning import learn, learn_for_repository, learn_in_session
-from ralph.app.memory import memory_of
-from ralph.app.trusting import refuse_inside_loop
-from ralph.app.workspace import open_plan, opened_at
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import say
 from ralph.cli.which_plan import working_ref
 from ralph.cli.words import plural
 from ralph.core.errors import UsageError
 from ralph.core.learning import LONGEST
+from ralph.memory.learn import learn, learn_for_repository, learn_in_session
+from ralph.memory.store import memory_of
+from ralph.workspace import text_input as given
+from ralph.workspace.find import open_plan, opened_at
+from ralph.workspace.plan_edit import find_story
+from ralph.workspace.trust import refuse_inside_loop
 
 EXAMPLES = """
 ralph learn "The tests need a running Redis"

@@ -6,15 +6,15 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from ralph.app.memory import learnings_of, memory_of, waiting
-from ralph.app.other_plans import learnings_elsewhere
-from ralph.app.workspace import open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw
 from ralph.cli.words import plural
 from ralph.core.learning import Learning, written
 from ralph.core.recall import Cue, cost, ranked, terms
 from ralph.core.text import one_line
+from ralph.memory.other_plans import learnings_elsewhere
+from ralph.memory.store import learnings_of, memory_of, waiting
+from ralph.workspace.find import open_plan
 
 EXAMPLES = """
 ralph learnings                        all of them

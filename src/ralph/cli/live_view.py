@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator
 
-from ralph.app.agent_stream import AgentStream, Call, running_session
 from ralph.cli.forecast_words import foreseen
 from ralph.cli.plain_view import checks_line, describe, position
 from ralph.cli.screen import Row, Screen, row
@@ -29,6 +28,7 @@ from ralph.core.streak import Streak
 from ralph.core.text import one_line
 from ralph.engine.decide import cap
 from ralph.journal.run_state import RunState
+from ralph.workspace.agent_stream import AgentStream, Call, running_session
 
 _STORIES = 6
 _ACTIVITY = 10

@@ -8,8 +8,6 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ralph.app.active_runs import is_alive
-from ralph.app.run_choice import chosen_run, chosen_runs
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import emit_line, note, paint, say, say_raw
 from ralph.cli.plain_view import describe
@@ -20,6 +18,8 @@ from ralph.core.evidence import CheckResult
 from ralph.host.files import read_bytes
 from ralph.journal.reading import Follower, read
 from ralph.journal.run_state import RunState
+from ralph.workspace.active_runs import is_alive
+from ralph.workspace.run_choice import chosen_run, chosen_runs
 
 EXAMPLES = """
 ralph log                      the last run

@@ -10,18 +10,18 @@ from argparse import ArgumentParser, Namespace
 from difflib import get_close_matches
 from pathlib import Path
 
-from ralph.app import given
-from ralph.app.at_work import AtWork, runs_at_work, the_run
-from ralph.app.editing import find_story
-from ralph.app.guidance import leave
-from ralph.app.run_choice import choice_of
-from ralph.app.trusting import refuse_inside_loop
-from ralph.app.workspace import open_plan, open_ref, plan_state, root_of
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import say
 from ralph.core.control import Note
 from ralph.core.errors import UsageError
 from ralph.core.text import one_line
+from ralph.workspace import text_input as given
+from ralph.workspace.find import open_plan, open_ref, plan_state, root_of
+from ralph.workspace.notes import leave
+from ralph.workspace.plan_edit import find_story
+from ralph.workspace.reachable_runs import AtWork, runs_at_work, the_run
+from ralph.workspace.run_choice import choice_of
+from ralph.workspace.trust import refuse_inside_loop
 
 EXAMPLES = """
 ralph note "Use the date library that is already there"

@@ -9,9 +9,6 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ralph.app.notifying import SHORTEST, Channel, channels
-from ralph.app.trusting import ensure_trusted, gather
-from ralph.app.workspace import open_settings
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import ask, emit_json, is_interactive, note, say
 from ralph.config.trust import Verdict
@@ -19,6 +16,9 @@ from ralph.core.errors import SetupError
 from ralph.core.exit_codes import ExitCode
 from ralph.host.process.signals import StopSignal
 from ralph.notify.message import Message, Moment, NotSent
+from ralph.run.notifications import SHORTEST, Channel, channels
+from ralph.workspace.find import open_settings
+from ralph.workspace.trust import ensure_trusted, gather
 
 EXAMPLES = """
 ralph notify test            send one message through each channel

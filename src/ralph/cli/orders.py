@@ -6,18 +6,18 @@ import os
 import time
 from argparse import ArgumentParser, Namespace
 
-from ralph.app import inbox
-from ralph.app.at_work import AtWork, the_run
-from ralph.app.control import FOLDER
-from ralph.app.run_choice import choice_of
-from ralph.app.trusting import refuse_inside_loop
-from ralph.app.workspace import root_of
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say, warn
 from ralph.core.control import Order, Verb
 from ralph.core.text import one_line
 from ralph.journal.reading import Follower
 from ralph.journal.run_state import RunState
+from ralph.workspace import inbox
+from ralph.workspace.control import FOLDER
+from ralph.workspace.find import root_of
+from ralph.workspace.reachable_runs import AtWork, the_run
+from ralph.workspace.run_choice import choice_of
+from ralph.workspace.trust import refuse_inside_loop
 
 _PATIENCE = 3.0
 """Seconds to wait for the run to react to an order. It polls several times a second."""

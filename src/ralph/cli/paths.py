@@ -9,10 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralph.app.planning.draft import planning_folder
-from ralph.app.tills import ledger_of, repo_of
-from ralph.app.trusting import trust_file
-from ralph.app.workspace import find_root, open_ref, plan_state, root_of
+from ralph.budget.open import ledger_of, repo_of
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say_raw
 from ralph.config.sources import project_config
@@ -21,6 +18,8 @@ from ralph.core.text import one_line
 from ralph.host.places import checkout_folder, state_home, user_config, workspace_state
 from ralph.journal.runs import RAW, list_runs, runs_folder
 from ralph.plans.registry import layout
+from ralph.workspace.find import find_root, open_ref, plan_state, planning_folder, root_of
+from ralph.workspace.trust import trust_file
 
 EXAMPLES = """
 ralph paths              all of them

@@ -13,18 +13,18 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ralph.app.planning.answer import Form, schema_for
-from ralph.app.planning.calls import Planned, make_plan, take_answer
-from ralph.app.planning.draft import Draft, Drafts
-from ralph.app.planning.target import Target, find_target
-from ralph.app.scaffold import DEFAULT_LAYOUT, Request, choose_root
-from ralph.app.trusting import refuse_inside_loop
 from ralph.cli.arguments import add_json, add_new_plan, layout_and_name
 from ralph.cli.output import ask, emit_json, say, warn
 from ralph.cli.planning import add_planning_options, answer_text, caller, draft_for, held, print_added, words
 from ralph.cli.words import plural
 from ralph.config.flags import flags_of
 from ralph.core.errors import UsageError
+from ralph.planning.answer import Form, schema_for
+from ralph.planning.calls import Planned, make_plan, take_answer
+from ralph.planning.draft import Draft, Drafts
+from ralph.planning.target import Target, find_target
+from ralph.setup.scaffold import DEFAULT_LAYOUT, Request, choose_root
+from ralph.workspace.trust import refuse_inside_loop
 
 EXAMPLES = """
 ralph plan "a command line to-do list"       from an idea

@@ -11,10 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from ralph.app.given import prose
-from ralph.app.planning.calls import Caller, Planned
-from ralph.app.planning.draft import Draft, Drafts
-from ralph.app.planning.person import Nobody
 from ralph.cli.output import ask, ask_line, emit_json, is_interactive, note, say, warn
 from ralph.cli.show import as_json
 from ralph.cli.talking import Listening, Terminal
@@ -24,6 +20,10 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.text import clean, one_line
 from ralph.host.files import read_bytes
 from ralph.host.process.table import require_process_control
+from ralph.planning.calls import Caller, Planned
+from ralph.planning.draft import Draft, Drafts
+from ralph.planning.person import Nobody
+from ralph.workspace.text_input import prose
 
 _LARGEST = 1_000_000
 _PAGES = (".md", ".txt", ".markdown", ".rst", ".adoc")
@@ -73,7 +73,7 @@ def caller(args: Namespace) -> Caller:
 
 
 def _is_trusted(args: Namespace) -> bool:
-    from ralph.app.trusting import is_trusted_by
+    from ralph.workspace.trust import is_trusted_by
 
     return bool(args.trust) or is_trusted_by(os.environ)
 

@@ -33,8 +33,8 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ralph.app.plugin import NAME, write_plugin
-    from ralph.app.trusting import refuse_inside_loop
+    from ralph.session.plugin import NAME, write_plugin
+    from ralph.workspace.trust import refuse_inside_loop
 
     refuse_inside_loop(os.environ, "write a plugin")
     folder = Path(os.path.abspath(args.folder))  # noqa: PTH100 - a link to a folder is kept as it is

@@ -9,10 +9,6 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.doctor import is_well
-from ralph.app.launching import Launched
-from ralph.app.preflight import preflight
-from ralph.app.workspace import open_ref, store_for
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.doctor import print_findings
 from ralph.cli.output import emit_json
@@ -20,6 +16,10 @@ from ralph.core.errors import PlanError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
+from ralph.doctor.doctor import is_well
+from ralph.doctor.preflight import preflight
+from ralph.run.launch import Launched
+from ralph.workspace.find import open_ref, store_for
 
 EXAMPLES = """
 ralph preflight             every problem, with its fix

@@ -6,11 +6,6 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.dry_run import next_move, session_of
-from ralph.app.editing import find_story
-from ralph.app.launching import Launched
-from ralph.app.steps import plan_steps
-from ralph.app.workspace import open_ref, store_for
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, say
 from ralph.config.flags import add_options
@@ -19,6 +14,11 @@ from ralph.core.moves import Work
 from ralph.core.plan import Mode
 from ralph.core.select import mode_of, next_story
 from ralph.core.text import estimate_tokens
+from ralph.run.dry_run import next_move, session_of
+from ralph.run.launch import Launched
+from ralph.session.steps import plan_steps
+from ralph.workspace.find import open_ref, store_for
+from ralph.workspace.plan_edit import find_story
 
 EXAMPLES = """
 ralph prompt                           for the next story

@@ -7,11 +7,6 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from ralph.app.commit_proofs import from_commits
-from ralph.app.editing import find_story
-from ralph.app.launching import find_repo
-from ralph.app.proving import Proof, gather
-from ralph.app.workspace import OpenPlan, open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say, warn
 from ralph.cli.show import grade_in_words
@@ -22,6 +17,10 @@ from ralph.core.plan import Story
 from ralph.core.proof import KEPT_UNPROVEN, Grade
 from ralph.core.text import one_line
 from ralph.host.places import workspace_state
+from ralph.proof.commit_records import from_commits
+from ralph.proof.records import Proof, gather
+from ralph.workspace.find import OpenPlan, find_repo, open_plan
+from ralph.workspace.plan_edit import find_story
 
 EXAMPLES = """
 ralph proof US-003           the evidence for one story

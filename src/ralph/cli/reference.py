@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ralph.app.advice import ADVICE
 from ralph.cli.arguments import WHICH_PLAN
 from ralph.cli.grammar import Command, Option
 from ralph.core.exit_codes import ExitCode
+from ralph.report.advice import ADVICE
 
 _COMMANDS = """\
 # Commands

@@ -7,13 +7,13 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.replaying import replay
-from ralph.app.run_choice import chosen_run
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import plural
 from ralph.journal.reading import read
+from ralph.run.replay import replay
+from ralph.workspace.run_choice import chosen_run
 
 EXAMPLES = """
 ralph replay                 the last run

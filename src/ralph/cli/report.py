@@ -11,12 +11,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from ralph.app.active_runs import is_alive
-from ralph.app.at_work import find_watched
-from ralph.app.report import make_report
-from ralph.app.report_values import STATES, Report, StoryReport
-from ralph.app.run_choice import choice_of
-from ralph.app.workspace import root_of
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import emit_bytes, emit_json, note, paint, say_raw, warn
 from ralph.cli.report_pages import as_html, as_markdown, facts, headline, proof_lines, story_facts, why
@@ -31,6 +25,12 @@ from ralph.core.text import one_line
 from ralph.host.files import write_bytes
 from ralph.host.redaction import redact
 from ralph.journal.reading import damage, read
+from ralph.report.report import make_report
+from ralph.report.values import STATES, Report, StoryReport
+from ralph.workspace.active_runs import is_alive
+from ralph.workspace.find import root_of
+from ralph.workspace.reachable_runs import find_watched
+from ralph.workspace.run_choice import choice_of
 
 EXAMPLES = """
 ralph report                       the current run, or the last one

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from ralph.app.report_values import STATES, Report, StoryReport
 from ralph.cli.show import grades_line
 from ralph.cli.words import duration, moment, money, plural
 from ralph.core.proof import Grade
 from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
+from ralph.report.values import STATES, Report, StoryReport
 
 _MOST_FILES = 200
 _MOST_WITNESSES = 5

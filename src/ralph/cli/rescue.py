@@ -8,10 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from ralph.app.bookkeeping import bookkeeping
-from ralph.app.open_runs import open_run
-from ralph.app.trusting import refuse_inside_loop
-from ralph.app.workspace import Choice, find_plans, find_root, open_settings
 from ralph.cli.arguments import Parser, add_json, add_project
 from ralph.cli.output import emit_json, note, paint, say, say_raw
 from ralph.cli.words import moment
@@ -20,6 +16,10 @@ from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.host.git.rescue import drop, list_refs, reapply, show
 from ralph.host.places import home, workspace_state
 from ralph.plans.registry import LAYOUTS
+from ralph.workspace.find import Choice, find_plans, find_root, open_settings
+from ralph.workspace.open_runs import open_run
+from ralph.workspace.own_files import bookkeeping
+from ralph.workspace.trust import refuse_inside_loop
 
 EXAMPLES = """
 ralph rescue list

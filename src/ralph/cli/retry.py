@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.editing import Editor
-from ralph.app.retry import listed, retry
-from ralph.app.workspace import open_ref
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say
 from ralph.core.errors import UsageError
 from ralph.core.exit_codes import ExitCode
+from ralph.workspace.find import open_ref
+from ralph.workspace.plan_edit import Editor
+from ralph.workspace.retry import listed, retry
 
 EXAMPLES = """
 ralph retry US-003            one story

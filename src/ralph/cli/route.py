@@ -10,16 +10,16 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.editing import find_story
-from ralph.app.launching import Launched
-from ralph.app.routing import Route, route
-from ralph.app.workspace import open_ref, store_for
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say
 from ralph.config.flags import add_options
 from ralph.core.errors import UsageError
 from ralph.core.select import next_story
 from ralph.core.text import one_line
+from ralph.run.launch import Launched
+from ralph.run.route import Route, route
+from ralph.workspace.find import open_ref, store_for
+from ralph.workspace.plan_edit import find_story
 
 EXAMPLES = """
 ralph route                   for the next story

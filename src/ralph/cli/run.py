@@ -13,11 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 
-from ralph.app.last_run import last_run
-from ralph.app.launching import STASHED, Launched, agree, launch, prepare_spec
-from ralph.app.named_variants import refuse_unknown_names
-from ralph.app.sandbox import sandbox
-from ralph.app.step_misfits import refuse_misfits
 from ralph.cli.arguments import add_workspace
 from ralph.cli.limit_question import BaselineQuestion, LimitQuestion
 from ralph.cli.output import ask, can_draw, emit_line, is_interactive, lost_output, note, say, warn
@@ -29,11 +24,16 @@ from ralph.config.trust import Verdict
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.events import Record
 from ralph.core.moves import Reason
+from ralph.doctor.sandbox import sandbox
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.table import require_process_control
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Tally
 from ralph.journal.writing import Listener
+from ralph.run.launch import STASHED, Launched, agree, launch, prepare_spec
+from ralph.workspace.last_run import last_run
+from ralph.workspace.named_variants import refuse_unknown_names
+from ralph.workspace.step_misfits import refuse_misfits
 
 EXAMPLES = """
 ralph run                          until every story is done
@@ -146,7 +146,7 @@ def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
     for problem in (*prepared.settings.warnings, *refuse_misfits(prepared.settings, prepared.ref)):
         warn(str(problem))
     if args.dry_run:
-        from ralph.app.dry_run import dry_run
+        from ralph.run.dry_run import dry_run
 
         for line in dry_run(prepared, os.environ):
             say(line)
@@ -216,7 +216,7 @@ def _all_at_once(prepared: Launched, state: RunState | None = None) -> Iterator[
     except (SetupError, UsageError) as error:
         if state is not None and state.started is not None:
             raise
-        from ralph.app.preflight import with_the_rest  # only when something is wrong
+        from ralph.doctor.preflight import with_the_rest  # only when something is wrong
 
         raise with_the_rest(error, prepared, os.environ) from None
 

@@ -6,8 +6,6 @@ import os
 import time
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.active_runs import is_alive
-from ralph.app.run_choice import chosen_runs
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, paint, say, say_raw, warn
 from ralph.cli.words import duration, money
@@ -16,6 +14,8 @@ from ralph.core.events import CLOSED_LATER
 from ralph.core.text import one_line, plural
 from ralph.journal.reading import read
 from ralph.journal.run_state import RunState
+from ralph.workspace.active_runs import is_alive
+from ralph.workspace.run_choice import chosen_runs
 
 EXAMPLES = """
 ralph runs                     the last 20

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.run_choice import chosen_run, chosen_runs
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.figures import document, lines
 from ralph.cli.output import emit_json, say, warn
 from ralph.core.errors import BadData
 from ralph.journal.reading import read
 from ralph.journal.statistics import Tally
+from ralph.workspace.run_choice import chosen_run, chosen_runs
 
 EXAMPLES = """
 ralph stats                          all runs of this workspace

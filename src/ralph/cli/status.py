@@ -10,15 +10,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ralph.app.agent_stream import running_session
-from ralph.app.at_work import runs_at_work
-from ralph.app.bookkeeping import bookkeeping
-from ralph.app.last_run import LastRun, Standing, last_run
-from ralph.app.launching import find_repo
-from ralph.app.lost_work import describe_lost, find_lost
-from ralph.app.planning.waiting import waiting
-from ralph.app.workspace import Choice, OpenPlan, open_plan, opened_at
-from ralph.app.worktree_plans import moved_to, worktrees_of
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.cli.plain_view import checks_line, position
@@ -37,6 +28,14 @@ from ralph.host.places import workspace_state
 from ralph.journal.reading import read
 from ralph.journal.run_state import RunState
 from ralph.journal.runs import journal_path
+from ralph.planning.waiting import waiting
+from ralph.proof.lost_work import describe_lost, find_lost
+from ralph.workspace.agent_stream import running_session
+from ralph.workspace.find import Choice, OpenPlan, find_repo, open_plan, opened_at
+from ralph.workspace.last_run import LastRun, Standing, last_run
+from ralph.workspace.own_files import bookkeeping
+from ralph.workspace.reachable_runs import runs_at_work
+from ralph.workspace.worktree_plans import moved_to, worktrees_of
 
 EXAMPLES = """
 ralph status                 the plan of this workspace

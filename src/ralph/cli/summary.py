@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ralph.app.advice import next_step
 from ralph.cli.figures import review_lines
 from ralph.cli.output import paint, say_raw
 from ralph.cli.plain_view import refused
@@ -18,6 +17,7 @@ from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Figures
+from ralph.report.advice import next_step
 
 _MOST_STUCK = 5
 

@@ -6,8 +6,6 @@ import os
 import tempfile
 from pathlib import Path
 
-from ralph.app.planning.answer import Question
-from ralph.app.planning.person import Decision, Proposal, Word
 from ralph.cli.output import ask, ask_line, note, paint, warn
 from ralph.cli.words import plural
 from ralph.core.agent import Init, ToolUse
@@ -15,6 +13,8 @@ from ralph.core.errors import SetupError
 from ralph.core.events import AgentSaid, AgentStarted, Record
 from ralph.core.problems import Severity
 from ralph.core.text import clean, one_line
+from ralph.planning.answer import Question
+from ralph.planning.person import Decision, Proposal, Word
 
 _KEYS = {
     "a": Word.ACCEPT,

@@ -11,21 +11,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from typing import Any, cast
 
-from ralph.app import given
-from ralph.app.editing import (
-    Editor,
-    change_fields,
-    change_state,
-    find_story,
-    finish,
-    reasons,
-    refuse_broken,
-    reopen,
-    waits_for_later,
-)
-from ralph.app.last_run import is_at_work
-from ralph.app.turns import turn
-from ralph.app.workspace import OpenPlan, open_ref, plan_state, store_for
 from ralph.cli.arguments import Parser, add_json, add_workspace
 from ralph.cli.output import emit_json, note, say, say_raw, warn
 from ralph.cli.show import as_json, bead_lines, id_width, line_width, story_card, story_lines
@@ -38,6 +23,21 @@ from ralph.core.surgery import insert, move, move_first, split
 from ralph.core.text import one_line
 from ralph.plans.lint import is_example
 from ralph.plans.registry import traits
+from ralph.workspace import text_input as given
+from ralph.workspace.find import OpenPlan, open_ref, plan_state, store_for
+from ralph.workspace.last_run import is_at_work
+from ralph.workspace.plan_edit import (
+    Editor,
+    change_fields,
+    change_state,
+    find_story,
+    finish,
+    reasons,
+    refuse_broken,
+    reopen,
+    waits_for_later,
+)
+from ralph.workspace.plan_lock import turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _bead(opened: OpenPlan, story: Story) -> Bead | None:
     """The state of a step's bead. Only a spec has beads; the tracker's program is looked up only for one."""
     if not story.ref or not traits(opened.ref.layout).has_tracker:
         return None
-    from ralph.app.tracking import Tracking
+    from ralph.workspace.tracker import Tracking
 
     bead, told = Tracking(opened.ref, opened.settings.config, os.environ).bead(story)
     if told:
@@ -203,7 +203,7 @@ def _follow(opened: OpenPlan, after: OpenPlan) -> None:
     """Update the beads of steps that changed."""
     if not traits(opened.ref.layout).has_tracker:
         return
-    from ralph.app.tracking import Tracking
+    from ralph.workspace.tracker import Tracking
 
     for told in Tracking(opened.ref, opened.settings.config, os.environ).follow(opened.plan, after.plan):
         (warn if told.is_warning else note)(told.text)

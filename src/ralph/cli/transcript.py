@@ -8,7 +8,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.app.agent_stream import AgentStream, raw_log
 from ralph.cli.output import emit_line, paint, say_raw
 from ralph.cli.words import duration, money, seconds, tokens
 from ralph.core.agent import AgentEvent, Compacting, Init, Limit, Result, Retry, Text, ToolResult, ToolUse
@@ -17,6 +16,7 @@ from ralph.core.events import AgentEnded, AgentStarted, IterationStarted, Record
 from ralph.core.evidence import How
 from ralph.core.text import clean, one_line
 from ralph.host.process.rawlog import RawTail
+from ralph.workspace.agent_stream import AgentStream, raw_log
 
 _LINES = 8
 """Number of lines shown of a tool's result."""

@@ -11,9 +11,6 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ralph.app.named_variants import chosen_layout
-from ralph.app.trusting import gather, is_trusted_by, read_record, refuse_inside_loop, revoke, trust_file, write_trust
-from ralph.app.workspace import Choice, choose_plan, find_plans, open_settings, root_of, store_for
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import ask, emit_json, is_interactive, note, say, warn
 from ralph.config.flags import flags_of
@@ -22,6 +19,17 @@ from ralph.config.trust import Commands, NamedCommand, Status, by_source, check_
 from ralph.core.errors import NotTrusted, PlanError
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
+from ralph.workspace.find import Choice, choose_plan, find_plans, open_settings, root_of, store_for
+from ralph.workspace.named_variants import chosen_layout
+from ralph.workspace.trust import (
+    gather,
+    is_trusted_by,
+    read_record,
+    refuse_inside_loop,
+    revoke,
+    trust_file,
+    write_trust,
+)
 
 EXAMPLES = """
 ralph trust              show the commands and ask

@@ -10,13 +10,10 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.launching import find_repo
-from ralph.app.trusting import ensure_trusted, gather
-from ralph.app.verifying import chosen_for, current_tree, keep_pass, pin, run_checks
-from ralph.app.workspace import OpenPlan, open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import ask, emit_json, is_interactive, note, paint, say, say_raw
 from ralph.cli.words import duration, exceptions
+from ralph.config.checks import ChosenCheck
 from ralph.config.trust import Verdict
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.evidence import CheckResult
@@ -24,7 +21,9 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import Story
 from ralph.core.select import next_story
 from ralph.core.text import one_line
-from ralph.proof.choosing import ChosenCheck
+from ralph.proof.verify import chosen_for, current_tree, keep_pass, pin, run_checks
+from ralph.workspace.find import OpenPlan, find_repo, open_plan
+from ralph.workspace.trust import ensure_trusted, gather
 
 EXAMPLES = """
 ralph verify                  the checks for the next story

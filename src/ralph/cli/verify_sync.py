@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 
-from ralph.app.workspace import OpenPlan, open_plan
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say_raw
 from ralph.core.errors import SetupError, UsageError
@@ -16,6 +15,7 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.text import one_line, plural
 from ralph.plans.beads import TOOLS, Difference, Kind, compare, find
 from ralph.plans.registry import traits
+from ralph.workspace.find import OpenPlan, open_plan
 
 EXAMPLES = """
 ralph verify-sync            list steps and beads that disagree

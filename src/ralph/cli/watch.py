@@ -10,10 +10,6 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
-from ralph.app.active_runs import is_alive
-from ralph.app.at_work import find_watched
-from ralph.app.run_choice import choice_of
-from ralph.app.workspace import root_of
 from ralph.cli.arguments import add_workspace
 from ralph.cli.output import can_draw, note, say_raw
 from ralph.cli.plain_view import PlainView
@@ -27,6 +23,10 @@ from ralph.host.process.tree import is_alive as is_process_alive
 from ralph.journal.reading import Follower, damage
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Tally
+from ralph.workspace.active_runs import is_alive
+from ralph.workspace.find import root_of
+from ralph.workspace.reachable_runs import find_watched
+from ralph.workspace.run_choice import choice_of
 
 EXAMPLES = """
 ralph watch                    the current run, or the last one

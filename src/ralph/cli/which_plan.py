@@ -6,9 +6,9 @@ import os
 import shlex
 from argparse import Namespace
 
-from ralph.app.worktree_plans import live_ref
 from ralph.cli.output import note
 from ralph.core.ports import PlanRef
+from ralph.workspace.worktree_plans import live_ref
 
 
 def working_ref(args: Namespace, ref: PlanRef) -> PlanRef:

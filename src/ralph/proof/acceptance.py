@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from ralph.config.checks import ChosenCheck
 from ralph.core.evidence import CheckResult
 from ralph.core.proof import Tests
 from ralph.core.text import one_line, plural
-from ralph.proof.choosing import ChosenCheck
 from ralph.proof.files import is_collected
 from ralph.proof.values import FEW, Ran, named
 

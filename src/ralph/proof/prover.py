@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from ralph.config.checks import ChosenCheck
 from ralph.core.proof import NO_LONGER_RUNS, Proof, Tests
 from ralph.core.text import one_line, plural
 from ralph.proof.acceptance import not_run
-from ralph.proof.choosing import ChosenCheck
 from ralph.proof.files import Role, deciding, is_collected, role_of
 from ralph.proof.inline_tests import count_inline_tests
 from ralph.proof.moved import missing_tests, only_moved

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from ralph.config.checks import ChosenCheck
 from ralph.core.evidence import CheckResult
 from ralph.core.proof import Tests
 from ralph.core.text import one_line
-from ralph.proof.choosing import ChosenCheck
 
 FEW = 3
 

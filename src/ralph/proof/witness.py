@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ralph.config.checks import ChosenCheck
 from ralph.core.proof import Tests, Witness
 from ralph.core.text import one_line
 from ralph.proof.canary import is_caught, planted
-from ralph.proof.choosing import ChosenCheck
 from ralph.proof.emptying import emptied, why_not
 from ralph.proof.files import Role, is_collected, role_of, unrelated_tests
 from ralph.proof.inline_tests import has_inline_tests, with_tests_of_file

@@ -1,1 +1,0 @@
-"""Builds the objects that commands work with."""

@@ -1,0 +1,1 @@
+"""Archives of finished plans, and their return."""

@@ -1,0 +1,1 @@
+"""What sessions cost: reserved before, settled after, counted across runs, and forecast."""

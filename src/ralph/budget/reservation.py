@@ -1,0 +1,306 @@
+"""The budget of a run: reserves money before a session, settles after it, and reports before each decision what is
+left.
+
+Everything that counts is in the journal, so that a decision can be derived again. The ledger is shared by several runs.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Container, Iterable, Iterator
+
+import msgspec
+
+from ralph.core.agent import Outcome, Trouble
+from ralph.core.errors import SetupError
+from ralph.core.events import (
+    AnyEvent,
+    Charged,
+    Foreseen,
+    IterationEnded,
+    Noted,
+    Record,
+    Reserved,
+    RunEnded,
+    SpendingSeen,
+)
+from ralph.core.evidence import Ended, How
+from ralph.core.forecast import chance, forecast
+from ralph.core.ledger import Book, Finished, Foretold, Iterated, Reserve, Settle
+from ralph.core.moves import Reason
+from ralph.core.plan import Mode, Plan, State
+from ralph.core.ports import Session
+from ralph.core.prices import PriceTable
+from ralph.core.purse import Purse, amount_of, pay
+from ralph.core.spending import (
+    MICROS,
+    NOTHING,
+    Amount,
+    Basis,
+    Budget,
+    Elsewhere,
+    Extent,
+    Room,
+    dollars,
+    figure,
+    micros,
+    overspent,
+    rooms,
+    share,
+    story_rooms,
+)
+from ralph.core.verdict import Kind
+from ralph.engine.agent_run import Patience
+from ralph.host.process.tree import identify
+from ralph.journal.ledger import Ledger, local_day
+from ralph.journal.writing import Journal
+from ralph.workspace.killed_sessions import charge
+from ralph.workspace.unsettled import elsewhere_in, is_alive, settle_dead
+
+_FREE = (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
+
+Run = Callable[[Session, str, Patience], tuple[Ended, Outcome]]
+
+
+def _extent(ended: Ended, outcome: Outcome) -> Extent:
+    if outcome.trouble is Trouble.BUDGET or ended.how in (How.TIMED_OUT, How.SILENT):
+        return Extent.CUT
+    return Extent.WHOLE if outcome.finished and outcome.ok else Extent.UNKNOWN
+
+
+class Till:
+    def __init__(
+        self,
+        run: str,
+        plan: str,
+        budget: Budget,
+        ledger: Ledger,
+        journal: Journal,
+        run_agent: Run,
+        prices: Callable[[], PriceTable],
+        clock: Callable[[], float],
+        *,
+        review: bool,
+        acceptance: bool = False,
+        only: Container[str] = (),
+    ) -> None:
+        """`only`: the stories named with --story; empty: all."""
+        self._run = run
+        self._plan = plan
+        self._budget = budget
+        self._ledger = ledger
+        self._journal = journal
+        self._run_agent = run_agent
+        self._prices = prices
+        self._clock = clock
+        self._review = review
+        self._acceptance = acceptance
+        self._only = only
+        self._purse = Purse()
+        self._iterations = 0
+        self._begun: float | None = None
+        self._foreseen: tuple[int, Amount] | None = None
+        self._sessions = 0
+        self._aside: set[str] = set()
+        self._told: set[str] = set()
+        journal.listen(self._listen)
+
+    def news(self, plan: Plan) -> Iterator[AnyEvent]:
+        """What the next decision needs to know and the journal does not say yet."""
+        is_first, now = self._begun is None, self._clock()
+        if self._begun is None:
+            self._begun = now
+        try:
+            book = self._ledger.refresh()
+        except SetupError as error:
+            if self._budget.is_set:
+                raise
+            yield from self._tell_once(str(error))
+            book, is_first = Book(local_day), False
+        if is_first:
+            yield from self._close_dead(book, now)
+        yield from self._spent(book, now, is_first)
+        still = sum(story.is_open and (not self._only or story.id in self._only) for story in plan.stories)
+        spent = (
+            self._purse.run if self._budget.least_chance else NOTHING
+        )  # money spent without result makes it less likely
+        if (still, spent) != self._foreseen:
+            self._foreseen = still, spent
+            yield from self._foresee(book, still, is_first, now)
+
+    def _close_dead(self, book: Book, now: float) -> Iterator[AnyEvent]:
+        dead = [held for held in book.open if not is_alive(held, now)]
+        for line in list(settle_dead(dead, self._charge, now, book.dearest)):
+            self._append(line)
+            if line.basis is Basis.UNKNOWN:
+                yield Noted(f"run {line.run} was killed during a session whose cost is unknown", warning=True)
+            elif line.basis is not Basis.REPORTED:
+                sum_ = dollars(line.micros) if line.micros else f"{line.tokens:,} tokens"
+                how = "from its raw output" if line.basis is Basis.ESTIMATED else "its output is lost"
+                yield Noted(f"run {line.run} was killed during a session; {sum_} are counted for it ({how})")
+        if count := self._ledger.damaged:
+            what = "1 line" if count == 1 else f"{count} lines"
+            yield Noted(f"{what} of {self._ledger.path} could not be read; the amount is not counted", warning=True)
+        self._ledger.refresh()
+
+    def _spent(self, book: Book, now: float, is_first: bool) -> Iterator[AnyEvent]:
+        budget = self._budget
+        stories = book.of_plan(self._plan) if is_first and (budget.story_usd or budget.story_tokens) else {}
+        needs = book.needs_of(self._plan) if is_first and budget.is_set else {}
+        elsewhere = elsewhere_in(book, self._run, now) if budget.is_shared else Elsewhere()
+        if stories or needs or elsewhere != self._purse.elsewhere:
+            yield SpendingSeen(elsewhere=elsewhere, stories=stories, needs=needs)
+
+    def _foresee(self, book: Book, stories: int, is_first: bool, now: float) -> Iterator[AnyEvent]:
+        if not stories:
+            return
+        seen = forecast(book.samples, stories, review=self._review, acceptance=self._acceptance)
+        money, count = self._left(rooms(self._budget, self._purse.run, self._purse.elsewhere))
+        yield Foreseen(
+            stories=stories,
+            samples=seen.samples,
+            iterations=seen.iterations,
+            seconds=seen.seconds,
+            usd=seen.usd,
+            tokens=seen.tokens,
+            chance=chance(book.samples, stories, money, count),
+        )
+        if is_first:
+            self._append(Foretold(t=now, run=self._run, iterations=seen.iterations, seconds=seen.seconds, usd=seen.usd))
+
+    @staticmethod
+    def _left(found: Iterable[Room]) -> tuple[int | None, int | None]:
+        """The tightest budget in money, and the tightest in tokens."""
+        listed = list(found)
+        money = [room.limit - room.spent for room in listed if room.is_money]
+        tokens = [room.limit - room.spent for room in listed if not room.is_money]
+        return min(money, default=None), min(tokens, default=None)
+
+    def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
+        """Run the agent within its allowance, and record the cost."""
+        self._sessions += 1
+        name = f"{self._run}/{session.iteration}/{self._sessions}"
+        allowed, refusal = self._reserve(session, name)
+        if refusal is not None:
+            return Ended(How.NOT_RUN, detail=refusal.detail), refusal
+        if allowed is not None:
+            session = msgspec.structs.replace(session, budget_usd=max(allowed // 100, 1) / 10_000)
+        ended, outcome = self._run_agent(session, step, patience)
+        if ended.how is not How.FAILED_TO_START or outcome.cost_usd is not None:
+            charged = self._charge(name, session.iteration, session.story, session.model, outcome)
+            if session.mode in (Mode.IMPLEMENT, Mode.FIX) and not session.verdict_only:
+                charged = msgspec.structs.replace(charged, extent=_extent(ended, outcome))
+        else:
+            charged = Charged(iteration=session.iteration, story=session.story, id=name, basis=Basis.REPORTED, usd=0)
+        self._journal.write(charged)
+        self._settle(charged)
+        for note in self._remarks(charged):
+            self._journal.write(note)
+        return ended, outcome
+
+    def _reserve(self, session: Session, name: str) -> tuple[int | None, Outcome | None]:
+        cap = micros(session.budget_usd) or None
+        if not self._budget.is_set:
+            return cap, None
+        if not self._budget.is_shared:
+            return self._set_aside(session, name, cap, self._purse.elsewhere)
+        with self._ledger.alone(self._run):
+            book = self._ledger.refresh()
+            return self._set_aside(session, name, cap, elsewhere_in(book, self._run, self._clock()))
+
+    def _set_aside(
+        self, session: Session, name: str, cap: int | None, elsewhere: Elsewhere
+    ) -> tuple[int | None, Outcome | None]:
+        found = [
+            *rooms(self._budget, self._purse.run, elsewhere),
+            *story_rooms(self._budget, self._purse.of(session.story) if session.story else NOTHING),
+        ]
+        for room in found:
+            if room.is_spent:
+                why = f"{room.key} is {figure(room, room.limit)}; {figure(room, room.spent)} spent"
+                return None, Outcome(trouble=Trouble.BUDGET, detail=why)
+            if room.is_taken:  # another run was first; not the fault of this attempt
+                why = f"another run has reserved the rest of {room.key}"
+                return None, Outcome(trouble=Trouble.TRANSPORT, detail=why)
+        book = self._ledger.book
+        allowed = share(found, cap, book.dearest)
+        counted = [room.left for room in found if not room.is_money]
+        tokens = min([*counted, book.largest]) if counted else 0
+        me = identify(os.getpid())
+        line = Reserve(
+            id=name,
+            t=self._clock(),
+            run=self._run,
+            plan=self._plan,
+            story=session.story,
+            micros=allowed,
+            tokens=tokens,
+            pid=os.getpid(),
+            start=me.start if me else "",
+            host=platform.node(),
+            journal=str(self._journal.path),
+        )
+        usd = None if allowed is None else allowed / MICROS
+        self._journal.write(Reserved(iteration=session.iteration, id=name, usd=usd, tokens=tokens))
+        self._ledger.append(line, durable=True)  # what cannot be recorded must not be spent
+        return allowed, None
+
+    def _charge(self, name: str, iteration: int, story: str, model: str, outcome: Outcome) -> Charged:
+        return charge(self._prices(), name, iteration, story, model, outcome)
+
+    def _settle(self, charged: Charged) -> None:
+        amount = amount_of(charged)
+        self._append(
+            Settle(
+                id=charged.id,
+                t=self._clock(),
+                run=self._run,
+                plan=self._plan,
+                story=charged.story,
+                basis=charged.basis,
+                micros=None if amount.unknown else amount.micros,
+                tokens=amount.tokens,
+                extent=charged.extent,
+            )
+        )
+
+    def _remarks(self, charged: Charged) -> Iterator[Noted]:
+        if charged.basis is Basis.UNKNOWN and (charged.tokens or self._budget.is_set):
+            model = charged.model or "the agent"
+            yield from self._tell_once(
+                f"the cost of {model} is unknown: a dollar budget cannot be enforced, a token budget only if it "
+                "reports tokens (budget.prices sets a price file)"
+            )
+        over = overspent(self._budget, {charged.story: self._purse.of(charged.story)}) if charged.story else {}
+        for story, room in over.items():
+            if story not in self._aside:
+                self._aside.add(story)
+                spent = f"{figure(room, room.spent)} of {figure(room, room.limit)} ({room.key})"
+                yield Noted(f"{story} has used up its budget, {spent}, and is set aside unless it is done", True)
+
+    def _tell_once(self, text: str) -> Iterator[Noted]:
+        if text not in self._told:
+            self._told.add(text)
+            yield Noted(text, warning=True)
+
+    def _append(self, line: Settle | Iterated | Foretold | Finished) -> None:
+        """If a line is lost, the reservation stays counted: too much, never too little."""
+        try:
+            self._ledger.append(line)
+        except SetupError as error:
+            self._told.add(str(error))
+
+    def _listen(self, record: Record) -> None:
+        event, t = record.event, record.t
+        self._purse = pay(self._purse, event)
+        match event:
+            case IterationEnded(kind=kind) if kind not in _FREE:
+                self._iterations += 1
+                over = event.completes or event.story_state in (State.DONE, State.FAILED)
+                spot = {"t": t, "run": self._run, "plan": self._plan, "story": event.story}
+                self._append(Iterated(**spot, seconds=event.seconds, over=over))  # type: ignore[arg-type]
+            case RunEnded(reason=Reason.COMPLETE) if self._begun is not None:
+                known = None if self._purse.run.unknown else self._purse.run.micros
+                seconds = max(t - self._begun, 0)
+                self._append(Finished(t=t, run=self._run, iterations=self._iterations, seconds=seconds, micros=known))

@@ -1,0 +1,1 @@
+"""Stories from other tools, and plans in another layout."""

@@ -1,0 +1,363 @@
+"""`ralph import`: work recorded for other tools becomes stories of a plan, all of it or nothing.
+
+A story's source is recorded in a line of its notes and in the state folder: an agent may rewrite notes. Items that were
+imported before are not imported again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ralph.config.layers import Settings, load
+from ralph.core.changes import AddStory, Change
+from ralph.core.errors import BadData, LockHeld, PlanError, SetupError, UsageError
+from ralph.core.plan import Plan, State, Story
+from ralph.core.ports import PlanRef, ProjectFacts
+from ralph.core.problems import Place, Problem
+from ralph.core.surgery import insert
+from ralph.host.files import write_bytes
+from ralph.importing import kinds, markdown_sources
+from ralph.importing.found import Batch, Item
+from ralph.importing.source_files import Source
+from ralph.importing.stories import Done, Made, first_ids, in_order, make, more_ids, reworded, sources_in
+from ralph.plans import beside
+from ralph.plans.beside import Sidecar
+from ralph.plans.fresh import compose, plainly
+from ralph.plans.integrity import problems_of
+from ralph.plans.lint import lint
+from ralph.plans.places import Places
+from ralph.plans.registry import layout, traits
+from ralph.plans.store import Loaded, split
+from ralph.setup.project_files import RealTree
+from ralph.setup.scaffold import DEFAULT_LAYOUT, Request, refer, refuse_two_plans_in_one_folder, start_plan
+from ralph.setup.toolchain import find
+from ralph.workspace.find import Choice, find_plans, open_ref, plan_state, store_for
+from ralph.workspace.import_record import read_imports, write_imports
+from ralph.workspace.last_run import is_at_work
+from ralph.workspace.lint import has_checks
+from ralph.workspace.plan_lock import turn
+from ralph.workspace.trust import refuse_inside_loop
+
+MOST = 1000
+"""More stories than this are unmanageable, and a large Markdown plan is slow to write."""
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """What to import, and where to."""
+
+    root: Path
+    sources: tuple[Source, ...]
+    kind: str = ""
+    layout: str = ""
+    into: str = ""
+    ralph_dir: str = ""
+    append: bool = False
+    done: Done = Done.KEEP
+    again: bool = False
+    """Also import what was imported before and is no longer in the plan."""
+    dry: bool = False
+    now: float = 0.0
+
+
+class Known(Struct, frozen=True):
+    """An item that was imported before."""
+
+    key: str
+    story: str
+    is_there: bool
+    """The story is still in the plan."""
+
+
+class Imported(Struct, frozen=True):
+    ref: PlanRef
+    is_new: bool
+    kinds: tuple[str, ...]
+    stories: tuple[Story, ...]
+    skipped: tuple[Known, ...] = ()
+    done_left_out: int = 0
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    """Files of a new plan."""
+    names_commands: bool = False
+    """Stories came with commands that the user has to trust before a run."""
+
+
+def import_stories(wish: Wish, env: Mapping[str, str]) -> Imported:
+    refuse_inside_loop(env, "import stories")
+    batches = [_near(kinds.read(source.data, source.name, wish.kind), wish.root) for source in wish.sources]
+    found = _target(wish, env)
+    if found is None:
+        return _start(wish, batches, env)
+    ref, settings = found
+    if any(os.path.realpath(source.name) == os.path.realpath(ref.path) for source in wish.sources):
+        raise UsageError(f"{ref.path} is the plan itself", hint="name another plan with --into, or another file")
+    if wish.dry:
+        return _append(wish, batches, ref, settings, env)
+    if is_at_work(plan_state(ref, env)):
+        raise LockHeld(
+            f"a run is active on {ref.path} and would mistake new stories for its agent's",
+            hint="import them when it has ended; `ralph add` queues single stories",
+        )
+    with turn(ref, env):
+        return _append(wish, batches, ref, settings, env)
+
+
+def _near(batch: Batch, root: Path) -> Batch:
+    """The agent can read a source inside the project, so its stories need not repeat all of it."""
+    path = Path(os.path.realpath(batch.file))
+    if batch.kind != markdown_sources.TASK_PLAN or not path.is_relative_to(root) or not path.is_file():
+        return batch
+    where = path.relative_to(root).as_posix()
+    return msgspec.structs.replace(batch, items=tuple(markdown_sources.shortened(item, where) for item in batch.items))
+
+
+def _target(wish: Wish, env: Mapping[str, str]) -> tuple[PlanRef, Settings] | None:
+    """The existing plan to import into, or None to create a new one."""
+    named = bool(wish.layout or wish.into or wish.ralph_dir)
+    if not named:
+        config = load(root=wish.root, layout="", name=None, env=env, flags={}).config
+        if not find_plans(wish.root, Choice()) and not (config.ralph_dir and (wish.root / config.ralph_dir).is_dir()):
+            _refuse_to_append(wish)
+            return None
+        args = Namespace(project_dir=str(wish.root), layout=None, feature=None, prd=None, ralph_dir=None, config=None)
+        return open_ref(args, env)
+    refs = find_plans(wish.root, Choice(layout=wish.layout, ralph_dir=wish.ralph_dir))
+    if wish.ralph_dir:
+        refs = [ref for ref in refs if ref.path.exists()]
+    elif wish.into:
+        refs = [ref for ref in refs if wish.into in (ref.name, f"PRD-{ref.name}", ref.folder.name)]
+    if len(refs) > 1:
+        listed = ", ".join(str(ref.path.relative_to(wish.root)) for ref in refs[:10])
+        raise UsageError(f"several plans match: {listed}", hint="name one with --feature or --prd, and --layout")
+    if not refs:
+        _refuse_to_append(wish)
+        return None
+    return refs[0], load(root=wish.root, layout=refs[0].layout, name=None, env=env, flags={})
+
+
+def _refuse_to_append(wish: Wish) -> None:
+    if wish.append:
+        raise UsageError(
+            f"no plan to append to in {wish.root}",
+            hint="leave out --append to create one, or name it with --feature",
+        )
+
+
+def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, env: Mapping[str, str]) -> Imported:
+    store = store_for(ref, env)
+    loaded = store.load()
+    plan = loaded.plan
+    if _is_untouched(loaded, ref):
+        return _start(wish, batches, env, instead=(ref, loaded))
+    record = read_imports(ref, env)
+    there = {**{key: s for key, s in record.items() if plan.story(s)}, **sources_in(plan)}
+    items, skipped, settled = _chosen(wish, batches, record, there)
+    if not items:
+        return _nothing_new(ref, batches, skipped, len(settled))
+    first = insert(plan, Story(id="", title="x"))
+    ids = more_ids(first.story.id, len(items), (story.id for story in plan.stories))
+    made = make(items, ids, ref.layout, plan, batches[0].file, known=there, settled=settled)
+    lowest = max((story.priority for story in plan.stories), default=0)
+    stories = [
+        msgspec.structs.replace(s, priority=s.priority + lowest if s.priority else 0, verify=_with_all(s, batches))
+        for s in made.stories
+    ]
+    stories = list(plainly(plan.with_stories(stories), store.layout).stories)
+    changes: list[Change] = []
+    after = first.after
+    for story in stories:
+        changes.append(AddStory(story, after))
+        after = story.id
+    if broken := problems_of((*plan.stories, *stories), str(ref.path)):
+        raise PlanError.of(broken)
+    planned = store.planned(loaded, changes, made.why)
+    report = Imported(
+        ref=ref,
+        is_new=False,
+        kinds=_kinds(batches),
+        stories=tuple(s for s in planned.plan.stories if s.id in set(ids)),
+        skipped=skipped,
+        done_left_out=len(settled),
+        problems=(
+            *(*_remarks(batches), *made.problems),
+            *reworded(made.stories, planned.plan, {}),
+            *_linted(planned, ref, settings, set(ids)),
+        ),
+        names_commands=any(story.verify for story in stories),
+    )
+    if not wish.dry:
+        _written(lambda: store.save(loaded, changes, made.why), ref)
+        write_imports(ref, env, record | made.keys)
+    return report
+
+
+def _is_untouched(loaded: Loaded, ref: PlanRef) -> bool:
+    """Whether the plan contains only the examples of a new plan."""
+    form = layout(ref.layout)
+    facts = ProjectFacts(name="x", date="2026-01-01T00:00:00Z")
+    sample = form.parse(form.scaffold(ref, facts)[ref.path.relative_to(ref.root).as_posix()].encode(), "")
+    mine = [(story.id, story.title, story.criteria, story.state) for story in loaded.plan.stories]
+    return mine == [(story.id, story.title, story.criteria, story.state) for story in sample.stories]
+
+
+def _start(
+    wish: Wish, batches: list[Batch], env: Mapping[str, str], *, instead: tuple[PlanRef, Loaded] | None = None
+) -> Imported:
+    """A new plan, or one that replaces (`instead`) an existing plan with only examples in it."""
+    name = instead[0].layout if instead else wish.layout or DEFAULT_LAYOUT
+    form = layout(name)
+    request = Request(root=wish.root, layout=name, name=wish.into, ralph_dir=wish.ralph_dir, now=wish.now)
+    ref = instead[0] if instead else refer(request)
+    refuse_two_plans_in_one_folder(ref)
+    date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wish.now))
+    facts = ProjectFacts(name=wish.into or batches[0].name or ref.name or wish.root.name, date=date)
+    sample = form.parse(form.scaffold(ref, facts)[ref.path.relative_to(ref.root).as_posix()].encode(), str(ref.path))
+    # A record of an earlier plan in this place is none of the new one's business.
+    items, skipped, settled = _chosen(wish, batches, {}, {})
+    if not items:
+        return _nothing_new(ref, batches, skipped, len(settled))
+    has_phases = traits(name).has_phases
+    items = _together(items) if has_phases else items
+    made = make(
+        *(items, first_ids(items, sample), name, sample, batches[0].file),
+        known={},
+        settled=settled,
+        has_phases=has_phases,
+    )
+    verify = tuple(dict.fromkeys(command for batch in batches for command in batch.verify))
+    plan = Plan(name=facts.name, stories=made.stories, verify=verify, order=sample.order, reviewed=sample.reviewed)
+    if instead:
+        old = instead[1].in_file
+        plan = msgspec.structs.replace(old, stories=made.stories, verify=(*old.verify, *verify))
+    composed = compose(plan, form, ref, facts, phases=made.phases, exact=bool(instead))
+    loaded = Loaded(composed.in_file, composed.in_file, composed.source, _sidecar(made, composed.in_file, ref))
+    settings = load(root=wish.root, layout=name, name=None, env=env, flags={})
+    known_checks = bool(find(RealTree(wish.root)).checks)
+    linted = _linted(loaded, ref, settings, None, known_checks=known_checks)
+    names_commands = bool(verify) or any(story.verify for story in plan.stories)
+    report = Imported(
+        ref=ref,
+        is_new=instead is None,
+        kinds=_kinds(batches),
+        stories=beside.merge(composed.in_file, loaded.sidecar).stories,
+        skipped=skipped,
+        done_left_out=len(settled),
+        problems=(*_remarks(batches), *made.problems, *reworded(made.stories, composed.in_file, composed.ids), *linted),
+        names_commands=names_commands,
+    )
+    if wish.dry:
+        return report
+    if instead:
+        _written(lambda: write_bytes(ref.path, composed.source), ref)
+    else:
+        request = msgspec.structs.replace(request, plan=plan, phases=made.phases, is_foreign=names_commands)
+        started = start_plan(request, env)
+        report = msgspec.structs.replace(report, made=started.placed.touched, warnings=started.warnings)
+    if loaded.sidecar.stories:
+        beside.write(plan_state(ref, env) / "beside.json", loaded.sidecar)
+    write_imports(ref, env, made.keys)
+    return report
+
+
+def _sidecar(made: Made, in_file: Plan, ref: PlanRef) -> Sidecar:
+    """Blocked stories, a state no format can store."""
+    form = layout(ref.layout)
+    blocked = [story for story in made.stories if story.state not in form.STATES]
+    nothing = Loaded(in_file, in_file, b"", Sidecar())
+    sidecar = Sidecar()
+    for story in blocked:
+        _, own = split(nothing, [AddStory(Story(id=story.id, title="", state=story.state))], form)
+        sidecar = Sidecar(1, {**sidecar.stories, **own.stories})
+    for story_id, why in made.why.items():
+        sidecar = sidecar.with_fields(story_id, {"why": why})
+    return sidecar
+
+
+def _chosen(
+    wish: Wish, batches: list[Batch], record: Mapping[str, str], there: Mapping[str, str]
+) -> tuple[list[Item], tuple[Known, ...], frozenset[str]]:
+    """What is new, what was imported before, and the keys of finished work that is skipped."""
+    items: dict[str, Item] = {}
+    skipped: list[Known] = []
+    settled: set[str] = set()
+    for item in in_order([item for batch in batches for item in batch.items]):
+        if item.key in there:
+            skipped.append(Known(item.key, there[item.key], is_there=True))
+        elif item.key in record and not wish.again:
+            skipped.append(Known(item.key, record[item.key], is_there=False))
+            settled.add(item.key)
+        elif item.state is State.DONE and wish.done is Done.SKIP:
+            settled.add(item.key)
+        elif item.state is State.DONE and wish.done is Done.TODO:
+            items[item.key] = msgspec.structs.replace(item, state=State.TODO)
+        else:
+            items[item.key] = item
+    if len(items) > MOST:
+        raise BadData(
+            f"{len(items):,} stories are too many for one import; the limit is {MOST:,}",
+            where=Place(batches[0].file),
+            hint="split the source, or skip finished work with --done skip",
+        )
+    return list(items.values()), tuple(skipped), frozenset(settled - {known.key for known in skipped if known.is_there})
+
+
+def _together(items: list[Item]) -> list[Item]:
+    """Group stories by phase, in the order in which the phases first appear."""
+    phases = list(dict.fromkeys(item.phase for item in items))
+    return sorted(items, key=lambda item: phases.index(item.phase)) if not any(i.priority for i in items) else items
+
+
+def _with_all(story: Story, batches: list[Batch]) -> tuple[str, ...]:
+    """Commands that prove a whole source prove each of its stories; the plan has its own commands."""
+    return tuple(dict.fromkeys((*(command for batch in batches for command in batch.verify), *story.verify)))
+
+
+def _nothing_new(ref: PlanRef, batches: list[Batch], skipped: tuple[Known, ...], left_out: int) -> Imported:
+    return Imported(
+        ref=ref,
+        is_new=False,
+        kinds=_kinds(batches),
+        stories=(),
+        skipped=skipped,
+        done_left_out=left_out,
+        problems=_remarks(batches),
+    )
+
+
+def _kinds(batches: list[Batch]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(batch.kind for batch in batches))
+
+
+def _remarks(batches: list[Batch]) -> tuple[Problem, ...]:
+    return tuple(problem for batch in batches for problem in batch.problems)
+
+
+def _linted(
+    loaded: Loaded, ref: PlanRef, settings: Settings, ids: set[str] | None, *, known_checks: bool = False
+) -> list[Problem]:
+    """What `ralph check` would report about these stories and the whole plan."""
+    found = lint(
+        loaded.in_file,
+        Places(loaded.in_file, loaded.source, str(ref.path)),
+        has_checks=known_checks or has_checks(settings.config),
+        review_cap=settings.config.review.cap,
+    )
+    return [p for p in found if ids is None or not p.story or p.story in ids or p.code == "example"]
+
+
+def _written(write: Callable[[], object], ref: PlanRef) -> None:
+    try:
+        write()
+    except OSError as error:
+        raise SetupError(
+            f"could not write {ref.path}: {error.strerror}; nothing was imported",
+            hint="check disk space and the folder's permissions, then try again",
+        ) from None

@@ -1,0 +1,155 @@
+"""The kinds of sources, and how to recognise them by their content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ralph.core.errors import BadData, UsageError
+from ralph.core.plan import Order
+from ralph.core.problems import Place
+from ralph.importing import markdown_sources, trackers, wording
+from ralph.importing.found import Batch, Item, plain_key
+from ralph.importing.markdown_sources import CHECKLIST, FIX_PLAN, TASK_PLAN
+from ralph.importing.trackers import BEADS, GITHUB, Record, decode, one_object, records
+from ralph.plans.integrity import decode_utf8
+from ralph.plans.registry import LAYOUTS, layout
+
+_READERS: dict[str, Callable[[str, str], Batch]] = {
+    GITHUB: trackers.read_github,
+    CHECKLIST: markdown_sources.read_checklist,
+    BEADS: trackers.read_beads,
+    FIX_PLAN: markdown_sources.read_fix_plan,
+    TASK_PLAN: markdown_sources.read_task_plan,
+}
+TITLES = {
+    GITHUB: trackers.GITHUB_TITLE,
+    CHECKLIST: markdown_sources.CHECKLIST_TITLE,
+    BEADS: trackers.BEADS_TITLE,
+    FIX_PLAN: markdown_sources.FIX_PLAN_TITLE,
+    TASK_PLAN: markdown_sources.TASK_PLAN_TITLE,
+}
+
+_STORY = re.compile(r"^[ \t]*(?:[-*+]|#{1,6})[ \t]+\[[ xX]\][ \t]+(?:\*\*|__)?US-[0-9]+", re.MULTILINE)
+_STEP = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\][ \t]+(?:\*\*|__)[0-9]+(?:\.[0-9]+)*\.(?:[0-9]+|R[0-9]*)", re.MULTILINE)
+_US_BLOCK = re.compile(r"^#{1,6}[ \t]+(?:\[[ xX]\][ \t]+)?(?:\*\*|__)?US-[0-9]+", re.MULTILINE)
+_TOP = re.compile(r"^[-*+][ \t]+\[[ xX]\][ \t]", re.MULTILINE)
+_BOX = re.compile(r"^[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[[ xX]\][ \t]", re.MULTILINE)
+_TASK = re.compile(rf"^#{{1,6}}[ \t]+{markdown_sources.TASK_HEAD.pattern}$", re.MULTILINE | re.IGNORECASE)
+
+_MOST_BOXES = 20_000
+"""Reading more would only take time: so many are refused later anyway."""
+
+
+def names() -> list[str]:
+    return [*_READERS, *LAYOUTS.names()]
+
+
+def read(data: bytes, file: str, kind: str = "") -> Batch:
+    """Raises BadData or PlanError with file and line."""
+    if kind and kind not in names():
+        raise UsageError(f"unknown kind of source {kind!r}", hint=f"use one of {', '.join(names())}")
+    text = decode_utf8(data, file).removeprefix("\ufeff")
+    if not text.strip():
+        raise BadData("the file is empty", where=Place(file), hint="use a file that contains tasks")
+    kind = kind or detect(text, file)
+    if kind not in (GITHUB, BEADS) and (count := len(_BOX.findall(text))) > _MOST_BOXES:
+        raise BadData(
+            f"the file contains {count:,} tasks", where=Place(file), hint="split it; plans cannot be that long"
+        )
+    if kind in _READERS:
+        return _READERS[kind](text, file)
+    return _read_plan(data, file, kind)
+
+
+def _read_plan(data: bytes, file: str, name: str) -> Batch:
+    """A plan in the layout called `name`, as a source of stories for another plan. Raises PlanError."""
+    plan = layout(name).parse(data, file)
+    home = wording.line(plan.name) or file.rpartition("/")[2]
+    stories = sorted(plan.stories, key=lambda story: story.priority if plan.order is Order.PRIORITY else 0)
+    items = [
+        Item(
+            key=_story_key(home, story.id),
+            title=story.title,
+            description=story.description,
+            criteria=story.criteria,
+            priority=story.priority,
+            depends_on=tuple(_story_key(home, needed) for needed in story.depends_on),
+            state=story.state,
+            notes=story.notes,
+            verify=story.verify,
+            ref=story.ref,
+            line=story.line,
+        )
+        for story in stories
+    ]
+    return Batch(kind=name, file=file, items=tuple(items), name=plan.name, verify=plan.verify)
+
+
+def _story_key(home: str, story_id: str) -> str:
+    return plain_key(f"plan:{home}#{story_id}")
+
+
+def detect(text: str, file: str) -> str:
+    found = (
+        _detect_json(text, file)
+        if text.lstrip()[:1] in ("[", "{") and not _is_markdown(text)
+        else _detect_markdown(text, file)
+    )
+    if found:
+        return found
+    raise BadData(
+        "the kind of source could not be detected from its content",
+        where=Place(file),
+        hint=f"specify it with --from: {', '.join(names())}",
+    )
+
+
+def _is_markdown(text: str) -> bool:
+    return text.lstrip().startswith(("[ ]", "[x]")) or re.match(r"\s*\[[^\]\n]*\]\(", text) is not None
+
+
+def _detect_json(text: str, file: str) -> str:
+    record: Record | None
+    if text.lstrip().startswith("{"):
+        record = one_object(text.lstrip().partition("\n")[0]) or decode(text, file)
+    else:
+        record = next((found for _, found in records(text, file)), None)
+        if record is None:
+            raise BadData("the list is empty", where=Place(file), hint="export one that has entries")
+    return _kind_of(record)
+
+
+def _kind_of(record: Record) -> str:
+    if "userStories" in record:
+        return "feature" if "feature" in record else "tasks.json"
+    if "tasks" in record:
+        return "steps"
+    inner = next((record[key] for key in ("items", "issues", "nodes") if isinstance(record.get(key), list)), None)
+    if inner and isinstance(inner[0], dict):
+        record = inner[0]
+    if "number" in record:
+        return GITHUB
+    if "id" in record and ("title" in record or "issue_type" in record or "status" in record):
+        return BEADS
+    return ""
+
+
+def _detect_markdown(text: str, file: str) -> str:
+    if _TASK.search(text):
+        return TASK_PLAN
+    if _US_BLOCK.search(text) or _are_all(_STORY, text):
+        return "plan.md"
+    if _are_all(_STEP, text):
+        return "spec.md"
+    has_boxes = _BOX.search(text) is not None
+    first = text.lstrip().partition("\n")[0]
+    if markdown_sources.is_fix_plan(file) or re.search(r"\bfix[ _-]?plan\b", first, re.IGNORECASE):
+        return FIX_PLAN
+    return CHECKLIST if has_boxes else ""
+
+
+def _are_all(pattern: re.Pattern[str], text: str) -> bool:
+    """Whether every top-level task has an ID of this kind; else reading it as such a plan would lose some."""
+    tops = [found.start() for found in _TOP.finditer(text)]
+    return bool(pattern.search(text)) and all(pattern.match(text, at) for at in tops)

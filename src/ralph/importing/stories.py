@@ -1,0 +1,221 @@
+"""Turn imported tasks into stories: new IDs, dependencies, and a note on the origin of each. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.errors import PlanError
+from ralph.core.plan import NO_REVIEW, Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.problems import Problem, Severity
+from ralph.core.text import one_line
+from ralph.importing.found import Item, remark
+from ralph.plans.integrity import problems_of
+from ralph.plans.registry import traits
+
+_SOURCE = re.compile(r"(?:^|\s)Source: (\S+)")
+_TRAILING = re.compile(r"([0-9]+)\Z")
+_MEDIUM = 3
+
+
+class Done(StrEnum):
+    """What to do with work that its source marks as done. That is a claim: no check has proven it."""
+
+    KEEP = "keep"
+    TODO = "todo"
+    SKIP = "skip"
+
+
+class Made(Struct, frozen=True):
+    stories: tuple[Story, ...]
+    keys: dict[str, str]
+    """Key → ID of the new stories."""
+    why: dict[str, str]
+    """Story → why it is blocked."""
+    phases: dict[str, str]
+    problems: tuple[Problem, ...]
+
+
+def sources_in(plan: Plan) -> dict[str, str]:
+    """Key → story, for the stories that name their origin."""
+    return {key: story.id for story in plan.stories for key in _SOURCE.findall(story.notes)}
+
+
+def first_ids(items: Sequence[Item], sample: Plan) -> list[str]:
+    """IDs for a new plan, in the style of its layout. A spec numbers the steps of each phase."""
+    like = sample.stories[0].id
+    if sample.stories[0].id != "1.1":
+        return [_counted(like, number) for number in range(1, len(items) + 1)]
+    phases: dict[str, int] = {}
+    counts: dict[int, int] = {}
+    ids = []
+    for item in items:
+        phase = phases.setdefault(item.phase, len(phases) + 1)
+        counts[phase] = counts.get(phase, 0) + 1
+        ids.append(f"{phase}.{counts[phase]}")
+    return ids
+
+
+def more_ids(first: str, count: int, taken: Iterable[str]) -> list[str]:
+    """`first`, and the free IDs that follow it."""
+    used = set(taken)
+    found = _TRAILING.search(first)
+    number = int(found[1]) if found else 1
+    ids: list[str] = []
+    while len(ids) < count:
+        candidate = _counted(first, number)
+        number += 1
+        if candidate not in used:
+            ids.append(candidate)
+    return ids
+
+
+def _counted(like: str, number: int) -> str:
+    found = _TRAILING.search(like)
+    if not found:
+        return f"{like}-{number}"
+    return f"{like[: found.start()]}{number:0{len(found[1])}}"
+
+
+def in_order(items: Sequence[Item]) -> list[Item]:
+    """By importance, where the source defines it; otherwise phases stay together."""
+    if not any(item.priority for item in items):
+        return list(items)
+    return sorted(items, key=lambda item: item.priority or _MEDIUM)
+
+
+def make(
+    items: Sequence[Item],
+    ids: Sequence[str],
+    layout: str,
+    target: Plan,
+    file: str,
+    *,
+    known: Mapping[str, str],
+    settled: frozenset[str] = frozenset(),
+    has_phases: bool = False,
+) -> Made:
+    """`target`: the plan they are added to, or a sample of its layout. `known`: key → ID of existing stories.
+
+    `settled`: keys of finished work that is left out, so that nothing waits for it. `has_phases`: phases become
+    headings and need not be repeated in each story.
+    """
+    form = traits(layout)
+    keys = dict(zip((item.key for item in items), ids, strict=True))
+    every = {**known, **keys}
+    problems: list[Problem] = []
+    stories = []
+    ranks = _ranks(items)
+    finished = {item.key for item in items if item.state is State.DONE}
+    for number, (item, story_id) in enumerate(zip(items, ids, strict=True)):
+        depends_on = []
+        for wanted in item.depends_on:
+            if item.state is State.DONE and wanted not in finished:
+                continue  # it did not have to wait, whatever it says
+            if wanted in every and every[wanted] != story_id:
+                depends_on.append(every[wanted])
+            elif wanted not in settled:
+                problems.append(_unmet(item, story_id, wanted, file))
+        if form.needs_criteria and not item.criteria:
+            problems.append(_no_criteria(item, story_id, file))
+        is_done = item.state is State.DONE
+        approved = target.reviewed and is_done
+        stories.append(
+            Story(
+                id=story_id,
+                title=item.title,
+                description=_description(item, has_phases),
+                criteria=item.criteria or ((item.title,) if form.needs_criteria else ()),
+                priority=ranks[number] if target.order is Order.PRIORITY else 0,
+                depends_on=tuple(dict.fromkeys(depends_on)),
+                state=item.state if item.state in (State.DONE, State.BLOCKED) else State.TODO,
+                review=Review(ReviewStatus.APPROVED) if approved else NO_REVIEW,
+                notes=_notes(item),
+                verify=item.verify,
+                ref=item.ref if form.has_tracker else "",
+                line=item.line,
+            )
+        )
+    _refuse_circles(stories, items, file)
+    return Made(
+        stories=tuple(msgspec.structs.replace(story, line=0) for story in stories),
+        keys=keys,
+        why={keys[item.key]: item.why or "blocked in its source" for item in items if item.state is State.BLOCKED},
+        phases={keys[item.key]: item.phase for item in items},
+        problems=tuple(problems),
+    )
+
+
+def _ranks(items: Sequence[Item]) -> list[float]:
+    if any(item.priority for item in items):
+        return [item.priority or _MEDIUM for item in items]
+    return [float(number) for number in range(1, len(items) + 1)]
+
+
+def _description(item: Item, has_phases: bool) -> str:
+    part = f"Part of: {item.phase}" if item.phase and not has_phases else ""
+    return "\n\n".join(text for text in (item.description, part) if text)
+
+
+def _notes(item: Item) -> str:
+    claim = "Done in its source; no check of this plan has proven it." if item.state is State.DONE else ""
+    return "\n".join(text for text in (item.notes, claim, f"Source: {item.key}") if text)
+
+
+def _unmet(item: Item, story_id: str, wanted: str, file: str) -> Problem:
+    name = wanted.partition(":")[2] or wanted
+    return remark(
+        "unknown-dependency",
+        f"{story_id} ({one_line(item.title, 40)}) depends on {one_line(name, 60)}, which is not imported",
+        file,
+        item.line,
+        f"import that as well, or add the dependency: `ralph task set {story_id} --depends-on ID`",
+    )
+
+
+def _no_criteria(item: Item, story_id: str, file: str) -> Problem:
+    return remark(
+        "no-criteria",
+        f"{story_id} has no criteria in its source; its title is used instead",
+        file,
+        item.line,
+        f"add one that can be checked: `ralph task set {story_id} --criterion '…'`",
+    )
+
+
+def _refuse_circles(stories: Sequence[Story], items: Sequence[Item], file: str) -> None:
+    """In the words of the source, because the new IDs are not known yet."""
+    names = {story.id: _name(item) for story, item in zip(stories, items, strict=True)}
+    if len(set(names.values())) < len(names):
+        names = {story.id: f"{names[story.id]} (line {story.line})" for story in stories}
+    alone = [
+        Story(id=names[s.id], title="", depends_on=tuple(names[d] for d in s.depends_on if d in names), line=s.line)
+        for s in stories
+    ]
+    found = [problem for problem in problems_of(alone, file) if problem.code == "dependency-cycle"]
+    if found:
+        raise PlanError.of(found)
+
+
+def _name(item: Item) -> str:
+    kind, _, own = item.key.partition(":")
+    return one_line(own if kind in ("github", "beads", "plan") else item.title, 60)
+
+
+def reworded(wanted: Iterable[Story], written: Plan, ids: Mapping[str, str]) -> Iterator[Problem]:
+    """Texts that Markdown cannot represent word for word: a line that would become a heading, a dependency or a
+    command.
+    """
+    now = {story.id: story for story in written.stories}
+    for story in wanted:
+        new = now[ids.get(story.id, story.id)]
+        fields = ("title", "description", "criteria", "notes")
+        other = [name for name in fields if (old := getattr(story, name)) and old != getattr(new, name)]
+        if other:
+            message = f"{new.id}: its {' and '.join(other)} cannot be represented word for word in this layout"
+            hint = f"`ralph task show {new.id}` shows the closest version"
+            yield Problem("reworded", message, hint=hint, severity=Severity.WARNING, story=new.id)

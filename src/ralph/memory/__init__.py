@@ -1,0 +1,1 @@
+"""What sessions learn: kept beside the plan, protected, recalled and summarised."""

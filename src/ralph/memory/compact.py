@@ -1,0 +1,224 @@
+"""`ralph compact`: an agent summarises the learnings of a plan. The original is kept beside it, named by date."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ralph.config.layers import Settings
+from ralph.core.compaction import (
+    Digest,
+    Unusable,
+    as_log,
+    as_notes,
+    condensed,
+    digest_schema,
+    read_digest,
+    without_duplicates,
+)
+from ralph.core.errors import BadData, RalphError, SetupError
+from ralph.core.learning import Learning, distinct, written
+from ralph.core.memory_text import in_log, in_notes
+from ralph.core.ports import PlanRef
+from ralph.core.recall import cost
+from ralph.core.text import estimate_tokens, one_line
+from ralph.host.files import sync_folder, write_bytes
+from ralph.host.git.repo import identify
+from ralph.journal.runs import new_run_id
+from ralph.journal.writing import Listener
+from ralph.memory.store import Memory, memory_of, memory_text
+from ralph.prompts.memory import summary_prompt
+from ralph.session.single import Interrupted, Sessions
+from ralph.workspace.find import plan_state, planning_folder, repository_of, store_for
+from ralph.workspace.last_run import is_at_work
+from ralph.workspace.plan_lock import turn
+
+Tell = Callable[[str], None]
+_LONGEST_PREVIOUS = 100_000
+
+
+class Compacted(Struct, frozen=True):
+    file: Path
+    archive: Path | None = None
+    """Path of the original. None: nothing changed."""
+    before: int = 0
+    after: int = 0
+    """Number of learnings before and after."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    """Of the whole file."""
+    dropped: tuple[str, ...] = ()
+    """What the agent left out, and why."""
+
+
+def size_of_memory(ref: PlanRef, env: Mapping[str, str]) -> int:
+    """Estimated tokens of the learnings, or of the whole log, which agents also read."""
+    return estimate_tokens(memory_text(_memory(ref, env)))
+
+
+def is_large(ref: PlanRef, settings: Settings, env: Mapping[str, str]) -> bool:
+    most = settings.config.memory.compact_tokens
+    return bool(most) and size_of_memory(ref, env) > most
+
+
+def _memory(ref: PlanRef, env: Mapping[str, str]) -> Memory:
+    return memory_of(ref, store_for(ref, env).layout.locations(ref), env)
+
+
+def compact(
+    ref: PlanRef,
+    settings: Settings,
+    env: Mapping[str, str],
+    tell: Tell,
+    *,
+    force: bool = False,
+    listeners: tuple[Listener, ...] = (),
+) -> Compacted:
+    """Compact with an agent. The caller has already checked that its program may be started.
+
+    Nothing is written before there is a usable summary; the agent gets one chance to correct it. A log whose learnings
+    fit into a prompt needs no agent: its entries make it large, and they go into the archive.
+    """
+    memory = _memory(ref, env)
+    text, learnings = _opened(memory)
+    if not learnings and not memory.is_log:
+        return Compacted(memory.path)
+    digest, kept = Digest(()), learnings
+    if force or not memory.is_log or sum(map(cost, learnings)) > settings.config.memory.prompt_tokens:
+        digest = _ask(ref, settings, env, learnings, tell, listeners)
+        kept = condensed(digest, learnings)
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    archive = _free_name(memory.path, day)
+    remark = f"Summarised on {day}. The original is {archive.name}."
+    write = as_log if memory.is_log else as_notes
+    new = write(text, [written(one) for one in kept], remark)
+    dropped = tuple(f"{learnings[one.number - 1].text} — {one_line(one.why, 200)}" for one in digest.dropped)
+    _swap(ref, memory, text, new, archive, env)
+    return Compacted(
+        memory.path, archive, len(learnings), len(kept), estimate_tokens(text), estimate_tokens(new), dropped
+    )
+
+
+def compact_when_large(
+    ref: PlanRef, settings: Settings, env: Mapping[str, str], tell: Tell, listeners: tuple[Listener, ...] = ()
+) -> Compacted | None:
+    """For commands whose main job is something else: an error is reported but does not fail them."""
+    if is_at_work(plan_state(ref, env)):
+        return None
+    try:
+        if not is_large(ref, settings, env):
+            return None
+        tell("the learnings have grown large; an agent is summarising them")
+        done = compact(ref, settings, env, tell, listeners=listeners)
+    except (RalphError, OSError) as error:
+        tell(f"the learnings were not changed; try `ralph compact` again: {error}")
+        return None
+    if done.archive is not None:
+        tell(f"reduced from {done.tokens_before:,} to {done.tokens_after:,} tokens; the original is {done.archive}")
+    return done
+
+
+def deduplicate(ref: PlanRef, env: Mapping[str, str]) -> Compacted:
+    """Remove exact duplicates, without an agent. The entries of a log are not changed."""
+    memory = _memory(ref, env)
+    text = _read(memory)
+    found = [one for one in _parse(memory, text) if one.curated or not memory.is_log]
+    new, count = without_duplicates(text, found)
+    archive = _free_name(memory.path, time.strftime("%Y-%m-%d", time.gmtime())) if count else None
+    if archive is not None:
+        _swap(ref, memory, text, new, archive, env)
+    return Compacted(memory.path, archive, len(found), len(found) - count, estimate_tokens(text), estimate_tokens(new))
+
+
+def _opened(memory: Memory) -> tuple[str, tuple[Learning, ...]]:
+    text = _read(memory)
+    return text, distinct(_parse(memory, text))
+
+
+def _read(memory: Memory) -> str:
+    if is_at_work(memory.state):
+        raise SetupError(
+            f"a run is active and writes {memory.name}", hint="try again when the run has ended; see `ralph status`"
+        )
+    if memory.path.is_symlink():
+        raise SetupError(f"{memory.name} is a symbolic link", hint="replace it with the file itself")
+    try:
+        return memory_text(memory, errors="strict")
+    except UnicodeDecodeError:
+        raise BadData(f"{memory.path} is not UTF-8", hint="save it as UTF-8") from None
+
+
+def _parse(memory: Memory, text: str) -> tuple[Learning, ...]:
+    return in_log(text) if memory.is_log else in_notes(text)
+
+
+def _ask(
+    ref: PlanRef,
+    settings: Settings,
+    env: Mapping[str, str],
+    learnings: tuple[Learning, ...],
+    tell: Tell,
+    listeners: tuple[Listener, ...],
+) -> Digest:
+    found = repository_of(ref.root, env)
+    sessions = Sessions(
+        root=ref.root,
+        repo=identify(found) if found else None,
+        config=settings.config,
+        env=env,
+        folder=planning_folder(ref.root, env) / f"compact-{new_run_id(time.time())}",
+        kind="compact",
+        listeners=listeners,
+    )
+    schema = msgspec.json.encode(digest_schema()).decode()
+    previous, problems, is_repaired = "", tuple[str, ...](), False
+    while True:
+        try:
+            said = sessions.ask(summary_prompt(learnings, schema, previous, problems), schema)
+        except Interrupted as error:
+            error.hint = "try again; the learnings were not changed"
+            raise
+        if said.put_back:
+            tell(f"the agent changed {', '.join(one_line(path, 60) for path in said.put_back[:5])}; restored")
+        try:
+            return read_digest(said.text, learnings)
+        except Unusable as error:
+            if is_repaired:
+                raise BadData(
+                    f"the agent's corrected summary is still invalid: {error}",
+                    hint=f"its output is in {sessions.raw}; the learnings were not changed",
+                ) from None
+            is_repaired = True
+            tell(f"the summary is invalid ({error}); asking the agent to correct it")
+            previous = said.text[:_LONGEST_PREVIOUS]
+            problems = tuple(
+                f"{p.where.path}: {p.message}" + (f" ({p.hint})" if p.hint else "") for p in error.problems
+            )
+
+
+def _free_name(path: Path, day: str) -> Path:
+    """`learnings.2026-11-15.md`, with a number appended if it is taken."""
+    number, name = 1, path.with_name(f"{path.stem}.{day}{path.suffix}")
+    while os.path.lexists(name):
+        number += 1
+        name = path.with_name(f"{path.stem}.{day}-{number}{path.suffix}")
+    return name
+
+
+def _swap(ref: PlanRef, memory: Memory, before: str, new: str, archive: Path, env: Mapping[str, str]) -> None:
+    """Write the original beside it first, then the new text: a kill in between loses nothing."""
+    with turn(ref, env):
+        now = _read(memory)
+        if not now.startswith(before):
+            raise SetupError(
+                f"{memory.name} changed in the meantime; nothing was written",
+                hint="try again",
+            )
+        write_bytes(archive, now.encode())
+        write_bytes(memory.path, (new + now[len(before) :]).encode())
+        sync_folder(memory.path.parent)

@@ -1,0 +1,178 @@
+"""Adds new stories to an existing plan: at once, or, while a run is active, by the run, between iterations.
+
+A change of the plan during an iteration counts as the agent's and is reverted with its work. So what the user adds
+during a run waits in the state folder, which agents do not touch, until the run picks it up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ralph.config.trust import Status, check_trust, commands_of_plan
+from ralph.core.changes import RemoveStory, apply
+from ralph.core.errors import BadData, LockHeld, NotTrusted, RalphError
+from ralph.core.plan import Plan
+from ralph.core.ports import PlanRef
+from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
+from ralph.host.git.repo import identify
+from ralph.host.locks import Lock
+from ralph.planning.answer import DraftStory
+from ralph.planning.compose import Composed, compose
+from ralph.planning.done_tasks import archived_ids, put_into_archive, to_archive
+from ralph.planning.waiting import TAKEN, inbox
+from ralph.plans.registry import traits
+from ralph.workspace.active_runs import describe
+from ralph.workspace.find import plan_state, repository_of, store_for
+from ralph.workspace.last_run import is_at_work
+from ralph.workspace.plan_lock import turn
+from ralph.workspace.trust import read_record, write_trust
+
+
+class Addition(Struct, frozen=True):
+    stories: tuple[DraftStory, ...]
+    archive: tuple[str, ...] = ()
+    """Finished tasks to archive, in layouts that have an archive, unless other tasks depend on them."""
+    first: bool = False
+    """Before every other story."""
+    agreed: bool = False
+    """The user has seen its commands."""
+
+
+class Added(Struct, frozen=True):
+    composed: Composed
+    plan: Plan
+    """The current plan; if a run has to add the stories, the plan as it will be."""
+    archived: tuple[str, ...] = ()
+    waits: bool = False
+    """A run is active and adds them before its next iteration."""
+    trusted: bool = True
+    notices: tuple[str, ...] = ()
+
+
+def add(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
+    """Write the stories, or leave them for the active run."""
+    state = plan_state(ref, env)
+    if not is_at_work(state):
+        earlier = take_in(ref, env)  # left for a run that ended before it read them
+        return msgspec.structs.replace(_write(ref, addition, env), notices=tuple(earlier))
+    if not addition.agreed and any(story.verify for story in addition.stories):
+        raise NotTrusted(
+            "a run is active and would run the commands of these stories, which are not trusted",
+            hint="pass --trust to trust them, or wait until the run ends",
+        )
+    name = f"{time.time_ns()}.json"
+    folder = make_folder(inbox(ref, env), private=True)
+    write_bytes(folder / name, msgspec.json.encode(addition) + b"\n", mode=0o600)
+    if not is_at_work(state) and (mine := _claim(folder / name)):  # the run ended meanwhile
+        added = _write(ref, addition, env)
+        mine.unlink(missing_ok=True)
+        return added
+    plan = _with_waiting(ref, folder, name, env)
+    composed = compose(plan, addition.stories, taken=archived_ids(ref), first=addition.first)
+    return Added(composed, apply(plan, composed.changes), waits=True)
+
+
+def _with_waiting(ref: PlanRef, folder: Path, name: str, env: Mapping[str, str]) -> Plan:
+    """The plan after the run has added what was queued earlier: it assigns IDs in that order."""
+    plan = store_for(ref, env).load().plan
+    for path in sorted(path for path in folder.glob("*.json") if path.name < name):
+        with contextlib.suppress(msgspec.DecodeError, RalphError):
+            earlier = msgspec.json.decode(read_bytes(path), type=Addition)
+            changes = compose(plan, earlier.stories, taken=archived_ids(ref), first=earlier.first).changes
+            plan = apply(plan, changes)
+    return plan
+
+
+def refuse_busy_tree(ref: PlanRef, env: Mapping[str, str]) -> None:
+    """A run on another plan in the same tree would mistake what is written here for its own agent's work."""
+    found = repository_of(ref.root, env)
+    if found is None or is_at_work(plan_state(ref, env)):
+        return
+    lock = Lock(identify(found).git_dir / "ralph-run")
+    if lock.is_held():
+        raise LockHeld(
+            f"{describe(lock.owner())} is running in this working tree, on another plan",
+            hint="when it has ended, try again with --resume-draft: the draft is kept",
+        )
+
+
+def take_in(ref: PlanRef, env: Mapping[str, str]) -> list[str]:
+    """Write the queued stories into the plan, between iterations of a run. Returns messages about them."""
+    folder = inbox(ref, env)
+    if not folder.is_dir():
+        return []
+    told = []
+    for found in sorted(folder.iterdir()):
+        path = _claim(found)
+        if path is None:
+            continue
+        try:
+            addition = msgspec.json.decode(read_bytes(path), type=Addition)
+            if found == path and _is_in(ref, addition, env):  # a run was killed just after writing it
+                path.unlink()
+                continue
+            added = _write(ref, addition, env)
+        except (msgspec.DecodeError, RalphError) as error:
+            aside = keep_aside(path)
+            told.append(f"added stories could not be written to the plan: {error}; they are kept in {aside}")
+            continue
+        path.unlink(missing_ok=True)
+        gone = f"; archived: {', '.join(added.archived)}" if added.archived else ""
+        told.append(f"stories added by you: {', '.join(added.composed.new)}{gone}")
+    return told
+
+
+def _claim(path: Path) -> Path | None:
+    """The process that renames the file is the only one that writes it to the plan."""
+    if path.suffix == TAKEN:
+        return path
+    if path.suffix != ".json":
+        return None
+    try:
+        return path.rename(path.with_suffix(TAKEN))
+    except FileNotFoundError:
+        return None
+
+
+def _is_in(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> bool:
+    there = {(story.title, story.criteria) for story in store_for(ref, env).load().plan.stories}
+    return all((story.title.strip(), story.acceptance_criteria) in there for story in addition.stories)
+
+
+def _write(ref: PlanRef, addition: Addition, env: Mapping[str, str]) -> Added:
+    store = store_for(ref, env)
+    with turn(ref, env):
+        loaded = store.load()
+        composed = compose(loaded.plan, addition.stories, taken=archived_ids(ref), first=addition.first)
+        gone: list[str] = []
+        if addition.archive and traits(ref.layout).archives_done:
+            gone = to_archive(apply(loaded.plan, composed.changes), addition.archive)
+        changes = [*composed.changes, *(RemoveStory(story) for story in gone)]
+        store.planned(loaded, changes, {})  # before the archive is written: an error here changes nothing
+        if gone:
+            put_into_archive(ref, loaded.source, gone, time.time())
+        after = store.save(loaded, changes)
+    trusted = _trust(ref, loaded.plan, after.plan, env, agreed=addition.agreed)
+    return Added(composed, after.plan, tuple(gone), trusted=trusted)
+
+
+def _trust(ref: PlanRef, before: Plan, after: Plan, env: Mapping[str, str], *, agreed: bool) -> bool:
+    """A plan that was trusted stays trusted, with the new commands if the user agreed to them."""
+    name = ref.path.relative_to(ref.root).as_posix()
+    old, new = commands_of_plan(before, name), commands_of_plan(after, name)
+    if not new:
+        return True
+    try:
+        record = read_record(ref.root, env)
+    except BadData:
+        return False
+    if check_trust(record, old).status is not Status.TRUSTED or not (agreed or set(new) <= set(old)):
+        return check_trust(record, new).status is Status.TRUSTED
+    write_trust(ref.root, new, env)
+    return True

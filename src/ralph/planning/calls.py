@@ -1,0 +1,221 @@
+"""`ralph plan`, `ralph add` and `ralph fix` without the terminal: what is asked of which agent, and what is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from ralph.config.checks import choose
+from ralph.config.trust import Verdict
+from ralph.core.plan import State
+from ralph.core.text import one_line, without_comments
+from ralph.host.git.repo import identify
+from ralph.journal.runs import new_run_id
+from ralph.journal.writing import Listener
+from ralph.memory.compact import compact_when_large
+from ralph.planning.add import Added, Addition, add, refuse_busy_tree
+from ralph.planning.answer import Form, read_answer
+from ralph.planning.dialogue import Dialogue
+from ralph.planning.done_tasks import archived_ids
+from ralph.planning.draft import Draft, Drafts, tidy
+from ralph.planning.fault_check import FaultCheck
+from ralph.planning.order import in_order
+from ralph.planning.person import Person, Proposal
+from ralph.planning.propose import Examine, propose, refuse_findings
+from ralph.planning.target import Target
+from ralph.planning.write import write_plan
+from ralph.prompts.planning import PlanBriefing
+from ralph.session.single import Sessions
+from ralph.setup.scaffold import Started
+from ralph.workspace.find import planning_folder, repository_of
+from ralph.workspace.trust import ensure_trusted, gather, is_trusted_by
+
+_NOT_FOR_PLANNING = ("checks.", "quality_checks.", "steps[")
+"""Commands of a workspace that a planning session does not run."""
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """The calling command, and what it may do without asking."""
+
+    person: Person
+    env: Mapping[str, str]
+    trust: bool = False
+    """`--trust`: commands are trusted unseen."""
+    ask: Callable[[Verdict], bool] | None = None
+    """Shows commands to the user."""
+    listeners: tuple[Listener, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the commands of a written plan count as trusted."""
+        return self.person.can_be_asked or self.trust or is_trusted_by(self.env)
+
+
+class Planned(Struct, frozen=True):
+    proposal: Proposal
+    started: Started | None = None
+    """A newly written plan."""
+    added: Added | None = None
+    """Stories added to an existing plan."""
+
+
+def make_plan(target: Target, draft: Draft, drafts: Drafts, caller: Caller) -> Planned | None:
+    """None: it was dropped. The draft is removed when the plan is written or dropped, not before."""
+    requirements = draft.requirements or target.written
+    asks_page = not requirements
+    if requirements and draft.idea:
+        requirements = f"{requirements.rstrip()}\n\nWhat is asked for now: {draft.idea}\n"
+    briefing = _briefing(target, "plan", draft, requirements, writes_requirements=asks_page)
+    form = _form(target, caller, requirements=asks_page)
+    proposal = _hold(target, draft, drafts, caller, briefing, form, "plan")
+    if proposal is None:
+        drafts.drop()
+        return None
+    planned = _written(target, proposal, draft, caller)
+    drafts.drop()
+    return planned
+
+
+def take_answer(target: Target, draft: Draft, text: str, caller: Caller) -> Planned:
+    """A plan made elsewhere, in the form of a planner's answer. The same rules apply; no agent is called."""
+    return _written(target, _from_answer(target, text, caller), draft, caller)
+
+
+def add_answer(target: Target, text: str, caller: Caller, *, archive: bool) -> Planned:
+    return _add(target, caller, _from_answer(target, text, caller), archive=archive)
+
+
+def fix_answer(target: Target, text: str, caller: Caller) -> Planned:
+    return _add(target, caller, _from_answer(target, text, caller, fixes=True), first=True)
+
+
+def _from_answer(target: Target, text: str, caller: Caller, *, fixes: bool = False) -> Proposal:
+    answer = read_answer(text, Form(may_ask=False, known=known_ids(target), only_one=fixes))
+    examine: Examine = FaultCheck(caller.person, caller.env) if fixes else lambda _: []
+    proposal = propose(target, answer, caller.env, taken=archived_ids(target.ref), first=fixes, examine=examine)
+    refuse_findings(proposal)
+    return proposal
+
+
+def _written(target: Target, proposal: Proposal, draft: Draft, caller: Caller) -> Planned:
+    refuse_busy_tree(target.ref, caller.env)
+    if target.has_stories:
+        addition = Addition(tuple(in_order(proposal.answer.stories)), agreed=caller.agrees)
+        return Planned(proposal, added=add(target.ref, addition, caller.env))
+    page = draft.requirements or proposal.answer.requirements
+    return Planned(proposal, started=write_plan(proposal, page, caller.env, agreed=caller.agrees))
+
+
+def add_work(target: Target, draft: Draft, drafts: Drafts, caller: Caller, *, archive: bool) -> Planned | None:
+    briefing = _briefing(target, "add", draft, target.written)
+    proposal = _hold(target, draft, drafts, caller, briefing, _form(target, caller), "add")
+    planned = _add(target, caller, proposal, archive=archive) if proposal else None
+    drafts.drop()
+    if planned is not None:
+        compact_when_large(target.ref, target.settings, caller.env, caller.person.tell, caller.listeners)
+    return planned
+
+
+def fix_fault(target: Target, draft: Draft, drafts: Drafts, caller: Caller) -> Planned | None:
+    briefing = _briefing(target, "fix", draft, "")
+    form = _form(target, caller, only_one=True)
+    examine = FaultCheck(caller.person, caller.env)
+    proposal = _hold(target, draft, drafts, caller, briefing, form, "fix", first=True, examine=examine)
+    planned = _add(target, caller, proposal, first=True) if proposal else None
+    drafts.drop()
+    return planned
+
+
+def _add(target: Target, caller: Caller, proposal: Proposal, *, archive: bool = False, first: bool = False) -> Planned:
+    refuse_busy_tree(target.ref, caller.env)
+    stories = tuple(in_order(proposal.answer.stories))
+    done = tuple(story.id for story in target.plan.stories if story.is_done) if archive else ()
+    return Planned(proposal, added=add(target.ref, Addition(stories, done, first, caller.agrees), caller.env))
+
+
+def _form(target: Target, caller: Caller, *, requirements: bool = False, only_one: bool = False) -> Form:
+    return Form(caller.person.can_be_asked, requirements, known_ids(target), only_one)
+
+
+def known_ids(target: Target) -> frozenset[str]:
+    """Stories that new ones may depend on."""
+    own = [story.id for story in target.plan.stories] if target.has_stories else []
+    return frozenset((*own, *archived_ids(target.ref)))
+
+
+def _briefing(
+    target: Target, kind: str, draft: Draft, requirements: str, *, writes_requirements: bool = False
+) -> PlanBriefing:
+    checks = [check.command for check in choose(target.settings.config, target.plan, None, "story")]
+    checks += [check.line for check in target.toolchain.checks]
+    return PlanBriefing(
+        kind=kind,
+        name=target.plan.name or target.ref.name or target.ref.root.name,
+        idea=draft.idea,
+        requirements=without_comments(requirements),
+        requirements_path=target.requirements.relative_to(target.ref.root).as_posix(),
+        writes_requirements=writes_requirements,
+        checks=tuple(dict.fromkeys(checks)),
+        stories=_listed(target) if target.has_stories else (),
+    )
+
+
+def _listed(target: Target) -> tuple[str, ...]:
+    words = {State.DONE: "done", State.FAILED: "failed", State.BLOCKED: "blocked"}
+    return tuple(
+        f"{one_line(story.id, 40)} ({words.get(story.state, 'open')}): {one_line(story.title, 120)}"
+        for story in target.plan.stories
+    )
+
+
+def _hold(
+    target: Target,
+    draft: Draft,
+    drafts: Drafts,
+    caller: Caller,
+    briefing: PlanBriefing,
+    form: Form,
+    kind: str,
+    *,
+    first: bool = False,
+    examine: Examine = lambda _: [],
+) -> Proposal | None:
+    """The workspace names the program that plans and its permissions, so they must be trusted before it starts."""
+    root, env = target.ref.root, caller.env
+    commands = gather(root, target.settings, [])
+    if any(not command.name.startswith(_NOT_FOR_PLANNING) for command in commands):
+        ensure_trusted(root, commands, env, flag=caller.trust, ask=caller.ask, report=caller.person.tell)
+    drafts.keep(draft)
+    return Dialogue(
+        target=target,
+        sessions=_sessions(target, kind, caller),
+        person=caller.person,
+        drafts=drafts,
+        draft=draft,
+        briefing=briefing,
+        form=form,
+        env=env,
+        taken=archived_ids(target.ref),
+        first=first,
+        examine=examine,
+    ).hold()
+
+
+def _sessions(target: Target, kind: str, caller: Caller) -> Sessions:
+    found = repository_of(target.ref.root, caller.env)
+    if found is None:
+        caller.person.tell("not a git repository: changes made by the agent would not be noticed", warning=True)
+    shelf = planning_folder(target.ref.root, caller.env)
+    tidy(shelf)
+    folder = shelf / f"{kind}-{new_run_id(time.time())}"
+    return Sessions(
+        root=target.ref.root,
+        repo=identify(found) if found else None,
+        config=target.settings.config,
+        env=caller.env,
+        folder=folder,
+        kind=kind,
+        listeners=caller.listeners,
+    )

@@ -1,0 +1,193 @@
+"""The planning dialogue: rounds of questions, an answer that is corrected once, a linted plan, the user's decision.
+
+Every session is a fresh agent that gets everything so far. Only the draft is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ralph.core.errors import BadData
+from ralph.core.problems import Problem
+from ralph.core.text import one_line
+from ralph.planning.answer import Answer, Form, Unusable, read_answer, schema_for
+from ralph.planning.draft import Draft, Drafts
+from ralph.planning.findings import NO_CHECK
+from ralph.planning.person import Decision, Person, Proposal, Word
+from ralph.planning.propose import Examine, propose, refuse_findings, told_in_words
+from ralph.planning.target import Target
+from ralph.prompts.planning import Exchange, PlanBriefing, build_plan_prompt
+from ralph.session.single import Sessions
+
+_NO_PREFERENCE = "No preference: decide yourself, and write down what you chose."
+_ENOUGH = "Ask no more. Decide everything else yourself, and write down what you assumed."
+_LONGEST_PREVIOUS = 100_000
+
+
+class Dialogue:
+    def __init__(
+        self,
+        *,
+        target: Target,
+        sessions: Sessions,
+        person: Person,
+        drafts: Drafts,
+        draft: Draft,
+        briefing: PlanBriefing,
+        form: Form,
+        env: Mapping[str, str],
+        taken: tuple[str, ...] = (),
+        first: bool = False,
+        examine: Examine = lambda _: [],
+    ) -> None:
+        self._target = target
+        self._sessions = sessions
+        self._person = person
+        self._drafts = drafts
+        self._draft = draft
+        self._briefing = briefing
+        self._form = form
+        self._env = env
+        self._taken = taken
+        self._first = first
+        self._examine = examine
+
+    def hold(self) -> Proposal | None:
+        """Repeat until there is a plan that can be written. None: it was dropped."""
+        answer, problems, feedback, was_told = None, tuple[str, ...](), "", False
+        if self._draft.answer:
+            answer = msgspec.json.decode(self._draft.answer, type=Answer)
+            was_told = self._draft.is_told and self._person.can_be_asked  # otherwise it would always be refused
+        while True:
+            if answer is None or problems or feedback:
+                answer = self._ask(answer, problems, feedback)
+                problems, feedback = (), ""
+                self._keep(answer=msgspec.json.encode(answer).decode(), is_told=was_told)
+            proposal = self._propose(answer)
+            if not was_told and (found := _for_the_agent(proposal)):
+                was_told, problems = True, tuple(map(told_in_words, found))
+                for problem in problems:
+                    self._person.tell(f"  {one_line(problem, 300)}")
+                self._person.tell("asking the agent to fix this")
+                continue
+            if not self._person.can_be_asked:
+                refuse_findings(proposal)
+                return proposal
+            decided, proposal = self._decide(proposal)
+            if decided.word is not Word.REVISE:
+                return proposal if decided.word is Word.ACCEPT else None
+            answer, feedback, was_told = proposal.answer, decided.feedback, False
+
+    def _ask(self, before: Answer | None, problems: tuple[str, ...], feedback: str) -> Answer:
+        """One usable answer. Questions are passed on; an unusable answer is sent back to the agent once."""
+        previous = msgspec.json.format(msgspec.json.encode(before)).decode() if before else ""
+        is_repaired = False
+        while True:
+            said = self._sessions.ask(*self._prompt(previous, problems, feedback))
+            if said.cost_usd:
+                self._person.tell(f"  ${said.cost_usd:.2f}")
+            if said.put_back:
+                files = ", ".join(one_line(path, 60) for path in said.put_back[:5])
+                self._person.tell(f"the agent changed {files}; restored", warning=True)
+                if said.rescue:
+                    self._person.tell(f"its version is in {said.rescue}; `git show {said.rescue}:PATH` shows a file")
+            try:
+                answer = read_answer(said.text, self._form)
+            except Unusable as error:
+                if is_repaired:
+                    raise self._given_up(error) from None
+                is_repaired = True
+                self._person.tell(f"the answer is not usable ({error}): asking the agent again")
+                previous, problems = said.text[:_LONGEST_PREVIOUS], tuple(map(told_in_words, error.problems))
+                continue
+            if not answer.questions:
+                # A page that was not requested would be shown but not written, because one exists.
+                return answer if self._form.requirements else msgspec.structs.replace(answer, requirements="")
+            self._pass_on(answer)
+            is_repaired = False
+            if before is None:
+                previous, problems = "", ()
+
+    def _prompt(self, previous: str, problems: tuple[str, ...], feedback: str) -> tuple[str, str]:
+        schema = schema_for(self._form)
+        briefing = msgspec.structs.replace(
+            self._briefing,
+            dialogue=self._draft.dialogue,
+            may_ask=self._form.may_ask,
+            schema=msgspec.json.format(msgspec.json.encode(schema)).decode(),
+            previous=previous,
+            problems=problems,
+            feedback=feedback,
+        )
+        return build_plan_prompt(briefing), msgspec.json.encode(schema).decode()
+
+    def _pass_on(self, answer: Answer) -> None:
+        """Ask the user. Each answer is saved at once."""
+        total = len(answer.questions)
+        for number, question in enumerate(answer.questions, 1):
+            given = self._person.answer(question, number, total)
+            if given is None:
+                self._form = msgspec.structs.replace(self._form, may_ask=False)
+                self._keep(dialogue=(*self._draft.dialogue, Exchange(question.question, _ENOUGH)))
+                return
+            said = given.strip() or _NO_PREFERENCE
+            self._keep(dialogue=(*self._draft.dialogue, Exchange(question.question, said)))
+
+    def _keep(self, **changes: object) -> None:
+        self._draft = msgspec.structs.replace(self._draft, **changes)
+        self._drafts.keep(self._draft)
+
+    def _propose(self, answer: Answer) -> Proposal:
+        return propose(self._target, answer, self._env, taken=self._taken, first=self._first, examine=self._examine)
+
+    def _decide(self, proposal: Proposal) -> tuple[Decision, Proposal]:
+        """Repeat until the user has decided. An edited plan is checked like an agent's answer."""
+        kept = ""
+        while True:
+            decision = self._person.decide(proposal)
+            match decision.word:
+                case Word.ACCEPT if proposal.errors:
+                    self._person.tell("the plan has errors: edit or revise it first", warning=True)
+                    continue
+                case Word.EDIT:
+                    text = self._person.edit(kept or _editable(proposal.answer), "plan.json")
+                    try:
+                        edited = read_answer(
+                            text, msgspec.structs.replace(self._form, may_ask=False, requirements=False)
+                        )
+                    except Unusable as error:
+                        kept = text
+                        for problem in error.problems:
+                            self._person.tell(told_in_words(problem), warning=True)
+                        continue
+                    kept = ""
+                    answer = msgspec.structs.replace(edited, requirements=proposal.answer.requirements)
+                case Word.EDIT_REQUIREMENTS:
+                    page = self._person.edit(proposal.answer.requirements, "requirements.md")
+                    answer = msgspec.structs.replace(proposal.answer, requirements=page)
+                case _:
+                    return decision, proposal
+            self._keep(answer=msgspec.json.encode(answer).decode())
+            proposal = self._propose(answer)
+
+    def _given_up(self, error: Unusable) -> BadData:
+        kept = " (your answers are kept; continue with --resume-draft)" if self._draft.dialogue else ""
+        return BadData(
+            f"the agent's answer is still not usable after one correction: {error}",
+            hint=f"its output is in {self._sessions.raw}; try again{kept}",
+        )
+
+
+def _editable(answer: Answer) -> str:
+    """What the user edits: everything except the requirements page."""
+    document = msgspec.to_builtins(answer)
+    for name in ("questions", "requirements"):
+        document.pop(name)
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _for_the_agent(proposal: Proposal) -> list[Problem]:
+    """What the agent can fix. The checks of an existing plan are up to the user."""
+    return [p for p in proposal.problems if not (p.code in NO_CHECK and proposal.target.exists)]

@@ -1,1 +1,0 @@
-"""Import work written for other tools: one module per kind of source."""

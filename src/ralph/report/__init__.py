@@ -1,0 +1,1 @@
+"""What a run did, why it ended and what to do next, from its journal."""

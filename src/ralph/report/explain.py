@@ -1,0 +1,149 @@
+"""Explain why a run ended, with the evidence and what to do next. Read from its journal. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from ralph.core.events import IterationEnded, Judged, Proved, Record
+from ralph.core.evidence import CheckResult
+from ralph.core.history import History, fold
+from ralph.core.limits import Limits
+from ralph.core.plan import State
+from ralph.core.proof import KEPT_UNPROVEN
+from ralph.core.verdict import Kind
+from ralph.engine.decide import cap
+from ralph.journal.run_state import RunState
+from ralph.report.advice import in_worktree, next_step, why_ended
+
+_LAST = 5
+_TAIL = 12
+_KILLED = "It was killed, or its machine went down: its journal has no end record."
+_NEXT_KILLED = "`ralph run` finishes or undoes what it left open, then continues"
+
+
+class Past(Struct, frozen=True):
+    """What explains one iteration."""
+
+    iteration: int
+    mode: str
+    story: str
+    verdict: Kind
+    headline: str
+    reasons: tuple[str, ...] = ()
+    """Besides the headline."""
+
+
+class Counter(Struct, frozen=True):
+    what: str
+    count: int
+    most: int
+    """0: no limit."""
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    run: str
+    plan: str
+    state: str
+    """ended, running, paused, or killed."""
+    reason: str = ""
+    exit_code: int | None = None
+    why: str
+    detail: str = ""
+    next: str
+    seconds: float
+    done: int
+    total: int
+    last: tuple[Past, ...] = ()
+    failing: tuple[CheckResult, ...] = ()
+    """The checks that failed last, each with the end of its output."""
+    counters: tuple[Counter, ...] = ()
+    stuck: dict[str, str] = {}
+    """Stories that failed, are blocked or wait, and why."""
+    rescues: tuple[str, ...] = ()
+
+
+def explain(records: Iterable[Record], *, is_alive: bool) -> Explanation:
+    state, history, limits = RunState(), History(), Limits()
+    failing: tuple[CheckResult, ...] = ()
+    for record in records:
+        state.add(record)
+        history = fold(history, record.event, record.t)
+        failing = _failing(record, failing)
+    if state.started is not None:
+        limits = state.started.limits
+    reason = state.ended.reason if state.ended else None
+    standing, why, what_next = _standing(state, is_alive)
+    return Explanation(
+        run=state.started.run if state.started else "",
+        plan=state.started.name if state.started else "",
+        state=standing,
+        reason=reason.value if reason else "",
+        exit_code=int(reason.exit_code) if reason else None,
+        why=why,
+        detail=state.ended.detail if state.ended else "",
+        next=what_next,
+        seconds=round(state.now - state.started_at, 3),
+        done=state.done,
+        total=state.total,
+        last=tuple(map(_past, list(state.iterations)[-_LAST:])),
+        failing=failing,
+        counters=tuple(_counters(history, limits)),
+        stuck=_stuck(state, history),
+        rescues=tuple(state.rescues[-_LAST:]),
+    )
+
+
+def _standing(state: RunState, is_alive: bool) -> tuple[str, str, str]:
+    if state.ended is not None:
+        return "ended", why_ended(state), next_step(state)
+    if not is_alive:
+        return "killed", _KILLED, in_worktree(state, _NEXT_KILLED)
+    if state.paused_since is not None:
+        return "paused", "It has not ended: it is paused.", "`ralph resume` continues it"
+    doing = "It has not ended: it is running."
+    if state.waiting is not None:
+        until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.waiting.until))
+        doing = f"It has not ended: it is waiting until {until}. {state.waiting.why}."
+    elif state.current is not None:
+        doing = f"It has not ended: iteration {state.current.iteration} works on {state.current.story or 'the set-up'}."
+    return "running", doing, "`ralph watch` shows it; `ralph pause` and `ralph stop` control it"
+
+
+def _failing(record: Record, before: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:
+    """The failures of the latest pass of the checks. A pass without failures clears the earlier ones."""
+    match record.event:
+        case Judged(evidence=evidence) if evidence.checks:
+            results: tuple[CheckResult, ...] = evidence.checks
+        case Proved(results=results) if results:
+            pass
+        case _:
+            return before
+    return tuple(check for check in results if check.required and not check.passed)
+
+
+def _past(event: IterationEnded) -> Past:
+    return Past(event.iteration, event.mode.value, event.story, event.kind, event.headline, event.reasons)
+
+
+def _counters(history: History, limits: Limits) -> Iterator[Counter]:
+    yield Counter("iterations", history.iterations, cap(history, limits))
+    yield Counter("without progress, in a row", history.streak.no_progress, limits.no_progress)
+    yield Counter("same error, in a row", history.streak.same_error, limits.same_error)
+    yield Counter("transport failures, in a row", history.transport, limits.max_transport)
+    yield Counter("agents that exited at once, in a row", history.crashes, limits.crash_loop)
+
+
+def _stuck(state: RunState, history: History) -> dict[str, str]:
+    known = history.asked | history.aside
+    last = {event.story: event.headline for event in state.iterations}
+    stuck = (story for story in state.stories.values() if story.state in (State.FAILED, State.BLOCKED))
+    known |= dict.fromkeys(state.waiting_for_proof, KEPT_UNPROVEN)
+    return known | {story.id: known.get(story.id) or last.get(story.id) or story.state.value for story in stuck}
+
+
+def tail(check: CheckResult) -> list[str]:
+    """The end of its output, which usually shows the reason."""
+    return check.tail.rstrip().splitlines()[-_TAIL:]

@@ -1,0 +1,190 @@
+"""What a session starts with, part by part, in tokens: the prompt, the files it is told to read, the learnings.
+
+Every session reads all of it first, which leaves less room for the work.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.config.layers import Settings
+from ralph.core.agent import Usage
+from ralph.core.errors import RalphError
+from ralph.core.events import AgentSaid, AgentStarted
+from ralph.core.gauge import Gauge, Sample, calibrate
+from ralph.core.plan import Mode, Plan
+from ralph.core.ports import Locations, PlanRef
+from ralph.core.select import next_work
+from ralph.host.files import read_bytes
+from ralph.host.places import workspace_state
+from ralph.journal.reading import pick
+from ralph.journal.runs import journal_path, list_runs
+from ralph.plans.registry import traits
+from ralph.prompts.building import build, built_in, instructions, memory_part
+from ralph.run.prompt import brief
+from ralph.workspace.find import store_for
+
+_HOW = {
+    "prompt": "shorten it; move what only some stories need into a document it names",
+    "memory": "lower memory.prompt_tokens",
+    "plan": "use one plan per feature, and `ralph archive` finished ones",
+    "progress": "`ralph compact` keeps the learnings and archives the old entries",
+    "learnings": "`ralph compact` summarises it and keeps the original",
+    "requirements": "move details into documents that it names",
+    "readme": "make it a lookup table: one line per document, without their text",
+    "specs": "move finished specs out of the folder",
+    "rules": "every session reads it; keep only what applies everywhere",
+}
+_MOST_RUNS = 5
+_SAMPLES_A_RUN = 6
+_LARGEST = 16 * 1024 * 1024
+_MARKS = (b'"AgentStarted"', b'"usage"')
+
+
+class Part(Struct, frozen=True):
+    name: str
+    file: str = ""
+    """Relative to the workspace; empty: not a file."""
+    tokens: int = 0
+    budget: int = 0
+    """Its own budget, if the layout has one."""
+
+    @property
+    def how(self) -> str:
+        """How to make it smaller."""
+        return _HOW.get(self.name, "")
+
+
+class ContextSize(Struct, frozen=True):
+    parts: tuple[Part, ...]
+    budget: int
+    """0: no budget."""
+    gauge: Gauge
+
+    @property
+    def total(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+    @property
+    def over(self) -> int:
+        return max(self.total - self.budget, 0) if self.budget else 0
+
+    @property
+    def to_cut(self) -> tuple[Part, ...]:
+        """Parts over their own budget; else the largest ones, as many as it takes to get below the total budget."""
+        beyond = [part for part in self.parts if part.budget and part.tokens > part.budget]
+        if not self.over or beyond:
+            return tuple(beyond)
+        found, left = [], self.over
+        for part in sorted((part for part in self.parts if part.how), key=lambda part: -part.tokens):
+            found.append(part)
+            left -= part.tokens // 2  # hardly more than half of anything can go
+            if left <= 0:
+                break
+        return tuple(found)
+
+
+def context_size(
+    ref: PlanRef, settings: Settings, plan: Plan, env: Mapping[str, str], gauge: Gauge | None = None
+) -> ContextSize:
+    gauge = measured(ref.root, env) if gauge is None else gauge
+    config = settings.config
+    layout = store_for(ref, env).layout
+    where = layout.locations(ref)
+    work = next_work(plan, review=config.review.enabled)
+    story, mode = work or (None, Mode.IMPLEMENT)
+    source = read_bytes(ref.path, within=ref.root)
+    briefing = brief(
+        ref,
+        layout,
+        config,
+        plan,
+        source,
+        story,
+        mode,
+        iteration=1,
+        attempt=1,
+        feedback="",
+        guidance=(),
+        step={},
+        env=env,
+    )
+    prompt, template, memory = build(briefing), instructions(briefing), memory_part(briefing)
+    rest = len(prompt.text) + len(prompt.system) - len(template) - len(memory)
+    own = briefing.traits.budgets
+    file = briefing.template_name or f"(built in: {built_in(briefing.traits, mode)})"
+    parts = [
+        Part("prompt", file, gauge.tokens(template), own.get("prompt", 0)),
+        Part("story", "", gauge.of_length(max(rest, 0))),
+        Part("memory", briefing.learnings_place if memory else "", gauge.tokens(memory)),
+    ]
+    for name, path in _files(ref, where, config.agent.name):
+        tokens = gauge.of_length(_length(path, ref.root))
+        parts.append(Part(name, os.path.relpath(path, ref.root), tokens, own.get(name, 0)))
+    return ContextSize(tuple(part for part in parts if part.tokens), config.context.budget_tokens, gauge)
+
+
+def _files(ref: PlanRef, where: Locations, agent: str) -> Iterator[tuple[str, Path]]:
+    for name in traits(ref.layout).reads:
+        path: Path | None = getattr(where, name)
+        if path is not None and path.exists():
+            yield name, path
+    rules = ref.root / ("CLAUDE.md" if agent == "claude" else "AGENTS.md")  # clients read these by themselves
+    if rules.is_file():
+        yield "rules", rules
+
+
+def _length(path: Path, root: Path) -> int:
+    """Size in characters; for a folder, the sum of its files."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    total = 0
+    for file in files:
+        try:
+            total += len(read_bytes(file, within=root, limit=_LARGEST).decode("utf-8", "replace"))
+        except RalphError:
+            continue
+    return total
+
+
+def measured(root: Path, env: Mapping[str, str]) -> Gauge:
+    """Calibrated by the token counts that agents reported in recent runs."""
+    state = workspace_state(root, env)
+    runs = reversed(list_runs(state)[-_MOST_RUNS:])
+    return calibrate(sample for run in runs for sample in islice(_samples(journal_path(state, run)), _SAMPLES_A_RUN))
+
+
+def _samples(journal: Path) -> Iterator[Sample]:
+    chars = 0
+    for record in pick(journal, _MARKS):
+        match record.event:
+            case AgentStarted(prompt=chars):
+                pass
+            case AgentSaid(event=Usage(context=context)) if chars and context:
+                yield Sample(chars, context)
+                chars = 0
+
+
+def warning(ref: PlanRef, settings: Settings, plan: Plan, env: Mapping[str, str]) -> str:
+    """Warning for the start of a run: how far over budget, and what to cut. Empty: within budget."""
+    budget = settings.config.context.budget_tokens
+    if not budget:
+        return ""
+    try:
+        size = context_size(ref, settings, plan, env, Gauge())
+        if size.total > budget // 2:  # worth a look at what agents have counted
+            size = context_size(ref, settings, plan, env)
+    except (RalphError, OSError):  # the command that needs it reports it better
+        return ""
+    beyond = size.to_cut
+    if not beyond:
+        return ""
+    cuts = "; ".join(f"{part.file or part.name} {part.tokens:,} ({part.how})" for part in beyond[:3])
+    if not size.over:
+        return f"over its own token budget: {cuts}"
+    total = f"every session starts with about {size.total:,} tokens, {size.over:,} over context.budget_tokens"
+    return f"{total}; to cut: {cuts}"

@@ -1,0 +1,150 @@
+"""`--dry-run`: which story, mode, prompt, command line and checks a run would use. Touches nothing, runs nothing."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from ralph.agents.registry import agent as find_agent
+from ralph.budget.prospects import allowance, purse_of
+from ralph.config.checks import choose
+from ralph.core.errors import SetupError
+from ralph.core.history import History, to_be_told
+from ralph.core.moves import Move, Stop, Wait, Work
+from ralph.core.permissions import may_line
+from ralph.core.plan import Mode
+from ralph.core.ports import Session
+from ralph.core.purse import Purse
+from ralph.core.text import estimate_tokens
+from ralph.engine.decide import decide
+from ralph.engine.ground import Attempt
+from ralph.engine.prepare import attempt_number, next_reviewer
+from ralph.host.git.repo import FileId, Repo
+from ralph.host.places import workspace_state
+from ralph.prompts.review_matter import Matter
+from ralph.proof.acceptance_store import FOLDER, AcceptanceStore, has_check, is_needed
+from ralph.proof.exam_session import ExamRounds, is_due
+from ralph.review.material import Reviewing
+from ralph.run.launch import Launched
+from ralph.run.wiring import GUARDS, RunSpec, session_for
+from ralph.session.hook_policy import rights_of
+from ralph.session.steps import plan_steps
+from ralph.workspace.find import find_repo, plan_state, store_for
+from ralph.workspace.last_run import feedback
+from ralph.workspace.notes import notes_for
+from ralph.workspace.own_files import bookkeeping
+from ralph.workspace.request_file import WorkspaceDesk
+
+
+def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
+    config = prepared.settings.config
+    steps = plan_steps(prepared.settings, prepared.ref.root)
+    move = next_move(prepared, env, purse_of(prepared.ref, config, env))
+    if not isinstance(move, Work):
+        yield f"Nothing to work on: {_explain(move)}"
+        return
+    planned = steps.setup if move.mode is Mode.SETUP else steps.work
+    agent_steps = [step for step in planned if step.kind == "agent"]
+    session = session_of(prepared, move, dict(agent_steps[0].config) if agent_steps else {}, env)
+    session = msgspec.structs.replace(session, budget_usd=allowance(prepared.ref, config, move.story, env))
+    story = prepared.plan.story(move.story) if move.story else None
+    yield f"story      {move.story or f'({move.mode.value})'} {story.title if story else ''}".rstrip()
+    yield f"mode       {move.mode.value}"
+    yield f"steps      {', '.join(step.name for step in planned)}"
+    yield f"agent      {may_line(rights_of(config))}"
+    yield f"command    {_command(session, config.agent.name, env)}"
+    checks = choose(config, prepared.plan, story, "review" if move.mode is Mode.REVIEW else "story")
+    yield f"checks     {'; '.join(check.command for check in checks) or 'none: unproven unless a review approves it'}"
+    if session.system:
+        yield f"\n--- appended to the system prompt (about {estimate_tokens(session.system)} tokens)\n{session.system}"
+    yield f"\n--- prompt by stdin (about {estimate_tokens(session.prompt)} tokens)\n{session.prompt}"
+
+
+def next_move(prepared: Launched, env: Mapping[str, str], purse: Purse | None = None) -> Move:
+    """The first thing a run would do."""
+    config, plan = prepared.settings.config, prepared.plan
+    folder = plan_state(prepared.ref, env)
+    tests = AcceptanceStore(folder / FOLDER)
+    due = prepared.exam or (not prepared.stories and is_due(config, plan, ExamRounds(folder, tests).of(plan)))
+    steps = plan_steps(prepared.settings, prepared.ref.root)
+    return decide(
+        plan,
+        History(purse=purse or Purse()),
+        prepared.limits,
+        GUARDS,
+        time.time(),
+        needs_setup=bool(steps.markers) and not all(marker.exists() for marker in steps.markers),
+        review=config.review.enabled,
+        needs_acceptance=lambda story: has_check(config, plan) and is_needed(config, tests.of(story.id), story),
+        needs_exam=due,
+    )
+
+
+def session_of(prepared: Launched, move: Work, step: Mapping[str, object], env: Mapping[str, str]) -> Session:
+    reading = store_for(prepared.ref, env).load()
+    story = reading.plan.story(move.story) if move.story else None
+    reviewers = prepared.settings.config.review.reviewers
+    attempt = Attempt(
+        number=1,
+        work=move,
+        story=story,
+        attempt=attempt_number(story, move.mode, reviewers),
+        reading=reading,
+        checkpoint={},
+        begun=0,
+        reviewer=next_reviewer(reviewers, story) if move.mode is Mode.REVIEW else "",
+    )
+    spec = RunSpec(run="dry-run", ref=prepared.ref, settings=prepared.settings, repo=_no_repo(prepared))
+    request = WorkspaceDesk(prepared.ref.root, prepared.ref.folder).request
+    notes = tuple(note.text for _, note in notes_for(plan_state(prepared.ref, env), move.story))
+    last = to_be_told(feedback(prepared.ref, env), move.story)
+    matter = _matter(prepared, attempt, env) if move.mode is Mode.REVIEW else None
+    return session_for(spec, attempt, step, last, request, env, notes, matter)
+
+
+def _matter(prepared: Launched, attempt: Attempt, env: Mapping[str, str]) -> Matter:
+    """What a reviewer would receive, from the journals of earlier runs."""
+    ref, config = prepared.ref, prepared.settings.config
+    try:
+        repo = find_repo(ref, prepared.settings, env)
+    except SetupError:
+        return Matter()
+    own = bookkeeping(ref, store_for(ref, env).layout.locations(ref), repo.root, config)
+    return Reviewing(repo, ref, workspace_state(ref.root, env), own.covers).matter(attempt.story, attempt.reviewer)
+
+
+def _no_repo(prepared: Launched) -> Repo:
+    """A dry run also works in a folder that is not yet a repository."""
+    nowhere = FileId(0, 0)
+    root = prepared.ref.root
+    return Repo(
+        root=root,
+        git_dir=root / ".git",
+        common_dir=root / ".git",
+        object_format="sha1",
+        root_id=nowhere,
+        git_dir_id=nowhere,
+        common_dir_id=nowhere,
+    )
+
+
+def _command(session: Session, name: str, env: Mapping[str, str]) -> str:
+    agent = find_agent(name)
+    try:
+        program = agent.find(session, env.get("PATH", ""))
+    except SetupError as error:
+        return f"({error})"
+    return shlex.join(agent.launch(session, program).argv)
+
+
+def _explain(move: object) -> str:
+    match move:
+        case Stop(reason=reason, detail=detail):
+            return f"{reason.value}{f' ({detail})' if detail else ''}"
+        case Wait(why=why):
+            return f"it would wait: {why}"
+        case _:
+            return "every story is done; the checks would run once more"

@@ -1,0 +1,95 @@
+"""Explains which agent would work on a story: how hard it looks, which model that selects, and the fallbacks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from ralph.core.complexity import Complexity, complexity
+from ralph.core.errors import BadData
+from ralph.core.history import History, fold
+from ralph.core.lineup import choose, explain, parts
+from ralph.core.moves import Work
+from ralph.core.plan import Story
+from ralph.core.select import mode_of
+from ralph.host.places import workspace_state
+from ralph.journal.reading import read
+from ralph.journal.runs import journal_path
+from ralph.run.launch import Launched
+from ralph.session.choice import Who, known_agents, routed, who_works
+from ralph.session.limits import limits_of
+from ralph.session.steps import plan_steps
+from ralph.workspace.last_run import Standing, last_run
+
+
+class StandIn(Struct, frozen=True):
+    choice: str
+    agent: str
+    model: str
+    in_the_way: str = ""
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    story: str
+    title: str
+    mode: str
+    complexity: Complexity
+    points: int
+    routing: bool
+    routed_to: str
+    """What routing would choose, whether or not it is in effect."""
+    agent: str
+    model: str
+    why: str
+    lineup: tuple[StandIn, ...] = ()
+
+
+def route(prepared: Launched, story: Story, env: Mapping[str, str]) -> Route:
+    settings, config = prepared.settings, prepared.settings.config
+    limits = limits_of(settings)
+    now = time.time()
+    bench = _history(prepared, env).bench
+    mode = mode_of(story, review=config.review.enabled)
+    work = Work(story.id, mode, choose(bench, limits, story.id, now, mode))
+    steps = plan_steps(settings, prepared.ref.root)
+    step = next((dict(step.config) for step in steps.work if step.kind == "agent"), {})
+    who = who_works(settings, work, story, step)
+    found = complexity(story)
+    first = who_works(settings, Work(story.id, mode), story, step)
+    return Route(
+        story=story.id,
+        title=story.title,
+        mode=mode.value,
+        complexity=found,
+        points=found.points,
+        routing=config.routing.enabled,
+        routed_to=routed(config, found),
+        agent=who.name,
+        model=who.model,
+        why=who.why,
+        lineup=tuple(
+            StandIn(choice, *_named(choice, first, known_agents(config)), why)
+            for choice, why in explain(bench, limits, story.id, now)
+        ),
+    )
+
+
+def _named(choice: str, first: Who, agents: tuple[str, ...]) -> tuple[str, str]:
+    agent, model = parts(choice, agents) if choice else (first.name, first.model)
+    return agent or first.name, model
+
+
+def _history(prepared: Launched, env: Mapping[str, str]) -> History:
+    """Of the active run; a new run starts with every agent available."""
+    last = last_run(prepared.ref, env)
+    history = History()
+    if last is None or last.standing not in (Standing.RUNNING, Standing.PAUSED, Standing.WAITING):
+        return history
+    try:
+        for record in read(journal_path(workspace_state(prepared.ref.root, env), last.run)):
+            history = fold(history, record.event, record.t)
+    except BadData:
+        return History()
+    return history

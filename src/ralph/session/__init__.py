@@ -1,0 +1,1 @@
+"""One agent session: who works, with which limits, steps and hooks."""

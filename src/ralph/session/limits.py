@@ -1,0 +1,89 @@
+"""The limits of a run, from the settings."""
+
+from __future__ import annotations
+
+from ralph.budget.open import budget_of
+from ralph.config.layers import Kind, Settings
+from ralph.config.schema import Config, minimum_grade
+from ralph.config.sections import Agent
+from ralph.core.limits import Limits, OnLimit, OnStuck
+from ralph.core.lineup import parts
+from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS
+from ralph.host.process.child_setup import Allowance
+from ralph.session.choice import known_agents, reviewer_of
+
+_JITTER = 30.0
+"""Seconds by which a wait for a reset may run over."""
+_MOST_LOST_REVIEWS = 3
+_REVIEWER = "review"
+_DOUBTFUL = 3600.0
+"""Seconds until the next session if the reset time that was reported is doubtful."""
+
+
+def allowance_of(agent: Agent) -> Allowance:
+    return Allowance(agent.max_processes, agent.max_memory_mb * 1_000_000, agent.max_file_mb * 1_000_000)
+
+
+def limits_of(
+    settings: Settings, *, once: bool = False, stories: tuple[str, ...] = (), exam_only: bool = False
+) -> Limits:
+    config = settings.config
+    reviewer, worker = _reviewer(config)
+    attempts, reviews = config.max_loops_per_task, config.review.cap * max(len(config.review.reviewers), 1)
+    attempts += MOST_ACCEPTANCE_SESSIONS if attempts and config.acceptance != "off" else 0
+    allowed = config.max_allowed_iterations
+    if not config.max_iterations and settings.origin("max_allowed_iterations").kind in (Kind.DEFAULT, Kind.PROFILE):
+        allowed = 0  # the layout's default bounds a number the user set, not what the plan needs
+    chosen = {"cap": "review.on_cap", "stalemate": "review.on_stalemate"}
+    return Limits(
+        open_findings_at=tuple(
+            where
+            for where, key in chosen.items()
+            if settings.value(key) == "approve" and settings.origin(key).kind not in (Kind.DEFAULT, Kind.PROFILE)
+        ),
+        max_iterations=min(config.max_iterations, allowed) if allowed else config.max_iterations,
+        max_allowed=allowed,
+        per_story=attempts + (reviews if config.review.enabled else 0) if attempts else 0,
+        keeps_unproven=not config.review.enabled and minimum_grade(config) != "unproven",
+        stories=stories,
+        exam_only=exam_only,
+        same_only=True,
+        retry_rounds=config.circuit_breaker.retry_rounds,
+        max_attempts=config.max_loops_per_task,
+        no_progress=config.circuit_breaker.no_progress_threshold,
+        same_error=config.circuit_breaker.same_error_threshold,
+        on_stuck=OnStuck(config.circuit_breaker.on_stuck),
+        crash_loop=config.circuit_breaker.crash_loop_threshold,
+        rate_per_hour=config.rate_limit_per_hour,
+        tokens_per_hour=config.token_limit_per_hour,
+        max_transport=config.transport_retries,
+        max_time=config.max_run_time,
+        on_limit=OnLimit(config.on_limit),
+        limit_share=config.limit_share,
+        jitter=_JITTER,
+        doubtful_wait=_DOUBTFUL,
+        once=once,
+        budget=budget_of(config),
+        fallback=config.fallback,
+        reviewer=reviewer,
+        worker=worker,
+        max_lost_reviews=_MOST_LOST_REVIEWS,
+        fallback_after=config.fallback_after,
+        fallback_cooldown=config.fallback_cooldown,
+    )
+
+
+def _reviewer(config: Config) -> tuple[str, str]:
+    """The names of a reviewer that is not the agent that works, and of that agent."""
+    reviewer, worker = reviewer_of(config), config.agent
+    if not config.review.enabled or (reviewer.name, reviewer.model) == (worker.name, worker.model):
+        return "", ""
+    agents = known_agents(config)
+    among = (parts(choice, agents) for choice in config.fallback)
+    same = [
+        choice
+        for choice, (agent, model) in zip(config.fallback, among, strict=True)
+        if (agent or worker.name, model) == (reviewer.name, reviewer.model)
+    ]
+    name = f"{worker.name}/{worker.model}" if worker.model else worker.name
+    return same[0] if same else _REVIEWER, name

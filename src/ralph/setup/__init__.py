@@ -1,0 +1,1 @@
+"""A new plan: its files, the checks of the project, and what git ignores."""

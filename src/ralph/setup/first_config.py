@@ -1,0 +1,61 @@
+"""The `.ralph/config.yaml` of a new workspace: the detected checks, each with its reason."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from ralph.core.ports import PlanRef
+from ralph.core.text import one_line
+from ralph.plans.registry import traits
+from ralph.setup.toolchain import ProposedCheck, Toolchain
+
+_TITLE = "# Settings of this workspace. `ralph config show --origin` lists every key, its value and its source."
+
+
+def first_config(ref: PlanRef, toolchain: Toolchain, *, in_plan: bool) -> str:
+    """`in_plan`: the plan file itself holds the commands that prove it."""
+    lines = [_TITLE, "", *_place(ref)]
+    if in_plan:
+        where = ref.path.relative_to(ref.root).as_posix()
+        lines += [f"# The commands that prove a story are in {where} (verifyCommands). Checks listed here run as well."]
+    else:
+        lines += ["# The checks that prove a story. The loop runs these commands itself; only they decide."]
+    if toolchain.checks and not in_plan:
+        lines += ["checks:", *(line for check in toolchain.checks for line in _check(check))]
+    else:
+        lines += ["# checks:", "#   - name: test", '#     command: "make test"']
+    if toolchain.off:
+        lines += ["", "# Off. To use one, uncomment it and move it under `checks:`."]
+        lines += [f"# {line}" for check in toolchain.off for line in _check(check)]
+    if toolchain.also:
+        lines += ["", "# Also found; another command does the same job:"]
+        lines += [f"# {line}" for check in toolchain.also for line in _check(check)]
+    return "\n".join(lines) + "\n"
+
+
+def _place(ref: PlanRef) -> list[str]:
+    """A plan outside the default folders has to be named."""
+    if (
+        not traits(ref.layout).any_folder
+        or ref.folder.parent == ref.root / ".ralph"
+        or ref.folder == ref.root / "ralph"
+    ):
+        return []
+    return ["# The folder of tasks.json.", f"ralph_dir: {_quoted(ref.folder.relative_to(ref.root).as_posix())}", ""]
+
+
+def _check(check: ProposedCheck) -> list[str]:
+    lines = [
+        f"  # {one_line(check.why)} ({one_line(check.file)})" if check.file else f"  # {one_line(check.why)}",
+        f"  - name: {_quoted(check.name)}",
+        f"    command: {_quoted(check.command)}",
+    ]
+    return [*lines, f"    cwd: {_quoted(check.cwd)}"] if check.cwd else lines
+
+
+def _quoted(text: str) -> str:
+    """A YAML scalar: unquoted if it is a plain word, else double-quoted as in JSON."""
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", text) and text.lower() not in ("true", "false", "null", "yes", "no"):
+        return text
+    return json.dumps(text)
