@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,22 +12,7 @@ from ralph.core.plan import Mode
 from ralph.core.ports import StepContext
 from ralph.core.registry import Registry
 from ralph.steps.registry import STEPS, step
-
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "step-plugin"
-
-
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """On the path with the metadata that an installer writes; pip itself would need a network for its build tools."""
-    site = tmp_path / "site"
-    info = site / "ralph_step_size-0.1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ralph-step-size\nVersion: 0.1.0\n")
-    (info / "entry_points.txt").write_text("[ralph.steps]\nsize = ralph_step_size\n")
-    monkeypatch.syspath_prepend(str(site))
-    monkeypatch.syspath_prepend(str(EXAMPLE / "src"))
-    monkeypatch.delitem(sys.modules, "ralph_step_size", raising=False)
-    return site
+from support.plugins import install
 
 
 def context(root: Path) -> StepContext:
@@ -40,8 +24,8 @@ def context(root: Path) -> StepContext:
     )
 
 
-def test_the_example_is_found_by_its_entry_point_and_works(installed: Path, tmp_path: Path) -> None:
-    assert 'size = "ralph_step_size"' in (EXAMPLE / "pyproject.toml").read_text()
+def test_the_example_is_found_by_its_entry_point_and_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install("step-plugin", tmp_path / "site", monkeypatch)
     assert "size" in STEPS.names()
     repo = tmp_path / "repo"
     repo.mkdir()
