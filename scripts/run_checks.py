@@ -19,12 +19,13 @@ BIN = f"{ROOT}/.venv/bin"
 SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
 
 USAGE = """\
-usage: scripts/test [--everything] [--only-tests | --only-lint] [PYTEST ARGUMENTS]
+usage: scripts/test [--everything] [--coverage] [--only-tests | --only-lint] [PYTEST ARGUMENTS]
 
 Sets up .venv when needed, then runs ruff (lint and format), mypy, import-linter and pytest. Tests of programs that are
 not installed here are skipped, with one line each at the end, and so are those in tests/slow_tests.txt.
 
   --everything  all tests: fail instead of skipping where a program is missing, and try more random examples
+  --coverage    measure which lines of src/ the tests reach; fail below the floor in pyproject.toml
   --only-tests  skip the linters
   --only-lint   skip the tests
   -h, --help    print this; `scripts/test --only-tests -- --help` prints pytest's
@@ -34,6 +35,7 @@ Everything else goes to pytest. PYTHON=/path/to/python3 chooses the interpreter 
 examples:
   scripts/test
   scripts/test --everything
+  scripts/test --coverage
   scripts/test --only-tests -k completion -x
   scripts/test --only-tests tests/cli
 """
@@ -56,7 +58,9 @@ def main(arguments: list[str]) -> int:
         return 64
     steps = [] if "--only-tests" in own else list(LINT)
     if "--only-lint" not in own:
-        steps.append(("pytest: tests", [f"{BIN}/python", "-m", "pytest", *processes(for_pytest), *for_pytest]))
+        measured = ["--cov", "--cov-report=term:skip-covered"] if "--coverage" in own else []
+        pytest = [f"{BIN}/python", "-m", "pytest", *processes(for_pytest), *measured, *for_pytest]
+        steps.append(("pytest: tests", pytest))
 
     is_quick = "--everything" not in own and not for_pytest
     if is_quick:
@@ -85,7 +89,7 @@ def split(arguments: list[str]) -> tuple[set[str], list[str]]:
     for at, argument in enumerate(arguments):
         if argument == "--":
             return own, rest + arguments[at + 1 :]
-        if argument in ("-h", "--help", "--everything", "--only-tests", "--only-lint"):
+        if argument in ("-h", "--help", "--everything", "--coverage", "--only-tests", "--only-lint"):
             own.add(argument)
         else:
             rest.append(argument)

@@ -20,18 +20,6 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 
-LONGEST = 400
-_PROGRAMS = ("files", "python_code", "script_code", "text")
-_PLANS = ("json_plan", "markdown", "markdown_edit", "markdown_stories", "plan_md")
-LONG = frozenset(
-    (
-        "ralph.guard.parser",
-        *(f"ralph.guard.programs.{name}" for name in _PROGRAMS),
-        *(f"ralph.plans.{name}" for name in _PLANS),
-    )
-)
-"""Modules that may be longer, each with the reason beside it."""
-
 # Third-party packages a layer may import. A layer that is not named here may use all that Ralph depends on.
 EXTERNAL = {
     "core": {"msgspec"},
@@ -86,11 +74,6 @@ def test_imports_point_down_only() -> None:
 def test_a_module_says_what_it_is() -> None:
     assert [m for m, path in MODULES.items() if not ast.get_docstring(ast.parse(path.read_text()))] == []
     assert [m for m in MODULES if VAGUE & set(m.split("."))] == []
-
-
-def test_a_module_is_one_idea() -> None:
-    lengths = {module: path.read_text().count("\n") for module, path in MODULES.items()}
-    assert {module for module, lines in lengths.items() if lines > LONGEST} <= LONG, "look for the second idea in it"
 
 
 def test_a_package_is_only_a_docstring() -> None:
