@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from msgspec import inspect as shapes
 
 from ralph.cli.grammar import read_all
 from ralph.cli.reference import cli_page, exit_codes_page
-from ralph.config.reference import reference
+from ralph.config.display import kind, show
+from ralph.config.keys import ALIASES, BUILD_VARIABLES, RESERVED_VARIABLES, Option, default_of, meaning, options
+from ralph.config.profiles import NAMED_CONFIG, PROFILES
+from ralph.config.schema import Check, Step, StepBreaker
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
 def main(arguments: list[str]) -> int:
-    pages = {"cli.md": cli_page(read_all()), "exit-codes.md": exit_codes_page(), "config.md": reference()}
+    pages = {"cli.md": cli_page(read_all()), "exit-codes.md": exit_codes_page(), "config.md": settings_page()}
     stale = 0
     for name, text in pages.items():
         path = DOCS / name
@@ -32,6 +39,125 @@ def main(arguments: list[str]) -> int:
             path.write_text(text)
             print(f"wrote docs/{name}")
     return stale if "--check" in arguments else 0
+
+
+_INTRODUCTION = """\
+# Settings
+
+<!-- Written by scripts/write_docs.py from the schema. -->
+
+Every setting is one key. It can be set in a file, by an environment variable or by a flag; a later source wins:
+
+1. the built-in default
+2. the profile of the plan's layout (below)
+3. `~/.ralph/config.yaml`
+4. `.ralph/config.yaml` in the workspace
+5. `.ralph/configs/NAME.yaml` or `.json`, with `--config NAME`
+6. `RALPH_*` variables
+7. flags
+
+`ralph config show --origin` shows the origin of each value. `ralph config set KEY VALUE` changes one key and
+leaves every other byte of the file alone, or refuses and shows the line to write by hand. `ralph config schema`
+prints a JSON Schema for editors.
+
+The files are YAML; JSON is YAML, and `.json` files may have `//` comments. Dots in a key are levels in a file:
+`review.cap` is
+
+```yaml
+review:
+  cap: 3
+```
+
+An unknown key or a wrong type is an error that names the file, the line and the closest valid key. In values,
+`${NAME}` is replaced by the environment variable, `${NAME:-text}` has a default, and `$${` stands for `${`.
+A duration has a unit: `90s`, `20m`, `1h30m`. A number without one is an error, except in `-t` and
+`defaults.timeout_minutes` (minutes) and in the variable `TIMEOUT_AGENT` of `ralph build` (seconds); `0` needs none.
+A setting that is null counts as not set.
+
+Commands that a workspace names in its files run only after `ralph trust`.
+"""
+
+
+def settings_page() -> str:
+    """docs/config.md, from the schema."""
+    return "\n".join([_INTRODUCTION, _keys(), _aliases(), _lists(), _profiles(), _variables()])
+
+
+def _keys() -> str:
+    rows = [
+        (f"`{o.key}`", _cell(kind(o)), f"`{show(o.default, o)}`" if show(o.default, o) else "", _flags(o), _cell(o.doc))
+        for o in options().values()
+    ]
+    return "## Keys\n\n" + _table(("key", "type", "default", "flags", "meaning"), rows)
+
+
+def _flags(option: Option) -> str:
+    return ", ".join(f"`{flag}`" for flag in (*option.flags, *option.off, *dict(option.constants)))
+
+
+def _aliases() -> str:
+    rows = [(f"`{s}`", f"`{a.key}`{meaning(a)}") for s, a in ALIASES.items()]
+    return "## Other spellings\n\n" + _table(("key", "same as"), rows)
+
+
+_PLAIN_CHECK = 'A plain string is a check named after its command: `checks: ["pytest -q", "ruff check ."]`.\n\n'
+
+
+def _lists() -> str:
+    parts = []
+    for title, cls in (("checks", Check), ("steps", Step), ("steps[].circuit_breaker", StepBreaker)):
+        info = shapes.type_info(cls)
+        assert isinstance(info, shapes.StructType)
+        rows = [_field(field) for field in info.fields]
+        note = _PLAIN_CHECK if cls is Check else ""
+        parts.append(f"## `{title}`\n\n{note}" + _table(("key", "default", "meaning"), rows))
+    return "\n".join(parts)
+
+
+def _field(field: shapes.Field) -> tuple[str, ...]:
+    assert isinstance(field.type, shapes.Metadata)
+    doc = (field.type.extra_json_schema or {})["description"]
+    shown = show(default_of(field))
+    return (f"`{field.name}`", "required" if field.required else f"`{shown}`" if shown else "", _cell(doc))
+
+
+def _profiles() -> str:
+    rows = [
+        (f"`{layout}`", ", ".join(f"`{key}: {_plain(value)}`" for key, value in values.items()))
+        for layout, values in PROFILES.items()
+    ]
+    named = "; ".join(f"the `{layout}` layout reads `{name}`" for layout, name in NAMED_CONFIG.items())
+    return (
+        "## Profiles\n\n" + _table(("layout", "values"), rows) + f"\nWithout `--config`, {named} if that file exists.\n"
+    )
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _variables() -> str:
+    example = options()["max_iterations"].variable
+    return (
+        "## Variables\n\n"
+        f"`RALPH_` and the key in capitals, dots as underscores: `{example}`, `{options()['review.cap'].variable}`. "
+        "Lists and mappings are written as YAML. An empty variable counts as not set; an unknown `RALPH_*` variable "
+        "causes a warning.\n\n"
+        "`ralph build` also reads "
+        + ", ".join(f"`{name}` (`{key}`)" for name, key in BUILD_VARIABLES.items())
+        + ".\n\nNot settings: "
+        + ", ".join(f"`{name}`" for name in sorted(RESERVED_VARIABLES))
+        + ".\n"
+    )
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 if __name__ == "__main__":

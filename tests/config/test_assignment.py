@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ralph.config.assignment import assign, target, unassign
+from ralph.config.editing import assign, target, unassign
 from ralph.core.errors import ConfigError, UsageError
 
 
@@ -104,5 +104,5 @@ def test_unset_removes_whatever_spelling_is_there() -> None:
 
 def test_a_json_file_stays_json() -> None:
     before = '{\n  "name": "x", // c\n  "steps": []\n}\n'
-    after = '{\n  "name": "x", // c\n  "steps": [],\n  "agent": {"model": "opus"}\n}\n'
+    after = '{\n  "agent": {"model": "opus"},\n  "name": "x", // c\n  "steps": []\n}\n'
     assert set_in(before, "agent.model", "opus", "c.json") == after

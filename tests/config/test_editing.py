@@ -59,12 +59,12 @@ def set_in(text: str, path: str, new: str, file: str = "c.yaml") -> str:
         ("s: {}\n", "s.b", "x", 's: {b: "x"}\n'),
         ("s: ~\n", "s.b", "2", "s: {b: 2}\n"),
         # flow mappings
-        ("{a: 1}", "b", "2", "{a: 1, b: 2}"),
-        ("{a: 1,}\n", "b", "2", "{a: 1, b: 2}\n"),
-        ("s: {a: 1}  # c\n", "s.b", "2", "s: {a: 1, b: 2}  # c\n"),
+        ("{a: 1}", "b", "2", "{b: 2, a: 1}"),
+        ("{a: 1,}\n", "b", "2", "{b: 2, a: 1,}\n"),
+        ("s: {a: 1}  # c\n", "s.b", "2", "s: {b: 2, a: 1}  # c\n"),
         ("s: {a: 1}\n", "s.a", "x", 's: {a: "x"}\n'),
-        ("{\n  a: 1, # one\n}\n", "b", "2", "{\n  a: 1, # one\n  b: 2\n}\n"),
-        ("{\n  a: 1 # one\n}\n", "b", "2", "{\n  a: 1, # one\n  b: 2\n}\n"),
+        ("{\n  a: 1, # one\n}\n", "b", "2", "{\n  b: 2,\n  a: 1, # one\n}\n"),
+        ("{ # c\n  a: 1 # one\n}\n", "b", "2", "{ # c\n  b: 2,\n  a: 1 # one\n}\n"),
     ],
 )
 def test_one_key_is_set(before: str, path: str, new: str, after: str) -> None:
@@ -77,7 +77,7 @@ def test_one_key_is_set(before: str, path: str, new: str, after: str) -> None:
         ("", "a.b", "x", '{\n  "a": {"b": "x"}\n}\n'),
         ("{}", "a", "1", '{"a": 1}'),
         ('{\n\t"a": 1, // one\n\t"b": "x"\n}\n', "b", "20m", '{\n\t"a": 1, // one\n\t"b": "20m"\n}\n'),
-        ('{\n\t"a": 1 // one\n}\n', "b", "x", '{\n\t"a": 1, // one\n\t"b": "x"\n}\n'),
+        ('{\n\t"a": 1 // one\n}\n', "b", "x", '{\n\t"b": "x",\n\t"a": 1 // one\n}\n'),
         ('{"a":1}', "a", "true", '{"a":true}'),
     ],
 )
@@ -113,6 +113,7 @@ def test_one_key_is_removed(before: str, path: str, after: str) -> None:
         ("a:\n  - 1 # one\n  - 2\n", "a"),  # the comment would be lost
         ("a: # one\n  - 1\n", "a"),
         ("a: | # c\n  x\n", "a"),
+        ("a: |\n  x # y\n", "a"),  # it may be a comment
         ("a: &x 1\nb: *x\n", "a"),  # the anchor is used elsewhere
         ("s: &x {a: 1}\nt: *x\n", "s.a"),
         ("s: &x {a: 1}\nt: *x\n", "t.a"),

@@ -114,8 +114,8 @@ _WIDEST = 40
 
 
 def _get(args: Namespace) -> int:
-    from ralph.config.assignment import target
     from ralph.config.display import safe, show
+    from ralph.config.editing import target
     from ralph.config.keys import option
     from ralph.core.errors import UsageError
 

@@ -44,7 +44,6 @@ class Scalar(Node, frozen=True):
     text: str
     plain: bool = True
     """Written without quotes, so it may be a number, a boolean or null."""
-    block: bool = False
 
     def resolve(self) -> Any:
         """The value by the rules of YAML 1.2's core schema, without octal and hexadecimal numbers."""
@@ -167,15 +166,13 @@ class _Composer:
             return self.alias(event)
         if event.tag and event.tag not in _CORE_TAGS and event.tag != "!":
             self.refuse("tag", f"the tag {event.tag} is not supported", event)
+        self.add(1, event)
         node: Node
         if isinstance(event, yaml.ScalarEvent):
-            self.add(1, event)
             node = self.scalar(event)
         elif isinstance(event, yaml.SequenceStartEvent):
-            self.add(1, event)
             node = self.sequence(event, events, depth)
         else:
-            self.add(1, event)
             node = self.mapping(event, events, depth)
         if event.anchor:
             self.anchors[event.anchor] = node
@@ -195,11 +192,10 @@ class _Composer:
 
     def scalar(self, event: Any) -> Scalar:
         plain = event.style in (None, "") and event.tag not in ("!", "tag:yaml.org,2002:str")
-        block = event.style in ("|", ">")
         start, end = event.start_mark.index, event.end_mark.index
-        if block:  # its end mark is where the next token starts
+        if event.style in ("|", ">"):  # its end mark is where the next token starts
             end = start + len(self.text[start:end].rstrip())
-        return Scalar(text=event.value, plain=plain, block=block, end=end, **_position(event))
+        return Scalar(text=event.value, plain=plain, end=end, **_position(event))
 
     def sequence(self, start: Any, events: Iterator[Any], depth: int) -> Sequence:
         items: list[Node] = []

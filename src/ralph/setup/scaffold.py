@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.config.assignment import assign, target
+from ralph.config.editing import assign, target
 from ralph.config.layers import Kind, load
 from ralph.config.trust import Status, check_trust
 from ralph.core.errors import BadData, RalphError, UsageError

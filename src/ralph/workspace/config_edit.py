@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.config.assignment import assign, target, unassign
 from ralph.config.document import decode
+from ralph.config.editing import assign, target, unassign
 from ralph.config.sources import LIMIT, SUFFIXES, named_config, project_config
 from ralph.config.trust import names_commands
 from ralph.core.errors import BadData
