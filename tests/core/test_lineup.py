@@ -17,7 +17,7 @@ from ralph.core.lineup import Bench, choose, explain, is_anybody_left, note, par
 from ralph.core.moves import Wait
 from ralph.core.plan import Mode, Review, ReviewStatus, Story
 from ralph.core.verdict import Kind, Verdict
-from ralph.guards import usage
+from ralph.engine.usage_limit import usage
 
 LIMITS = Limits(fallback=("sonnet", "other"), fallback_after=2, fallback_cooldown=600)
 
@@ -54,9 +54,9 @@ def test_when_everybody_is_at_a_limit_the_run_waits() -> None:
             history = fold(history, event, 1000)
             limited = history.bench
         if choice != "other":
-            assert usage.guard(history, LIMITS, 1000) is None
+            assert usage(history, LIMITS, 1000) is None
     assert not is_anybody_left(limited, LIMITS, 1000)
-    assert isinstance(usage.guard(history, LIMITS, 1000), Wait)
+    assert isinstance(usage(history, LIMITS, 1000), Wait)
 
 
 def test_when_everybody_is_at_a_limit_the_first_who_may_work_again_is_waited_for() -> None:
@@ -66,18 +66,18 @@ def test_when_everybody_is_at_a_limit_the_first_who_may_work_again_is_waited_for
         begun, ended = iteration(Kind.LIMIT, choice, resets_at=reset)
         for event in (begun, said, ended):
             history = fold(history, event, 1000)
-    move = usage.guard(history, LIMITS, 1000)
+    move = usage(history, LIMITS, 1000)
     assert isinstance(move, Wait)
     assert move.until == 3000
-    assert usage.guard(history, LIMITS, 3001) is None
+    assert usage(history, LIMITS, 3001) is None
     assert choose(history.bench, LIMITS, "A", 3001) == "sonnet"
 
 
 def test_a_limit_that_an_earlier_run_has_met_lets_the_fallback_work() -> None:
     begun = RunStarted(run="r", workspace="w", layout="l", plan="p", pid=1, heard=(Limit(True, 5000, "five_hour"),))
     history = fold(History(), begun, 1000)
-    assert isinstance(usage.guard(history, Limits(), 1000), Wait)
-    assert usage.guard(history, LIMITS, 1000) is None
+    assert isinstance(usage(history, Limits(), 1000), Wait)
+    assert usage(history, LIMITS, 1000) is None
     assert [choose(history.bench, LIMITS, "A", now) for now in (1000, 5001)] == ["sonnet", ""]
 
 
@@ -88,12 +88,12 @@ def test_at_a_share_of_the_limit_the_fallback_works_until_it_says_the_same() -> 
         begun, ended = iteration(Kind.ACCEPTED, choice)
         for event in (begun, AgentSaid(1, Limit(False, 5000, f"{choice}_hour", used)), ended):
             history = fold(history, event, 1000)
-    assert usage.guard(history, limits, 1000) is None
+    assert usage(history, limits, 1000) is None
     assert choose(history.bench, limits, "A", 1000) == "sonnet"
     assert dict(explain(history.bench, limits, "A", 1000))[""] == "80% of a usage limit is used"
     assert choose(history.bench, LIMITS, "A", 1000) == "", "without such a share it may use all of it"
     history = fold(history, AgentSaid(1, Limit(False, 5000, "sonnet_hour", 0.9)), 1000)
-    move = usage.guard(history, limits, 1000)
+    move = usage(history, limits, 1000)
     assert isinstance(move, Wait)
     assert move.until == 5000
 
@@ -102,7 +102,7 @@ def test_without_a_fallback_a_limit_is_waited_for() -> None:
     history = History()
     for event in iteration(Kind.LIMIT, resets_at=5000):
         history = fold(history, event, 1000)
-    assert isinstance(usage.guard(history, Limits(), 1000), Wait)
+    assert isinstance(usage(history, Limits(), 1000), Wait)
 
 
 def test_repeated_failure_at_one_story_lets_somebody_else_try_it() -> None:

@@ -15,8 +15,7 @@ from ralph.core.events import StepEnded
 from ralph.core.evidence import CheckResult, Ended, How
 from ralph.core.plan import Mode
 from ralph.core.ports import StepContext, StepReport
-from ralph.engine.pipeline import Passed, Pipeline, PlannedStep
-from ralph.steps.registry import STEPS, step
+from ralph.engine.steps import STEPS, Passed, Pipeline, PlannedStep, step
 
 
 class Script:

@@ -23,7 +23,6 @@ from ralph.core.moves import Move
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.decide import decide
-from ralph.run.wiring import GUARDS
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0
@@ -103,4 +102,4 @@ class Told:
         return self
 
     def decide(self, of: Plan | None = None, **more: Any) -> Move:
-        return decide(of or plan(), self.history, self.limits, GUARDS, self.now, **more)
+        return decide(of or plan(), self.history, self.limits, self.now, **more)

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import time
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ralph.core.agent import Outcome, Trouble
+from ralph.core.authorship import Session as SessionRecord
+from ralph.core.authorship import Span
 from ralph.core.delta import Delta
-from ralph.core.errors import BadData, RalphError, UsageError
+from ralph.core.errors import BadData, LockHeld, RalphError, StoppedNow, UsageError
 from ralph.core.events import Noted, SessionTaken
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, ReviewStatus
 from ralph.core.ports import Session, StepContext
 from ralph.core.proof import Grade, Proof
 from ralph.core.requests import Request, answer_at_the_end, read_request
-from ralph.core.text import clean
+from ralph.core.text import clean, one_line
 from ralph.core.work_tree import Inspection
 from ralph.engine.agent_run import Patience
 from ralph.engine.ground import Attempt, Ground, PageBack
-from ralph.engine.iteration_error import is_about_the_work, with_error
-from ralph.engine.pipeline import Passed
 from ralph.engine.plan_text import plan_edits, with_plan
 from ralph.engine.protect import protect, protect_again
-from ralph.engine.shared_work import note_checks, share
+from ralph.engine.steps import Passed
+from ralph.host.file_copies import CopyLost
+from ralph.host.files import write_text
+from ralph.host.git.locks import GitBusy
+from ralph.host.git.repo import RepositoryReplaced
+from ralph.host.plain_file import is_disk_trouble
+from ralph.host.redaction import redact
 from ralph.prompts.verdict_form import verdict_prompt
 
 _VERDICT_TIME = 300.0
@@ -33,6 +42,8 @@ _VERDICT_TIME = 300.0
 _MOST_LOGGED = 2000
 _MOST_ADDED = 1000
 """Stories. More are a mistake or an attack, and each costs time in every later step."""
+_LONGEST_ERROR = 400
+BUG = "internal-error.log"
 RunAgent = Callable[[dict[str, Any], float | None], tuple[Ended, Outcome]]
 
 
@@ -388,3 +399,51 @@ def _claim(request: Request, edits: Delta | None, attempt: Attempt) -> Claim | N
     if edited.new.is_done or (submitted and edited.new.review.status is not edited.old.review.status):
         return Claim.DONE
     return None
+
+
+def share(
+    ground: Ground, attempt: Attempt, *, files: bool = True, rules: bool = True
+) -> tuple[Attempt, tuple[str, ...]]:
+    """The attempt without what somebody else changed in its working tree meanwhile, and notices about that.
+
+    Without `rules`, the rules are left out: they are restored, unless a person committed them.
+    """
+
+    def is_ours(path: str) -> bool:
+        return ground.is_bookkeeping(path) or (not rules and ground.is_rule(path))
+
+    shared = ground.tree.share(attempt.checkpoint, is_ours, files=files)
+    if shared.committed:
+        ground.accept_rules(shared.committed)
+    return msgspec.structs.replace(attempt, checkpoint=shared.checkpoint, shared=shared), shared.notices
+
+
+def note_checks(ground: Ground, begun: float) -> None:
+    """What changed since then may be the work of commands that the loop started."""
+    now = time.time()  # as files have it; the run's own clock is ahead of it after the system's was set back
+    ground.tree.note_session(SessionRecord(life=Span(now - (ground.clock() - begun), now), is_agent=False))
+
+
+def is_about_the_work(error: Exception) -> bool:
+    """Whether an error says something about the agent's work, and is judged like a failed check.
+
+    Git refuses to commit a file, a check's folder has become a link, refs are in each other's way: without a verdict no
+    attempt would be counted, and every later run would fail in the same way. A full disk, a lock held by another
+    program, a replaced repository and a lost state folder say nothing about the work; those errors end the run. An
+    error nobody foresaw is a bug of ours that this work brought out: it costs the iteration, not the night, and its
+    traceback is kept.
+    """
+    if not isinstance(error, RalphError | OSError):
+        return not isinstance(error, MemoryError)
+    of_others = RepositoryReplaced | CopyLost | GitBusy | LockHeld | StoppedNow
+    return not isinstance(error, of_others) and not is_disk_trouble(error)
+
+
+def with_error(evidence: Evidence, error: Exception, folder: Path) -> Evidence:
+    """The same evidence with the error as the reason against keeping the work. `folder`: for the traceback of a bug."""
+    said = str(error)
+    if not isinstance(error, RalphError | OSError):
+        file = folder / BUG
+        write_text(file, redact("".join(traceback.format_exception(error))))
+        said = f"an error inside Ralph ({type(error).__name__}: {said}); please report it with {file}"
+    return msgspec.structs.replace(evidence, error=one_line(said, _LONGEST_ERROR))

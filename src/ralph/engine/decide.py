@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ralph.core.guard import Guard
 from ralph.core.history import History
 from ralph.core.limits import Limits, OnLimit, OnStuck
 from ralph.core.lineup import choose, paused_until
@@ -13,6 +12,7 @@ from ralph.core.plan import Mode, Plan, ReviewStatus, State, Story
 from ralph.core.reviews import OPEN_FINDINGS, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.spending import Need, Room, figure, overspent, rooms, story_rooms, unaffordable
+from ralph.engine.limits import RUN_LIMITS
 
 _SHOWN = 5
 
@@ -21,7 +21,6 @@ def decide(
     plan: Plan,
     history: History,
     limits: Limits,
-    guards: Sequence[Guard],
     now: float,
     *,
     needs_setup: bool = False,
@@ -38,15 +37,14 @@ def decide(
     if limits.exam_only and (stop := _after_exam(plan, history)):
         return stop
     if plan.is_finished and needs_exam:
-        return _exam(history, limits, guards, now)
+        return _exam(history, limits, now)
     if plan.is_finished:
         return _when_finished(history, Stop(Reason.COMPLETE), plan.stories, limits)
     named = tuple(story for story in plan.stories if story.id in limits.stories)
     if named and all(story.is_done for story in named):
         return _when_finished(history, Stop(Reason.NAMED_STORIES, "the stories you named are done"), named, limits)
-    for guard in guards:
-        if move := guard(history, limits, now):
-            return within_time(move, history, limits)
+    if move := _limited(history, limits, now):
+        return move
     if needs_setup and not history.setup_done:
         if limits.max_attempts and history.setup_failures >= limits.max_attempts:
             return Stop(Reason.NO_PROGRESS, f"the set-up failed {history.setup_failures} times")
@@ -86,12 +84,17 @@ def decide(
     return _when_nothing_is_ready(plan, history, too_dear, others)
 
 
-def _exam(history: History, limits: Limits, guards: Sequence[Guard], now: float) -> Move:
-    """A round of the exam. Rounds have a limit of their own, so only a cap that the user set applies, as a guard."""
-    for guard in guards:
-        if move := guard(history, limits, now):
+def _limited(history: History, limits: Limits, now: float) -> Stop | Wait | None:
+    """What the first limit that applies asks for."""
+    for limit in RUN_LIMITS:
+        if move := limit(history, limits, now):
             return within_time(move, history, limits)
-    return Work("", Mode.EXAM, choose(history.bench, limits, "", now))
+    return None
+
+
+def _exam(history: History, limits: Limits, now: float) -> Move:
+    """A round of the exam. Rounds have a limit of their own, so only a cap that the user set applies."""
+    return _limited(history, limits, now) or Work("", Mode.EXAM, choose(history.bench, limits, "", now))
 
 
 def _after_exam(plan: Plan, history: History) -> Stop | None:

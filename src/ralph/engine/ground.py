@@ -13,7 +13,6 @@ from ralph.core.changes import AddStory
 from ralph.core.control import Wish
 from ralph.core.events import AnyEvent, Noted
 from ralph.core.evidence import CheckResult, Ended
-from ralph.core.guard import Guard
 from ralph.core.limits import Limits
 from ralph.core.moves import Stop, Work
 from ralph.core.plan import Mode, Plan, Story
@@ -24,7 +23,7 @@ from ralph.core.reviews import OnCap
 from ralph.core.suspicion import Tamper
 from ralph.core.work_tree import Inspection, Shared, WorkTree
 from ralph.engine.agent_run import Patience
-from ralph.engine.pipeline import Pipeline
+from ralph.engine.steps import Pipeline
 from ralph.host.process.signals import StopSignal
 from ralph.journal.writing import Journal
 
@@ -218,9 +217,6 @@ class Ground(Struct, frozen=True, kw_only=True):
     ask: Ask | None
     """None: stdin is not a terminal."""
     limits: Limits
-    guards: tuple[Guard, ...]
-    at_each_start: tuple[Guard, ...] = ()
-    """Guards that are asked again before each further agent of an iteration."""
     work_steps: Pipeline
     setup_steps: Pipeline | None
     setup_markers: tuple[Path, ...]

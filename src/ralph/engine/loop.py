@@ -25,20 +25,19 @@ from ralph.core.history import History, fold, to_be_told
 from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, State
 from ralph.core.ports import Reading
-from ralph.engine.act import act
+from ralph.engine.act import act, is_about_the_work, with_error
 from ralph.engine.decide import cap, decide, within_time
 from ralph.engine.ground import Ground
-from ralph.engine.iteration_error import is_about_the_work, with_error
 from ralph.engine.judge import judge
+from ralph.engine.limits import AT_EACH_START
 from ralph.engine.prepare import AFTER, prepare
-from ralph.engine.reopen import reopened
-from ralph.engine.seen import Seen
-from ralph.engine.settle import put_rules_back, settle, trailers_for
-from ralph.engine.waiting import LOOK, wait
+from ralph.engine.settle import put_rules_back, reopened, settle, trailers_for
+from ralph.engine.wait import LOOK, wait
 from ralph.host.files import read_state
 from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.repo import RepositoryReplaced
 from ralph.host.redaction import redact_struct
+from ralph.journal.run_state import PlanDiff
 
 _REASONS = {signal.SIGINT: Reason.INTERRUPTED, getattr(signal, "SIGHUP", -1): Reason.TERMINAL_CLOSED}
 
@@ -51,7 +50,7 @@ class Loop:
     def __init__(self, ground: Ground, history: History) -> None:
         self._ground = ground
         self._history = history
-        self._seen = Seen()
+        self._diff = PlanDiff()
         self._has_baseline = False
         self._before: Reading | None = None
         """The plan before the current iteration."""
@@ -102,7 +101,7 @@ class Loop:
 
     def _decide(self, reading: Reading) -> Move:
         ground = self._ground
-        if (seen := self._seen.news(reading.plan)) is not None:
+        if (seen := self._diff.news(reading.plan)) is not None:
             ground.journal.write(seen)
         if ground.stop.requested:
             said = "`ralph stop --now`" if ground.wish().now else ""
@@ -116,7 +115,6 @@ class Loop:
             reading.plan,
             self._history,
             ground.limits,
-            ground.guards,
             now,
             needs_setup=needs_setup,
             review=ground.may_review,
@@ -168,8 +166,8 @@ class Loop:
     def _admit(self) -> str:
         """Why no further agent may start in the same iteration, e.g. the rate limit; empty: it may."""
         ground = self._ground
-        for guard in ground.at_each_start:
-            while move := guard(self._history, ground.limits, ground.clock()):
+        for limit in AT_EACH_START:
+            while move := limit(self._history, ground.limits, ground.clock()):
                 move = within_time(move, self._history, ground.limits)
                 if isinstance(move, Stop):
                     return move.detail

@@ -39,9 +39,8 @@ from ralph.core.ports import Reading
 from ralph.core.proof_trailers import AGENT_COMMIT
 from ralph.core.verdict import Kind, Verdict
 from ralph.core.work_tree import Inspection
-from ralph.engine.act import weigh_again
+from ralph.engine.act import is_about_the_work, share, weigh_again
 from ralph.engine.ground import Attempt, Ground
-from ralph.engine.iteration_error import is_about_the_work
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, BEFORE, next_reviewer
@@ -57,7 +56,6 @@ from ralph.engine.settle import (
     trailers_for,
     undo,
 )
-from ralph.engine.shared_work import share
 from ralph.host.file_copies import CopyLost
 from ralph.host.files import read_state
 from ralph.host.git.refs import MovedMeanwhile

@@ -17,18 +17,16 @@ from ralph.core.changes import Change, SetFields
 from ralph.core.events import Committed, IterationEnded, Judged, Noted, RescueSaved, Settling
 from ralph.core.evidence import CheckResult, Evidence
 from ralph.core.history import PREVIOUS_SESSION
-from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Plan, Review, ReviewStatus, State, Story
 from ralph.core.ports import Reading
 from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind, Verdict
 from ralph.core.work_tree import Commit, Inspection, RolledBack, Shared
-from ralph.engine.act import prove_again
+from ralph.engine.act import prove_again, share
 from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Ground
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, TITLES
-from ralph.engine.reopen import reopened
-from ralph.engine.shared_work import share
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.git.commit_message import subject
 from ralph.host.redaction import redact_struct
@@ -160,6 +158,22 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
             opened, reasons = reopened(ground, attempt.reading.plan, story.id)
             changes, why = [*changes, *opened], why | reasons
     return ground.book.planned(attempt.reading, changes, why)  # type: ignore[no-any-return]
+
+
+def reopened(ground: Ground, plan: Plan, given_up: str) -> tuple[list[Change], dict[str, str]]:
+    """Reopen stories that only a review shows to be done, once a story that was given up has changed their files: its
+    work was kept for a review that never approved it. Returns the changes to the plan, and story → why."""
+    changes: list[Change] = []
+    why = {}
+    for other, path in ground.prover.in_doubt(plan, given_up).items():
+        story = plan.story(other)
+        fields: dict[str, Any] = {"state": State.TODO, "attempts": 0, "grade": ""}
+        if story is not None and story.review.status is not None:
+            fields["review"] = Review(None, story.review.count)
+        changes.append(SetFields(other, fields))
+        why[other] = f"{given_up}, which was given up, changed {one_line(path, 80)} after {other} was approved"
+        ground.journal.write(Noted(f"{other} is open again: {why[other]}", warning=True))
+    return changes, why
 
 
 def _merged(changes: list[Change], story: str, fields: dict[str, Any]) -> list[Change]:

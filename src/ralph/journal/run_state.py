@@ -39,8 +39,9 @@ from ralph.core.events import (
     WaitEnded,
     WaitStarted,
 )
-from ralph.core.plan import Mode, State
+from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.proof import Grade, count_grades
+from ralph.core.reviews import approved_at
 from ralph.core.spending import Basis, micros
 from ralph.core.verdict import Kind
 
@@ -232,3 +233,40 @@ class RunState:
         known = self.stories.get(story)
         if known is not None and state is not None:
             self.stories[story] = msgspec.structs.replace(known, state=state)
+
+
+class PlanDiff:
+    """What the journal records of the plan: complete the first time, then only the differences. Keeps it small."""
+
+    def __init__(self) -> None:
+        self._stories: dict[str, SeenStory] | None = None
+
+    def news(self, plan: Plan) -> PlanSeen | None:
+        """The event to write, or None if nothing changed."""
+        now = {story.id: seen_story(story) for story in plan.stories}
+        before, self._stories = self._stories, now
+        if before is None:
+            return PlanSeen(whole=True, stories=tuple(now.values()), order=plan.order)
+        changed = tuple(story for name, story in now.items() if before.get(name) != story)
+        removed = tuple(name for name in before if name not in now)
+        moved = list(now) != list(before)
+        if not (changed or removed or moved):
+            return None
+        return PlanSeen(
+            whole=False, stories=changed, removed=removed, ids=tuple(now) if moved else None, order=plan.order
+        )
+
+
+def seen_story(story: Story) -> SeenStory:
+    return SeenStory(
+        story.id,
+        story.title,
+        story.state,
+        story.priority,
+        story.depends_on,
+        story.review.status,
+        story.attempts,
+        story.review.count,
+        approved_at(story.review),
+        story.grade,
+    )

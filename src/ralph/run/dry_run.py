@@ -29,7 +29,7 @@ from ralph.proof.acceptance_store import FOLDER, AcceptanceStore, has_check, is_
 from ralph.proof.exam_session import ExamRounds, is_due
 from ralph.review.material import Reviewing
 from ralph.run.launch import Launched
-from ralph.run.wiring import GUARDS, RunSpec, session_for
+from ralph.run.wiring import RunSpec, session_for
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
 from ralph.workspace.find import find_repo, plan_state, store_for
@@ -74,7 +74,6 @@ def next_move(prepared: Launched, env: Mapping[str, str], purse: Purse | None = 
         plan,
         History(purse=purse or Purse()),
         prepared.limits,
-        GUARDS,
         time.time(),
         needs_setup=bool(steps.markers) and not all(marker.exists() for marker in steps.markers),
         review=config.review.enabled,

@@ -15,7 +15,6 @@ from ralph.core.reviews import AT_CAP, AT_STALEMATE
 from ralph.engine.decide import decide
 from ralph.engine.judge import judge
 from ralph.journal.run_state import RunState
-from ralph.run.wiring import GUARDS
 
 _NOTES = {"cap": AT_CAP, "stalemate": AT_STALEMATE}
 
@@ -51,7 +50,6 @@ def replay(records: Iterable[Record]) -> Replayed:
                 plan,
                 history,
                 limits,
-                GUARDS,
                 event.at,
                 needs_setup=event.needs_setup,
                 review=event.review,

@@ -19,7 +19,6 @@ from ralph.config.schema import Config, minimum_grade
 from ralph.core.control import Wish
 from ralph.core.environment import child_environment
 from ralph.core.errors import PlanError
-from ralph.core.guard import Guard
 from ralph.core.limits import Limits
 from ralph.core.plan import Mode
 from ralph.core.ports import PlanRef, Session
@@ -28,9 +27,8 @@ from ralph.core.reviews import OnCap
 from ralph.core.suspicion import Tamper
 from ralph.engine.agent_run import AgentRunner, Patience
 from ralph.engine.ground import Ask, Attempt, Ground
-from ralph.engine.pipeline import Pipeline
-from ralph.engine.waiting import wait
-from ralph.guards import breaker, crash_loop, iterations, money, rate, run_time, transport, usage
+from ralph.engine.steps import Pipeline
+from ralph.engine.wait import wait
 from ralph.host.git.ignored import KeepIgnored
 from ralph.host.git.repo import Repo
 from ralph.host.git.situation import situation, untracked
@@ -75,18 +73,6 @@ from ralph.workspace.request_file import WorkspaceDesk
 from ralph.workspace.retry import settings_key
 from ralph.workspace.retry import take_in as take_in_retries
 from ralph.workspace.tracker import Tracking
-
-GUARDS: tuple[Guard, ...] = (
-    iterations.guard,
-    run_time.guard,
-    crash_loop.guard,
-    breaker.guard,
-    money.guard,
-    usage.guard,
-    transport.guard,
-    rate.guard,
-)
-"""In the order they are asked."""
 
 
 class RunSpec(Struct, frozen=True, kw_only=True):
@@ -287,8 +273,6 @@ def make_ground(
         ask=ask,
         clock=clock,
         limits=spec.limits,
-        guards=GUARDS,
-        at_each_start=(rate.guard,),
         work_steps=pipeline(steps.work),
         setup_steps=pipeline(steps.setup) if steps.setup else None,
         setup_markers=steps.markers,

@@ -13,8 +13,8 @@ from ralph.config.schema import Step
 from ralph.core.circuit import Circuit
 from ralph.core.errors import ConfigError
 from ralph.core.text import one_line
-from ralph.engine.pipeline import PlannedStep
-from ralph.steps.registry import step as find_step
+from ralph.engine.steps import PlannedStep
+from ralph.engine.steps import step as find_step
 
 
 class Planned(Struct, frozen=True):

@@ -9,8 +9,8 @@ from ralph.config.layers import Kind, Settings
 from ralph.core.errors import ConfigError, UsageError
 from ralph.core.problems import Place, Problem
 from ralph.core.registry import Registry
+from ralph.engine.steps import STEPS
 from ralph.plans.registry import LAYOUTS
-from ralph.steps.registry import STEPS
 
 
 def unknown_names(settings: Settings) -> Iterator[Problem]:

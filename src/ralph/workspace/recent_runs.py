@@ -13,7 +13,7 @@ from ralph.core.agent import Limit
 from ralph.core.events import RunStarted
 from ralph.core.history import History, fold
 from ralph.core.limits import Limits
-from ralph.guards.usage import still_to_wait_for
+from ralph.engine.usage_limit import still_to_wait_for
 from ralph.host.places import state_home, workspace_state
 from ralph.journal.reading import pick
 from ralph.journal.runs import journal_path, list_runs

@@ -11,7 +11,7 @@ from ralph.core.evidence import CheckResult
 from ralph.core.plan import Mode
 from ralph.core.ports import StepContext
 from ralph.core.registry import Registry
-from ralph.steps.registry import STEPS, step
+from ralph.engine.steps import STEPS, step
 from support.plugins import install
 
 
@@ -38,4 +38,4 @@ def test_the_example_is_found_by_its_entry_point_and_works(tmp_path: Path, monke
 
 def test_without_it_the_name_is_unknown_and_the_built_in_ones_are_listed() -> None:
     with pytest.raises(UsageError, match="unknown step type 'size'"):
-        Registry("step type", {"noop": "ralph.steps.noop"}, group="ralph.steps").get("size")
+        Registry("step type", {"noop": "ralph.engine.steps:NOOP"}, group="ralph.steps").get("size")

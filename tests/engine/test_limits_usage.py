@@ -8,7 +8,7 @@ from ralph.core.history import History
 from ralph.core.limits import Limits, OnLimit
 from ralph.core.moves import Reason, Stop, Wait, Work
 from ralph.core.verdict import Kind
-from ralph.guards.usage import still_to_wait_for
+from ralph.engine.usage_limit import still_to_wait_for
 from support.decisions import HOUR, NOW, Told, agent_start, ended, heard
 
 DAY = 24 * HOUR

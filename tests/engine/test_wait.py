@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ralph.core.events import WaitEnded, WaitStarted
-from ralph.engine.waiting import wait
+from ralph.engine.wait import wait
 from ralph.host.process.signals import StopSignal
 from ralph.journal.reading import read
 from ralph.journal.writing import Journal

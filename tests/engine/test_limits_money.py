@@ -18,7 +18,7 @@ from ralph.core.plan import Mode, Plan, Story
 from ralph.core.purse import Purse
 from ralph.core.spending import Amount, Basis, Budget, Elsewhere
 from ralph.engine.decide import decide
-from ralph.guards.money import guard
+from ralph.engine.limits import budget as budget_limit
 
 NOW = 1_700_000_000.0
 PLAN = Plan(name="p", stories=(Story(id="A", title="a"), Story(id="B", title="b", priority=1)))
@@ -37,7 +37,7 @@ def after(*events: AnyEvent) -> History:
 
 
 def ask(budget: Budget, *events: AnyEvent) -> Stop | Wait | None:
-    return guard(after(*events), Limits(budget=budget), NOW)
+    return budget_limit(after(*events), Limits(budget=budget), NOW)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_spent_budget_is_told_before_one_that_is_taken() -> None:
 def test_a_story_over_its_budget_is_left_out_and_others_go_on() -> None:
     limits = Limits(budget=Budget(story_usd=1))
     history = after(charged(1.2, story="A"))
-    assert decide(PLAN, history, limits, [guard], NOW) == Work("B", Mode.IMPLEMENT)
-    stop = decide(PLAN, fold(history, charged(1, story="B"), NOW), limits, [guard], NOW)
+    assert decide(PLAN, history, limits, NOW) == Work("B", Mode.IMPLEMENT)
+    stop = decide(PLAN, fold(history, charged(1, story="B"), NOW), limits, NOW)
     assert isinstance(stop, Stop)
     assert stop.reason is Reason.BUDGET
     assert "A has spent $1.20 of $1.00 (budget.story_usd); B has spent $1.00" in stop.detail
@@ -111,8 +111,8 @@ def test_a_story_over_its_budget_is_left_out_and_others_go_on() -> None:
 def test_what_earlier_runs_spent_on_a_story_counts() -> None:
     earlier = SpendingSeen(stories={"A": Amount(700_000)})
     limits = Limits(budget=Budget(story_usd=1))
-    assert decide(PLAN, after(earlier), limits, [guard], NOW) == Work("A", Mode.IMPLEMENT)
-    assert decide(PLAN, after(earlier, charged(0.4)), limits, [guard], NOW) == Work("B", Mode.IMPLEMENT)
+    assert decide(PLAN, after(earlier), limits, NOW) == Work("A", Mode.IMPLEMENT)
+    assert decide(PLAN, after(earlier, charged(0.4)), limits, NOW) == Work("B", Mode.IMPLEMENT)
 
 
 def test_a_plan_that_can_hardly_be_finished_in_the_budget_stops_if_asked_to() -> None:
@@ -150,7 +150,7 @@ bounds = st.builds(
 def test_no_iteration_starts_with_nothing_left(budget: Budget, events: list[AnyEvent]) -> None:
     history = after(*events)
     purse = history.purse
-    move = decide(PLAN, history, Limits(budget=budget), [guard], NOW)
+    move = decide(PLAN, history, Limits(budget=budget), NOW)
     for limit, spent in (
         (budget.run_usd, purse.run.usd),
         (budget.day_usd, purse.elsewhere.day.usd),
@@ -176,7 +176,7 @@ def test_a_journal_gives_the_same_decision_when_it_is_read_again(budget: Budget,
     again = [msgspec.json.decode(line, type=Record).event for line in lines]
     limits = msgspec.json.decode(msgspec.json.encode(Limits(budget=budget)), type=Limits)
     assert after(*again).purse == after(*events).purse
-    assert guard(after(*again), limits, NOW) == guard(after(*events), Limits(budget=budget), NOW)
+    assert budget_limit(after(*again), limits, NOW) == budget_limit(after(*events), Limits(budget=budget), NOW)
 
 
 def test_a_purse_starts_empty() -> None:

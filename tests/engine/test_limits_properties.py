@@ -30,9 +30,8 @@ from ralph.core.plan import Mode, State
 from ralph.core.spending import MICROS, Amount, Basis, Budget, Elsewhere, rooms, story_rooms
 from ralph.core.verdict import Kind
 from ralph.engine.decide import decide
-from ralph.engine.seen import seen
+from ralph.journal.run_state import seen_story
 from ralph.run.replay import replay
-from ralph.run.wiring import GUARDS
 from support.decisions import HOUR, NOW, Told, agent_end, agent_start, attempt, baseline, ended, heard, plan, started
 
 STORIES = ("S0", "S1", "S2")
@@ -217,7 +216,7 @@ def test_the_same_journal_gives_the_same_decisions_after_a_trip_over_the_disk(
         t = round(at, 3)
         records.append(Record(len(records) + 1, t, event))
         history = fold(history, event, t)
-        records.append(Record(len(records) + 1, t, Decided(decide(plan(), history, limits, GUARDS, t), t)))
+        records.append(Record(len(records) + 1, t, Decided(decide(plan(), history, limits, t), t)))
         history = fold(history, records[-1].event, t)
     again = msgspec.json.decode(msgspec.json.encode(records), type=list[Record])
     replayed = replay(again)
@@ -226,7 +225,7 @@ def test_the_same_journal_gives_the_same_decisions_after_a_trip_over_the_disk(
 
 
 def whole() -> PlanSeen:
-    return PlanSeen(whole=True, stories=tuple(seen(story) for story in plan(*[State.TODO] * 3).stories))
+    return PlanSeen(whole=True, stories=tuple(seen_story(story) for story in plan(*[State.TODO] * 3).stories))
 
 
 @given(st.lists(st.tuples(st.dictionaries(names, st.booleans()), st.sampled_from(["", "a", "b"])), max_size=20))

@@ -1,20 +1,95 @@
-"""The steps of one iteration, each with its time limit, its retries and its own circuit breaker."""
+"""The steps of one iteration: the built-in types, and the pipeline that runs them in order.
+
+Third-party types are added through the entry point group `ralph.steps`.
+"""
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
+from ralph.core.agent import Trouble
 from ralph.core.circuit import Circuit, Position
-from ralph.core.errors import RalphError
+from ralph.core.errors import ConfigError, RalphError
 from ralph.core.events import StepEnded
 from ralph.core.evidence import CheckResult
 from ralph.core.ports import Step, StepContext, StepReport
+from ralph.core.registry import Registry
 from ralph.core.text import one_line
+
+STEPS = Registry(
+    "step type",
+    {
+        "agent": "ralph.engine.steps:AGENT",
+        "git-commit": "ralph.engine.steps:GIT_COMMIT",
+        "command": "ralph.engine.steps:COMMAND",
+        "readme-check": "ralph.engine.steps:README_CHECK",
+        "noop": "ralph.engine.steps:NOOP",
+    },
+    group="ralph.steps",
+)
+
+_IN_VAIN = (
+    Trouble.LIMIT, Trouble.BUDGET, Trouble.AUTHENTICATION, Trouble.BILLING, Trouble.REFUSED, Trouble.MODEL,
+    Trouble.PERMISSION, Trouble.UNGUARDED,
+)  # fmt: skip
+
+
+def step(name: str) -> Step:
+    return cast(Step, STEPS.get(name))
+
+
+class BuiltIn(Struct, frozen=True):
+    NAME: str
+    execute: Callable[[StepContext, dict[str, Any]], StepReport]
+
+
+def _agent(context: StepContext, config: dict[str, Any]) -> StepReport:
+    """Run one agent process with a prompt."""
+    ended, outcome = context.run_agent(config, context.deadline)
+    ok = ended.well and outcome.trouble is None
+    detail = "" if ok else outcome.detail or ended.detail or ended.how.value
+    return StepReport(ok, detail, may_retry=outcome.trouble not in _IN_VAIN)
+
+
+def _command(context: StepContext, config: dict[str, Any]) -> StepReport:
+    """Run a shell command. Its exit code is evidence like that of any check."""
+    command = config.get("command", "")
+    args = config.get("args", [])
+    if not isinstance(command, str) or not command.strip() or not isinstance(args, list):
+        raise ConfigError("a `command` step needs `config.command`, a shell command", hint='e.g. command: "make test"')
+    line = " ".join([command, *(shlex.quote(str(arg)) for arg in args)])
+    cwd = str(config.get("cwd", config.get("working_dir", "")))
+    result = context.run_command(str(config.get("name", command)), line, timeout=context.deadline, cwd=cwd)
+    return StepReport(result.passed, "" if result.passed else f"exit code {result.code}", check=result)
+
+
+def _readme_check(context: StepContext, config: dict[str, Any]) -> StepReport:
+    """Check that the project has a README that is not empty."""
+    wanted = str(config.get("file", config.get("path", ""))).lower()
+    files = [
+        entry
+        for entry in context.repo.iterdir()
+        if entry.is_file() and (entry.name.lower() == wanted if wanted else entry.name.lower().startswith("readme"))
+    ]
+    ok = any(entry.stat().st_size > 0 for entry in files)
+    detail = "" if ok else f"{wanted or 'README'} is missing or empty"
+    result = CheckResult(name="readme-check", command="readme-check", passed=ok, code=0 if ok else 1, tail=detail)
+    return StepReport(ok, detail, check=result)
+
+
+AGENT = BuiltIn("agent", _agent)
+COMMAND = BuiltIn("command", _command)
+README_CHECK = BuiltIn("readme-check", _readme_check)
+GIT_COMMIT = BuiltIn("git-commit", lambda *_: StepReport(ok=True, detail="when the story is accepted", commit=True))
+"""Commits the story once it is accepted. An unproven change is never committed."""
+NOOP = BuiltIn("noop", lambda *_: StepReport(ok=True))
+"""Does nothing, for trying out a configuration."""
 
 Pause = Callable[[float, str], bool]
 """Waits that many seconds for a stated reason; true: the run was asked to stop."""

@@ -26,7 +26,7 @@ _SAYS_NOTHING = (None, Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
 """Endings that do not show whether an agent could work."""
 
 
-def guard(history: History, limits: Limits, now: float) -> Stop | Wait | None:
+def usage(history: History, limits: Limits, now: float) -> Stop | Wait | None:
     until, why = max(_reasons(history, limits, now), default=(now, ""))
     if until <= now or is_anybody_left(history.bench, limits, now):
         return None

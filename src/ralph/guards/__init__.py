@@ -1,1 +1,0 @@
-"""Guards: pure functions that make a run wait or stop. One guard per module."""

@@ -1,1 +1,0 @@
-"""The steps of an iteration, one per module."""
