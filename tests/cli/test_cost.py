@@ -9,8 +9,8 @@ import pytest
 from ralph.core.agent import ModelUse, Outcome, Tokens
 from ralph.core.events import AgentEnded, AgentStarted, Charged, IterationEnded, IterationStarted, Reserved
 from ralph.core.evidence import Ended, How
+from ralph.core.money import Basis
 from ralph.core.plan import Mode
-from ralph.core.spending import Basis
 from ralph.core.verdict import Kind
 from ralph.host.places import workspace_state
 from ralph.journal.runs import journal_path
@@ -56,7 +56,7 @@ def charge(number: int, story: str, usd: float | None, basis: Basis) -> Charged:
 def books(tmp_path: Path) -> Books:
     made = Books(tmp_path)
     first = made.run("20231114-221320-aaaa")
-    session(first, 1, "A", 0.25, None)  # written before there was a till
+    session(first, 1, "A", 0.25, None)  # written before there was a budget
     session(first, 2, "A", None, None)
     second = made.run("20231115-101010-bbbb")
     session(second, 1, "B", 0.5, charge(1, "B", 0.5, Basis.REPORTED), "big")

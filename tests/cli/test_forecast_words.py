@@ -10,7 +10,7 @@ from ralph.cli.plain_view import describe
 from ralph.cli.summary import summary
 from ralph.core.events import Charged, Foreseen
 from ralph.core.limits import Limits
-from ralph.core.spending import Basis, Budget
+from ralph.core.money import Basis, Budget
 from ralph.journal.run_state import RunState
 from support.told_runs import ToldRun, seen
 

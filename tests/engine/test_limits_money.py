@@ -13,10 +13,9 @@ from ralph.core.events import AnyEvent, Charged, Foreseen, Record, SpendingSeen
 from ralph.core.exit_codes import ExitCode
 from ralph.core.history import History, fold
 from ralph.core.limits import Limits
+from ralph.core.money import Amount, Basis, Budget, Elsewhere, Spending
 from ralph.core.moves import Reason, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, Story
-from ralph.core.purse import Purse
-from ralph.core.spending import Amount, Basis, Budget, Elsewhere
 from ralph.engine.decide import decide
 from ralph.engine.limits import budget as budget_limit
 
@@ -149,22 +148,22 @@ bounds = st.builds(
 @given(bounds, spending)
 def test_no_iteration_starts_with_nothing_left(budget: Budget, events: list[AnyEvent]) -> None:
     history = after(*events)
-    purse = history.purse
+    spending = history.spending
     move = decide(PLAN, history, Limits(budget=budget), NOW)
     for limit, spent in (
-        (budget.run_usd, purse.run.usd),
-        (budget.day_usd, purse.elsewhere.day.usd),
-        (budget.workspace_usd, purse.elsewhere.ever.usd),
-        (budget.run_tokens, purse.run.tokens),
+        (budget.run_usd, spending.run.usd),
+        (budget.day_usd, spending.elsewhere.day.usd),
+        (budget.workspace_usd, spending.elsewhere.ever.usd),
+        (budget.run_tokens, spending.run.tokens),
     ):
         if 0 < limit <= spent:
             assert isinstance(move, Stop)
     if isinstance(move, Work) and budget.story_usd:
-        assert purse.of(move.story).usd < budget.story_usd
+        assert spending.of(move.story).usd < budget.story_usd
     if isinstance(move, Wait):
         assert NOW < move.until <= NOW + 60
-    assert purse.run.micros >= 0
-    assert purse.run.tokens >= 0
+    assert spending.run.micros >= 0
+    assert spending.run.tokens >= 0
 
 
 @given(bounds, spending)
@@ -175,9 +174,9 @@ def test_a_journal_gives_the_same_decision_when_it_is_read_again(budget: Budget,
     lines = [msgspec.json.encode(Record(n, NOW, event)) for n, event in enumerate(events)]
     again = [msgspec.json.decode(line, type=Record).event for line in lines]
     limits = msgspec.json.decode(msgspec.json.encode(Limits(budget=budget)), type=Limits)
-    assert after(*again).purse == after(*events).purse
+    assert after(*again).spending == after(*events).spending
     assert budget_limit(after(*again), limits, NOW) == budget_limit(after(*events), Limits(budget=budget), NOW)
 
 
 def test_a_purse_starts_empty() -> None:
-    assert History().purse == Purse()
+    assert History().spending == Spending()

@@ -22,12 +22,12 @@ from ralph.core.events import (
     SpendingSeen,
     StorySetAside,
 )
+from ralph.core.fallback import rests_until
 from ralph.core.history import History, fold
 from ralph.core.limits import Limits, OnLimit, OnStuck
-from ralph.core.lineup import rests_until
+from ralph.core.money import MICROS, Amount, Basis, Budget, Elsewhere, rooms, story_rooms
 from ralph.core.moves import SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, State
-from ralph.core.spending import MICROS, Amount, Basis, Budget, Elsewhere, rooms, story_rooms
 from ralph.core.verdict import Kind
 from ralph.engine.decide import decide
 from ralph.journal.run_state import seen_story
@@ -186,9 +186,9 @@ def test_no_work_starts_over_a_cap(limits: Limits, happened: list[tuple[list[Any
     assert not limits.crash_loop or history.crashes < limits.crash_loop
     assert not limits.max_time or run.now - history.started < limits.max_time
     assert history.last_kind is not Kind.TRANSPORT or history.transport <= limits.max_transport
-    purse = history.purse
-    assert all(room.left for room in rooms(limits.budget, purse.run, purse.elsewhere))
-    assert all(room.left for room in story_rooms(limits.budget, purse.of(move.story)))
+    spending = history.spending
+    assert all(room.left for room in rooms(limits.budget, spending.run, spending.elsewhere))
+    assert all(room.left for room in story_rooms(limits.budget, spending.of(move.story)))
 
 
 @given(bounds, happenings)

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import LockHeld, SetupError
-from ralph.core.ledger import Settle
-from ralph.core.spending import Amount
+from ralph.core.money import Amount
 from ralph.host.locks import Lock, Owner
 from ralph.journal import ledger as module
-from ralph.journal.ledger import Ledger, local_day
+from ralph.journal.ledger import Ledger, Settle, local_day
 
 HOUR = 3600.0
 
@@ -28,7 +27,7 @@ def settle(name: str, micros: int = 7, t: float = 0) -> Settle:
 WRITER = """
 import sys
 from pathlib import Path
-from ralph.core.ledger import Reserve, Settle
+from ralph.journal.ledger import Reserve, Settle
 from ralph.journal.ledger import Ledger
 
 ledger = Ledger(Path(sys.argv[1]))

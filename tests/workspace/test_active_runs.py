@@ -7,8 +7,8 @@ import subprocess
 import time
 
 from ralph.core.events import RunStarted
-from ralph.core.ledger import Reserve
 from ralph.host.process.tree import identify
+from ralph.journal.ledger import Reserve
 from ralph.workspace import unsettled
 from ralph.workspace.active_runs import is_alive
 from support.processes import wait_for

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ralph.budget.open import main_root
-from ralph.config.price_table import list_prices
+from ralph.budget.settings import main_root
+from ralph.config.prices import list_prices
 from ralph.core.agent import Outcome, Tokens
 from ralph.core.errors import BadData
 from ralph.core.events import (
@@ -24,8 +24,8 @@ from ralph.core.events import (
     Reserved,
     RunStarted,
 )
+from ralph.core.money import MICROS, Basis, micros
 from ralph.core.plan import Mode
-from ralph.core.spending import MICROS, Basis, micros
 from ralph.host.git.repo import Repo
 from ralph.host.places import workspace_state
 from ralph.journal.reading import read

@@ -12,9 +12,8 @@ from argparse import ArgumentParser, Namespace
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, say
 from ralph.core.exit_codes import ExitCode
-from ralph.core.gauge import Gauge
 from ralph.core.text import one_line, plural
-from ralph.run.context_size import ContextSize, context_size
+from ralph.run.context_size import ContextSize, TokenEstimate, context_size
 from ralph.workspace.find import open_plan
 
 EXAMPLES = """
@@ -43,9 +42,9 @@ def run(args: Namespace) -> int:
         say(line.rstrip(), "yellow" if mark else "")
     of = f" of {size.budget:,} (context.budget_tokens)" if size.budget else ""
     say(f"{'total':<13} {size.total:>8,}{of}", "red" if size.over else "bold")
-    if size.gauge.overhead:
-        note(f"the client adds about {size.gauge.overhead:,} tokens, which are not counted here", "dim")
-    note(_basis(size.gauge), "dim")
+    if size.estimate.overhead:
+        note(f"the client adds about {size.estimate.overhead:,} tokens, which are not counted here", "dim")
+    note(_basis(size.estimate), "dim")
     if size.to_cut:
         say()
         say(f"over by {size.over:,}; what to cut:" if size.over else "what to cut:", "yellow")
@@ -54,11 +53,11 @@ def run(args: Namespace) -> int:
     return code
 
 
-def _basis(gauge: Gauge) -> str:
-    if gauge.is_measured:
-        sessions = plural(gauge.samples, "session")
-        return f"measured in {sessions} of this workspace: {gauge.chars_per_token:.2f} characters per token"
-    return f"estimated at {gauge.chars_per_token:.0f} characters per token"
+def _basis(estimate: TokenEstimate) -> str:
+    if estimate.is_measured:
+        sessions = plural(estimate.samples, "session")
+        return f"measured in {sessions} of this workspace: {estimate.chars_per_token:.2f} characters per token"
+    return f"estimated at {estimate.chars_per_token:.0f} characters per token"
 
 
 def _document(size: ContextSize) -> dict[str, object]:
@@ -77,5 +76,5 @@ def _document(size: ContextSize) -> dict[str, object]:
             for p in size.parts
         ],
         "cut": [{"part": p.name, "file": p.file, "tokens": p.tokens, "how": p.how} for p in size.to_cut],
-        "basis": size.gauge,
+        "basis": size.estimate,
     }

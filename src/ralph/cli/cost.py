@@ -14,20 +14,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ralph.budget.costs import Gathered, Receipt, Sums, add_up, by_model, gather, group, journals
-from ralph.budget.open import ledger_of, prices_of, repo_of
-from ralph.budget.prospects import Prospect, prospect, settings_of, shared_rooms
+from ralph.budget.forecast import Prospect, prospect, settings_of, shared_rooms
+from ralph.budget.settings import ledger_of, prices_of, repo_of
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.forecast_words import foreseen, ground_for
 from ralph.cli.output import emit_json, note, say, warn
 from ralph.cli.words import duration, moment, plural
+from ralph.config.prices import PriceTable
 from ralph.core.agent import Tokens
 from ralph.core.errors import UsageError
-from ralph.core.ledger import Anew
-from ralph.core.prices import PriceTable
-from ralph.core.spending import MICROS, Basis, Room, dollars, figure
+from ralph.core.money import MICROS, Basis, Room, dollars, figure
 from ralph.core.text import one_line
 from ralph.host.git.repo import Repo
-from ralph.journal.ledger import local_day
+from ralph.journal.ledger import Reset, local_day
 from ralph.workspace.find import open_plan, root_of
 from ralph.workspace.run_choice import chosen_plans
 
@@ -67,7 +66,7 @@ def run(args: Namespace) -> int:
     root = root_of(args, os.environ)
     repo = repo_of(root, os.environ)
     if args.reset:
-        ledger_of(root, repo, os.environ).append(Anew(time.time()), durable=True)
+        ledger_of(root, repo, os.environ).append(Reset(time.time()), durable=True)
         note("reset the budgets of this workspace and its stories; today's budget still counts")
         return 0
     found = _of_chosen_plans(args, root, gather(journals(root, repo, os.environ), args.run))

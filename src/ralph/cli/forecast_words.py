@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ralph.budget.forecast import ENOUGH
 from ralph.cli.words import duration, plural
 from ralph.core.events import Foreseen
-from ralph.core.forecast import ENOUGH
 
 
 def foreseen(event: Foreseen) -> str:

@@ -56,7 +56,6 @@ OPTIONS = {
     "--only": ("--story",),
     "--parallel": ("--worktree",),
     "--project": ("--project-dir",),
-    "--start-anew": ("--reset",),
     "--task": ("--story",),
     "--tool": ("--agent",),
     "--yolo": ("--dangerously-skip-permissions",),

@@ -13,17 +13,17 @@ import threading
 import time
 from collections.abc import Iterator
 
+from ralph.budget.forecast import ENOUGH
 from ralph.cli.forecast_words import foreseen
 from ralph.cli.plain_view import checks_line, describe, position
 from ralph.cli.screen import Row, Screen, row
 from ralph.cli.show import MARKS, progress_bar
 from ralph.cli.words import duration, money, plural, seconds, tokens
 from ralph.core.events import AgentStarted, IterationStarted, Record, RunEnded
-from ralph.core.forecast import ENOUGH
 from ralph.core.history import History, fold
 from ralph.core.limits import OnStuck
+from ralph.core.money import figure, rooms
 from ralph.core.plan import Mode, State
-from ralph.core.spending import figure, rooms
 from ralph.core.streak import Streak
 from ralph.core.text import one_line
 from ralph.engine.decide import cap
@@ -210,7 +210,7 @@ class LiveView:
             yield plural(max(most - history.iterations, 0), "iteration")
         if limits.max_time:
             yield duration(max(history.started + limits.max_time - now, 0))
-        for space in rooms(limits.budget, history.purse.run, history.purse.elsewhere):
+        for space in rooms(limits.budget, history.spending.run, history.spending.elsewhere):
             yield f"{figure(space, space.left)} of the {space.scope.value}"
         streak: Streak | None = history.streak
         if limits.on_stuck is OnStuck.NEXT:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ralph.budget.open import ledger_of, repo_of
+from ralph.budget.settings import ledger_of, repo_of
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say_raw
 from ralph.config.sources import project_config

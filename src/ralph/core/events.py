@@ -11,11 +11,11 @@ from ralph.core.agent import AgentEvent, Limit, Outcome, Tokens
 from ralph.core.control import Verb
 from ralph.core.evidence import CheckResult, Ended, Evidence
 from ralph.core.limits import Limits
-from ralph.core.money_events import Charged as Charged
-from ralph.core.money_events import Event as Event
-from ralph.core.money_events import Foreseen as Foreseen
-from ralph.core.money_events import Reserved as Reserved
-from ralph.core.money_events import SpendingSeen as SpendingSeen
+from ralph.core.money import Charged as Charged
+from ralph.core.money import Event as Event
+from ralph.core.money import Foreseen as Foreseen
+from ralph.core.money import Reserved as Reserved
+from ralph.core.money import SpendingSeen as SpendingSeen
 from ralph.core.moves import Move, Reason
 from ralph.core.plan import Mode, Order, ReviewStatus, State
 from ralph.core.requests import Request

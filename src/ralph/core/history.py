@@ -29,9 +29,9 @@ from ralph.core.events import (
     StorySetAside,
 )
 from ralph.core.evidence import Ended, How
-from ralph.core.lineup import Bench, note, set_back
+from ralph.core.fallback import Bench, note, set_back
+from ralph.core.money import Spending, spend
 from ralph.core.plan import Mode, State
-from ralph.core.purse import Purse, pay
 from ralph.core.streak import Streak
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
@@ -130,7 +130,7 @@ class History(Struct, frozen=True):
     exam_failure: str = ""
     """Why the last of them found out nothing."""
     proved: bool | None = None
-    purse: Purse = Purse()
+    spending: Spending = Spending()
     """Spending, for the budgets."""
     bench: Bench = Bench()
     """Agents and models that are paused, if there are alternatives."""
@@ -191,8 +191,8 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
         case Proved(passed=proved):
             return change(history, proved=proved)
         case _:
-            purse = pay(history.purse, event)
-            return history if purse is history.purse else change(history, purse=purse)
+            spending = spend(history.spending, event)
+            return history if spending is history.spending else change(history, spending=spending)
 
 
 def _reopened(history: History, seen: list[SeenStory]) -> History:

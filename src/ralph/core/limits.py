@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from ralph.core.spending import Budget
+from ralph.core.money import Budget
 
 _WINDOWS = {"five_hour": 6 * 3600.0}
 """Seconds, with an hour to spare."""

@@ -12,14 +12,14 @@ from pathlib import Path
 import msgspec
 
 from ralph.agents.registry import agent as find_agent
-from ralph.budget.open import prices_of
+from ralph.budget.settings import prices_of
 from ralph.config.checks import choose
 from ralph.config.schema import Config
 from ralph.config.trust import Commands, check_trust
 from ralph.core.check_trouble import why_not_runnable
 from ralph.core.environment import child_environment, secret_names
 from ralph.core.errors import NotTrusted, RalphError
-from ralph.core.lineup import parts
+from ralph.core.fallback import parts
 from ralph.core.permissions import may_line
 from ralph.core.problems import Severity
 from ralph.core.text import one_line

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ralph.core.fallback import choose, paused_until
 from ralph.core.history import History
 from ralph.core.limits import Limits, OnLimit, OnStuck
-from ralph.core.lineup import choose, paused_until
+from ralph.core.money import Need, Room, figure, overspent, rooms, story_rooms, unaffordable
 from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, ReviewStatus, State, Story
 from ralph.core.reviews import OPEN_FINDINGS, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
-from ralph.core.spending import Need, Room, figure, overspent, rooms, story_rooms, unaffordable
 from ralph.engine.limits import RUN_LIMITS
 
 _SHOWN = 5
@@ -120,14 +120,14 @@ def _wait_for_somebody(paused: dict[Mode, float], history: History, limits: Limi
 
 def _too_dear(plan: Plan, history: History, limits: Limits) -> dict[str, Room]:
     """Stories that have spent their own budget, or whose next session no budget pays for, judging by earlier ones."""
-    budget, purse = limits.budget, history.purse
-    found = overspent(budget, purse.stories)
-    shared = list(rooms(budget, purse.run, purse.elsewhere))
+    budget, spending = limits.budget, history.spending
+    found = overspent(budget, spending.stories)
+    shared = list(rooms(budget, spending.run, spending.elsewhere))
     for story in plan.stories:
-        need = purse.needs.get(story.id)
+        need = spending.needs.get(story.id)
         if need is None or story.id in found or story.review.status is ReviewStatus.NEEDS_REVIEW:
             continue
-        if room := unaffordable([*shared, *story_rooms(budget, purse.of(story.id))], need):
+        if room := unaffordable([*shared, *story_rooms(budget, spending.of(story.id))], need):
             found[story.id] = room
     return found
 
@@ -217,7 +217,7 @@ def _when_nothing_is_ready(plan: Plan, history: History, too_dear: dict[str, Roo
     if questions or any(story.state is State.BLOCKED for story in stories):
         return Stop(Reason.WAITING, "; ".join(questions) or reasons)
     if dear := [story.id for story in stories if story.id in too_dear and story.is_open]:
-        told = [_why_too_dear(story, too_dear[story], history.purse.needs.get(story, Need())) for story in dear]
+        told = [_why_too_dear(story, too_dear[story], history.spending.needs.get(story, Need())) for story in dear]
         return Stop(Reason.BUDGET, f"{'; '.join(told[:_SHOWN])}; raise the budget to continue")
     if any(story.state is State.FAILED for story in stories):
         return Stop(Reason.FAILED_STORIES, reasons)

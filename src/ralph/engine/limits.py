@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from ralph.core.history import History
 from ralph.core.limits import Limits, OnStuck
+from ralph.core.money import Room, Scope, figure, rooms
 from ralph.core.moves import Reason, Stop, Wait
-from ralph.core.spending import Room, Scope, figure, rooms
 from ralph.core.verdict import Kind
 from ralph.engine.usage_limit import usage
 
@@ -95,7 +95,7 @@ def _with_failure(what: str, said: str) -> str:
 def budget(history: History, limits: Limits, now: float) -> Stop | Wait | None:
     """Money and token budgets: no iteration starts once a budget is spent."""
     taken: Room | None = None
-    for room in rooms(limits.budget, history.purse.run, history.purse.elsewhere):
+    for room in rooms(limits.budget, history.spending.run, history.spending.elsewhere):
         if room.is_spent:
             return Stop(Reason.BUDGET, _spent(room))
         if room.is_taken and taken is None:
@@ -112,7 +112,7 @@ def _spent(room: Room) -> str:
 
 
 def _out_of_reach(history: History, limits: Limits) -> Stop | None:
-    least, chance = limits.budget.least_chance, history.purse.chance
+    least, chance = limits.budget.least_chance, history.spending.chance
     if not least or chance is None or chance >= least:
         return None
     return Stop(

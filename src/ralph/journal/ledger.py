@@ -1,8 +1,8 @@
-"""The ledger file: lines appended by several runs, and their totals.
+"""The ledger of a workspace: what its sessions cost, across all runs and worktrees, and the totals.
 
-Each record is one write with a newline before and after it, so a record torn by a full disk or a kill damages no
-other. Reservations are on disk before the session starts; if a settlement is lost, the reservation still counts, so
-money is never forgotten.
+It holds nothing that the journals do not, in a form that is cheap to read at each start. Each record is one write with
+a newline before and after it, so a record torn by a full disk or a kill damages no other. Reservations are on disk
+before the session starts; if a settlement is lost, the reservation still counts, so money is never forgotten.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -20,9 +21,243 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.errors import LockHeld, SetupError
-from ralph.core.ledger import Anew, Book, Day, Finished, Foretold, Iterated, Kept, Line, Reserve, Settle
+from ralph.core.money import NOTHING, Amount, Basis, Extent, Need
 from ralph.host.files import make_folder, open_regular, open_state, read_state, write_bytes
 from ralph.host.locks import Lock, Owner
+
+_MOST_STORIES = 200
+"""Number of finished stories kept: older ones predict little."""
+_MOST_RUNS = 100
+_MOST_SETTLED = 1000
+
+Day = tuple[int, int, int]
+
+
+class Reserve(Struct, frozen=True, gc=False, tag="reserve", kw_only=True):
+    """A reservation for a session. It counts until it is settled."""
+
+    id: str
+    t: float
+    run: str
+    plan: str
+    story: str = ""
+    micros: int | None = None
+    """None: only tokens are limited."""
+    tokens: int = 0
+    pid: int = 0
+    start: str = ""
+    host: str = ""
+    journal: str = ""
+
+
+class Settle(Struct, frozen=True, gc=False, tag="settle", kw_only=True):
+    """The cost of a session."""
+
+    id: str
+    t: float
+    run: str
+    plan: str
+    story: str = ""
+    basis: Basis = Basis.REPORTED
+    micros: int | None = None
+    tokens: int = 0
+    extent: Extent = Extent.UNKNOWN
+
+
+class Iterated(Struct, frozen=True, gc=False, tag="iteration", kw_only=True):
+    t: float
+    run: str
+    plan: str
+    story: str
+    seconds: float = 0
+    over: bool = False
+    """The story is finished, or given up."""
+
+
+class Foretold(Struct, frozen=True, tag="forecast", kw_only=True):
+    """The forecast at the start of a run: figures for the 50% and the 90% case."""
+
+    t: float
+    run: str
+    iterations: tuple[float, float]
+    seconds: tuple[float, float]
+    usd: tuple[float, float] | None = None
+
+
+class Finished(Struct, frozen=True, tag="finished", kw_only=True):
+    """A run that finished its plan, and what that took."""
+
+    t: float
+    run: str
+    iterations: int
+    seconds: float
+    micros: int | None = None
+
+
+class Reset(Struct, frozen=True, tag="anew"):
+    """From here on, the budgets of the workspace and its stories count from zero; or that of one story."""
+
+    t: float
+    plan: str = ""
+    story: str = ""
+
+
+Line = Reserve | Settle | Iterated | Foretold | Finished | Reset
+
+
+class Sample(Struct, frozen=True, gc=False):
+    """What one story took, from its first iteration to its end."""
+
+    iterations: int
+    seconds: float
+    micros: int | None
+    tokens: int = 0
+
+
+class Held(Struct, frozen=True):
+    """A forecast that can be compared with the result."""
+
+    foretold: Foretold
+    finished: Finished
+
+
+class Kept(Struct, frozen=True):
+    """The totals in a form that can be saved, so that a long ledger need not be read from its beginning each time."""
+
+    days: tuple[tuple[Day, Amount], ...]
+    open: tuple[Reserve, ...]
+    settled: tuple[str, ...]
+    begun: tuple[tuple[str, str, Sample], ...]
+    foretold: tuple[Foretold, ...]
+    ever: Amount
+    stories: tuple[tuple[str, str, Amount], ...]
+    costliest: int
+    largest: int
+    samples: tuple[Sample, ...]
+    held: tuple[Held, ...]
+    needs: tuple[tuple[str, str, Need], ...] = ()
+
+
+class Book:
+    """The totals of the lines, updated as they arrive. `day_of` returns the calendar day of a timestamp."""
+
+    def __init__(self, day_of: Callable[[float], Day]) -> None:
+        self._day_of = day_of
+        self._days: dict[Day, Amount] = {}
+        self._open: dict[str, Reserve] = {}
+        self._settled: dict[str, None] = {}
+        self._begun: dict[tuple[str, str], Sample] = {}
+        self._foretold: dict[str, Foretold] = {}
+        self.ever = NOTHING
+        self.stories: dict[tuple[str, str], Amount] = {}
+        """Plan and story → cost since the last reset."""
+        self.needs: dict[tuple[str, str], Need] = {}
+        self.costliest = 0
+        self.largest = 0
+        """Tokens of one session."""
+        self.samples: deque[Sample] = deque(maxlen=_MOST_STORIES)
+        self.held: deque[Held] = deque(maxlen=_MOST_RUNS)
+
+    def add(self, line: Line) -> None:
+        match line:
+            case Reserve():
+                if line.id not in self._settled:
+                    self._open[line.id] = line
+            case Settle():
+                self._settle(line)
+            case Iterated():
+                self._iterated(line)
+            case Foretold():
+                self._foretold[line.run] = line
+            case Finished():
+                foretold = self._foretold.pop(line.run, None)
+                if foretold is not None:
+                    self.held.append(Held(foretold, line))
+            case Reset(plan=plan, story=story) if story:
+                self.stories.pop((plan, story), None)
+            case Reset():
+                self.ever, self.stories = NOTHING, {}
+
+    def _settle(self, line: Settle) -> None:
+        if line.id in self._settled:  # the run that was killed, and the one that closed it
+            return
+        self._settled[line.id] = None
+        self._open.pop(line.id, None)
+        amount = Amount(line.micros or 0, line.tokens, int(line.micros is None))
+        day = self._day_of(line.t)
+        self._days[day] = self._days.get(day, NOTHING) + amount
+        self.ever += amount
+        if not line.story:
+            return
+        key = line.plan, line.story
+        self.stories[key] = self.stories.get(key, NOTHING) + amount
+        self.needs[key] = self.needs.get(key, Need()).after(amount, line.extent)
+        if line.basis is not Basis.RESERVED:
+            self.costliest, self.largest = max(self.costliest, amount.micros), max(self.largest, amount.tokens)
+        before = self._begun.get(key, Sample(0, 0, 0))
+        known = None if line.micros is None or before.micros is None else before.micros + line.micros
+        self._begun[key] = Sample(before.iterations, before.seconds, known, before.tokens + line.tokens)
+
+    def _iterated(self, line: Iterated) -> None:
+        if not line.story:
+            return
+        key = line.plan, line.story
+        before = self._begun.pop(key, Sample(0, 0, None))
+        now = Sample(before.iterations + 1, before.seconds + max(line.seconds, 0), before.micros, before.tokens)
+        if line.over:
+            self.samples.append(now)
+        else:
+            self._begun[key] = now
+
+    @property
+    def open(self) -> tuple[Reserve, ...]:
+        """Reserved and never settled."""
+        return tuple(self._open.values())
+
+    def since(self, day: Day) -> Amount:
+        """Spent on this day. Later days count too: they come from a clock that was set back."""
+        found = NOTHING
+        for other, amount in self._days.items():
+            if other >= day:
+                found += amount
+        return found
+
+    def of_plan(self, plan: str) -> dict[str, Amount]:
+        return {story: amount for (of, story), amount in self.stories.items() if of == plan}
+
+    def needs_of(self, plan: str) -> dict[str, Need]:
+        return {story: need for (of, story), need in self.needs.items() if of == plan and need != Need()}
+
+    def keep(self) -> Kept:
+        """Keep only the latest settled names: two runs may close the same dead session, but not years apart."""
+        return Kept(
+            days=tuple(self._days.items()),
+            open=self.open,
+            settled=tuple(self._settled)[-_MOST_SETTLED:],
+            begun=tuple((*key, sample) for key, sample in self._begun.items()),
+            foretold=tuple(self._foretold.values())[-_MOST_RUNS:],
+            ever=self.ever,
+            stories=tuple((*key, amount) for key, amount in self.stories.items()),
+            costliest=self.costliest,
+            largest=self.largest,
+            samples=tuple(self.samples),
+            held=tuple(self.held),
+            needs=tuple((*key, need) for key, need in self.needs.items()),
+        )
+
+    def take_up(self, kept: Kept) -> None:
+        """Continue from saved totals."""
+        self._days = dict(kept.days)
+        self._open = {line.id: line for line in kept.open}
+        self._settled = dict.fromkeys(kept.settled)
+        self._begun = {(plan, story): sample for plan, story, sample in kept.begun}
+        self._foretold = {line.run: line for line in kept.foretold}
+        self.ever, self.costliest, self.largest = kept.ever, kept.costliest, kept.largest
+        self.stories = {(plan, story): amount for plan, story, amount in kept.stories}
+        self.needs = {(plan, story): need for plan, story, need in kept.needs}
+        self.samples.extend(kept.samples)
+        self.held.extend(kept.held)
+
 
 NAME = "spending.jsonl"
 _PATIENCE = 20.0
@@ -34,7 +269,7 @@ _END = 300
 
 @cache
 def _decoder() -> msgspec.json.Decoder[Line]:
-    return msgspec.json.Decoder(Reserve | Settle | Iterated | Foretold | Finished | Anew)
+    return msgspec.json.Decoder(Reserve | Settle | Iterated | Foretold | Finished | Reset)
 
 
 def local_day(t: float) -> Day:

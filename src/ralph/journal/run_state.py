@@ -39,10 +39,10 @@ from ralph.core.events import (
     WaitEnded,
     WaitStarted,
 )
+from ralph.core.money import Basis, micros
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.proof import Grade, count_grades
 from ralph.core.reviews import approved_at
-from ralph.core.spending import Basis, micros
 from ralph.core.verdict import Kind
 
 

@@ -1,12 +1,11 @@
 """What a session starts with, part by part, in tokens: the prompt, the files it is told to read, the learnings.
 
-Every session reads all of it first, which leaves less room for the work.
-"""
+Every session reads all of it first, which leaves less room for the work."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from ralph.config.layers import Settings
 from ralph.core.agent import Usage
 from ralph.core.errors import RalphError
 from ralph.core.events import AgentSaid, AgentStarted
-from ralph.core.gauge import Gauge, Sample, calibrate
 from ralph.core.plan import Mode, Plan
 from ralph.core.ports import Locations, PlanRef
 from ralph.core.select import next_work
@@ -28,6 +26,62 @@ from ralph.plans.registry import traits
 from ralph.prompts.building import build, built_in, instructions, memory_part
 from ralph.run.prompt import brief
 from ralph.workspace.find import store_for
+
+_ESTIMATE = 4.0
+_FEWEST, _MOST = 2.0, 8.0
+"""Characters per token. Ratios outside this range are not plausible for text."""
+_ENOUGH = 3
+_SPREAD = 1000
+"""The minimum difference between prompts, in characters, to derive a ratio."""
+
+
+class Sample(Struct, frozen=True):
+    chars: int
+    """Length of the prompt in characters."""
+    context: int
+    """Tokens the model had read with its first answer."""
+
+
+class TokenEstimate(Struct, frozen=True):
+    chars_per_token: float = _ESTIMATE
+    overhead: int | None = None
+    """Tokens the client adds to every prompt; None: unknown."""
+    samples: int = 0
+    """Sessions whose counts this is based on; 0: an estimate."""
+    is_measured: bool = False
+    """The ratio is measured as well."""
+
+    def tokens(self, text: str) -> int:
+        return self.of_length(len(text))
+
+    def of_length(self, chars: int) -> int:
+        return -int(-chars // self.chars_per_token)
+
+
+def calibrate(samples: Iterable[Sample]) -> TokenEstimate:
+    known = [sample for sample in samples if sample.chars > 0 and sample.context > 0]
+    if not known:
+        return TokenEstimate()
+    ratio, is_measured = _ratio(known), True
+    if ratio is None:
+        ratio, is_measured = _ESTIMATE, False
+    added = sorted(sample.context - sample.chars / ratio for sample in known)
+    return TokenEstimate(ratio, max(int(added[len(added) // 2]), 0), len(known), is_measured)
+
+
+def _ratio(samples: list[Sample]) -> float | None:
+    """The slope of the line through the samples; None if they are too few, too similar or implausible."""
+    lengths = [sample.chars for sample in samples]
+    if len(samples) < _ENOUGH or max(lengths) - min(lengths) < _SPREAD:
+        return None
+    middle = sum(lengths) / len(samples)
+    mean = sum(sample.context for sample in samples) / len(samples)
+    rise = sum((sample.chars - middle) * (sample.context - mean) for sample in samples)
+    if rise <= 0:
+        return None
+    ratio = sum((length - middle) ** 2 for length in lengths) / rise
+    return ratio if _FEWEST <= ratio <= _MOST else None
+
 
 _HOW = {
     "prompt": "shorten it; move what only some stories need into a document it names",
@@ -64,7 +118,7 @@ class ContextSize(Struct, frozen=True):
     parts: tuple[Part, ...]
     budget: int
     """0: no budget."""
-    gauge: Gauge
+    estimate: TokenEstimate
 
     @property
     def total(self) -> int:
@@ -90,9 +144,9 @@ class ContextSize(Struct, frozen=True):
 
 
 def context_size(
-    ref: PlanRef, settings: Settings, plan: Plan, env: Mapping[str, str], gauge: Gauge | None = None
+    ref: PlanRef, settings: Settings, plan: Plan, env: Mapping[str, str], estimate: TokenEstimate | None = None
 ) -> ContextSize:
-    gauge = measured(ref.root, env) if gauge is None else gauge
+    estimate = measured(ref.root, env) if estimate is None else estimate
     config = settings.config
     layout = store_for(ref, env).layout
     where = layout.locations(ref)
@@ -119,14 +173,14 @@ def context_size(
     own = briefing.traits.budgets
     file = briefing.template_name or f"(built in: {built_in(briefing.traits, mode)})"
     parts = [
-        Part("prompt", file, gauge.tokens(template), own.get("prompt", 0)),
-        Part("story", "", gauge.of_length(max(rest, 0))),
-        Part("memory", briefing.learnings_place if memory else "", gauge.tokens(memory)),
+        Part("prompt", file, estimate.tokens(template), own.get("prompt", 0)),
+        Part("story", "", estimate.of_length(max(rest, 0))),
+        Part("memory", briefing.learnings_place if memory else "", estimate.tokens(memory)),
     ]
     for name, path in _files(ref, where, config.agent.name):
-        tokens = gauge.of_length(_length(path, ref.root))
+        tokens = estimate.of_length(_length(path, ref.root))
         parts.append(Part(name, os.path.relpath(path, ref.root), tokens, own.get(name, 0)))
-    return ContextSize(tuple(part for part in parts if part.tokens), config.context.budget_tokens, gauge)
+    return ContextSize(tuple(part for part in parts if part.tokens), config.context.budget_tokens, estimate)
 
 
 def _files(ref: PlanRef, where: Locations, agent: str) -> Iterator[tuple[str, Path]]:
@@ -151,7 +205,7 @@ def _length(path: Path, root: Path) -> int:
     return total
 
 
-def measured(root: Path, env: Mapping[str, str]) -> Gauge:
+def measured(root: Path, env: Mapping[str, str]) -> TokenEstimate:
     """Calibrated by the token counts that agents reported in recent runs."""
     state = workspace_state(root, env)
     runs = reversed(list_runs(state)[-_MOST_RUNS:])
@@ -175,7 +229,7 @@ def warning(ref: PlanRef, settings: Settings, plan: Plan, env: Mapping[str, str]
     if not budget:
         return ""
     try:
-        size = context_size(ref, settings, plan, env, Gauge())
+        size = context_size(ref, settings, plan, env, TokenEstimate())
         if size.total > budget // 2:  # worth a look at what agents have counted
             size = context_size(ref, settings, plan, env)
     except (RalphError, OSError):  # the command that needs it reports it better

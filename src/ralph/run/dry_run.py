@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ralph.agents.registry import agent as find_agent
-from ralph.budget.prospects import allowance, purse_of
+from ralph.budget.forecast import allowance, spending_of
 from ralph.config.checks import choose
 from ralph.core.errors import SetupError
 from ralph.core.history import History, to_be_told
+from ralph.core.money import Spending
 from ralph.core.moves import Move, Stop, Wait, Work
 from ralph.core.permissions import may_line
 from ralph.core.plan import Mode
 from ralph.core.ports import Session
-from ralph.core.purse import Purse
 from ralph.core.text import estimate_tokens
 from ralph.engine.decide import decide
 from ralph.engine.ground import Attempt
@@ -42,7 +42,7 @@ from ralph.workspace.request_file import WorkspaceDesk
 def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     config = prepared.settings.config
     steps = plan_steps(prepared.settings, prepared.ref.root)
-    move = next_move(prepared, env, purse_of(prepared.ref, config, env))
+    move = next_move(prepared, env, spending_of(prepared.ref, config, env))
     if not isinstance(move, Work):
         yield f"Nothing to work on: {_explain(move)}"
         return
@@ -63,7 +63,7 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     yield f"\n--- prompt by stdin (about {estimate_tokens(session.prompt)} tokens)\n{session.prompt}"
 
 
-def next_move(prepared: Launched, env: Mapping[str, str], purse: Purse | None = None) -> Move:
+def next_move(prepared: Launched, env: Mapping[str, str], spending: Spending | None = None) -> Move:
     """The first thing a run would do."""
     config, plan = prepared.settings.config, prepared.plan
     folder = plan_state(prepared.ref, env)
@@ -72,7 +72,7 @@ def next_move(prepared: Launched, env: Mapping[str, str], purse: Purse | None = 
     steps = plan_steps(prepared.settings, prepared.ref.root)
     return decide(
         plan,
-        History(purse=purse or Purse()),
+        History(spending=spending or Spending()),
         prepared.limits,
         time.time(),
         needs_setup=bool(steps.markers) and not all(marker.exists() for marker in steps.markers),

@@ -12,14 +12,13 @@ from pathlib import Path
 import msgspec
 
 from ralph import __version__
-from ralph.budget.open import ledger_of, plan_name, prices_of
+from ralph.budget.settings import ledger_of, plan_name, prices_of
 from ralph.config.checks import choose, proof_needed
 from ralph.config.layers import load
 from ralph.core.environment import run_marks
 from ralph.core.errors import BadData, SetupError
 from ralph.core.events import AgentStarted, AnyEvent, Noted, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
-from ralph.core.ledger import Anew
 from ralph.core.moves import Stop
 from ralph.core.permissions import may_line
 from ralph.core.plan import Plan, State
@@ -41,6 +40,7 @@ from ralph.host.process.signals import StopSignal
 from ralph.host.process.tree import ProcessId, become_subreaper, end_left_behind, identify
 from ralph.host.process.watchdog import Watchdog
 from ralph.host.steady_clock import SteadyClock
+from ralph.journal.ledger import Reset
 from ralph.journal.reading import Newer, cut_torn_tail, read, read_for_recovery
 from ralph.journal.runs import NEW_RUN_ID, journal_path, list_runs
 from ralph.journal.sinks.door import Door
@@ -161,7 +161,7 @@ def _open_again(spec: RunSpec, env: Mapping[str, str], stop: StopSignal) -> tupl
         notices.append("no story has failed: nothing to reset")
     changed = {story for story, reason in why.items() if reason == CHANGED}
     for story in changed:
-        ledger_of(spec.ref.root, spec.repo, env).append(Anew(time.time(), plan_name(spec.ref), story), durable=True)
+        ledger_of(spec.ref.root, spec.repo, env).append(Reset(time.time(), plan_name(spec.ref), story), durable=True)
     return plan, notices, changed
 
 

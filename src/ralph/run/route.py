@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ralph.core.complexity import Complexity, complexity
 from ralph.core.errors import BadData
+from ralph.core.fallback import choose, explain, parts
 from ralph.core.history import History, fold
-from ralph.core.lineup import choose, explain, parts
 from ralph.core.moves import Work
 from ralph.core.plan import Story
 from ralph.core.select import mode_of
@@ -18,7 +17,7 @@ from ralph.host.places import workspace_state
 from ralph.journal.reading import read
 from ralph.journal.runs import journal_path
 from ralph.run.launch import Launched
-from ralph.session.choice import Who, known_agents, routed, who_works
+from ralph.session.choice import Complexity, Who, complexity, known_agents, routed, who_works
 from ralph.session.limits import limits_of
 from ralph.session.steps import plan_steps
 from ralph.workspace.last_run import Standing, last_run

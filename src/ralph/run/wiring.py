@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
-from ralph.budget.open import open_till
+from ralph.budget.run_budget import RunBudget, account_of
 from ralph.config.layers import Settings
 from ralph.config.schema import Config, minimum_grade
 from ralph.core.control import Wish
@@ -196,7 +196,8 @@ def make_ground(
         note_session=work_tree.note_session,
     )
 
-    till = open_till(spec.run, ref, spec.repo, config, journal, runner, env, clock, only=spec.stories)
+    account = account_of(spec.run, ref, spec.repo, config, env, spec.stories)
+    budget = RunBudget(account, journal, runner, clock)
 
     def pause(seconds: float, why: str) -> bool:
         left = time_left()
@@ -278,8 +279,8 @@ def make_ground(
         setup_markers=steps.markers,
         needs_setup=needs_setup,
         take_in=additions,
-        run_agent=till,
-        news=till.news,
+        run_agent=budget,
+        news=budget.news,
         make_session=make_session,
         patience=Patience(total=config.timeout or None, idle=config.idle_timeout or None),
         check=checks,

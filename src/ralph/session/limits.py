@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ralph.budget.open import budget_of
+from ralph.budget.settings import budget_of
 from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Config, minimum_grade
 from ralph.config.sections import Agent
+from ralph.core.fallback import parts
 from ralph.core.limits import Limits, OnLimit, OnStuck
-from ralph.core.lineup import parts
 from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS
 from ralph.host.process.child_setup import Allowance
 from ralph.session.choice import known_agents, reviewer_of

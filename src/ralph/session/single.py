@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
-from ralph.budget.open import budget_of, ledger_of, prices_of
-from ralph.budget.reservation import Till
+from ralph.budget.run_budget import Account, RunBudget
+from ralph.budget.settings import budget_of, ledger_of, prices_of
 from ralph.config.schema import Config
 from ralph.core.agent import Outcome, Trouble
 from ralph.core.errors import LockHeld, SetupError
@@ -147,16 +147,16 @@ class Sessions:
         hooks = self._hooks() if heard.HOOKS else None
         try:
             patience = Patience(total=config.timeout or None, idle=config.idle_timeout or None)
-            return self._till(journal, runner)(self._session(prompt, schema, hooks), self._kind, patience)
+            return self._run_budget(journal, runner)(self._session(prompt, schema, hooks), self._kind, patience)
         finally:
             journal.close()
 
-    def _till(self, journal: Journal, run_agent: AgentRunner) -> Till:
+    def _run_budget(self, journal: Journal, run_agent: AgentRunner) -> RunBudget:
         """The cost of planning is in the ledger, and counts towards the budgets of the day and the workspace."""
         ledger = ledger_of(self._root, self._repo, self._env)
         prices = cache(lambda: prices_of(self._config, self._root))
-        budget = budget_of(self._config)
-        return Till(self._folder.name, self._kind, budget, ledger, journal, run_agent, prices, time.time, review=False)
+        account = Account(self._folder.name, self._kind, budget_of(self._config), ledger, prices)
+        return RunBudget(account, journal, run_agent, time.time)
 
     def _session(self, prompt: str, schema: str, hooks: HookFiles | None) -> Session:
         config = self._config.agent

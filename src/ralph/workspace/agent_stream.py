@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
-from ralph.config.price_table import list_prices
+from ralph.config.prices import list_prices
 from ralph.core.agent import (
     AgentEvent,
     Compacting,

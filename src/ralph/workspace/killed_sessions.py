@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
+from ralph.config.prices import PriceTable
 from ralph.core.agent import Outcome, Tokens
 from ralph.core.events import AgentEnded, AgentStarted, Charged, IterationStarted, Record, Reserved, RunStarted
 from ralph.core.evidence import Ended, How
-from ralph.core.prices import PriceTable
-from ralph.core.spending import MICROS, Basis, micros, whole_tokens
+from ralph.core.money import MICROS, Basis, micros, whole_tokens
 from ralph.core.text import estimate_tokens
 from ralph.journal.runs import RAW, raw_name
 from ralph.journal.writing import Journal

@@ -14,12 +14,10 @@ from pathlib import Path
 from ralph.core.agent import Outcome
 from ralph.core.errors import RalphError
 from ralph.core.events import AgentEnded, AgentStarted, Charged, Reserved, RunStarted
-from ralph.core.ledger import Book, Reserve, Settle
-from ralph.core.purse import amount_of
-from ralph.core.spending import NOTHING, Amount, Basis, Elsewhere
+from ralph.core.money import NOTHING, Amount, Basis, Elsewhere, amount_of
 from ralph.host.process import tree
 from ralph.host.process.table import ProcessId
-from ralph.journal.ledger import local_day
+from ralph.journal.ledger import Book, Reserve, Settle, local_day
 from ralph.journal.reading import read
 from ralph.workspace.killed_sessions import outcome_so_far
 

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 
 import msgspec
+from msgspec import Struct
 
+from ralph.budget.forecast import forecast, with_chance
+from ralph.budget.settings import budget_of, ledger_of, plan_name, prices_of
+from ralph.config.prices import PriceTable
+from ralph.config.schema import Config
 from ralph.core.agent import Outcome, Trouble
 from ralph.core.errors import SetupError
 from ralph.core.events import (
     AnyEvent,
     Charged,
-    Foreseen,
     IterationEnded,
     Noted,
     Record,
@@ -26,14 +31,7 @@ from ralph.core.events import (
     SpendingSeen,
 )
 from ralph.core.evidence import Ended, How
-from ralph.core.forecast import chance, forecast
-from ralph.core.ledger import Book, Finished, Foretold, Iterated, Reserve, Settle
-from ralph.core.moves import Reason
-from ralph.core.plan import Mode, Plan, State
-from ralph.core.ports import Session
-from ralph.core.prices import PriceTable
-from ralph.core.purse import Purse, amount_of, pay
-from ralph.core.spending import (
+from ralph.core.money import (
     MICROS,
     NOTHING,
     Amount,
@@ -41,19 +39,25 @@ from ralph.core.spending import (
     Budget,
     Elsewhere,
     Extent,
-    Room,
+    Spending,
+    amount_of,
     dollars,
     figure,
     micros,
     overspent,
     rooms,
     share,
+    spend,
     story_rooms,
 )
+from ralph.core.moves import Reason
+from ralph.core.plan import Mode, Plan, State
+from ralph.core.ports import PlanRef, Session
 from ralph.core.verdict import Kind
 from ralph.engine.agent_run import Patience
+from ralph.host.git.repo import Repo
 from ralph.host.process.tree import identify
-from ralph.journal.ledger import Ledger, local_day
+from ralph.journal.ledger import Book, Finished, Foretold, Iterated, Ledger, Reserve, Settle, local_day
 from ralph.journal.writing import Journal
 from ralph.workspace.killed_sessions import charge
 from ralph.workspace.unsettled import elsewhere_in, is_alive, settle_dead
@@ -69,35 +73,47 @@ def _extent(ended: Ended, outcome: Outcome) -> Extent:
     return Extent.WHOLE if outcome.finished and outcome.ok else Extent.UNKNOWN
 
 
-class Till:
-    def __init__(
-        self,
-        run: str,
-        plan: str,
-        budget: Budget,
-        ledger: Ledger,
-        journal: Journal,
-        run_agent: Run,
-        prices: Callable[[], PriceTable],
-        clock: Callable[[], float],
-        *,
-        review: bool,
-        acceptance: bool = False,
-        only: Container[str] = (),
-    ) -> None:
-        """`only`: the stories named with --story; empty: all."""
-        self._run = run
-        self._plan = plan
-        self._budget = budget
-        self._ledger = ledger
+class Account(Struct, frozen=True):
+    """Who spends, and within which budgets."""
+
+    run: str
+    plan: str
+    budget: Budget
+    ledger: Ledger
+    prices: Callable[[], PriceTable]
+    review: bool = False
+    acceptance: bool = False
+    only: Sequence[str] = ()
+    """The stories named with --story; empty: all."""
+
+
+def account_of(
+    run: str, ref: PlanRef, repo: Repo, config: Config, env: Mapping[str, str], only: Sequence[str] = ()
+) -> Account:
+    prices = cache(lambda: prices_of(config, ref.root))
+    if config.budget.prices:
+        prices()  # report an invalid file before anything starts
+    return Account(
+        run,
+        plan_name(ref),
+        budget_of(config),
+        ledger_of(ref.root, repo, env),
+        prices,
+        review=config.review.when == "always",
+        acceptance=config.acceptance != "off",
+        only=only,
+    )
+
+
+class RunBudget:
+    def __init__(self, account: Account, journal: Journal, run_agent: Run, clock: Callable[[], float]) -> None:
+        self._account = account
+        self._run, self._plan, self._budget = account.run, account.plan, account.budget
+        self._ledger = account.ledger
         self._journal = journal
         self._run_agent = run_agent
-        self._prices = prices
         self._clock = clock
-        self._review = review
-        self._acceptance = acceptance
-        self._only = only
-        self._purse = Purse()
+        self._spending = Spending()
         self._iterations = 0
         self._begun: float | None = None
         self._foreseen: tuple[int, Amount] | None = None
@@ -121,9 +137,10 @@ class Till:
         if is_first:
             yield from self._close_dead(book, now)
         yield from self._spent(book, now, is_first)
-        still = sum(story.is_open and (not self._only or story.id in self._only) for story in plan.stories)
+        only = self._account.only
+        still = sum(story.is_open and (not only or story.id in only) for story in plan.stories)
         spent = (
-            self._purse.run if self._budget.least_chance else NOTHING
+            self._spending.run if self._budget.least_chance else NOTHING
         )  # money spent without result makes it less likely
         if (still, spent) != self._foreseen:
             self._foreseen = still, spent
@@ -131,7 +148,7 @@ class Till:
 
     def _close_dead(self, book: Book, now: float) -> Iterator[AnyEvent]:
         dead = [held for held in book.open if not is_alive(held, now)]
-        for line in list(settle_dead(dead, self._charge, now, book.dearest)):
+        for line in list(settle_dead(dead, self._charge, now, book.costliest)):
             self._append(line)
             if line.basis is Basis.UNKNOWN:
                 yield Noted(f"run {line.run} was killed during a session whose cost is unknown", warning=True)
@@ -149,33 +166,16 @@ class Till:
         stories = book.of_plan(self._plan) if is_first and (budget.story_usd or budget.story_tokens) else {}
         needs = book.needs_of(self._plan) if is_first and budget.is_set else {}
         elsewhere = elsewhere_in(book, self._run, now) if budget.is_shared else Elsewhere()
-        if stories or needs or elsewhere != self._purse.elsewhere:
+        if stories or needs or elsewhere != self._spending.elsewhere:
             yield SpendingSeen(elsewhere=elsewhere, stories=stories, needs=needs)
 
     def _foresee(self, book: Book, stories: int, is_first: bool, now: float) -> Iterator[AnyEvent]:
         if not stories:
             return
-        seen = forecast(book.samples, stories, review=self._review, acceptance=self._acceptance)
-        money, count = self._left(rooms(self._budget, self._purse.run, self._purse.elsewhere))
-        yield Foreseen(
-            stories=stories,
-            samples=seen.samples,
-            iterations=seen.iterations,
-            seconds=seen.seconds,
-            usd=seen.usd,
-            tokens=seen.tokens,
-            chance=chance(book.samples, stories, money, count),
-        )
+        seen = forecast(book.samples, stories, review=self._account.review, acceptance=self._account.acceptance)
+        yield with_chance(seen, book.samples, rooms(self._budget, self._spending.run, self._spending.elsewhere))
         if is_first:
             self._append(Foretold(t=now, run=self._run, iterations=seen.iterations, seconds=seen.seconds, usd=seen.usd))
-
-    @staticmethod
-    def _left(found: Iterable[Room]) -> tuple[int | None, int | None]:
-        """The tightest budget in money, and the tightest in tokens."""
-        listed = list(found)
-        money = [room.limit - room.spent for room in listed if room.is_money]
-        tokens = [room.limit - room.spent for room in listed if not room.is_money]
-        return min(money, default=None), min(tokens, default=None)
 
     def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
         """Run the agent within its allowance, and record the cost."""
@@ -204,7 +204,7 @@ class Till:
         if not self._budget.is_set:
             return cap, None
         if not self._budget.is_shared:
-            return self._set_aside(session, name, cap, self._purse.elsewhere)
+            return self._set_aside(session, name, cap, self._spending.elsewhere)
         with self._ledger.alone(self._run):
             book = self._ledger.refresh()
             return self._set_aside(session, name, cap, elsewhere_in(book, self._run, self._clock()))
@@ -213,8 +213,8 @@ class Till:
         self, session: Session, name: str, cap: int | None, elsewhere: Elsewhere
     ) -> tuple[int | None, Outcome | None]:
         found = [
-            *rooms(self._budget, self._purse.run, elsewhere),
-            *story_rooms(self._budget, self._purse.of(session.story) if session.story else NOTHING),
+            *rooms(self._budget, self._spending.run, elsewhere),
+            *story_rooms(self._budget, self._spending.of(session.story) if session.story else NOTHING),
         ]
         for room in found:
             if room.is_spent:
@@ -224,7 +224,7 @@ class Till:
                 why = f"another run has reserved the rest of {room.key}"
                 return None, Outcome(trouble=Trouble.TRANSPORT, detail=why)
         book = self._ledger.book
-        allowed = share(found, cap, book.dearest)
+        allowed = share(found, cap, book.costliest)
         counted = [room.left for room in found if not room.is_money]
         tokens = min([*counted, book.largest]) if counted else 0
         me = identify(os.getpid())
@@ -247,7 +247,7 @@ class Till:
         return allowed, None
 
     def _charge(self, name: str, iteration: int, story: str, model: str, outcome: Outcome) -> Charged:
-        return charge(self._prices(), name, iteration, story, model, outcome)
+        return charge(self._account.prices(), name, iteration, story, model, outcome)
 
     def _settle(self, charged: Charged) -> None:
         amount = amount_of(charged)
@@ -272,7 +272,7 @@ class Till:
                 f"the cost of {model} is unknown: a dollar budget cannot be enforced, a token budget only if it "
                 "reports tokens (budget.prices sets a price file)"
             )
-        over = overspent(self._budget, {charged.story: self._purse.of(charged.story)}) if charged.story else {}
+        over = overspent(self._budget, {charged.story: self._spending.of(charged.story)}) if charged.story else {}
         for story, room in over.items():
             if story not in self._aside:
                 self._aside.add(story)
@@ -293,7 +293,7 @@ class Till:
 
     def _listen(self, record: Record) -> None:
         event, t = record.event, record.t
-        self._purse = pay(self._purse, event)
+        self._spending = spend(self._spending, event)
         match event:
             case IterationEnded(kind=kind) if kind not in _FREE:
                 self._iterations += 1
@@ -301,6 +301,6 @@ class Till:
                 spot = {"t": t, "run": self._run, "plan": self._plan, "story": event.story}
                 self._append(Iterated(**spot, seconds=event.seconds, over=over))  # type: ignore[arg-type]
             case RunEnded(reason=Reason.COMPLETE) if self._begun is not None:
-                known = None if self._purse.run.unknown else self._purse.run.micros
+                known = None if self._spending.run.unknown else self._spending.run.micros
                 seconds = max(t - self._begun, 0)
                 self._append(Finished(t=t, run=self._run, iterations=self._iterations, seconds=seconds, micros=known))

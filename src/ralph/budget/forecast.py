@@ -1,16 +1,27 @@
-"""A forecast of what finishing will take, by resampling past stories. Pure and deterministic.
+"""A forecast of what finishing will take, by resampling past stories, and what is left of the shared budgets.
 
-Each trial draws one past story for each open story and adds them up. More open stories extend the same trials, so a
-longer plan never has a cheaper forecast.
-"""
+Deterministic: each trial draws one past story for each open story and adds them up. More open stories extend the same
+trials, so a longer plan never has a cheaper forecast."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
-from ralph.core.ledger import Held, Sample
+from ralph.budget.settings import budget_of, ledger_of, plan_name, repo_of
+from ralph.config.layers import load
+from ralph.config.schema import Config
+from ralph.core.events import Foreseen
+from ralph.core.money import MICROS, NOTHING, Room, Scope, Spending, micros, rooms, share, story_rooms
+from ralph.core.ports import PlanRef
+from ralph.host.git.repo import Repo
+from ralph.journal.ledger import Held, Sample
+from ralph.workspace.find import OpenPlan
+from ralph.workspace.unsettled import elsewhere_in
 
 ENOUGH = 3
 """Finished stories from which on the workspace's own history is used, and nothing else. Below that there is no
@@ -36,17 +47,6 @@ class Totals(Struct, frozen=True):
     tokens: float
 
 
-class Forecast(Struct, frozen=True):
-    stories: int
-    samples: int
-    """Finished stories of this workspace; 0: a guess."""
-    iterations: Range = (0.0, 0.0)
-    seconds: Range = (0.0, 0.0)
-    usd: Range | None = None
-    """None: the agent does not report costs."""
-    tokens: Range | None = None
-
-
 class Kept(Struct, frozen=True):
     """How past forecasts held: finished runs, and how many stayed within the two figures."""
 
@@ -64,23 +64,31 @@ def prior(review: bool, acceptance: bool = False) -> tuple[Sample, ...]:
     return tuple(Sample(n, n * _PRIOR_SECONDS, None, 0) for n in each)
 
 
-def forecast(samples: Sequence[Sample], stories: int, *, review: bool = False, acceptance: bool = False) -> Forecast:
+def forecast(samples: Sequence[Sample], stories: int, *, review: bool = False, acceptance: bool = False) -> Foreseen:
     """`acceptance`: a session before each story writes its acceptance tests."""
     found, knows = _trials(samples, stories, review, acceptance)
     if not found:
-        return Forecast(0, len(samples))
+        return Foreseen(stories=0, samples=len(samples), iterations=(0.0, 0.0), seconds=(0.0, 0.0))
     usd: Range | None = None
     if knows.money:
         p50, p90 = _range(found, lambda t: t.micros)
         usd = (round(p50 / 1e6, 4), round(p90 / 1e6, 4))
-    return Forecast(
-        stories,
-        len(samples),
-        _range(found, lambda t: t.iterations),
-        _range(found, lambda t: t.seconds),
-        usd,
-        _range(found, lambda t: t.tokens) if knows.tokens else None,
+    return Foreseen(
+        stories=stories,
+        samples=len(samples),
+        iterations=_range(found, lambda t: t.iterations),
+        seconds=_range(found, lambda t: t.seconds),
+        usd=usd,
+        tokens=_range(found, lambda t: t.tokens) if knows.tokens else None,
     )
+
+
+def with_chance(seen: Foreseen, samples: Sequence[Sample], limits: Iterable[Room]) -> Foreseen:
+    """The forecast with the chance to finish within the tightest budgets. Reservations of other runs do not count."""
+    listed = list(limits)
+    money = min((room.limit - room.spent for room in listed if room.is_money), default=None)
+    tokens = min((room.limit - room.spent for room in listed if not room.is_money), default=None)
+    return msgspec.structs.replace(seen, chance=chance(samples, seen.stories, money, tokens))
 
 
 def chance(samples: Sequence[Sample], stories: int, micros: int | None, tokens: int | None) -> float | None:
@@ -145,3 +153,55 @@ def kept(held: Iterable[Held]) -> Kept:
     """Sorted by iterations: the one figure every run has."""
     pairs = [(one.foretold.iterations, one.finished.iterations) for one in held]
     return Kept(len(pairs), sum(n <= p50 for (p50, _), n in pairs), sum(n <= p90 for (_, p90), n in pairs))
+
+
+class Prospect(Struct, frozen=True):
+    forecast: Foreseen | None
+    """None if no work is left."""
+    kept: Kept
+    """How accurate the forecasts of finished runs were."""
+
+
+def settings_of(root: Path, env: Mapping[str, str]) -> Config:
+    """Of the workspace, for any of its plans."""
+    return load(root=root, layout="", name=None, env=env, flags={}).config
+
+
+def shared_rooms(config: Config, root: Path, repo: Repo | None, env: Mapping[str, str]) -> list[Room]:
+    budget = budget_of(config)
+    if not budget.is_shared:
+        return []
+    book = ledger_of(root, repo, env).refresh()
+    found = rooms(budget, NOTHING, elsewhere_in(book, "", time.time()))
+    return [room for room in found if room.scope is not Scope.RUN]
+
+
+def prospect(opened: OpenPlan, repo: Repo | None, env: Mapping[str, str]) -> Prospect:
+    config = opened.settings.config
+    book = ledger_of(opened.root, repo, env).refresh()
+    still = sum(story.is_open for story in opened.plan.stories)
+    if not still:
+        return Prospect(None, kept(book.held))
+    acceptance = config.acceptance != "off"
+    seen = forecast(book.samples, still, review=config.review.when == "always", acceptance=acceptance)
+    limits = rooms(budget_of(config), NOTHING, elsewhere_in(book, "", time.time()))
+    return Prospect(with_chance(seen, book.samples, limits), kept(book.held))
+
+
+def spending_of(ref: PlanRef, config: Config, env: Mapping[str, str]) -> Spending:
+    """What a run that starts now would count as spent."""
+    if not budget_of(config).is_set:
+        return Spending()
+    book = ledger_of(ref.root, repo_of(ref.root, env), env).refresh()
+    return Spending(stories=book.of_plan(plan_name(ref)), elsewhere=elsewhere_in(book, "", time.time()))
+
+
+def allowance(ref: PlanRef, config: Config, story: str, env: Mapping[str, str]) -> float:
+    """Dollars that the first session of a run may spend; 0 if unlimited."""
+    budget, spending = budget_of(config), spending_of(ref, config, env)
+    found = [
+        *rooms(budget, spending.run, spending.elsewhere),
+        *story_rooms(budget, spending.of(story) if story else NOTHING),
+    ]
+    costliest = ledger_of(ref.root, repo_of(ref.root, env), env).refresh().costliest if budget.is_shared else 0
+    return (share(found, micros(config.agent.budget_usd) or None, costliest) or 0) / MICROS

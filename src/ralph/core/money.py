@@ -1,4 +1,7 @@
-"""Money and tokens: amounts whose sum does not depend on the order, the budgets, and what remains of them. Pure."""
+"""Money and tokens: amounts whose sum does not depend on the order, budgets, what is spent, and the events about it.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
+import msgspec
 from msgspec import Struct
 
 MICROS = 1_000_000
@@ -197,7 +201,7 @@ def unaffordable(found: Iterable[Room], need: Need) -> Room | None:
     return next(short, None)
 
 
-def share(found: Iterable[Room], session: int | None, dearest: int) -> int | None:
+def share(found: Iterable[Room], session: int | None, costliest: int) -> int | None:
     """Micros that one session may spend. None: no limit.
 
     It takes half of a shared budget, so that others can work too, or all of it if half would hardly be enough for the
@@ -206,7 +210,7 @@ def share(found: Iterable[Room], session: int | None, dearest: int) -> int | Non
     bounds = [] if session is None else [session]
     for room in found:
         if room.is_money and room.scope in (Scope.DAY, Scope.WORKSPACE):
-            bounds.append(min(max(room.left // 2, 2 * dearest), room.left))
+            bounds.append(min(max(room.left // 2, 2 * costliest), room.left))
         elif room.is_money:
             bounds.append(room.left)
     return min(bounds) if bounds else None
@@ -220,3 +224,88 @@ def dollars(micros: int) -> str:
 
 def figure(room: Room, amount: int) -> str:
     return dollars(amount) if room.is_money else f"{amount:,} tokens"
+
+
+class Event(Struct, frozen=True, tag_field="type", tag=True):
+    """Base of all events; the tag is the class name."""
+
+
+class Reserved(Event, frozen=True, kw_only=True):
+    """A reservation for a session that is about to start. It counts until the actual cost is recorded."""
+
+    iteration: int
+    id: str
+    usd: float | None = None  # none: only tokens are bounded
+    tokens: int = 0
+
+
+class Charged(Event, frozen=True, kw_only=True):
+    """The cost of a session, and where the figure comes from."""
+
+    iteration: int
+    story: str
+    id: str
+    basis: Basis
+    usd: float | None = None
+    tokens: int = 0
+    model: str = ""
+    extent: Extent = Extent.UNKNOWN
+
+
+class SpendingSeen(Event, frozen=True, kw_only=True):
+    """Spending of all runs of the workspace, before a decision that depends on it."""
+
+    elsewhere: Elsewhere = Elsewhere()
+    stories: dict[str, Amount] = {}  # spending of earlier runs on the stories of this plan; recorded once
+    needs: dict[str, Need] = {}  # what their sessions cost at least; recorded once
+
+
+class Foreseen(Event, frozen=True, kw_only=True):
+    """The forecast to finish: figures for the 50% and the 90% case."""
+
+    stories: int  # that are still open
+    samples: int  # finished stories of this workspace it is based on; 0: a guess
+    iterations: tuple[float, float]
+    seconds: tuple[float, float]
+    usd: tuple[float, float] | None = None
+    tokens: tuple[float, float] | None = None
+    chance: float | None = None  # of finishing within the budget. None: there is no budget, or too little is known
+
+
+class Spending(Struct, frozen=True):
+    run: Amount = NOTHING
+    stories: dict[str, Amount] = {}
+    """Of this run and earlier ones."""
+    needs: dict[str, Need] = {}
+    """What one session of a story needs at least."""
+    elsewhere: Elsewhere = Elsewhere()
+    chance: float | None = None
+    """Of finishing within the budget."""
+
+    def of(self, story: str) -> Amount:
+        return self.stories.get(story, NOTHING)
+
+
+def spend(spending: Spending, event: Event) -> Spending:
+    change = msgspec.structs.replace
+    match event:
+        case Charged(story=story, extent=extent):
+            amount = amount_of(event)
+            if not story:
+                return change(spending, run=spending.run + amount)
+            stories = spending.stories | {story: spending.of(story) + amount}
+            needs = spending.needs | {story: spending.needs.get(story, Need()).after(amount, extent)}
+            return change(spending, run=spending.run + amount, stories=stories, needs=needs)
+        case SpendingSeen(elsewhere=elsewhere, stories=earlier, needs=needs):
+            stories = spending.stories | {name: spending.of(name) + amount for name, amount in earlier.items()}
+            stories = stories if earlier else spending.stories
+            return change(spending, elsewhere=elsewhere, stories=stories, needs=needs | spending.needs)
+        case Foreseen(chance=chance):
+            return change(spending, chance=chance)
+        case _:
+            return spending
+
+
+def amount_of(charged: Charged) -> Amount:
+    known = micros(charged.usd)
+    return Amount(known or 0, whole_tokens(charged.tokens), int(known is None))

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.config.price_table import list_prices
+from ralph.config.prices import Price, PriceTable, list_prices
 from ralph.core.agent import Tokens
-from ralph.core.prices import Price, PriceTable
 
 TABLE = PriceTable(
     models={

@@ -1,8 +1,10 @@
-"""List prices of models, for agents that report tokens but no cost. Pure; the table is a dated data file."""
+"""List prices of models, for agents that report tokens but no cost. The table is a dated data file."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -88,3 +90,11 @@ def _spellings(name: str) -> list[str]:
             break
         found.append(shorter)
     return found
+
+
+_TABLE = Path(__file__).with_name("prices.json")
+
+
+@cache
+def list_prices() -> PriceTable:
+    return msgspec.json.decode(_TABLE.read_bytes(), type=PriceTable)

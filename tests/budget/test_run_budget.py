@@ -16,12 +16,11 @@ import msgspec
 import pytest
 
 from ralph.core.events import AgentStarted, Charged, Foreseen, IterationEnded, Noted, Reserved, RunEnded, SpendingSeen
-from ralph.core.ledger import Reserve, Settle
+from ralph.core.money import Basis
 from ralph.core.moves import Reason
-from ralph.core.spending import Basis
 from ralph.core.verdict import Kind
 from ralph.host.process.tree import identify
-from ralph.journal.ledger import Ledger
+from ralph.journal.ledger import Ledger, Reserve, Settle
 from ralph.journal.reading import read
 from ralph.run.replay import replay
 from support.spenders import Spender, idles, works

@@ -7,8 +7,8 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralph.core.forecast import ENOUGH, ENOUGH_TO_STOP, chance, forecast, kept, prior
-from ralph.core.ledger import Finished, Foretold, Held, Sample
+from ralph.budget.forecast import ENOUGH, ENOUGH_TO_STOP, chance, forecast, kept, prior
+from ralph.journal.ledger import Finished, Foretold, Held, Sample
 
 samples = st.lists(
     st.builds(

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.core.agent import Limit, Outcome, Trouble
-from ralph.core.complexity import Level, complexity
 from ralph.core.events import AgentSaid, AnyEvent, IterationEnded, IterationStarted, Judged, RunStarted
 from ralph.core.evidence import Ended, Evidence, How
+from ralph.core.fallback import Bench, choose, explain, is_anybody_left, note, parts, paused_until, rests_until
 from ralph.core.history import History, fold
 from ralph.core.limits import Limits
-from ralph.core.lineup import Bench, choose, explain, is_anybody_left, note, parts, paused_until, rests_until
 from ralph.core.moves import Wait
 from ralph.core.plan import Mode, Review, ReviewStatus, Story
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.usage_limit import usage
+from ralph.session.choice import Level, complexity
 
 LIMITS = Limits(fallback=("sonnet", "other"), fallback_after=2, fallback_cooldown=600)
 

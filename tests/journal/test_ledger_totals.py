@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.core.ledger import Anew, Book, Day, Finished, Foretold, Iterated, Kept, Reserve, Sample, Settle
-from ralph.core.spending import Amount, Basis
+from ralph.core.money import Amount, Basis
+from ralph.journal.ledger import Book, Day, Finished, Foretold, Iterated, Kept, Reserve, Reset, Sample, Settle
 
 
 def by_hundred(t: float) -> Day:
@@ -56,7 +56,7 @@ def test_unknown_costs_are_told_apart_from_nothing() -> None:
 
 
 def test_a_new_start_forgets_workspace_and_stories_but_not_the_day() -> None:
-    made = book(settle("a", story="S"), Anew(5), settle("b", micros=3, story="S"))
+    made = book(settle("a", story="S"), Reset(5), settle("b", micros=3, story="S"))
     assert made.ever.micros == 3
     assert made.of_plan("p") == {"S": Amount(3, 1)}
     assert made.since((2026, 1, 1)).micros == 13
@@ -80,11 +80,11 @@ def test_a_finished_story_is_one_sample_over_all_its_sessions() -> None:
         Iterated(**(spot | {"story": "open"}), seconds=7),
     )
     assert list(made.samples) == [Sample(2, 30, 11, 5), Sample(1, 7, None, 1)]
-    assert (made.dearest, made.largest) == (6, 3)
+    assert (made.costliest, made.largest) == (6, 3)
 
 
 def test_what_is_only_assumed_makes_no_session_the_dearest() -> None:
-    assert book(settle("a", micros=10**9, story="S", basis=Basis.RESERVED)).dearest == 0
+    assert book(settle("a", micros=10**9, story="S", basis=Basis.RESERVED)).costliest == 0
 
 
 def test_only_runs_that_finished_show_whether_a_forecast_held() -> None:
@@ -119,7 +119,7 @@ lines = st.lists(
         Foretold, t=st.just(0.0), run=st.sampled_from("rq"), iterations=st.just((1, 2)), seconds=st.just((1, 2))
     )
     | st.builds(Finished, t=st.just(0.0), run=st.sampled_from("rq"), iterations=st.just(1), seconds=st.just(1.0))
-    | st.builds(Anew, st.just(0.0)),
+    | st.builds(Reset, st.just(0.0)),
     max_size=20,
 )
 

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.core.spending import (
+from ralph.core.money import (
     MICROS,
     Amount,
     Budget,
@@ -93,11 +93,11 @@ def test_of_a_shared_budget_half_is_left_to_others_unless_that_is_too_little() -
 
 @given(amounts, amounts, amounts, amounts, st.floats(0, 100), st.integers(0, 10**6), st.integers(0, 10**9))
 def test_what_is_given_to_a_session_is_never_more_than_is_left(
-    run: Amount, day: Amount, ever: Amount, held: Amount, usd: float, tokens: int, dearest: int
+    run: Amount, day: Amount, ever: Amount, held: Amount, usd: float, tokens: int, costliest: int
 ) -> None:
     budget = Budget(run_usd=usd, day_usd=usd / 2, workspace_usd=usd * 2, story_usd=usd, run_tokens=tokens)
     found = [*rooms(budget, run, Elsewhere(day, ever, held)), *story_rooms(budget, run)]
-    given_to_it = share(found, None, dearest)
+    given_to_it = share(found, None, costliest)
     assert all(room.left >= 0 for room in found)
     if given_to_it is not None:
         assert 0 <= given_to_it <= min(room.left for room in found if room.is_money)

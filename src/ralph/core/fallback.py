@@ -2,8 +2,7 @@
 
 A choice is a name from the settings: a model, an agent, or `agent/model`. The empty choice is the configured default.
 If the settings name a reviewer of its own, it is a choice, too: only the agent that met a limit is replaced, and a
-story is never reviewed by its author.
-"""
+story is never reviewed by its author."""
 
 from __future__ import annotations
 
