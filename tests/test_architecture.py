@@ -118,7 +118,7 @@ def test_only_plans_knows_what_a_layout_is_called() -> None:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and len(layout_names(node.value)) > 1:
                 comparing.add(f"{module}:{node.lineno}")
     assert comparing == set(), "use a trait of the layout"
-    assert listing == {"ralph.workspace.sinks"}
+    assert listing == {"ralph.journal.sinks.table"}
 
 
 def imported() -> dict[str, set[str]]:

@@ -19,8 +19,9 @@ from ralph.core.ports import PlanRef
 from ralph.host.locks import Lock, Owner
 from ralph.plans.registry import layout
 from ralph.setup.scaffold import Request, start_plan
+from ralph.state.places import plan_state
 from ralph.workspace.archives import MANIFEST, Manifest, archives, find_archive, shelves
-from ralph.workspace.find import OpenPlan, open_plan, plan_state
+from ralph.workspace.find import OpenPlan, open_plan
 
 NOW = 1_800_000_000.0
 STAMP = "2027-01-15-080000"

@@ -18,7 +18,7 @@ from ralph.planning.add import Addition, take_in
 from ralph.planning.answer import DraftStory
 from ralph.planning.done_tasks import to_archive
 from ralph.plans.registry import layout
-from ralph.workspace.find import plan_state
+from ralph.state.places import plan_state
 from support.cli import Completed, ralph_here
 from support.planners import Project, story
 

@@ -11,9 +11,10 @@ from ralph.core.changes import SetFields
 from ralph.core.plan import State
 from ralph.core.ports import PlanRef
 from ralph.host.locks import Lock, Owner
+from ralph.state.locks import EDIT_LOCK
+from ralph.state.places import plan_state
 from ralph.workspace.answers import answers_path, read_answers
-from ralph.workspace.find import plan_state, store_for
-from ralph.workspace.plan_lock import LOCK
+from ralph.workspace.find import store_for
 from support.cli import ralph_here
 from support.loops import LoopProject, finish, run_ralph, start_ralph, whole
 from support.processes import wait_for
@@ -104,8 +105,8 @@ def test_an_answer_for_everybody_takes_the_waiting_file_away(tmp_path: Path, env
 def test_an_answer_waits_for_its_turn(tmp_path: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     ref = workspace(tmp_path / "work", "tasks.json")
     story = block(ref, env, 3, "Which colour?")
-    monkeypatch.setattr("ralph.workspace.plan_lock._PATIENCE", 0.1)
-    lock = Lock(plan_state(ref, env) / LOCK)
+    monkeypatch.setattr("ralph.state.locks._PATIENCE", 0.1)
+    lock = Lock(plan_state(ref, env) / EDIT_LOCK)
     lock.acquire(Owner.here("edit"))
     try:
         done = ralph_here("answer", story, "Red", cwd=ref.root)

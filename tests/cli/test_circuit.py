@@ -12,10 +12,10 @@ from ralph.core.events import AnyEvent, Record, RunEnded, StepEnded, StorySetAsi
 from ralph.core.limits import Limits, OnStuck
 from ralph.core.moves import Reason
 from ralph.core.verdict import Kind
-from ralph.host.places import workspace_state
-from ralph.journal.runs import journal_path
 from ralph.journal.writing import Journal
 from ralph.report.circuits import circuits
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path
 from support.decisions import NOW, ended, started
 
 STOP = Limits(on_stuck=OnStuck.STOP)

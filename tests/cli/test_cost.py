@@ -12,8 +12,8 @@ from ralph.core.evidence import Ended, How
 from ralph.core.money import Basis
 from ralph.core.plan import Mode
 from ralph.core.verdict import Kind
-from ralph.host.places import workspace_state
-from ralph.journal.runs import journal_path
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path
 from support.cli import Completed, ralph_here
 from support.told_runs import ToldRun, seen
 

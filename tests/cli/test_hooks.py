@@ -15,7 +15,7 @@ import pytest
 from ralph.core.ports import PlanRef
 from ralph.session.hook_policy import EVENTS, hook_command
 from ralph.session.hook_settings import find_hooks
-from ralph.workspace.active_runs import claim
+from ralph.state.locks import claim
 from support.cli import Completed, ralph, ralph_here
 
 SETTINGS = '{\r\n\t"env": {"TOKEN": "s3cret"},\r\n\t"hooks": { }\r\n}'

@@ -15,8 +15,9 @@ from ralph.core.changes import SetFields
 from ralph.core.plan import Plan, Review, ReviewStatus, State
 from ralph.core.ports import PlanRef
 from ralph.plans.registry import LAYOUTS, layout
-from ralph.workspace.active_runs import claim
-from ralph.workspace.find import plan_state, store_for
+from ralph.state.locks import claim
+from ralph.state.places import plan_state
+from ralph.workspace.find import store_for
 from support.cli import Completed, ralph_here
 from support.plans import plan_name
 from support.workspaces import story_id, workspace

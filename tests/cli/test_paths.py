@@ -9,9 +9,8 @@ import pytest
 
 from ralph.core.exit_codes import ExitCode
 from ralph.core.ports import PlanRef
-from ralph.host.places import workspace_state
 from ralph.plans.registry import LAYOUTS
-from ralph.workspace.find import plan_state
+from ralph.state.places import plan_state, workspace_state
 from support.cli import ralph_here
 from support.workspaces import workspace
 

@@ -19,12 +19,11 @@ from ralph.core.events import AnyEvent, RunEnded, RunStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason
 from ralph.core.ports import PlanRef
-from ralph.host.places import workspace_state
-from ralph.journal.runs import journal_path
 from ralph.journal.writing import Journal
 from ralph.plans.registry import LAYOUTS
-from ralph.workspace.active_runs import claim
-from ralph.workspace.find import plan_state
+from ralph.state.locks import claim
+from ralph.state.places import plan_state, workspace_state
+from ralph.state.runs import journal_path
 from support.cli import Completed, ralph, ralph_here
 from support.workspaces import story_id, workspace
 

@@ -15,8 +15,8 @@ import pytest
 from ralph.core.exit_codes import ExitCode
 from ralph.core.ports import PlanRef
 from ralph.plans.registry import LAYOUTS
-from ralph.workspace.active_runs import claim
-from ralph.workspace.find import plan_state
+from ralph.state.locks import claim
+from ralph.state.places import plan_state
 from support.cli import Completed, ralph_here
 from support.workspaces import difference, story_id, workspace
 

@@ -13,8 +13,8 @@ from ralph.core.errors import SetupError
 from ralph.doctor import probes, sandbox, workspace_probes
 from ralph.doctor.doctor import Finding, Level, Patient, examine, fail, is_well, ok, warn
 from ralph.host.locks import Lock, Owner
-from ralph.host.places import workspace_state
 from ralph.setup.scaffold import Request, start_plan
+from ralph.state.places import workspace_state
 
 
 def git(root: Path, *args: str) -> None:

@@ -18,7 +18,7 @@ from ralph.core.control import Order, Verb
 from ralph.core.events import Asked, Guided, IterationEnded, IterationStarted, Paused, Resumed, RunEnded, WaitStarted
 from ralph.core.moves import Reason
 from ralph.core.verdict import Kind
-from ralph.workspace import inbox
+from ralph.state import inbox
 from support.cli import Completed, ralph_here
 from support.loops import CONFIG, LoopProject, Scenario, finish, run_ralph, start_ralph, whole
 from support.processes import wait_for

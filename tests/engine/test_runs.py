@@ -19,9 +19,9 @@ import pytest
 from ralph.core.events import IterationEnded, Record
 from ralph.core.plan import Mode
 from ralph.core.verdict import Kind
-from ralph.host.places import workspace_state
 from ralph.journal.reading import read
-from ralph.journal.runs import journal_path, list_runs
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path, list_runs
 from support.cli import Completed, ralph_here
 from support.hostile import Action, Attempts, shell
 from support.processes import wait_for

@@ -12,8 +12,8 @@ from ralph.core.errors import BadData, UsageError
 from ralph.core.events import Noted, Record, RunEnded, RunStarted
 from ralph.core.moves import Reason
 from ralph.journal.reading import Follower, Newer, cut_torn_tail, read, read_for_recovery
-from ralph.journal.runs import find_run, journal_path, list_runs, new_run_id
 from ralph.journal.writing import Journal, JournalFailed
+from ralph.state.runs import find_run, journal_path, list_runs, new_run_id
 
 
 @pytest.fixture
@@ -116,15 +116,15 @@ def test_a_follower_gets_each_record_once(path: Path) -> None:
 
 def test_runs_are_found_by_the_beginning_of_their_id(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no runs yet"):
-        find_run(tmp_path)
+        find_run(list_runs(tmp_path))
     for run in ("20260101-000000-aaaa", "20260102-000000-bbbb"):
         write(journal_path(tmp_path, run), "x")
-    assert find_run(tmp_path) == "20260102-000000-bbbb"
-    assert find_run(tmp_path, "20260101") == "20260101-000000-aaaa"
+    assert find_run(list_runs(tmp_path)) == "20260102-000000-bbbb"
+    assert find_run(list_runs(tmp_path), "20260101") == "20260101-000000-aaaa"
     with pytest.raises(UsageError, match="2 runs start with"):
-        find_run(tmp_path, "2026")
+        find_run(list_runs(tmp_path), "2026")
     with pytest.raises(UsageError, match="no run matches"):
-        find_run(tmp_path, "../../etc")
+        find_run(list_runs(tmp_path), "../../etc")
     assert list_runs(tmp_path)[0] < new_run_id(4e9)
 
 

@@ -11,9 +11,9 @@ from ralph.core.plan import Mode
 from ralph.core.ports import Locations, PlanRef
 from ralph.core.verdict import Kind
 from ralph.journal.sinks.door import Door
+from ralph.journal.sinks.table import make_sinks
 from ralph.memory.store import Touched, keep, learnings_of, memory_of, recent_learnings, take_in
-from ralph.workspace.find import plan_state
-from ralph.workspace.sinks import make_sinks
+from ralph.state.places import plan_state
 from support.workspaces import workspace
 
 

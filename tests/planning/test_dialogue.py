@@ -17,7 +17,7 @@ from ralph.planning.person import Decision, Nobody, Proposal, Word
 from ralph.plans.registry import layout as layout_called
 from ralph.run.rules import Rules
 from ralph.setup.scaffold import Request, start_plan
-from ralph.workspace.find import planning_folder
+from ralph.state.places import planning_folder
 from ralph.workspace.lint import lint_plan
 from support.planners import Project, Somebody, asks, plan, story
 

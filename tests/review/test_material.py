@@ -15,9 +15,9 @@ from ralph.core.plan import Mode, Story
 from ralph.core.ports import PlanRef
 from ralph.core.verdict import Kind, Verdict
 from ralph.host.git.repo import identify
-from ralph.journal.runs import journal_path
 from ralph.journal.writing import Journal
 from ralph.review.material import Reviewing
+from ralph.state.runs import journal_path
 
 pytestmark = pytest.mark.usefixtures("git_identity")
 STORY = Story(id="US-001", title="t")

@@ -11,7 +11,7 @@ import pytest
 
 from ralph.core.events import AgentStarted
 from ralph.core.verdict import Kind
-from ralph.journal.runs import list_runs
+from ralph.state.runs import list_runs
 from support.cli import ralph
 from support.proven import CODE, Proven, shell, write
 

@@ -9,10 +9,9 @@ import pytest
 
 from ralph.core.agent import Usage
 from ralph.core.events import AgentSaid, AgentStarted
-from ralph.host.places import workspace_state
-from ralph.journal.runs import journal_path
 from ralph.journal.writing import Journal
-from ralph.workspace.find import plan_state
+from ralph.state.places import plan_state, workspace_state
+from ralph.state.runs import journal_path
 from support.cli import ralph_here
 from support.plans import plan_name
 from support.workspaces import workspace

@@ -130,7 +130,7 @@ def test_an_agent_in_a_loop_cannot_get_commands_trusted_or_its_plan_reset(projec
 
 
 def test_a_plan_that_a_run_works_on_is_not_started_afresh(project: Path) -> None:
-    from ralph.workspace.find import plan_state
+    from ralph.state.places import plan_state
 
     started = start(project, name="login")
     with (

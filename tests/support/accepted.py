@@ -12,10 +12,10 @@ from shlex import quote
 from typing import Any
 
 from ralph.core.events import AnyEvent, IterationEnded
-from ralph.host.places import workspace_state
 from ralph.journal.reading import read
-from ralph.journal.runs import journal_path, list_runs
 from ralph.plans.registry import layout
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path, list_runs
 from support.cli import Completed, ralph_here
 from support.plans import plan_name, sample
 from support.repositories import IDENTITY

@@ -27,9 +27,9 @@ from ralph.core.events import (
     RunEnded,
 )
 from ralph.core.verdict import Kind
-from ralph.host.places import workspace_state
 from ralph.journal.reading import read
-from ralph.journal.runs import journal_path, list_runs
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path, list_runs
 from support.cli import Completed, ralph_here
 from support.processes import wait_for
 from support.repositories import IDENTITY, listing

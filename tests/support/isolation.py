@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ralph.host.places import state_home
+from ralph.state.places import state_home
 
 # Variables of a developer's shell that change what programs do.
 _FOREIGN = ("RALPH", "GIT_", "CLAUDE", "ANTHROPIC", "AI_AGENT", "XDG_", "LC_", "SSH_")

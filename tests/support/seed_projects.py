@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ralph.core.events import IterationEnded, Record
-from ralph.host.places import workspace_state
 from ralph.journal.reading import read
-from ralph.journal.runs import journal_path, list_runs
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path, list_runs
 from support.cli import Completed, ralph_here
 from support.repositories import IDENTITY
 

@@ -10,7 +10,7 @@ import pytest
 from ralph.core.control import Order, Verb, Wish
 from ralph.core.events import Asked
 from ralph.host.process.signals import StopSignal
-from ralph.workspace import inbox
+from ralph.state import inbox
 from ralph.workspace.control import Control
 from support.processes import wait_for
 

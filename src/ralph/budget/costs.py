@@ -27,9 +27,9 @@ from ralph.core.events import (
 from ralph.core.money import MICROS, Basis, micros
 from ralph.core.plan import Mode
 from ralph.host.git.repo import Repo
-from ralph.host.places import workspace_state
 from ralph.journal.reading import read
-from ralph.journal.runs import journal_path, list_runs
+from ralph.state.places import workspace_state
+from ralph.state.runs import family, journal_path, list_runs
 from ralph.workspace.killed_sessions import charge, outcome_so_far
 
 
@@ -85,13 +85,7 @@ class Gathered(Struct, frozen=True):
 
 def journals(root: Path, repo: Repo | None, env: Mapping[str, str]) -> Iterator[Path]:
     """Runs of the workspace and of worktrees that runs created from it. Oldest first in each."""
-    main = main_root(root, repo)
-    state = workspace_state(main, env)
-    inside = os.path.relpath(os.path.realpath(root), os.path.realpath(repo.root)) if repo else "."
-    roots = [main, root] if main != root else [main]
-    trees = state / "worktrees"
-    roots += [tree / inside for tree in sorted(trees.iterdir())] if trees.is_dir() else []
-    for folder in dict.fromkeys(workspace_state(one, env) for one in roots):
+    for folder in dict.fromkeys((*family(main_root(root, repo), env), workspace_state(root, env))):
         for run in list_runs(folder):
             yield journal_path(folder, run)
         yield from sorted((folder / "planning").glob("**/events-*.jsonl"))

@@ -21,7 +21,7 @@ from ralph.core.ports import PlanRef
 from ralph.host.git.repo import Repo
 from ralph.journal.ledger import Held, Sample
 from ralph.workspace.find import OpenPlan
-from ralph.workspace.unsettled import elsewhere_in
+from ralph.workspace.killed_sessions import elsewhere_in
 
 ENOUGH = 3
 """Finished stories from which on the workspace's own history is used, and nothing else. Below that there is no

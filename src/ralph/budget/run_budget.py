@@ -59,8 +59,7 @@ from ralph.host.git.repo import Repo
 from ralph.host.process.tree import identify
 from ralph.journal.ledger import Book, Finished, Foretold, Iterated, Ledger, Reserve, Settle, local_day
 from ralph.journal.writing import Journal
-from ralph.workspace.killed_sessions import charge
-from ralph.workspace.unsettled import elsewhere_in, is_alive, settle_dead
+from ralph.workspace.killed_sessions import charge, elsewhere_in, is_alive, settle_dead
 
 _FREE = (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
 

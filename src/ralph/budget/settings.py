@@ -16,8 +16,8 @@ from ralph.core.ports import PlanRef
 from ralph.core.problems import Place
 from ralph.host.files import read_bytes
 from ralph.host.git.repo import Repo, find_repository, identify
-from ralph.host.places import home, workspace_state
 from ralph.journal.ledger import Ledger
+from ralph.state.places import home, workspace_state
 
 _LARGEST = 1024 * 1024
 

@@ -15,10 +15,10 @@ from ralph.cli.which_plan import working_ref
 from ralph.core.errors import UsageError
 from ralph.core.ports import PlanRef
 from ralph.core.text import clean
-from ralph.workspace import text_input as given
+from ralph.workspace import plan_edit as given
 from ralph.workspace.answers import all_questions, answer, asking_ref, question_of
 from ralph.workspace.find import open_ref, store_for
-from ralph.workspace.request_file import WorkspaceDesk
+from ralph.workspace.own_files import WorkspaceDesk
 from ralph.workspace.trust import refuse_inside_loop
 
 EXAMPLES = """

@@ -17,7 +17,7 @@ from ralph.core.limits import OnStuck
 from ralph.core.text import one_line
 from ralph.journal.reading import read
 from ralph.report.circuits import Circuits, Counters, circuits
-from ralph.workspace.run_choice import chosen_run
+from ralph.workspace.runs import chosen_run
 
 EXAMPLES = """
 ralph circuit                 the current run, or the last one

@@ -28,7 +28,7 @@ from ralph.core.text import one_line
 from ralph.host.git.repo import Repo
 from ralph.journal.ledger import Reset, local_day
 from ralph.workspace.find import open_plan, root_of
-from ralph.workspace.run_choice import chosen_plans
+from ralph.workspace.runs import chosen_plans
 
 EXAMPLES = """
 ralph cost                       totals, today, and what is left of the budgets

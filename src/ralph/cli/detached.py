@@ -13,10 +13,10 @@ from pathlib import Path
 from ralph.cli.output import emit_bytes, emit_json, fail, say
 from ralph.core.events import AgentStarted, Record, RunStarted, WaitStarted
 from ralph.core.exit_codes import ExitCode
-from ralph.host.places import workspace_state
 from ralph.host.process.detach import Background, Waiting, fork
-from ralph.journal.runs import journal_path
 from ralph.journal.writing import Listener
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path
 
 LOG = "output.log"
 """The log of a detached run, in the folder of the run."""

@@ -23,8 +23,8 @@ from ralph.core.text import clean, one_line, plural
 from ralph.journal.reading import read
 from ralph.report.explain import Explanation, explain, tail
 from ralph.report.transition_table import PEOPLE, table
-from ralph.workspace.active_runs import is_alive
-from ralph.workspace.run_choice import chosen_run
+from ralph.state.locks import is_alive
+from ralph.workspace.runs import chosen_run
 
 EXAMPLES = """
 ralph explain                  the last run

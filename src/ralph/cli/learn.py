@@ -19,7 +19,7 @@ from ralph.core.errors import UsageError
 from ralph.core.learning import LONGEST
 from ralph.memory.learn import learn, learn_for_repository, learn_in_session
 from ralph.memory.store import memory_of
-from ralph.workspace import text_input as given
+from ralph.workspace import plan_edit as given
 from ralph.workspace.find import open_plan, opened_at
 from ralph.workspace.plan_edit import find_story
 from ralph.workspace.trust import refuse_inside_loop

@@ -18,8 +18,8 @@ from ralph.core.evidence import CheckResult
 from ralph.host.files import read_bytes
 from ralph.journal.reading import Follower, read
 from ralph.journal.run_state import RunState
-from ralph.workspace.active_runs import is_alive
-from ralph.workspace.run_choice import chosen_run, chosen_runs
+from ralph.state.locks import is_alive
+from ralph.workspace.runs import chosen_run, chosen_runs
 
 EXAMPLES = """
 ralph log                      the last run

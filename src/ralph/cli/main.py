@@ -252,8 +252,8 @@ def _report_bug() -> int:
     from ralph.cli.output import fail
     from ralph.core.exit_codes import ExitCode
     from ralph.host.files import make_folder, write_text
-    from ralph.host.places import state_home
     from ralph.host.redaction import redact
+    from ralph.state.places import state_home
 
     text = f"ralph {__version__}, Python {sys.version}\nargv: {sys.argv[1:]}\n\n{traceback.format_exc()}"
     try:

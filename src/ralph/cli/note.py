@@ -15,12 +15,12 @@ from ralph.cli.output import say
 from ralph.core.control import Note
 from ralph.core.errors import UsageError
 from ralph.core.text import one_line
-from ralph.workspace import text_input as given
-from ralph.workspace.find import open_plan, open_ref, plan_state, root_of
-from ralph.workspace.notes import leave
+from ralph.state.places import plan_state
+from ralph.workspace import plan_edit as given
+from ralph.workspace.control import leave
+from ralph.workspace.find import open_plan, open_ref, root_of
 from ralph.workspace.plan_edit import find_story
-from ralph.workspace.reachable_runs import AtWork, runs_at_work, the_run
-from ralph.workspace.run_choice import choice_of
+from ralph.workspace.runs import ActiveRun, active_runs, choice_of, the_active_run
 from ralph.workspace.trust import refuse_inside_loop
 
 EXAMPLES = """
@@ -43,8 +43,8 @@ def run(args: Namespace) -> int:
         raise UsageError("the note is empty", hint='`ralph note "…"`')
     root = root_of(args, os.environ)
     at_work = None
-    if args.run or runs_at_work(root, choice_of(args), os.environ):
-        at_work = the_run(root, choice_of(args), args.run, os.environ)
+    if args.run or active_runs(root, choice_of(args), os.environ):
+        at_work = the_active_run(root, choice_of(args), args.run, os.environ)
     state = _of_run(at_work, args.story) if at_work else _of_plan(args)
     leave(state, Note(text=text, at=time.time(), story=args.story))
     whose = f"the next iteration on {args.story}" if args.story else "the next iteration"
@@ -52,7 +52,7 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _of_run(at_work: AtWork, story: str) -> Path:
+def _of_run(at_work: ActiveRun, story: str) -> Path:
     known = at_work.so_far().stories
     if story and known and story not in known:
         close = get_close_matches(story, known, 1)

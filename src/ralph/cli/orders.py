@@ -12,11 +12,10 @@ from ralph.core.control import Order, Verb
 from ralph.core.text import one_line
 from ralph.journal.reading import Follower
 from ralph.journal.run_state import RunState
-from ralph.workspace import inbox
-from ralph.workspace.control import FOLDER
+from ralph.state import inbox
+from ralph.workspace.control import ORDERS
 from ralph.workspace.find import root_of
-from ralph.workspace.reachable_runs import AtWork, the_run
-from ralph.workspace.run_choice import choice_of
+from ralph.workspace.runs import ActiveRun, choice_of, the_active_run
 from ralph.workspace.trust import refuse_inside_loop
 
 _PATIENCE = 3.0
@@ -32,12 +31,12 @@ def configure_orders(parser: ArgumentParser) -> None:
 
 def give(args: Namespace, verb: Verb) -> int:
     refuse_inside_loop(os.environ, f"{verb.value.partition('-')[0]} its own run")
-    target = the_run(root_of(args, os.environ), choice_of(args), args.run, os.environ)
+    target = the_active_run(root_of(args, os.environ), choice_of(args), args.run, os.environ)
     before, now, news = RunState(), RunState(), Follower(target.journal)
     for record in news.news():
         before.add(record)
         now.add(record)
-    order = inbox.put(target.state / FOLDER, Order(verb=verb, run=target.run, at=time.time()))
+    order = inbox.put(target.state / ORDERS, Order(verb=verb, run=target.run, at=time.time()))
     deadline = time.monotonic() + _PATIENCE
     is_taken = False
     while now.ended is None and not (is_taken and _is_settled(verb, now)) and time.monotonic() < deadline:
@@ -73,7 +72,7 @@ def _state(now: RunState) -> str:
     return "stopping" if now.wish.stop else "pausing" if now.wish.pause else "running"
 
 
-def _outcome(verb: Verb, target: AtWork, before: RunState, now: RunState) -> str:
+def _outcome(verb: Verb, target: ActiveRun, before: RunState, now: RunState) -> str:
     run = f"run {target.run}"
     if now.ended is not None:
         return f"{run} has ended: {now.ended.reason.value}"

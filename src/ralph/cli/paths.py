@@ -15,11 +15,18 @@ from ralph.cli.output import emit_json, note, paint, say_raw
 from ralph.config.sources import project_config
 from ralph.core.errors import RalphError
 from ralph.core.text import one_line
-from ralph.host.places import checkout_folder, state_home, user_config, workspace_state
-from ralph.journal.runs import RAW, list_runs, runs_folder
 from ralph.plans.registry import layout
-from ralph.workspace.find import find_root, open_ref, plan_state, planning_folder, root_of
-from ralph.workspace.trust import trust_file
+from ralph.state.places import (
+    checkout_folder,
+    plan_state,
+    planning_folder,
+    state_home,
+    trust_file,
+    user_config,
+    workspace_state,
+)
+from ralph.state.runs import RAW, list_runs, runs_folder
+from ralph.workspace.find import find_root, open_ref, root_of
 
 EXAMPLES = """
 ralph paths              all of them

@@ -23,7 +23,7 @@ from ralph.host.process.table import require_process_control
 from ralph.planning.calls import Caller, Planned
 from ralph.planning.draft import Draft, Drafts
 from ralph.planning.person import Nobody
-from ralph.workspace.text_input import prose
+from ralph.workspace.plan_edit import prose
 
 _LARGEST = 1_000_000
 _PAGES = (".md", ".txt", ".markdown", ".rst", ".adoc")

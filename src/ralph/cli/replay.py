@@ -13,7 +13,7 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.text import plural
 from ralph.journal.reading import read
 from ralph.run.replay import replay
-from ralph.workspace.run_choice import chosen_run
+from ralph.workspace.runs import chosen_run
 
 EXAMPLES = """
 ralph replay                 the last run

@@ -27,10 +27,9 @@ from ralph.host.redaction import redact
 from ralph.journal.reading import damage, read
 from ralph.report.report import make_report
 from ralph.report.values import STATES, Report, StoryReport
-from ralph.workspace.active_runs import is_alive
+from ralph.state.locks import is_alive
 from ralph.workspace.find import root_of
-from ralph.workspace.reachable_runs import find_watched
-from ralph.workspace.run_choice import choice_of
+from ralph.workspace.runs import choice_of, run_to_watch
 
 EXAMPLES = """
 ralph report                       the current run, or the last one
@@ -59,7 +58,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    target = find_watched(root_of(args, os.environ), choice_of(args), args.run, os.environ)
+    target = run_to_watch(root_of(args, os.environ), choice_of(args), args.run, os.environ)
     records: list[Record] = []
     try:
         for record in read(target.journal):

@@ -14,10 +14,10 @@ from ralph.cli.words import moment
 from ralph.core.text import clean, one_line, plural
 from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.host.git.rescue import drop, list_refs, reapply, show
-from ralph.host.places import home, workspace_state
 from ralph.plans.registry import LAYOUTS
+from ralph.state.places import home, workspace_state
+from ralph.state.runs import open_run
 from ralph.workspace.find import Choice, find_plans, find_root, open_settings
-from ralph.workspace.open_runs import open_run
 from ralph.workspace.own_files import bookkeeping
 from ralph.workspace.trust import refuse_inside_loop
 

@@ -31,9 +31,8 @@ from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Tally
 from ralph.journal.writing import Listener
 from ralph.run.launch import STASHED, Launched, agree, launch, prepare_spec
-from ralph.workspace.last_run import last_run
-from ralph.workspace.named_variants import refuse_unknown_names
-from ralph.workspace.step_misfits import refuse_misfits
+from ralph.workspace.runs import last_run
+from ralph.workspace.settings_check import refuse_misfits, refuse_unknown_names
 
 EXAMPLES = """
 ralph run                          until every story is done

@@ -14,8 +14,8 @@ from ralph.core.events import CLOSED_LATER
 from ralph.core.text import one_line, plural
 from ralph.journal.reading import read
 from ralph.journal.run_state import RunState
-from ralph.workspace.active_runs import is_alive
-from ralph.workspace.run_choice import chosen_runs
+from ralph.state.locks import is_alive
+from ralph.workspace.runs import chosen_runs
 
 EXAMPLES = """
 ralph runs                     the last 20

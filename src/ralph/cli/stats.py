@@ -14,7 +14,7 @@ from ralph.cli.output import emit_json, say, warn
 from ralph.core.errors import BadData
 from ralph.journal.reading import read
 from ralph.journal.statistics import Tally
-from ralph.workspace.run_choice import chosen_run, chosen_runs
+from ralph.workspace.runs import chosen_run, chosen_runs
 
 EXAMPLES = """
 ralph stats                          all runs of this workspace

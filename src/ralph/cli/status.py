@@ -24,18 +24,16 @@ from ralph.core.proof import KEPT_UNPROVEN, Grade, count_grades
 from ralph.core.reviews import OPEN_FINDINGS, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.text import one_line
-from ralph.host.places import workspace_state
 from ralph.journal.reading import read
 from ralph.journal.run_state import RunState
-from ralph.journal.runs import journal_path
 from ralph.planning.waiting import waiting
 from ralph.proof.lost_work import describe_lost, find_lost
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path, moved_to, worktrees_of
 from ralph.workspace.agent_stream import running_session
 from ralph.workspace.find import Choice, OpenPlan, find_repo, open_plan, opened_at
-from ralph.workspace.last_run import LastRun, Standing, last_run
 from ralph.workspace.own_files import bookkeeping
-from ralph.workspace.reachable_runs import runs_at_work
-from ralph.workspace.worktree_plans import moved_to, worktrees_of
+from ralph.workspace.runs import LastRun, Standing, active_runs, last_run
 
 EXAMPLES = """
 ralph status                 the plan of this workspace
@@ -90,7 +88,7 @@ def _lost(opened: OpenPlan) -> dict[str, str]:
 
 def _in_worktrees(opened: OpenPlan) -> Iterator[str]:
     """Runs in worktrees: live ones of any plan, and the last one of this plan in each worktree if it is unfinished."""
-    live = {each.run for each in runs_at_work(opened.root, Choice(), os.environ) if each.worktree}
+    live = {each.run for each in active_runs(opened.root, Choice(), os.environ) if each.worktree}
     for run in sorted(live):
         yield f"run {run} works in a worktree: `ralph watch {run}` shows it, `ralph stop` stops it"
     for _, root in worktrees_of(opened.root, os.environ):

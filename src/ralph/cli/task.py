@@ -23,9 +23,10 @@ from ralph.core.surgery import insert, move, move_first, split
 from ralph.core.text import one_line
 from ralph.plans.lint import is_example
 from ralph.plans.registry import traits
-from ralph.workspace import text_input as given
-from ralph.workspace.find import OpenPlan, open_ref, plan_state, store_for
-from ralph.workspace.last_run import is_at_work
+from ralph.state.locks import is_at_work, turn
+from ralph.state.places import plan_state
+from ralph.workspace import plan_edit as given
+from ralph.workspace.find import OpenPlan, open_ref, store_for
 from ralph.workspace.plan_edit import (
     Editor,
     change_fields,
@@ -37,7 +38,6 @@ from ralph.workspace.plan_edit import (
     reopen,
     waits_for_later,
 )
-from ralph.workspace.plan_lock import turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

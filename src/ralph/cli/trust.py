@@ -19,17 +19,10 @@ from ralph.config.trust import Commands, NamedCommand, Status, by_source, check_
 from ralph.core.errors import NotTrusted, PlanError
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
+from ralph.state.places import trust_file
 from ralph.workspace.find import Choice, choose_plan, find_plans, open_settings, root_of, store_for
-from ralph.workspace.named_variants import chosen_layout
-from ralph.workspace.trust import (
-    gather,
-    is_trusted_by,
-    read_record,
-    refuse_inside_loop,
-    revoke,
-    trust_file,
-    write_trust,
-)
+from ralph.workspace.settings_check import chosen_layout
+from ralph.workspace.trust import gather, is_trusted_by, read_record, refuse_inside_loop, revoke, write_trust
 
 EXAMPLES = """
 ralph trust              show the commands and ask

@@ -23,10 +23,9 @@ from ralph.host.process.tree import is_alive as is_process_alive
 from ralph.journal.reading import Follower, damage
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Tally
-from ralph.workspace.active_runs import is_alive
+from ralph.state.locks import is_alive
 from ralph.workspace.find import root_of
-from ralph.workspace.reachable_runs import find_watched
-from ralph.workspace.run_choice import choice_of
+from ralph.workspace.runs import choice_of, run_to_watch
 
 EXAMPLES = """
 ralph watch                    the current run, or the last one
@@ -47,7 +46,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    target = find_watched(root_of(args, os.environ), choice_of(args), args.run, os.environ)
+    target = run_to_watch(root_of(args, os.environ), choice_of(args), args.run, os.environ)
     watched = _Watched()
     news = Follower(target.journal)
     try:

@@ -8,7 +8,7 @@ from argparse import Namespace
 
 from ralph.cli.output import note
 from ralph.core.ports import PlanRef
-from ralph.workspace.worktree_plans import live_ref
+from ralph.state.runs import live_ref
 
 
 def working_ref(args: Namespace, ref: PlanRef) -> PlanRef:

@@ -22,8 +22,8 @@ from ralph.config.schema import Config, all_checks
 from ralph.config.sources import is_user_config, missing_config, named_config, project_config, read_config
 from ralph.core.errors import ConfigError, UsageError
 from ralph.core.problems import Place, Problem, Severity
-from ralph.host.places import user_config
 from ralph.host.redaction import configure
+from ralph.state.places import user_config
 
 
 class Kind(StrEnum):

@@ -12,7 +12,7 @@ from ralph.core.errors import UsageError
 from ralph.core.names import safe_name
 from ralph.core.problems import Place, Problem, Severity
 from ralph.host.files import read_bytes
-from ralph.host.places import user_config
+from ralph.state.places import user_config
 
 LIMIT = 1_000_000
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -12,7 +12,7 @@ from ralph.core.ports import Session
 from ralph.doctor.doctor import Finding, fail, ok, warn
 from ralph.doctor.probes import NO_ANSWER, version_of
 from ralph.host.files import read_state
-from ralph.host.places import home
+from ralph.state.places import home
 
 _CLAUDE_KEYS = (
     "ANTHROPIC_API_KEY",

@@ -39,10 +39,10 @@ from ralph.run.wiring import RunSpec
 from ralph.session.choice import known_agents
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
+from ralph.state.runs import open_run
 from ralph.workspace.find import find_repo
 from ralph.workspace.lint import lint_plan
-from ralph.workspace.named_variants import unknown_names
-from ralph.workspace.open_runs import open_run
+from ralph.workspace.settings_check import unknown_names
 from ralph.workspace.trust import gather, may_run, read_record
 
 Look = Callable[[Launched, Mapping[str, str]], Iterable[Finding]]

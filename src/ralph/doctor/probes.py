@@ -18,9 +18,9 @@ from ralph.core.text import one_line
 from ralph.doctor.doctor import Finding, Patient, at_once, fail, ok, warn
 from ralph.host.git.command import ask
 from ralph.host.git.repo import OLDEST_GIT
-from ralph.host.places import state_home
 from ralph.host.process.programs import which
 from ralph.host.process.start import run
+from ralph.state.places import state_home
 
 CLIENTS = {
     "claude": "claude",

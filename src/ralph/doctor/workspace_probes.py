@@ -15,11 +15,11 @@ from ralph.doctor.agent_state import login
 from ralph.doctor.doctor import Finding, Patient, Probe, fail, ok, warn
 from ralph.host.git.repo import find_repository, identify
 from ralph.host.git.situation import abort_command, phrase, situation
-from ralph.host.places import home, workspace_state
 from ralph.host.process.programs import which
 from ralph.plans.registry import traits
 from ralph.proof.place_request import expected_place, request_for
-from ralph.workspace.active_runs import describe, held_locks
+from ralph.state.locks import describe, held_locks
+from ralph.state.places import home, workspace_state
 from ralph.workspace.find import Choice, find_plans, store_for
 from ralph.workspace.lint import lint_plan
 from ralph.workspace.trust import gather, read_record

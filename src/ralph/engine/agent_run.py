@@ -33,8 +33,8 @@ from ralph.host.process.rawlog import RawLog
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.tree import ProcessId, cpu_seconds, describe, is_alive
 from ralph.host.redaction import redact
-from ralph.journal.runs import raw_name
 from ralph.journal.writing import Journal
+from ralph.state.runs import raw_name
 
 _MOST_EVENTS = 2000
 _FEW = 5

@@ -48,12 +48,17 @@ class Owner(Struct, frozen=True):
     @property
     def is_alive(self) -> bool | None:
         """None: cannot be determined from here."""
-        if self.host != _host() or not self.start:
-            return None
-        try:
-            return tree.is_alive(ProcessId(self.pid, self.start))
-        except SetupError:
-            return None
+        return is_alive(self.host, self.pid, self.start) if self.start else None
+
+
+def is_alive(host: str, pid: int, start: str) -> bool | None:
+    """Whether a recorded process still runs. None: it is on another machine, or there is no process table."""
+    if host != _host():
+        return None
+    try:
+        return tree.is_alive(ProcessId(pid, start))
+    except SetupError:
+        return None
 
 
 class Lock:

@@ -23,6 +23,7 @@ from ralph.core.errors import BadData, IllegalChange, UsageError
 from ralph.core.plan import Plan
 from ralph.core.ports import Layout, Naming, PlanRef, ProjectFacts
 from ralph.host.files import read_bytes
+from ralph.importing.import_record import read_imports, write_imports
 from ralph.planning.write import naming
 from ralph.plans import beside
 from ralph.plans.beside import Sidecar, merge
@@ -41,9 +42,9 @@ from ralph.setup.scaffold import (
 )
 from ralph.setup.toolchain import Toolchain
 from ralph.setup.write_files import Existing, NewFile, Placed, place
-from ralph.workspace.active_runs import claim
-from ralph.workspace.find import OpenPlan, plan_state
-from ralph.workspace.import_record import read_imports, write_imports
+from ralph.state.locks import claim
+from ralph.state.places import plan_state
+from ralph.workspace.find import OpenPlan
 from ralph.workspace.trust import gather, is_inside_loop, read_record, refuse_inside_loop
 
 

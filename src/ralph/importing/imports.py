@@ -25,6 +25,7 @@ from ralph.core.surgery import insert
 from ralph.host.files import write_bytes
 from ralph.importing import kinds, markdown_sources
 from ralph.importing.found import Batch, Item
+from ralph.importing.import_record import read_imports, write_imports
 from ralph.importing.source_files import Source
 from ralph.importing.stories import Done, Made, first_ids, in_order, make, more_ids, reworded, sources_in
 from ralph.plans import beside
@@ -38,11 +39,10 @@ from ralph.plans.store import Loaded, split
 from ralph.setup.project_files import RealTree
 from ralph.setup.scaffold import DEFAULT_LAYOUT, Request, refer, refuse_two_plans_in_one_folder, start_plan
 from ralph.setup.toolchain import find
-from ralph.workspace.find import Choice, find_plans, open_ref, plan_state, store_for
-from ralph.workspace.import_record import read_imports, write_imports
-from ralph.workspace.last_run import is_at_work
+from ralph.state.locks import is_at_work, turn
+from ralph.state.places import plan_state
+from ralph.workspace.find import Choice, find_plans, open_ref, store_for
 from ralph.workspace.lint import has_checks
-from ralph.workspace.plan_lock import turn
 from ralph.workspace.trust import refuse_inside_loop
 
 MOST = 1000

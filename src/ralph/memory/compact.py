@@ -29,14 +29,14 @@ from ralph.core.recall import cost
 from ralph.core.text import estimate_tokens, one_line
 from ralph.host.files import sync_folder, write_bytes
 from ralph.host.git.repo import identify
-from ralph.journal.runs import new_run_id
 from ralph.journal.writing import Listener
 from ralph.memory.store import Memory, memory_of, memory_text
 from ralph.prompts.memory import summary_prompt
 from ralph.session.single import Interrupted, Sessions
-from ralph.workspace.find import plan_state, planning_folder, repository_of, store_for
-from ralph.workspace.last_run import is_at_work
-from ralph.workspace.plan_lock import turn
+from ralph.state.locks import is_at_work, turn
+from ralph.state.places import plan_state, planning_folder
+from ralph.state.runs import new_run_id
+from ralph.workspace.find import repository_of, store_for
 
 Tell = Callable[[str], None]
 _LONGEST_PREVIOUS = 100_000

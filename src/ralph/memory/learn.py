@@ -20,8 +20,9 @@ from ralph.journal.sinks.learnings import listed
 from ralph.journal.sinks.wording import iso
 from ralph.memory.lasting_rules import FILES
 from ralph.memory.store import Kept, keep, memory_of
-from ralph.workspace.find import OpenPlan, find_repo, plan_state
-from ralph.workspace.last_run import is_at_work
+from ralph.state.locks import is_at_work
+from ralph.state.places import plan_state
+from ralph.workspace.find import OpenPlan, find_repo
 from ralph.workspace.trust import is_inside_loop
 
 _TITLE = "## Learned\n\n"

@@ -22,11 +22,10 @@ from ralph.core.text import one_line
 from ralph.host.files import make_folder, open_state, read_bytes
 from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.learnings import HEADER, listed
-from ralph.workspace import inbox
-from ralph.workspace.find import plan_state
-from ralph.workspace.last_run import is_at_work
-from ralph.workspace.plan_lock import turn
-from ralph.workspace.sinks import BESIDE, progress_header
+from ralph.journal.sinks.table import BESIDE, progress_header
+from ralph.state import inbox
+from ralph.state.locks import is_at_work, turn
+from ralph.state.places import plan_state
 
 INBOX = "learnings"
 _LARGEST = 8 * 1024 * 1024

@@ -27,10 +27,9 @@ from ralph.planning.compose import Composed, compose
 from ralph.planning.done_tasks import archived_ids, put_into_archive, to_archive
 from ralph.planning.waiting import TAKEN, inbox
 from ralph.plans.registry import traits
-from ralph.workspace.active_runs import describe
-from ralph.workspace.find import plan_state, repository_of, store_for
-from ralph.workspace.last_run import is_at_work
-from ralph.workspace.plan_lock import turn
+from ralph.state.locks import describe, is_at_work, turn
+from ralph.state.places import plan_state
+from ralph.workspace.find import repository_of, store_for
 from ralph.workspace.trust import read_record, write_trust
 
 

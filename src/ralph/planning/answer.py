@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ralph.core.errors import BadData, UsageError
 from ralph.core.problems import Place, Problem
-from ralph.workspace import text_input as given
+from ralph.workspace import plan_edit as given
 
 LAYERS = ("schema", "backend", "api", "frontend", "integration")
 """In the order in which stories are done."""

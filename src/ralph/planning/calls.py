@@ -12,7 +12,6 @@ from ralph.config.trust import Verdict
 from ralph.core.plan import State
 from ralph.core.text import one_line, without_comments
 from ralph.host.git.repo import identify
-from ralph.journal.runs import new_run_id
 from ralph.journal.writing import Listener
 from ralph.memory.compact import compact_when_large
 from ralph.planning.add import Added, Addition, add, refuse_busy_tree
@@ -29,7 +28,9 @@ from ralph.planning.write import write_plan
 from ralph.prompts.planning import PlanBriefing
 from ralph.session.single import Sessions
 from ralph.setup.scaffold import Started
-from ralph.workspace.find import planning_folder, repository_of
+from ralph.state.places import planning_folder
+from ralph.state.runs import new_run_id
+from ralph.workspace.find import repository_of
 from ralph.workspace.trust import ensure_trusted, gather, is_trusted_by
 
 _NOT_FOR_PLANNING = ("checks.", "quality_checks.", "steps[")

@@ -14,7 +14,7 @@ from ralph.core.errors import BadData
 from ralph.core.text import one_line
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
 from ralph.prompts.planning import Exchange
-from ralph.workspace.find import planning_folder
+from ralph.state.places import planning_folder
 
 _KEPT_CALLS = 20
 

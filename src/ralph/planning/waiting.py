@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ralph.core.ports import PlanRef
-from ralph.workspace.find import plan_state
+from ralph.state.places import plan_state
 
 TAKEN = ".taken"
 """Suffix of a file that a run has started to process."""

@@ -11,7 +11,7 @@ from ralph.host.files import read_bytes
 from ralph.planning.person import Proposal
 from ralph.planning.target import Target
 from ralph.setup.scaffold import NOT_SEEN, Started, fresh_files, start_plan
-from ralph.workspace.plan_lock import turn
+from ralph.state.locks import turn
 
 _EXAMPLE_ROW = "| example | `docs/architecture.md` | how the parts fit together |"
 

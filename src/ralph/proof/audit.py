@@ -14,10 +14,10 @@ from ralph.core.plan import Story
 from ralph.core.proof import KEPT_UNPROVEN, Grade
 from ralph.host.git.command import ask, line
 from ralph.host.git.repo import Repo
-from ralph.host.places import workspace_state
 from ralph.proof.commit_records import from_commits
 from ralph.proof.records import Proof, Proofs, gather
 from ralph.proof.verify import current_tree, differs, read_pass
+from ralph.state.places import workspace_state
 from ralph.workspace.find import OpenPlan
 from ralph.workspace.own_files import bookkeeping
 

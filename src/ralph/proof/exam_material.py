@@ -12,11 +12,11 @@ from ralph.core.ports import Locations, PlanRef
 from ralph.core.text import clean, one_line, without_comments
 from ralph.host.git.command import git
 from ralph.host.git.repo import find_repository
-from ralph.host.places import home
 from ralph.prompts.foreign import cut_middle, fenced, has_markup
 from ralph.proof.exam import TITLE
 from ralph.proof.files import Role, role_of
 from ralph.proof.interface import interface
+from ralph.state.places import home
 
 _MOST_STORIES = 40_000
 _MOST_PAGE = 20_000

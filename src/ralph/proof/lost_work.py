@@ -11,10 +11,10 @@ from ralph.core.text import one_line
 from ralph.host.git.command import ask
 from ralph.host.git.repo import Repo
 from ralph.host.git.tree_diff import TreeEntry, changes, entries
-from ralph.host.places import workspace_state
 from ralph.plans.store import PlanStore
 from ralph.proof.commit_records import commits_by_story
 from ralph.proof.records import gather
+from ralph.state.places import workspace_state
 from ralph.workspace.plan_edit import reopen
 
 _FEW = 5

@@ -15,10 +15,9 @@ from ralph.core.ports import PlanRef
 from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.host.git.checkout import Checkout
 from ralph.host.git.repo import Repo
-from ralph.host.places import CHECKOUT_ID, checkout_folder, workspace_state
 from ralph.proof.dependencies import dependency_folders, setup_command
 from ralph.proof.place import InPlace, Runner
-from ralph.workspace.find import plan_state
+from ralph.state.places import CHECKOUT_ID, checkout_folder, plan_state, workspace_state
 
 _KNOWN = "proof-place.json"
 """In the plan's own folder: the way that was chosen last, and for which checks and dependencies."""

@@ -13,9 +13,9 @@ from ralph.core.evidence import CheckResult
 from ralph.core.proof import Grade
 from ralph.core.proof import Proof as Examined
 from ralph.core.verdict import Kind
-from ralph.host.places import as_text
 from ralph.journal.reading import read
-from ralph.journal.runs import journal_path, list_runs
+from ralph.state.places import as_text
+from ralph.state.runs import journal_path, list_runs
 
 NOT_EXAMINED = Examined(where="")
 

@@ -25,7 +25,7 @@ from ralph.proof.check_outputs import keeper
 from ralph.proof.checks import BASELINE
 from ralph.proof.records import Pass
 from ralph.proof.running import run_check
-from ralph.workspace.find import plan_state
+from ralph.state.places import plan_state
 
 _FILE = "verified.json"
 

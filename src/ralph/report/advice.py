@@ -15,7 +15,7 @@ from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState
 from ralph.notify.message import Moment
 from ralph.plans.registry import traits
-from ralph.workspace.worktree_plans import WORKTREES
+from ralph.state.runs import WORKTREES
 
 _MOST_NAMED = 3
 

@@ -20,11 +20,11 @@ from ralph.host.files import read_bytes
 from ralph.host.git.command import ask, git, head_of_output
 from ralph.host.git.repo import Repo
 from ralph.host.git.tree_diff import changes
-from ralph.host.places import as_text
 from ralph.journal.reading import read
-from ralph.journal.runs import journal_path, list_runs
 from ralph.prompts.review_matter import Matter
 from ralph.prompts.templates import REVIEWERS, library
+from ralph.state.places import as_text
+from ralph.state.runs import journal_path, list_runs
 
 _MOST_DIFF = 24_000
 _MOST_STAT = 4_000

@@ -19,12 +19,12 @@ from ralph.core.plan import Mode, Plan
 from ralph.core.ports import Locations, PlanRef
 from ralph.core.select import next_work
 from ralph.host.files import read_bytes
-from ralph.host.places import workspace_state
 from ralph.journal.reading import pick
-from ralph.journal.runs import journal_path, list_runs
 from ralph.plans.registry import traits
 from ralph.prompts.building import build, built_in, instructions, memory_part
 from ralph.run.prompt import brief
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path, list_runs
 from ralph.workspace.find import store_for
 
 _ESTIMATE = 4.0

@@ -23,7 +23,6 @@ from ralph.engine.decide import decide
 from ralph.engine.ground import Attempt
 from ralph.engine.prepare import attempt_number, next_reviewer
 from ralph.host.git.repo import FileId, Repo
-from ralph.host.places import workspace_state
 from ralph.prompts.review_matter import Matter
 from ralph.proof.acceptance_store import FOLDER, AcceptanceStore, has_check, is_needed
 from ralph.proof.exam_session import ExamRounds, is_due
@@ -32,11 +31,11 @@ from ralph.run.launch import Launched
 from ralph.run.wiring import RunSpec, session_for
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
-from ralph.workspace.find import find_repo, plan_state, store_for
-from ralph.workspace.last_run import feedback
-from ralph.workspace.notes import notes_for
-from ralph.workspace.own_files import bookkeeping
-from ralph.workspace.request_file import WorkspaceDesk
+from ralph.state.places import plan_state, workspace_state
+from ralph.workspace.control import notes_for
+from ralph.workspace.find import find_repo, store_for
+from ralph.workspace.own_files import WorkspaceDesk, bookkeeping
+from ralph.workspace.runs import feedback
 
 
 def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:

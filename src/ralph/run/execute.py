@@ -35,16 +35,15 @@ from ralph.host.git.refs import mend_packed_refs
 from ralph.host.git.repo import Repo
 from ralph.host.git.situation import Entry, Kind, Situation, abort_command, phrase, situation
 from ralph.host.locks import Lock, Owner
-from ralph.host.places import workspace_state
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.tree import ProcessId, become_subreaper, end_left_behind, identify
 from ralph.host.process.watchdog import Watchdog
 from ralph.host.steady_clock import SteadyClock
 from ralph.journal.ledger import Reset
 from ralph.journal.reading import Newer, cut_torn_tail, read, read_for_recovery
-from ralph.journal.runs import NEW_RUN_ID, journal_path, list_runs
 from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.sink import Sinks
+from ralph.journal.sinks.table import make_sinks
 from ralph.journal.writing import Journal, Listener
 from ralph.proof.checks import AskBaseline, made_by_checks
 from ralph.proof.lost_work import reopen_lost
@@ -52,16 +51,15 @@ from ralph.run.context_size import warning
 from ralph.run.wiring import RunSpec, make_ground, run_folder
 from ralph.session.hook_policy import rights_of
 from ralph.setup.ignore_lines import is_only_added
-from ralph.workspace.active_runs import held_locks
+from ralph.state.locks import held_locks
+from ralph.state.places import plan_state, workspace_state
+from ralph.state.runs import LAST_RUN, forget_open_run, journal_path, last_run_id, list_runs, open_run, record_open_run
 from ralph.workspace.control import Control
-from ralph.workspace.find import plan_state, store_for
+from ralph.workspace.find import store_for
 from ralph.workspace.killed_sessions import close_sessions
-from ralph.workspace.last_run import LAST_RUN, last_run_id
-from ralph.workspace.open_runs import forget_open_run, open_run, record_open_run
 from ralph.workspace.own_files import Bookkeeping, bookkeeping
-from ralph.workspace.recent_runs import Recent, recent_of_all
 from ralph.workspace.retry import CHANGED, failed_stories, listed, open_stories, renew, settings_key
-from ralph.workspace.sinks import make_sinks
+from ralph.workspace.runs import Recent, recent_of_all
 
 _GRACE = 5.0
 _MARK = "_RALPH_STATE"
@@ -267,7 +265,7 @@ def _recover_last(
 def _find_last(spec: RunSpec, state: Path, env: Mapping[str, str]) -> tuple[str, str]:
     """The last run of this plan, and what was wrong with the file that names it. A run's journal names its plan."""
     last = last_run_id(state)
-    if NEW_RUN_ID.fullmatch(last) or not os.path.lexists(state / LAST_RUN):
+    if last or not os.path.lexists(state / LAST_RUN):
         return last, ""
     home = workspace_state(spec.ref.root, env)
     for run in reversed(list_runs(home)):

@@ -16,16 +16,16 @@ from ralph.core.text import one_line
 from ralph.host.git.checkpoint import release
 from ralph.host.git.command import ask
 from ralph.host.git.repo import Repo, RepositoryReplaced
-from ralph.host.places import workspace_state
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.start import Finished, run
 from ralph.journal.reading import read
-from ralph.journal.runs import journal_path
 from ralph.plans.registry import traits
 from ralph.proof.verify import pin
 from ralph.run.wiring import RunSpec
-from ralph.workspace.find import OpenPlan, plan_state, store_for
-from ralph.workspace.request_file import WorkspaceDesk
+from ralph.state.places import plan_state, workspace_state
+from ralph.state.runs import journal_path
+from ralph.workspace.find import OpenPlan, store_for
+from ralph.workspace.own_files import WorkspaceDesk
 from ralph.workspace.tracker import Tracking
 
 Tell = Callable[[str], None]

@@ -28,8 +28,8 @@ from ralph.host.git.command import git
 from ralph.host.git.repo import Repo
 from ralph.host.git.situation import Situation
 from ralph.host.process.signals import StopSignal
-from ralph.journal.runs import new_run_id
 from ralph.journal.sinks.door import Door
+from ralph.journal.sinks.table import make_sinks
 from ralph.journal.writing import Listener
 from ralph.plans.lint import unwritten
 from ralph.proof.checks import AskBaseline
@@ -41,10 +41,11 @@ from ralph.run.worktrees import branch_of, close_worktrees, open_worktree, unfin
 from ralph.session.limits import limits_of
 from ralph.session.steps import plan_steps
 from ralph.setup.ignore_lines import keep_out_of_commits
-from ralph.workspace.find import find_repo, open_ref, plan_state, store_for
-from ralph.workspace.notes import carry_over
+from ralph.state.places import plan_state
+from ralph.state.runs import new_run_id
+from ralph.workspace.control import carry_over
+from ralph.workspace.find import find_repo, open_ref, store_for
 from ralph.workspace.plan_edit import find_story
-from ralph.workspace.sinks import make_sinks
 from ralph.workspace.trust import ensure_trusted, gather
 
 Tell = Callable[[str], None]

@@ -19,6 +19,7 @@ from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Layout, Locations, PlanRef
 from ralph.core.recall import cue_for
 from ralph.host.files import read_bytes
+from ralph.importing.import_record import read_imports
 from ralph.importing.stories import sources_in
 from ralph.memory.other_plans import learnings_elsewhere
 from ralph.memory.store import Memory, memory_of, recent_learnings
@@ -26,9 +27,8 @@ from ralph.plans.registry import layout, traits
 from ralph.prompts.building import Briefing
 from ralph.prompts.review_matter import Matter
 from ralph.proof.acceptance_store import FOLDER, AcceptanceStore
+from ralph.state.places import plan_state
 from ralph.workspace.answers import answers_path, read_answers
-from ralph.workspace.find import plan_state
-from ralph.workspace.import_record import read_imports
 
 _LIMIT = 1_000_000
 _MOST_PATTERNS = 20

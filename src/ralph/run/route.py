@@ -13,14 +13,14 @@ from ralph.core.history import History, fold
 from ralph.core.moves import Work
 from ralph.core.plan import Story
 from ralph.core.select import mode_of
-from ralph.host.places import workspace_state
 from ralph.journal.reading import read
-from ralph.journal.runs import journal_path
 from ralph.run.launch import Launched
 from ralph.session.choice import Complexity, Who, complexity, known_agents, routed, who_works
 from ralph.session.limits import limits_of
 from ralph.session.steps import plan_steps
-from ralph.workspace.last_run import Standing, last_run
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path
+from ralph.workspace.runs import Standing, last_run
 
 
 class StandIn(Struct, frozen=True):

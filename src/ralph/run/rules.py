@@ -28,9 +28,8 @@ from ralph.core.ports import Locations, PlanRef
 from ralph.engine.ground import PageBack
 from ralph.host.file_record import Entry, Record, differences, keep_copy, record, restore
 from ralph.host.files import make_folder, read_state, write_bytes
-from ralph.host.places import home, state_home, user_config
 from ralph.prompts.templates import REVIEWERS
-from ralph.workspace.trust import trust_file
+from ralph.state.places import home, state_home, trust_file, user_config
 
 _AGENT_FOLDERS = (".claude", ".codex", ".gemini", ".cursor", ".opencode")
 """Settings, hooks, commands and sub-agents of the clients."""

@@ -34,9 +34,7 @@ from ralph.host.git.repo import Repo
 from ralph.host.git.situation import situation, untracked
 from ralph.host.git.trace import GIT_TRACE
 from ralph.host.git.work_tree import GitWorkTree
-from ralph.host.places import home, workspace_state
 from ralph.host.process.signals import StopSignal
-from ralph.journal.runs import RAW, runs_folder
 from ralph.journal.writing import Journal
 from ralph.memory.lasting_rules import LastingRules
 from ralph.memory.store import Touched, memory_of
@@ -64,12 +62,13 @@ from ralph.session.choice import who_works
 from ralph.session.hook_policy import allowed_folders, prepare_hooks
 from ralph.session.limits import allowance_of, limits_of
 from ralph.session.steps import plan_steps
+from ralph.state.places import home, plan_state, workspace_state
+from ralph.state.runs import RAW, runs_folder
 from ralph.workspace.answers import reopen
 from ralph.workspace.answers import take_in as take_in_answers
-from ralph.workspace.find import plan_state, store_for
-from ralph.workspace.notes import Guidance
-from ralph.workspace.own_files import bookkeeping
-from ralph.workspace.request_file import WorkspaceDesk
+from ralph.workspace.control import Guidance
+from ralph.workspace.find import store_for
+from ralph.workspace.own_files import WorkspaceDesk, bookkeeping
 from ralph.workspace.retry import settings_key
 from ralph.workspace.retry import take_in as take_in_retries
 from ralph.workspace.tracker import Tracking

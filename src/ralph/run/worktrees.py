@@ -14,14 +14,12 @@ from ralph.host.files import make_folder
 from ralph.host.git.command import ask, git, line
 from ralph.host.git.repo import Repo, identify
 from ralph.host.locks import Lock, Owner
-from ralph.host.places import workspace_state
 from ralph.host.process.signals import StopSignal
-from ralph.journal.runs import list_runs
 from ralph.run.execute import close_run
-from ralph.workspace.find import plan_state, store_for
-from ralph.workspace.last_run import is_at_work
-from ralph.workspace.open_runs import forget_open_run, open_run
-from ralph.workspace.worktree_plans import WORKTREES, moved_to, worktrees_of
+from ralph.state.locks import is_at_work
+from ralph.state.places import plan_state, workspace_state
+from ralph.state.runs import WORKTREES, forget_open_run, list_runs, moved_to, open_run, worktrees_of
+from ralph.workspace.find import store_for
 
 _CONFIG = ("config.yaml", "configs", "prompts")
 

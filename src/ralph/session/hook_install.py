@@ -20,10 +20,10 @@ from msgspec import Struct
 from ralph.core.errors import BadData, SetupError
 from ralph.host.files import make_folder, read_bytes, read_state, sync_folder, write_bytes
 from ralph.host.git.command import ask
-from ralph.host.places import home, state_home, workspace_state
 from ralph.session.hook_policy import hook_command
 from ralph.session.hook_settings import Found, find_hooks, with_hooks, without_hooks
-from ralph.workspace.active_runs import describe, held_locks
+from ralph.state.locks import describe, held_locks
+from ralph.state.places import home, state_home, workspace_state
 
 _LARGEST = 8 * 1024 * 1024
 _BACKUP = ".before-ralph"

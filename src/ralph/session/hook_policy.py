@@ -20,9 +20,9 @@ from ralph.core.plan import Mode
 from ralph.core.ports import HookFiles, Locations, PlanRef
 from ralph.engine.ground import Attempt
 from ralph.host.files import make_folder, write_bytes
-from ralph.host.places import home
 from ralph.host.process.tree import identify
-from ralph.workspace.request_file import WorkspaceDesk
+from ralph.state.places import home
+from ralph.workspace.own_files import WorkspaceDesk
 
 EVENTS = (
     "PreToolUse",

@@ -20,7 +20,6 @@ from ralph.core.plan import Plan
 from ralph.core.ports import Layout, Naming, PlanRef, ProjectFacts
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes
-from ralph.host.places import home
 from ralph.plans.fresh import compose
 from ralph.plans.registry import all_layouts, layout, plan_in, traits
 from ralph.prompts.building import SETUP
@@ -30,7 +29,8 @@ from ralph.setup.ignore_lines import CACHES_TITLE, ignore_lines, with_lines
 from ralph.setup.project_files import RealTree
 from ralph.setup.toolchain import ProposedCheck, Toolchain, find
 from ralph.setup.write_files import Existing, NewFile, Placed, check_inside, place
-from ralph.workspace.active_runs import claim
+from ralph.state.locks import claim
+from ralph.state.places import home
 from ralph.workspace.archives import archives
 from ralph.workspace.find import find_root, repository_of
 from ralph.workspace.trust import gather, is_inside_loop, read_record, refuse_inside_loop, write_trust

@@ -31,11 +31,11 @@ from ralph.core.errors import RalphError
 from ralph.core.events import AgentEnded, AgentStarted, RunStarted
 from ralph.core.ports import Reader, skim
 from ralph.core.text import clean, one_line
-from ralph.host.places import workspace_state
 from ralph.host.process.lines import LineSplitter, Oversize
 from ralph.host.process.rawlog import RawTail
 from ralph.journal.run_state import RunState
-from ralph.journal.runs import RAW, journal_path, raw_name
+from ralph.state.places import workspace_state
+from ralph.state.runs import RAW, journal_path, raw_name
 
 _KEPT = 60
 """How many lines and calls are kept for a view."""

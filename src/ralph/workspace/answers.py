@@ -21,13 +21,13 @@ from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
 from ralph.plans.store import Loaded, PlanStore
-from ralph.workspace import inbox
-from ralph.workspace.find import plan_state, store_for
-from ralph.workspace.last_run import is_at_work
+from ralph.state import inbox
+from ralph.state.locks import is_at_work, turn
+from ralph.state.places import plan_state
+from ralph.state.runs import moved_to, worktrees_of
+from ralph.workspace.find import store_for
+from ralph.workspace.own_files import WorkspaceDesk
 from ralph.workspace.plan_edit import find_story
-from ralph.workspace.plan_lock import turn
-from ralph.workspace.request_file import WorkspaceDesk
-from ralph.workspace.worktree_plans import moved_to, worktrees_of
 
 ASKS = "asks: "
 """Prefix of the reason that a run keeps beside a story with a question."""

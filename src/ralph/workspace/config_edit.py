@@ -14,7 +14,7 @@ from ralph.config.sources import LIMIT, SUFFIXES, named_config, project_config
 from ralph.config.trust import names_commands
 from ralph.core.errors import BadData
 from ralph.host.files import make_folder, read_bytes, write_bytes
-from ralph.host.places import user_config
+from ralph.state.places import user_config
 
 _BOM = b"\xef\xbb\xbf"
 

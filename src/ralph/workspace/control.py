@@ -1,7 +1,10 @@
-"""Receive requests to an active run: by files from other terminals, by Ctrl-\\ in its own.
+"""What a user tells an active run: requests, by files from other terminals or by Ctrl-\\, and notes for its agents.
 
 A thread polls a few times a second, so that requests are acknowledged at once even while an agent is running. The loop
 acts on them at its next safe point; only `stop --now` is passed on right away, like Ctrl-C.
+
+A note goes into the next prompt and is kept until an agent has worked with it. A session without a result (a limit, a
+broken connection, Ctrl-C) or a killed run does not use up a note. Nor does a review use up a note for every story.
 """
 
 from __future__ import annotations
@@ -14,13 +17,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
-from ralph.core.control import Order, Verb, Wish
+from ralph.core.control import Note, Order, Verb, Wish
 from ralph.core.errors import RalphError
-from ralph.core.events import Asked
+from ralph.core.events import Asked, Guided, IterationEnded, Record
+from ralph.core.plan import Mode
+from ralph.core.verdict import Kind
 from ralph.host.process.signals import StopSignal
-from ralph.workspace import inbox
+from ralph.state import inbox
 
-FOLDER = "control"
+ORDERS = "control"
 KEY = "Ctrl-\\"
 _SIGNALS = {signal.SIGINT: "Ctrl-C", getattr(signal, "SIGHUP", -1): "terminal closed"}
 _TICK = 0.2
@@ -36,7 +41,7 @@ class Control:
     ) -> None:
         """`alive`: a file whose time shows until when this process lived."""
         self._alive = os.open(alive, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600) if alive is not None else -1
-        self._folder = state / FOLDER
+        self._folder = state / ORDERS
         self._run = run
         self._stop = stop
         self._tell = tell
@@ -101,3 +106,54 @@ class Control:
             self._tell(Asked(verb, by))
         if verb is Verb.STOP_NOW:
             self._stop.request(signal.SIGINT)
+
+
+NOTES = "notes"
+_CAME_TO_NOTHING = frozenset({Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED, Kind.MISCONFIGURED})
+
+
+def leave(state: Path, note: Note) -> Path:
+    return inbox.put(state / NOTES, note)
+
+
+def notes_for(state: Path, story: str) -> tuple[tuple[Path, Note], ...]:
+    """The notes for the next prompt of this story, oldest first. They are not removed."""
+    return tuple(found for found in inbox.look(state / NOTES, Note) if found[1].is_for(story))
+
+
+def carry_over(state: Path, to: Path) -> None:
+    """Move waiting notes to the workspace where a plan is worked on instead."""
+    for path, note in inbox.look(state / NOTES, Note):
+        leave(to, note)
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+
+
+class Guidance:
+    """The notes of one run's plan: handed out to iterations, recorded, and removed once used."""
+
+    def __init__(self, state: Path, tell: Callable[[Guided], object]) -> None:
+        self._state = state
+        self._tell = tell
+        self._handed: dict[Path, tuple[int, bool]] = {}
+        """Note → its iteration, and whether it is for every story."""
+
+    def __call__(self, iteration: int, story: str) -> tuple[str, ...]:
+        found = notes_for(self._state, story)
+        for path, note in found:
+            if self._handed.get(path, (0,))[0] != iteration:  # a step that is tried again gets it again
+                self._handed[path] = (iteration, not note.story)
+                self._tell(Guided(iteration, note.text, note.story))
+        return tuple(note.text for _, note in found)
+
+    def listen(self, record: Record) -> None:
+        event = record.event
+        if not isinstance(event, IterationEnded) or event.kind in _CAME_TO_NOTHING:
+            return
+        for path, (iteration, is_general) in list(self._handed.items()):
+            if iteration == event.iteration:
+                del self._handed[path]
+                if is_general and event.mode is Mode.REVIEW:  # it is for the agent that writes the code
+                    continue
+                with contextlib.suppress(OSError):
+                    path.unlink()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,10 +17,10 @@ from ralph.core.ports import Layout, Naming, PlanRef
 from ralph.core.text import one_line
 from ralph.host.files import read_state
 from ralph.host.git.repo import Repo, find_repository, identify
-from ralph.host.places import home, workspace_state
 from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, layouts_in, plan_in, traits
 from ralph.plans.store import Loaded, PlanStore
-from ralph.workspace.named_variants import chosen_layout
+from ralph.state.places import home, plan_state
+from ralph.workspace.settings_check import chosen_layout
 
 
 class Choice(Struct, frozen=True):
@@ -155,13 +153,6 @@ def current_branch(root: Path) -> str:
     return text.removeprefix("ref: refs/heads/").strip() if text.startswith("ref: refs/heads/") else ""
 
 
-def plan_state(ref: PlanRef, env: Mapping[str, str]) -> Path:
-    """This plan's folder in the state folder."""
-    relative = os.path.relpath(ref.path, ref.root)
-    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{ref.layout}-{ref.name}")[:60].strip("-")
-    return workspace_state(ref.root, env) / "plans" / f"{slug}-{hashlib.sha256(os.fsencode(relative)).hexdigest()[:8]}"
-
-
 def store_for(ref: PlanRef, env: Mapping[str, str], settings: str = "") -> PlanStore:
     """`settings`: the identity of a run's settings, for a store that a run writes to."""
     return PlanStore(ref, LAYOUTS.get(ref.layout), plan_state(ref, env) / "beside.json", settings)
@@ -224,7 +215,3 @@ def repository_of(root: Path, env: Mapping[str, str]) -> Path | None:
 
 def find_repo(ref: PlanRef, settings: Settings, env: Mapping[str, str]) -> Repo:
     return identify(find_repository(ref.root, settings.config.repo or None, home(env)))
-
-
-def planning_folder(root: Path, env: Mapping[str, str]) -> Path:
-    return workspace_state(root, env) / "planning"

@@ -1,23 +1,30 @@
 """Sessions that never reported an end, because their loop was killed: what their raw log shows, and what that costs.
 
 The raw log has the tokens of every message the model answered. They are priced at list prices and marked as estimated.
+The journal of a killed run may say what its last session cost. If neither does, the reservation counts, but not more
+than the most expensive session so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from ralph.config.prices import PriceTable
 from ralph.core.agent import Outcome, Tokens
+from ralph.core.errors import RalphError
 from ralph.core.events import AgentEnded, AgentStarted, Charged, IterationStarted, Record, Reserved, RunStarted
 from ralph.core.evidence import Ended, How
-from ralph.core.money import MICROS, Basis, micros, whole_tokens
+from ralph.core.money import MICROS, NOTHING, Amount, Basis, Elsewhere, amount_of, micros, whole_tokens
 from ralph.core.text import estimate_tokens
-from ralph.journal.runs import RAW, raw_name
+from ralph.host import locks
+from ralph.journal.ledger import Book, Reserve, Settle, local_day
+from ralph.journal.reading import read
 from ralph.journal.writing import Journal
+from ralph.state.runs import RAW, raw_name
 from ralph.workspace.agent_stream import AgentStream
 
 _KILLED = "the loop was killed"
@@ -89,3 +96,74 @@ def close_sessions(journal: Journal, records: Iterable[Record], prices: PriceTab
         journal.write(
             charge(prices, name or f"{run}/{ended.iteration}/{count}", ended.iteration, story, "", ended.outcome)
         )
+
+
+_BELIEVED = 24 * 3600.0
+"""Seconds for which a run on another machine is assumed to be active."""
+
+Charge = Callable[[str, int, str, str, Outcome], Charged]
+
+
+def elsewhere_in(book: Book, run: str, now: float) -> Elsewhere:
+    """What all runs have spent, as `run` sees it: reservations of killed runs count as spent."""
+    today = local_day(now)
+    day, ever, held = book.since(today), book.ever, NOTHING
+    for line in book.open:
+        amount = Amount(line.micros or 0, line.tokens)
+        if line.run != run and is_alive(line, now):
+            held += amount
+            continue
+        ever += amount
+        day += amount if local_day(line.t) >= today else NOTHING
+    return Elsewhere(day, ever, held)
+
+
+def is_alive(line: Reserve, now: float) -> bool:
+    alive = locks.is_alive(line.host, line.pid, line.start)
+    return now - line.t < _BELIEVED if alive is None else alive
+
+
+def settle_dead(lines: Iterable[Reserve], charge: Charge, now: float, most: int = 0) -> Iterator[Settle]:
+    """`most`: micros of the most expensive session so far; 0: none is known."""
+    for line in lines:
+        basis, micros, tokens = Basis.RESERVED, line.micros, line.tokens
+        if micros is not None and most:
+            micros = min(micros, most)
+        found = _what_it_cost(line, charge)
+        if found is not None:
+            amount = amount_of(found)
+            basis, micros, tokens = found.basis, None if amount.unknown else amount.micros, amount.tokens
+        yield Settle(
+            id=line.id,
+            t=min(line.t, now),
+            run=line.run,
+            plan=line.plan,
+            story=line.story,
+            basis=basis,
+            micros=micros,
+            tokens=tokens,
+        )
+
+
+def _what_it_cost(line: Reserve, charge: Charge) -> Charged | None:
+    """None: neither the journal nor the raw log can be read."""
+    reserved: Reserved | None = None
+    running: AgentStarted | None = None
+    agent = ""
+    with contextlib.suppress(RalphError, OSError):
+        for record in read(Path(line.journal)):
+            match record.event:
+                case Charged(id=name) as event if name == line.id:
+                    return event
+                case RunStarted() as event:
+                    agent = event.agent
+                case Reserved(id=name) as event if name == line.id:
+                    reserved = event
+                case AgentStarted() as event if reserved:
+                    running = event
+                case AgentEnded(outcome=outcome) if reserved:
+                    return charge(line.id, reserved.iteration, line.story, "", outcome)
+        if running is not None:
+            so_far = outcome_so_far(Path(line.journal), running, agent)
+            return charge(line.id, running.iteration, line.story, "", so_far) if so_far.used.total else None
+    return None

@@ -23,8 +23,7 @@ from ralph.plans.places import Places
 from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, traits
 from ralph.plans.spec_md import BudgetLine, token_budget
 from ralph.workspace.find import Choice, choose_plan, find_plans, find_root, root_of, store_for
-from ralph.workspace.named_variants import unknown_names
-from ralph.workspace.step_misfits import step_misfits
+from ralph.workspace.settings_check import step_misfits, unknown_names
 
 Flags = Mapping[str, object]
 _MOST_BOXES = 20

@@ -24,11 +24,11 @@ from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.plans.beside import Beside
 from ralph.plans.store import PlanStore
-from ralph.workspace import inbox
-from ralph.workspace.find import plan_state, store_for
-from ralph.workspace.last_run import is_at_work
+from ralph.state import inbox
+from ralph.state.locks import is_at_work, turn
+from ralph.state.places import plan_state
+from ralph.workspace.find import store_for
 from ralph.workspace.plan_edit import find_story, try_again
-from ralph.workspace.plan_lock import turn
 
 INBOX = "retries"
 CHANGED = "the story was changed"

@@ -27,8 +27,8 @@ from ralph.core.errors import BadData, NotTrusted
 from ralph.core.plan import Plan
 from ralph.core.secrets import sealed
 from ralph.host.files import keep_aside, make_folder, read_bytes, sync_folder, write_bytes
-from ralph.host.places import as_text, workspace_state
-from ralph.workspace.active_runs import is_below_run
+from ralph.state.locks import is_below_run
+from ralph.state.places import as_text, trust_file
 
 LIMIT = 16 * 1024 * 1024
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -98,10 +98,6 @@ def _of_client(root: Path) -> Iterator[NamedCommand]:
 
 def _as_json(value: object) -> str:
     return msgspec.json.encode(value, order="deterministic").decode()
-
-
-def trust_file(root: Path, env: Mapping[str, str]) -> Path:
-    return workspace_state(root, env) / "trust.json"
 
 
 def read_record(root: Path, env: Mapping[str, str], report: Callable[[str], None] | None = None) -> Record:

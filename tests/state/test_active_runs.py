@@ -9,8 +9,8 @@ import time
 from ralph.core.events import RunStarted
 from ralph.host.process.tree import identify
 from ralph.journal.ledger import Reserve
-from ralph.workspace import unsettled
-from ralph.workspace.active_runs import is_alive
+from ralph.state.locks import is_alive
+from ralph.workspace import killed_sessions as unsettled
 from support.processes import wait_for
 
 

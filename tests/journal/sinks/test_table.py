@@ -16,9 +16,9 @@ from ralph.core.verdict import Kind
 from ralph.journal.reading import read
 from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.sink import Sinks
+from ralph.journal.sinks.table import make_sinks
 from ralph.plans.registry import LAYOUTS, layout
 from ralph.workspace.own_files import bookkeeping
-from ralph.workspace.sinks import make_sinks
 from support.cli import Completed, ralph, ralph_here
 from support.told_runs import RUN, ToldRun, files_in, seen
 

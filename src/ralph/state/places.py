@@ -1,4 +1,4 @@
-"""Where Ralph keeps what is not in a workspace. Only names paths; creates nothing."""
+"""Where the state folder is, and the folders of a workspace and of a plan in it. Creates nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from ralph.core.ports import PlanRef
 from ralph.host.files import read_state
 
 CHECKOUT_ID = "checkout-id"
@@ -44,6 +45,21 @@ def workspace_id(root: Path) -> str:
 
 def workspace_state(root: Path, env: Mapping[str, str]) -> Path:
     return state_home(env) / workspace_id(root)
+
+
+def plan_state(ref: PlanRef, env: Mapping[str, str]) -> Path:
+    relative = os.path.relpath(ref.path, ref.root)
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{ref.layout}-{ref.name}")[:60].strip("-")
+    name = f"{slug}-{hashlib.sha256(os.fsencode(relative)).hexdigest()[:8]}"
+    return workspace_state(ref.root, env) / "plans" / name
+
+
+def planning_folder(root: Path, env: Mapping[str, str]) -> Path:
+    return workspace_state(root, env) / "planning"
+
+
+def trust_file(root: Path, env: Mapping[str, str]) -> Path:
+    return workspace_state(root, env) / "trust.json"
 
 
 def checkout_folder(state: Path, env: Mapping[str, str]) -> Path:

@@ -1,4 +1,4 @@
-"""Compares the configured steps with the workspace they will run in. Read-only."""
+"""Settings that cannot work here: names missing from a table of variants, steps that do not fit the workspace."""
 
 from __future__ import annotations
 
@@ -7,15 +7,74 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ralph.agents.registry import AGENTS
 from ralph.config.durations import EXPECTED, parse_duration
 from ralph.config.keys import nearest_hint
-from ralph.config.layers import Settings
+from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Step
-from ralph.core.errors import ConfigError
+from ralph.core.errors import ConfigError, UsageError
 from ralph.core.ports import PlanRef
 from ralph.core.problems import Place, Problem, Severity
+from ralph.core.registry import Registry
 from ralph.core.text import one_line
-from ralph.plans.registry import traits
+from ralph.engine.steps import STEPS
+from ralph.plans.registry import LAYOUTS, traits
+
+
+def unknown_names(settings: Settings) -> Iterator[Problem]:
+    """The unknown names, each with its place. Does not import the known ones."""
+    config = settings.config
+    if config.layout != "auto":
+        yield from _look_up(settings, LAYOUTS, config.layout, "layout")
+    yield from _look_up(settings, AGENTS, config.agent.name, "agent.name")
+    yield from _not_here(settings)
+    if config.review.agent:
+        yield from _look_up(settings, AGENTS, config.review.agent, "review.agent")
+    if config.planning.agent:
+        yield from _look_up(settings, AGENTS, config.planning.agent, "planning.agent")
+    for number, step in enumerate(config.steps):
+        if step.enabled:
+            yield from _look_up(settings, STEPS, step.type, "steps", f"[{number}].type")
+
+
+_ELSEWHERE = ("aider", "amp", "codex", "copilot", "cursor", "gemini", "goose", "opencode")
+"""Agents, not models: `fallback` may name both."""
+
+
+def _not_here(settings: Settings) -> Iterator[Problem]:
+    for name in settings.config.fallback:
+        agent = name.partition("/")[0]
+        if agent in _ELSEWHERE:
+            yield from _look_up(settings, AGENTS, agent, "fallback")
+
+
+def refuse_unknown_names(settings: Settings) -> None:
+    _refuse(settings, list(unknown_names(settings)))
+
+
+def chosen_layout(settings: Settings) -> str:
+    """The layout named in the settings; empty for `auto`."""
+    name = settings.config.layout
+    if name == "auto":
+        return ""
+    _refuse(settings, list(_look_up(settings, LAYOUTS, name, "layout")))
+    return name
+
+
+def _refuse(settings: Settings, problems: list[Problem]) -> None:
+    for problem in problems:
+        if settings.origin(problem.where.path.partition("[")[0]).kind is Kind.FLAG:  # wrong usage, not bad data
+            raise UsageError(problem.message, hint=problem.hint)
+    if problems:
+        raise ConfigError.of(problems)
+
+
+def _look_up(settings: Settings, registry: Registry, name: str, key: str, inside: str = "") -> Iterator[Problem]:
+    if wrong := registry.trouble_with(name):
+        origin = settings.origin(key)
+        where = Place(origin.file or str(origin), origin.line or None, None, key + inside)
+        yield Problem("unknown-name", wrong.message, where, wrong.hint)
+
 
 KEYS = {
     "agent": ("prompt_file", "prd_file", "model", "timeout", "allowed_tools"),

@@ -9,9 +9,9 @@ import pytest
 
 from ralph.core.errors import LockHeld, SetupError
 from ralph.host.locks import Lock, Owner
-from ralph.workspace import plan_lock as turns
-from ralph.workspace.find import plan_state
-from ralph.workspace.plan_lock import LOCK, turn
+from ralph.state import locks as turns
+from ralph.state.locks import EDIT_LOCK, turn
+from ralph.state.places import plan_state
 from support.workspaces import workspace
 
 
@@ -34,7 +34,7 @@ def test_an_error_gives_the_turn_back(tmp_path: Path) -> None:
     ref = workspace(tmp_path, "spec.md")
     with pytest.raises(ValueError, match="boom"), turn(ref, os.environ):
         raise ValueError("boom")
-    assert not Lock(plan_state(ref, os.environ) / LOCK).is_held()
+    assert not Lock(plan_state(ref, os.environ) / EDIT_LOCK).is_held()
 
 
 def test_a_run_and_an_edit_have_different_locks(tmp_path: Path) -> None:

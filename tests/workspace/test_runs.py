@@ -12,12 +12,11 @@ from ralph.core.agent import Text
 from ralph.core.events import AgentSaid, AnyEvent, Noted, RunEnded, RunStarted, WaitEnded, WaitStarted
 from ralph.core.moves import Reason
 from ralph.core.ports import PlanRef
-from ralph.host.places import workspace_state
-from ralph.journal.runs import journal_path
 from ralph.journal.writing import Journal
-from ralph.workspace.active_runs import claim
-from ralph.workspace.find import plan_state
-from ralph.workspace.last_run import LastRun, Standing, is_at_work, last_run
+from ralph.state.locks import claim, is_at_work
+from ralph.state.places import plan_state, workspace_state
+from ralph.state.runs import journal_path
+from ralph.workspace.runs import LastRun, Standing, last_run
 from support.workspaces import workspace
 
 RUN = "20261115-120000-abcd"

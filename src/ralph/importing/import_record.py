@@ -10,7 +10,7 @@ import msgspec
 from ralph.core.errors import BadData
 from ralph.core.ports import PlanRef
 from ralph.host.files import make_folder, read_bytes, write_bytes
-from ralph.workspace.find import plan_state
+from ralph.state.places import plan_state
 
 _FILE = "imported.json"
 
