@@ -116,13 +116,28 @@ def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
 # --- pages -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=lambda p: p.name)
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / ".github").rglob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
+    *ROOT.glob("examples/*/*.md"),
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_a_page_names_only_files_that_exist(page: Path) -> None:
     text = page.read_text()
     named = set(re.findall(r"`((?:src|tests|scripts|docs|bench|requirements|examples|\.ci)/[\w./-]*)`", text))
     linked = {link for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) if "://" not in link}
     assert [name for name in named if not (ROOT / name).exists()] == []
     assert [link for link in linked if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("folder", ["docs", "docs/adr"])
+def test_the_index_names_every_page(folder: str) -> None:
+    index = (ROOT / folder / "README.md").read_text()
+    pages = {path.name for path in (ROOT / folder).glob("*.md")} - {"README.md"}
+    assert pages - set(re.findall(r"\]\(([\w.-]+)", index)) == set()
 
 
 # --- scripts/test and scripts/demo -----------------------------------------------------------------------------------
