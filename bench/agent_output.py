@@ -102,7 +102,7 @@ def measure(kind: str, mb: int) -> dict[str, object]:
 def read_as_a_run(kind: str, argv: tuple[str, ...]) -> dict[str, object]:
     from ralph.agents.registry import agent
     from ralph.engine.agent_run import Listener
-    from ralph.host.process.rawlog import RawLog
+    from ralph.host.process.raw_log import RawLog
     from ralph.host.process.supervise import Command, Ending, Limits, supervise
 
     client = agent("claude" if "claude" in kind or kind.startswith("json") else "command")

@@ -16,10 +16,10 @@ from typing import ParamSpec, TypeVar
 
 from ralph.host.git.checkpoint import take
 from ralph.host.git.commits import commit_story
+from ralph.host.git.objects import changes
 from ralph.host.git.repo import identify
 from ralph.host.git.rescue import roll_back
 from ralph.host.git.snapshot import snapshot_tree
-from ralph.host.git.tree_diff import changes
 
 ROUNDS = 15
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from ralph.core.moves import Reason
 from ralph.core.verdict import Kind
 from ralph.host.process.tree import identify
 from ralph.journal.ledger import Ledger, Reserve, Settle
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.run.replay import replay
 from support.spenders import Spender, idles, works
 

@@ -12,7 +12,7 @@ from ralph.core.events import AnyEvent, Record, RunEnded, StepEnded, StorySetAsi
 from ralph.core.limits import Limits, OnStuck
 from ralph.core.moves import Reason
 from ralph.core.verdict import Kind
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal
 from ralph.report.circuits import circuits
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path

@@ -19,7 +19,7 @@ from ralph.core.events import AnyEvent, RunEnded, RunStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason
 from ralph.core.ports import PlanRef
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal
 from ralph.plans.registry import LAYOUTS
 from ralph.state.locks import claim
 from ralph.state.places import plan_state, workspace_state

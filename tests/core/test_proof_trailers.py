@@ -10,7 +10,7 @@ from ralph.core.evidence import CheckResult, Ended, Evidence, How
 from ralph.core.plan import Mode
 from ralph.core.proof_trailers import parsed, read_checks, unlisted, written
 from ralph.core.verdict import Kind, Verdict
-from ralph.host.git.commit_message import message
+from ralph.host.git.commits import commit_message
 
 TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 DONE = Verdict(Kind.ACCEPTED, completes=True)
@@ -32,7 +32,8 @@ def commit(*checks: CheckResult, verdict: Verdict = DONE) -> tuple[str, dict[str
         checks=checks,
         check_set="9f86d081",
     )
-    text = message("feat(US-001): a", {"Ralph-Run": "r", **written(evidence, verdict, TREE, ".ralph/a b/prd.json")})
+    trailers = {"Ralph-Run": "r", **written(evidence, verdict, TREE, ".ralph/a b/prd.json")}
+    text = commit_message("feat(US-001): a", trailers)
     return text, parsed(text.rpartition("\n\n")[2].splitlines())
 
 

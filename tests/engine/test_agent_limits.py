@@ -18,8 +18,7 @@ from ralph.core.events import IterationEnded, Noted
 from ralph.core.ports import Session
 from ralph.engine.agent_run import AgentRunner, Patience
 from ralph.host.process.signals import StopSignal
-from ralph.journal.reading import read
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal, read
 from support.loops import LoopProject, run_ralph, shell_project
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and the kernel's limits")

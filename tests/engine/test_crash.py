@@ -23,7 +23,7 @@ import pytest
 
 from ralph.core.events import IterationEnded, RunEnded
 from ralph.core.verdict import Kind
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.run.replay import replay
 from support.crash_driver import WRITING_GIT
 from support.loops import (

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from ralph.core.events import AgentStarted, IterationEnded
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from support.loops import CONFIG, LoopProject, Scenario, finish, run_ralph, start_ralph
 from support.processes import wait_for
 

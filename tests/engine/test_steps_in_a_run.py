@@ -12,7 +12,7 @@ from ralph.core.events import AgentEnded, AgentStarted, IterationEnded, Judged, 
 from ralph.core.evidence import How
 from ralph.core.plan import Mode
 from ralph.core.verdict import Kind
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from support.loops import CONFIG, LoopProject, Scenario, finish, run_ralph, start_ralph
 from support.processes import wait_for
 

@@ -11,8 +11,7 @@ import pytest
 from ralph.core.events import WaitEnded, WaitStarted
 from ralph.engine.wait import wait
 from ralph.host.process.signals import StopSignal
-from ralph.journal.reading import read
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal, read
 
 NOW = 1_800_000_000.0
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ralph.host.git.checkpoint import take
 from ralph.host.git.commits import commit_story
+from ralph.host.git.objects import changes
 from ralph.host.git.snapshot import snapshot_tree
-from ralph.host.git.tree_diff import changes
 from support.agent_doings import by_a_user, do, to_files
 from support.repositories import Project
 

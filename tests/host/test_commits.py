@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import SetupError
-from ralph.host.git.agent_commits import agent_commits
+from ralph.host.git.authorship import agent_commits
 from ralph.host.git.checkpoint import Checkpoint, take
-from ralph.host.git.commit_message import message
-from ralph.host.git.commits import Committed, HeadMoved, commit_story
+from ralph.host.git.commits import Committed, HeadMoved, commit_message, commit_story
 from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.snapshot import snapshot_tree
 from support.repositories import Project, killed_after
 
-MESSAGE = message("feat(US-001): first story", {"Ralph-Run": "r1", "Ralph-Iteration": "1", "Ralph-Story": "US-001"})
+TRAILERS = {"Ralph-Run": "r1", "Ralph-Iteration": "1", "Ralph-Story": "US-001"}
+MESSAGE = commit_message("feat(US-001): first story", TRAILERS)
 
 
 @pytest.fixture

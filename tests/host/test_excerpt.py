@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.host.process.excerpt import Excerpt, Tail
+from ralph.host.process.output import Excerpt, Tail
 
 CHUNKS = st.lists(st.binary(max_size=120), max_size=20)
 

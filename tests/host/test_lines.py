@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.host.process.lines import LineSplitter, Oversize
+from ralph.host.process.output import LineSplitter, Oversize
 
 LIMIT, HEAD = 8, 5
 

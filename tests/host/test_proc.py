@@ -13,9 +13,8 @@ import pytest
 
 from ralph.core.errors import SetupError
 from ralph.host.process import table as ptable
-from ralph.host.process.adopt import HOUSEHOLD
 from ralph.host.process.start import finish, run, run_shell, start
-from ralph.host.process.tree import Tree, become_subreaper
+from ralph.host.process.tree import HOUSEHOLD, Tree, become_subreaper
 from support.processes import Zoo, script, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process control")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.host.process.rawlog import RawLog
+from ralph.host.process.raw_log import RawLog
 
 
 def kept(log: RawLog) -> bytes:

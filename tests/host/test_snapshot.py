@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ralph.host.git.objects import changes, diff_text, entries
 from ralph.host.git.snapshot import snapshot, snapshot_tree
-from ralph.host.git.tree_diff import changes, diff_text, entries
 from support.repositories import Project, as_nobody
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.host.steady_clock import SteadyClock
+from ralph.host.clocks import SteadyClock
 
 FAKE_TIME = r"""
 #define _GNU_SOURCE

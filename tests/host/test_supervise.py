@@ -15,10 +15,10 @@ import pytest
 
 from ralph.host.process import table as ptable
 from ralph.host.process import tree
-from ralph.host.process.adopt import HOUSEHOLD
-from ralph.host.process.rawlog import RawLog
+from ralph.host.process.raw_log import RawLog
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.supervise import Command, Ending, How, Limits, supervise
+from ralph.host.process.tree import HOUSEHOLD
 from support.processes import Zoo, is_running, script, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process control")
@@ -212,7 +212,7 @@ def test_another_sign_of_life_is_no_silence_until_it_stops(cage: Cage) -> None:
 
 @linux
 def test_a_silent_child_at_work_is_a_sign_of_life(cage: Cage) -> None:
-    agents: list[tree.ProcessId] = []
+    agents: list[ptable.ProcessId] = []
     ending = cage.watch(
         "subprocess.run([sys.executable, '-S', '-c', 'import time\\nt=time.time()\\nwhile time.time() < t+.8: pass'])",
         Limits(total=20, idle=0.4, grace=0.3),
@@ -363,7 +363,7 @@ def test_where_orphans_do_not_come_to_us_those_seen_before_are_ended(
 
 
 def test_the_start_is_told_before_any_output(cage: Cage) -> None:
-    told: list[tuple[tree.ProcessId, bool, int]] = []
+    told: list[tuple[ptable.ProcessId, bool, int]] = []
     ending = cage.watch(
         "say('up'); time.sleep(0.2)", on_start=lambda p: told.append((p, tree.is_alive(p), len(cage.lines)))
     )
@@ -427,7 +427,7 @@ def test_a_killed_supervisor_leaves_an_agent_that_the_next_one_can_end(cage: Cag
     wait_for(lambda: cage.noted() and cage.noted("agent") and (cage.folder / "start").exists())
     loop.kill()
     loop.wait()
-    agent = tree.ProcessId(cage.noted("agent")[0], (cage.folder / "start").read_text())
+    agent = ptable.ProcessId(cage.noted("agent")[0], (cage.folder / "start").read_text())
     wait_for(lambda: not is_running(agent.pid))  # the system ends it with its parent
     assert cage.alive() == cage.noted()
     assert tree.end_left_behind(agent, ("RALPH_RUN", "killed"), 0.2) == 1

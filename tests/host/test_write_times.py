@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.host.write_times import WriteTimes
+from ralph.host.clocks import WriteTimes
 
 
 def test_the_clock_of_a_local_disk_agrees(tmp_path: Path) -> None:

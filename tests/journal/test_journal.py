@@ -11,8 +11,7 @@ import pytest
 from ralph.core.errors import BadData, UsageError
 from ralph.core.events import Noted, Record, RunEnded, RunStarted
 from ralph.core.moves import Reason
-from ralph.journal.reading import Follower, Newer, cut_torn_tail, read, read_for_recovery
-from ralph.journal.writing import Journal, JournalFailed
+from ralph.journal.records import Follower, Journal, JournalFailed, Newer, cut_torn_tail, read, read_for_recovery
 from ralph.state.runs import find_run, journal_path, list_runs, new_run_id
 
 

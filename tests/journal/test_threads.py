@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 
 from ralph.core.events import Noted, Record
-from ralph.journal.reading import read
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal, read
 
 
 def test_threads_that_write_at_once_do_not_mix_their_records(tmp_path: Path) -> None:

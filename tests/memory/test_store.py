@@ -10,8 +10,8 @@ from ralph.core.learning import learned
 from ralph.core.plan import Mode
 from ralph.core.ports import Locations, PlanRef
 from ralph.core.verdict import Kind
-from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.table import make_sinks
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.memory.store import Touched, keep, learnings_of, memory_of, recent_learnings, take_in
 from ralph.state.places import plan_state
 from support.workspaces import workspace
@@ -40,7 +40,7 @@ def test_a_layout_without_a_place_for_it_has_one_in_the_state_folder(tmp_path: P
     ref, where = elsewhere(tmp_path)
     state = plan_state(ref, os.environ)
     state.mkdir(parents=True)
-    sinks = make_sinks(ref, where, Door(tmp_path), state)
+    sinks = make_sinks(ref, where, WorkspaceFiles(tmp_path), state)
     sinks(ended("Cents only", kind=Kind.REJECTED))
     sinks(ended("cents only!", "One more"))
     sinks(ended("One more"))

@@ -15,7 +15,7 @@ from ralph.core.plan import Mode, Story
 from ralph.core.ports import PlanRef
 from ralph.core.verdict import Kind, Verdict
 from ralph.host.git.repo import identify
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal
 from ralph.review.material import Reviewing
 from ralph.state.runs import journal_path
 

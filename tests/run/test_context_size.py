@@ -9,7 +9,7 @@ import pytest
 
 from ralph.core.agent import Usage
 from ralph.core.events import AgentSaid, AgentStarted
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal
 from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import journal_path
 from support.cli import ralph_here

@@ -11,7 +11,7 @@ import pytest
 from ralph.core.changes import SetFields
 from ralph.core.plan import State
 from ralph.guard.decision import judge_command
-from ralph.journal.sinks.run_log import agent_output
+from ralph.journal.sinks.logs import agent_output
 from ralph.plans import plan_md
 from support.seed_projects import SeedProject
 

@@ -77,7 +77,7 @@ class Driver:
 
     def install(self) -> None:
         from ralph.host.git import command as git
-        from ralph.journal.writing import Journal
+        from ralph.journal.records import Journal
 
         sys.addaudithook(self._hear)
         self._wrap_descriptor("write")

@@ -27,7 +27,7 @@ from ralph.core.events import (
     RunEnded,
 )
 from ralph.core.verdict import Kind
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, list_runs
 from support.cli import Completed, ralph_here

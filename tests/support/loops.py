@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ralph.core.events import AnyEvent
 from ralph.core.verdict import Kind
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from support.cli import Completed
 
 DRIVER = Path(__file__).with_name("crash_driver.py")

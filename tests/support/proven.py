@@ -12,7 +12,7 @@ from shlex import quote
 from typing import Any
 
 from ralph.core.events import AnyEvent, IterationEnded
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, list_runs
 from support.cli import Completed, ralph, ralph_here

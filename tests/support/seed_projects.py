@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph.core.events import IterationEnded, Record
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, list_runs
 from support.cli import Completed, ralph_here

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph.core.events import AnyEvent
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from support.cli import Completed, ralph_here
 
 _WHO = {f"GIT_{a}_{b}": "ada@example.test" for a in ("AUTHOR", "COMMITTER") for b in ("NAME", "EMAIL")}

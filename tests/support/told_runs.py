@@ -29,7 +29,7 @@ from ralph.core.limits import Limits
 from ralph.core.moves import Reason, Work
 from ralph.core.plan import Mode, ReviewStatus, State
 from ralph.core.verdict import Kind, Verdict
-from ralph.journal.writing import Journal, Listener
+from ralph.journal.records import Journal, Listener
 
 START = 1_700_000_000.0
 """2023-11-14T22:13:20Z"""

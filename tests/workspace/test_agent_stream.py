@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ralph.host.process.rawlog import RawLog
+from ralph.host.process.raw_log import RawLog
 from ralph.workspace.agent_stream import AgentStream, Call
 
 NAMES = "input_tokens", "cache_read_input_tokens"

@@ -7,7 +7,7 @@ from pathlib import Path
 from ralph.core.events import AnyEvent
 from ralph.core.limits import Limits
 from ralph.core.verdict import Kind
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path
 from ralph.workspace.runs import Recent, recent, recent_of_all

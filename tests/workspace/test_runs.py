@@ -12,7 +12,7 @@ from ralph.core.agent import Text
 from ralph.core.events import AgentSaid, AnyEvent, Noted, RunEnded, RunStarted, WaitEnded, WaitStarted
 from ralph.core.moves import Reason
 from ralph.core.ports import PlanRef
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal
 from ralph.state.locks import claim, is_at_work
 from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import journal_path

@@ -25,7 +25,7 @@ from ralph.core.names import safe_name
 from ralph.core.plan import Plan, State
 from ralph.core.ports import Locations, Naming, PlanRef
 from ralph.host.files import make_folder, sync_folder, write_bytes
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.plans.registry import traits
 from ralph.setup.project_files import RealTree
 from ralph.setup.scaffold import Request, folder_name, fresh_files, trust_own

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from ralph.core.errors import SetupError
 from ralph.host.git.command import Answer, ask, ask_plainly, git, identity_from_environment, line, names, try_ask
+from ralph.host.git.commits import signing
 from ralph.host.git.repo import Repo, find_repository, identify
-from ralph.host.git.signing import signing
 from ralph.host.git.situation import in_progress, phrase
 from ralph.state.places import home
 

@@ -27,7 +27,7 @@ from ralph.core.events import (
 from ralph.core.money import MICROS, Basis, micros
 from ralph.core.plan import Mode
 from ralph.host.git.repo import Repo
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.state.places import workspace_state
 from ralph.state.runs import family, journal_path, list_runs
 from ralph.workspace.killed_sessions import charge, outcome_so_far

@@ -58,7 +58,7 @@ from ralph.engine.agent_run import Patience
 from ralph.host.git.repo import Repo
 from ralph.host.process.tree import identify
 from ralph.journal.ledger import Book, Finished, Foretold, Iterated, Ledger, Reserve, Settle, local_day
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal
 from ralph.workspace.killed_sessions import charge, elsewhere_in, is_alive, settle_dead
 
 _FREE = (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)

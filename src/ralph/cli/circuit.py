@@ -15,7 +15,7 @@ from ralph.core.circuit import Position
 from ralph.core.exit_codes import ExitCode
 from ralph.core.limits import OnStuck
 from ralph.core.text import one_line
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.report.circuits import Circuits, Counters, circuits
 from ralph.workspace.runs import chosen_run
 

@@ -14,7 +14,7 @@ from ralph.cli.output import emit_bytes, emit_json, fail, say
 from ralph.core.events import AgentStarted, Record, RunStarted, WaitStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.host.process.detach import Background, Waiting, fork
-from ralph.journal.writing import Listener
+from ralph.journal.records import Listener
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path
 

@@ -20,7 +20,7 @@ from ralph.core.events import RunStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.proof import MEANING, Grade
 from ralph.core.text import clean, one_line, plural
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.report.explain import Explanation, explain, tail
 from ralph.report.transition_table import PEOPLE, table
 from ralph.state.locks import is_alive

@@ -16,7 +16,7 @@ from ralph.core.errors import RalphError, UsageError
 from ralph.core.events import AnyEvent, Baseline, CheckEnded, IterationEnded, IterationStarted, Record
 from ralph.core.evidence import CheckResult
 from ralph.host.files import read_bytes
-from ralph.journal.reading import Follower, read
+from ralph.journal.records import Follower, read
 from ralph.journal.run_state import RunState
 from ralph.state.locks import is_alive
 from ralph.workspace.runs import chosen_run, chosen_runs

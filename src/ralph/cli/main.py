@@ -220,7 +220,7 @@ def _report_trouble(error: OSError) -> int:
     import errno
 
     from ralph.core.errors import SetupError
-    from ralph.host.plain_file import path_of
+    from ralph.host.files import path_of
 
     if not _has_a_folder():
         return _report(SetupError("the current folder no longer exists", hint="change to another folder and try again"))

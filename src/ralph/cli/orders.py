@@ -10,7 +10,7 @@ from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say, warn
 from ralph.core.control import Order, Verb
 from ralph.core.text import one_line
-from ralph.journal.reading import Follower
+from ralph.journal.records import Follower
 from ralph.journal.run_state import RunState
 from ralph.state import inbox
 from ralph.workspace.control import ORDERS

@@ -11,7 +11,7 @@ from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import plural
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.run.replay import replay
 from ralph.workspace.runs import chosen_run
 

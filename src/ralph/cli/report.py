@@ -24,7 +24,7 @@ from ralph.core.reviews import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.host.files import write_bytes
 from ralph.host.redaction import redact
-from ralph.journal.reading import damage, read
+from ralph.journal.records import damage, read
 from ralph.report.report import make_report
 from ralph.report.values import STATES, Report, StoryReport
 from ralph.state.locks import is_alive

@@ -27,9 +27,9 @@ from ralph.core.moves import Reason
 from ralph.doctor.sandbox import sandbox
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.table import require_process_control
+from ralph.journal.records import Listener
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Tally
-from ralph.journal.writing import Listener
 from ralph.run.launch import STASHED, Launched, agree, launch, prepare_spec
 from ralph.workspace.runs import last_run
 from ralph.workspace.settings_check import refuse_misfits, refuse_unknown_names

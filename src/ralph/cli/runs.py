@@ -12,7 +12,7 @@ from ralph.cli.words import duration, money
 from ralph.core.errors import BadData
 from ralph.core.events import CLOSED_LATER
 from ralph.core.text import one_line, plural
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.journal.run_state import RunState
 from ralph.state.locks import is_alive
 from ralph.workspace.runs import chosen_runs

@@ -12,7 +12,7 @@ from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.figures import document, lines
 from ralph.cli.output import emit_json, say, warn
 from ralph.core.errors import BadData
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.journal.statistics import Tally
 from ralph.workspace.runs import chosen_run, chosen_runs
 

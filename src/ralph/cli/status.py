@@ -24,7 +24,7 @@ from ralph.core.proof import KEPT_UNPROVEN, Grade, count_grades
 from ralph.core.reviews import OPEN_FINDINGS, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.text import one_line
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.journal.run_state import RunState
 from ralph.planning.waiting import waiting
 from ralph.proof.lost_work import describe_lost, find_lost

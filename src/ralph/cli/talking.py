@@ -62,7 +62,7 @@ class Terminal:
 
     def edit(self, text: str, name: str) -> str:
         """Edit in a temporary folder outside the workspace: an editor may leave other files beside it."""
-        from ralph.host.process.editor import edit
+        from ralph.host.process.programs import edit
 
         with tempfile.TemporaryDirectory(prefix="ralph-") as folder:
             path = Path(folder) / name

@@ -15,7 +15,7 @@ from ralph.core.errors import UsageError
 from ralph.core.events import AgentEnded, AgentStarted, IterationStarted, Record, RunStarted
 from ralph.core.evidence import How
 from ralph.core.text import clean, one_line
-from ralph.host.process.rawlog import RawTail
+from ralph.host.process.raw_log import RawTail
 from ralph.workspace.agent_stream import AgentStream, raw_log
 
 _LINES = 8

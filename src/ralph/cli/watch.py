@@ -18,9 +18,9 @@ from ralph.cli.words import moment
 from ralph.core.events import Record, Settling
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import one_line
-from ralph.host.process.tree import ProcessId
+from ralph.host.process.table import ProcessId
 from ralph.host.process.tree import is_alive as is_process_alive
-from ralph.journal.reading import Follower, damage
+from ralph.journal.records import Follower, damage
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Tally
 from ralph.state.locks import is_alive

@@ -29,10 +29,9 @@ from ralph.engine.plan_text import plan_edits, with_plan
 from ralph.engine.protect import protect, protect_again
 from ralph.engine.steps import Passed
 from ralph.host.file_copies import CopyLost
-from ralph.host.files import write_text
+from ralph.host.files import is_disk_trouble, write_text
 from ralph.host.git.locks import GitBusy
 from ralph.host.git.repo import RepositoryReplaced
-from ralph.host.plain_file import is_disk_trouble
 from ralph.host.redaction import redact
 from ralph.prompts.verdict_form import verdict_prompt
 

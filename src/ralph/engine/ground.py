@@ -25,7 +25,7 @@ from ralph.core.work_tree import Inspection, Shared, WorkTree
 from ralph.engine.agent_run import Patience
 from ralph.engine.steps import Pipeline
 from ralph.host.process.signals import StopSignal
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal
 
 Ask = Callable[[str, float, Callable[[], bool]], str]
 """Asks at the terminal whether to wait: reason, end time, a test that cancels the question. Empty: no answer."""

@@ -60,7 +60,8 @@ from ralph.host.file_copies import CopyLost
 from ralph.host.files import read_state
 from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.repo import RepositoryReplaced
-from ralph.host.process.tree import ProcessId, end_left_behind
+from ralph.host.process.table import ProcessId
+from ralph.host.process.tree import end_left_behind
 
 _GRACE = 5.0
 _FEW = 5

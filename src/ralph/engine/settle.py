@@ -28,7 +28,7 @@ from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, TITLES
 from ralph.host.files import make_folder, write_bytes
-from ralph.host.git.commit_message import subject
+from ralph.host.git.commits import commit_subject
 from ralph.host.redaction import redact_struct
 from ralph.prompts.foreign import fence_for, fenced
 
@@ -248,12 +248,12 @@ def trailers_for(run: str, iteration: int, story: str) -> dict[str, str]:
 
 def message_for(attempt: Attempt, verdict: Verdict) -> str:
     if attempt.story is None:
-        return subject("", TITLES[attempt.mode], attempt.mode)
+        return commit_subject("", TITLES[attempt.mode], attempt.mode)
     story = attempt.story
     if verdict.kind is Kind.PARTIAL:
         return one_line(f"wip({story.id}): {story.title}", 72)
     outcome = _review_outcome(attempt, verdict) if attempt.mode is Mode.REVIEW else ""
-    return subject(story.id, story.title, attempt.mode, outcome)
+    return commit_subject(story.id, story.title, attempt.mode, outcome)
 
 
 def _review_outcome(attempt: Attempt, verdict: Verdict) -> str:

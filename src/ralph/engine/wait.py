@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ralph.core.events import WaitEnded, WaitStarted
 from ralph.host.process.signals import StopSignal
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal
 
 LOOK = 0.2
 """Seconds between checks of the wall clock (a laptop may have slept) and of user requests."""

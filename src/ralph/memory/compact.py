@@ -29,7 +29,7 @@ from ralph.core.recall import cost
 from ralph.core.text import estimate_tokens, one_line
 from ralph.host.files import sync_folder, write_bytes
 from ralph.host.git.repo import identify
-from ralph.journal.writing import Listener
+from ralph.journal.records import Listener
 from ralph.memory.store import Memory, memory_of, memory_text
 from ralph.prompts.memory import summary_prompt
 from ralph.session.single import Interrupted, Sessions

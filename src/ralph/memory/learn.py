@@ -15,9 +15,9 @@ from ralph.core.names import plain_path
 from ralph.core.problems import Place
 from ralph.host.files import read_bytes, write_bytes
 from ralph.host.git.command import ask, line
-from ralph.journal.sinks.door import Door
-from ralph.journal.sinks.learnings import listed
-from ralph.journal.sinks.wording import iso
+from ralph.journal.sinks.progress import listed
+from ralph.journal.sinks.sink import iso
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.memory.lasting_rules import FILES
 from ralph.memory.store import Kept, keep, memory_of
 from ralph.state.locks import is_at_work
@@ -58,11 +58,11 @@ def learn_for_repository(
     text = read_bytes(path, within=opened.root, limit=_LARGEST).decode("utf-8", "replace") if path.exists() else ""
     new = news([learned(one, day=iso(now)) for one in texts], in_notes(text))
     if new:
-        door = Door(opened.root)
+        files = WorkspaceFiles(opened.root)
         lead = "" if _TITLE.strip() in text.splitlines()[-60:] else f"\n{_TITLE}" if text else _TITLE
-        door.append(path, lead + listed(new))
-        if door.failures:
-            raise SetupError(door.failures[0], hint="check what is at that path")
+        files.append(path, lead + listed(new))
+        if files.failures:
+            raise SetupError(files.failures[0], hint="check what is at that path")
     return path, len(new)
 
 

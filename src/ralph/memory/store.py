@@ -20,9 +20,9 @@ from ralph.core.memory_text import in_log, in_notes, with_pattern
 from ralph.core.ports import Locations, PlanRef
 from ralph.core.text import one_line
 from ralph.host.files import make_folder, open_state, read_bytes
-from ralph.journal.sinks.door import Door
-from ralph.journal.sinks.learnings import HEADER, listed
+from ralph.journal.sinks.progress import HEADER, listed
 from ralph.journal.sinks.table import BESIDE, progress_header
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.state import inbox
 from ralph.state.locks import is_at_work, turn
 from ralph.state.places import plan_state
@@ -141,7 +141,7 @@ def _write(ref: PlanRef, memory: Memory, learnings: Sequence[Learning]) -> None:
     new = news(learnings, _parse(memory, text))
     if not new:
         return
-    door = Door(memory.root)
+    door = WorkspaceFiles(memory.root)
     make_folder(memory.path.parent)
     header = progress_header(ref.layout, ref.name, time.time()) if memory.is_log else HEADER
     curated: str | None = text or header

@@ -18,7 +18,7 @@ from ralph.core.text import one_line
 from ralph.engine.ground import PageBack
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.redaction import redacted_lines
-from ralph.journal.sinks.door import Door
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.memory.store import Memory, memory_text
 
 _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s")
@@ -82,11 +82,11 @@ class MemoryWatch:
         return "\n".join(line if line in old else redactor.text(line) for line in lines)
 
     def _write(self, text: str) -> bool:
-        door = Door(self._memory.root)
+        files = WorkspaceFiles(self._memory.root)
         if not self._memory.path.is_file() or self._memory.path.is_symlink():
-            door.remove(self._memory.path)  # a symlink or a pipe in its place
-        door.replace(self._memory.path, text.encode("utf-8", "surrogateescape"))
-        return not door.failures
+            files.remove(self._memory.path)  # a symlink or a pipe in its place
+        files.replace(self._memory.path, text.encode("utf-8", "surrogateescape"))
+        return not files.failures
 
     def _gone(self, before: str, now: str) -> list[Learning]:
         parse = in_log if self._memory.is_log else in_notes

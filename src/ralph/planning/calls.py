@@ -12,7 +12,7 @@ from ralph.config.trust import Verdict
 from ralph.core.plan import State
 from ralph.core.text import one_line, without_comments
 from ralph.host.git.repo import identify
-from ralph.journal.writing import Listener
+from ralph.journal.records import Listener
 from ralph.memory.compact import compact_when_large
 from ralph.planning.add import Added, Addition, add, refuse_busy_tree
 from ralph.planning.answer import Form, read_answer

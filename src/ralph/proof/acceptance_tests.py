@@ -20,10 +20,10 @@ from ralph.core.verdict import Kind
 from ralph.core.work_tree import Inspection
 from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Written
 from ralph.host.files import make_folder
+from ralph.host.git.objects import entries
 from ralph.host.git.repo import Repo
 from ralph.host.git.situation import Kind as EntryKind
 from ralph.host.git.situation import situation
-from ralph.host.git.tree_diff import entries
 from ralph.host.git.work_tree import GitWorkTree
 from ralph.host.removal import remove_empty_folders
 from ralph.proof.acceptance import Trial, examine

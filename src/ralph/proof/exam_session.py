@@ -23,8 +23,8 @@ from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.engine.ground import Attempt, Written
 from ralph.host.files import make_folder, read_state, write_bytes
+from ralph.host.git.objects import entries
 from ralph.host.git.repo import Repo
-from ralph.host.git.tree_diff import entries
 from ralph.proof.acceptance import Trial
 from ralph.proof.acceptance_store import AcceptanceStore, has_check
 from ralph.proof.acceptance_tests import StoryAcceptance

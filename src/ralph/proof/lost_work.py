@@ -9,8 +9,8 @@ from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.git.command import ask
+from ralph.host.git.objects import TreeEntry, changes, entries
 from ralph.host.git.repo import Repo
-from ralph.host.git.tree_diff import TreeEntry, changes, entries
 from ralph.plans.store import PlanStore
 from ralph.proof.commit_records import commits_by_story
 from ralph.proof.records import gather

@@ -19,10 +19,10 @@ from ralph.core.proof import Tests
 from ralph.host.files import make_folder
 from ralph.host.git.checkout import Checkout
 from ralph.host.git.command import git
+from ralph.host.git.objects import DIFF, Changed, TreeEntry, entries, parse_changes
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import shadow_of
 from ralph.host.git.swap import Keep, keep_nothing, swapped
-from ralph.host.git.tree_diff import DIFF, Changed, TreeEntry, entries, parse_changes
 from ralph.host.process.activity import changed_since
 from ralph.host.process.fence import Fence
 from ralph.host.process.signals import StopSignal

@@ -13,7 +13,7 @@ from ralph.core.evidence import CheckResult
 from ralph.core.proof import Grade
 from ralph.core.proof import Proof as Examined
 from ralph.core.verdict import Kind
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.state.places import as_text
 from ralph.state.runs import journal_path, list_runs
 

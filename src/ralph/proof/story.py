@@ -18,10 +18,9 @@ from ralph.core.proof import Grade, Proof
 from ralph.core.text import one_line
 from ralph.core.work_tree import Inspection
 from ralph.engine.ground import Attempt
-from ralph.host.git.blobs import empty_tree, read_blobs
 from ralph.host.git.command import git
+from ralph.host.git.objects import Changed, TreeEntry, changes, empty_tree, entries, read_blobs
 from ralph.host.git.repo import Repo
-from ralph.host.git.tree_diff import Changed, TreeEntry, changes, entries
 from ralph.host.git.work_tree import GitWorkTree
 from ralph.proof.acceptance_tests import StoryAcceptance
 from ralph.proof.checks import Checks

@@ -17,9 +17,9 @@ from ralph.core.plan import Plan, Story
 from ralph.core.ports import PlanRef
 from ralph.host.files import keep_aside, make_folder, read_bytes, read_state, write_bytes
 from ralph.host.git.command import git
+from ralph.host.git.objects import changes
 from ralph.host.git.repo import Repo
 from ralph.host.git.snapshot import snapshot_tree
-from ralph.host.git.tree_diff import changes
 from ralph.host.redaction import redact_struct
 from ralph.proof.check_outputs import keeper
 from ralph.proof.checks import BASELINE

@@ -18,9 +18,9 @@ from ralph.core.proof import Proof
 from ralph.core.trail import Span, Trail, Trails, follow
 from ralph.host.files import read_bytes
 from ralph.host.git.command import ask, git, head_of_output
+from ralph.host.git.objects import changes
 from ralph.host.git.repo import Repo
-from ralph.host.git.tree_diff import changes
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.prompts.review_matter import Matter
 from ralph.prompts.templates import REVIEWERS, library
 from ralph.state.places import as_text

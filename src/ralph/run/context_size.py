@@ -19,7 +19,7 @@ from ralph.core.plan import Mode, Plan
 from ralph.core.ports import Locations, PlanRef
 from ralph.core.select import next_work
 from ralph.host.files import read_bytes
-from ralph.journal.reading import pick
+from ralph.journal.records import pick
 from ralph.plans.registry import traits
 from ralph.prompts.building import build, built_in, instructions, memory_part
 from ralph.run.prompt import brief

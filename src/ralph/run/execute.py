@@ -28,6 +28,7 @@ from ralph.engine.agent_run import SURVIVED
 from ralph.engine.ground import Ask
 from ralph.engine.loop import Loop
 from ralph.engine.recover import AGENTS_ENDED, ALIVE, find_open, recover
+from ralph.host.clocks import SteadyClock
 from ralph.host.files import keep_aside, make_folder, read_state, write_text
 from ralph.host.git.command import ask as ask_git
 from ralph.host.git.locks import clear_stale_locks
@@ -36,15 +37,14 @@ from ralph.host.git.repo import Repo
 from ralph.host.git.situation import Entry, Kind, Situation, abort_command, phrase, situation
 from ralph.host.locks import Lock, Owner
 from ralph.host.process.signals import StopSignal
-from ralph.host.process.tree import ProcessId, become_subreaper, end_left_behind, identify
+from ralph.host.process.table import ProcessId
+from ralph.host.process.tree import become_subreaper, end_left_behind, identify
 from ralph.host.process.watchdog import Watchdog
-from ralph.host.steady_clock import SteadyClock
 from ralph.journal.ledger import Reset
-from ralph.journal.reading import Newer, cut_torn_tail, read, read_for_recovery
-from ralph.journal.sinks.door import Door
+from ralph.journal.records import Journal, Listener, Newer, cut_torn_tail, read, read_for_recovery
 from ralph.journal.sinks.sink import Sinks
 from ralph.journal.sinks.table import make_sinks
-from ralph.journal.writing import Journal, Listener
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.proof.checks import AskBaseline, made_by_checks
 from ralph.proof.lost_work import reopen_lost
 from ralph.run.context_size import warning
@@ -313,7 +313,7 @@ def close_run(
     """Close the last run of a plan if it was killed. The caller holds the lock of its working tree."""
     settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags={})
     state = plan_state(ref, env)
-    sinks = make_sinks(ref, store_for(ref, env).layout.locations(ref), Door(ref.root), state)
+    sinks = make_sinks(ref, store_for(ref, env).layout.locations(ref), WorkspaceFiles(ref.root), state)
     with Lock(state / "run.lock").held_by(Owner.here("recovery")), _marked(state):
         spec = RunSpec(run="", ref=ref, settings=settings, repo=repo)
         recovered, _ = _recover_last(spec, state, env, stop, sinks, clock)

@@ -18,7 +18,7 @@ from ralph.host.git.command import ask
 from ralph.host.git.repo import Repo, RepositoryReplaced
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.start import Finished, run
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.plans.registry import traits
 from ralph.proof.verify import pin
 from ralph.run.wiring import RunSpec

@@ -28,9 +28,9 @@ from ralph.host.git.command import git
 from ralph.host.git.repo import Repo
 from ralph.host.git.situation import Situation
 from ralph.host.process.signals import StopSignal
-from ralph.journal.sinks.door import Door
+from ralph.journal.records import Listener
 from ralph.journal.sinks.table import make_sinks
-from ralph.journal.writing import Listener
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.plans.lint import unwritten
 from ralph.proof.checks import AskBaseline
 from ralph.review.material import refuse_unknown_reviewers
@@ -190,7 +190,7 @@ def launch(
     agents: list[int] = []
     ended: Stop | None = None
     pusher = [Pusher(repo, env, tell, stop)] if settings.config.push == "after-story" else []
-    door = Door(ref.root)
+    door = WorkspaceFiles(ref.root)
     where = store_for(ref, env).layout.locations(ref)
     try:
         sinks_for = partial(make_sinks, ref, where, door, plan_state(ref, env))

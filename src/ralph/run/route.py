@@ -13,7 +13,7 @@ from ralph.core.history import History, fold
 from ralph.core.moves import Work
 from ralph.core.plan import Story
 from ralph.core.select import mode_of
-from ralph.journal.reading import read
+from ralph.journal.records import read
 from ralph.run.launch import Launched
 from ralph.session.choice import Complexity, Who, complexity, known_agents, routed, who_works
 from ralph.session.limits import limits_of

@@ -29,13 +29,13 @@ from ralph.engine.agent_run import AgentRunner, Patience
 from ralph.engine.ground import Ask, Attempt, Ground
 from ralph.engine.steps import Pipeline
 from ralph.engine.wait import wait
+from ralph.host.git.authorship import GIT_TRACE
 from ralph.host.git.ignored import KeepIgnored
 from ralph.host.git.repo import Repo
 from ralph.host.git.situation import situation, untracked
-from ralph.host.git.trace import GIT_TRACE
 from ralph.host.git.work_tree import GitWorkTree
 from ralph.host.process.signals import StopSignal
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal
 from ralph.memory.lasting_rules import LastingRules
 from ralph.memory.store import Touched, memory_of
 from ralph.memory.store import take_in as take_in_learnings

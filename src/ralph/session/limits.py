@@ -9,7 +9,7 @@ from ralph.config.sections import Agent
 from ralph.core.fallback import parts
 from ralph.core.limits import Limits, OnLimit, OnStuck
 from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS
-from ralph.host.process.child_setup import Allowance
+from ralph.host.process.start import Allowance
 from ralph.session.choice import known_agents, reviewer_of
 
 _JITTER = 30.0

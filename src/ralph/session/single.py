@@ -33,7 +33,7 @@ from ralph.host.git.work_tree import GitWorkTree
 from ralph.host.locks import Lock, Owner
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.tree import identify
-from ralph.journal.writing import Journal, Listener
+from ralph.journal.records import Journal, Listener
 from ralph.session.full_output import Overheard
 from ralph.session.hook_policy import as_json, client_settings, guard_section, writable_places
 from ralph.session.limits import allowance_of

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from ralph.core.ports import PlanRef
-from ralph.host.files import write_bytes
+from ralph.host.files import read_plain, write_bytes
 from ralph.host.git.repo import Repo
-from ralph.host.plain_file import read_plain
 from ralph.plans.registry import LAYOUTS, traits
 
 _EVERY = (".ralph/WAITING",)

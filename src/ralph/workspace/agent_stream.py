@@ -31,8 +31,8 @@ from ralph.core.errors import RalphError
 from ralph.core.events import AgentEnded, AgentStarted, RunStarted
 from ralph.core.ports import Reader, skim
 from ralph.core.text import clean, one_line
-from ralph.host.process.lines import LineSplitter, Oversize
-from ralph.host.process.rawlog import RawTail
+from ralph.host.process.output import LineSplitter, Oversize
+from ralph.host.process.raw_log import RawTail
 from ralph.journal.run_state import RunState
 from ralph.state.places import workspace_state
 from ralph.state.runs import RAW, journal_path, raw_name

@@ -22,8 +22,7 @@ from ralph.core.money import MICROS, NOTHING, Amount, Basis, Elsewhere, amount_o
 from ralph.core.text import estimate_tokens
 from ralph.host import locks
 from ralph.journal.ledger import Book, Reserve, Settle, local_day
-from ralph.journal.reading import read
-from ralph.journal.writing import Journal
+from ralph.journal.records import Journal, read
 from ralph.state.runs import RAW, raw_name
 from ralph.workspace.agent_stream import AgentStream
 

@@ -23,7 +23,7 @@ from ralph.core.text import one_line
 from ralph.engine.usage_limit import still_to_wait_for
 from ralph.host.files import open_state
 from ralph.host.locks import Lock
-from ralph.journal.reading import pick, read
+from ralph.journal.records import pick, read
 from ralph.journal.run_state import RunState
 from ralph.state.locks import RUN_LOCK, is_at_work
 from ralph.state.places import as_text, plan_state, workspace_state

@@ -11,11 +11,9 @@ from ralph.core.evidence import CheckResult
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode
 from ralph.core.verdict import Kind
-from ralph.journal.sinks.activity_log import ActivityLog
-from ralph.journal.sinks.door import Door
-from ralph.journal.sinks.failure_context import LIMIT, FailureContext, context
-from ralph.journal.sinks.sessions_log import SessionsLog
-from ralph.journal.sinks.sink import Sinks
+from ralph.journal.sinks.logs import LIMIT, activity, context, failures, sessions
+from ralph.journal.sinks.sink import Log, Sinks
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from support.told_runs import FAILED, PASSED, ToldRun, seen
 
 
@@ -28,13 +26,13 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(root: Path, tmp_path: Path) -> ToldRun:
-    door = Door(root)
+    files = WorkspaceFiles(root)
     logs = [
-        SessionsLog(door, root / "sessions.log"),
-        ActivityLog(door, root / "activity.log"),
-        FailureContext(door, root / "failure-context.log"),
+        Log(files, root / "sessions.log", sessions),
+        Log(files, root / "activity.log", activity),
+        Log(files, root / "failure-context.log", failures, LIMIT),
     ]
-    run = ToldRun(tmp_path / "state" / "events.jsonl", Sinks(door, logs))
+    run = ToldRun(tmp_path / "state" / "events.jsonl", Sinks(files, logs))
     run.start(seen())
     return run
 

@@ -11,9 +11,9 @@ from ralph.core.evidence import Ended, How
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, ReviewStatus, State
 from ralph.core.verdict import Kind
-from ralph.journal.sinks.door import Door
-from ralph.journal.sinks.markers import Markers, checkpoint, current_story, ralph_active
 from ralph.journal.sinks.sink import Sinks
+from ralph.journal.sinks.state_files import Markers, checkpoint, current_story, ralph_active
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from support.told_runs import HEAD, ToldRun, reviewed, seen
 
 
@@ -26,13 +26,13 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sinks(root: Path) -> Sinks:
-    door = Door(root)
+    files = WorkspaceFiles(root)
     contents = {
         root / "current-story": current_story,
         root / ".checkpoint": checkpoint,
         root / ".ralph-active": ralph_active,
     }
-    return Sinks(door, [Markers(door, contents)])
+    return Sinks(files, [Markers(files, contents)])
 
 
 @pytest.fixture
@@ -99,8 +99,8 @@ def test_what_a_killed_run_left_is_removed_by_catching_up(run: ToldRun, sinks: S
     run.start(seen())
     run.begin(1)
     assert there(root) == ALL
-    door = Door(root)
-    again = Sinks(door, [Markers(door, {root / name: current_story for name in ALL})])
+    files = WorkspaceFiles(root)
+    again = Sinks(files, [Markers(files, {root / name: current_story for name in ALL})])
     again.catch_up(run.records)
     assert there(root) == set()
 
@@ -178,6 +178,6 @@ def test_what_a_kill_in_the_middle_of_a_write_left_is_swept_away(run: ToldRun, r
     for name in names:
         (root / f".{name}.x1y2.tmp").write_bytes(b"half")
     (root / ".current-story.tmp").write_bytes(b"a person's")
-    door = Door(root)
-    Sinks(door, [Markers(door, {root / name: current_story for name in names})]).catch_up(run.records)
+    files = WorkspaceFiles(root)
+    Sinks(files, [Markers(files, {root / name: current_story for name in names})]).catch_up(run.records)
     assert there(root) == {".current-story.tmp"}

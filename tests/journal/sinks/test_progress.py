@@ -7,18 +7,12 @@ import pytest
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Mode, State
 from ralph.core.verdict import Kind
-from ralph.journal.sinks import evidence_log, feature_progress, prd_progress, tasks_progress
-from ralph.journal.sinks.door import Door
-from ralph.journal.sinks.progress import Progress
+from ralph.journal.sinks.progress import EVIDENCE, FEATURE, SECTIONS, TASKS, Progress
 from ralph.journal.sinks.sink import Sinks
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from support.told_runs import FAILED, PASSED, ToldRun, seen
 
-FORMATS = {
-    "prd": prd_progress,
-    "tasks": tasks_progress,
-    "feature": feature_progress,
-    "evidence": evidence_log,
-}
+FORMATS = {"prd": SECTIONS, "tasks": TASKS, "feature": FEATURE, "evidence": EVIDENCE}
 RESCUE = "refs/ralph/rescue/r/1"
 
 
@@ -33,9 +27,8 @@ class Told:
         self.run.start(seen())
 
     def sinks(self) -> Sinks:
-        door = Door(self.path.parent)
-        wording = FORMATS[self._format]
-        return Sinks(door, [Progress(door, self.path, "shop", wording.header, wording.entry)])
+        files = WorkspaceFiles(self.path.parent)
+        return Sinks(files, [Progress(files, self.path, "shop", FORMATS[self._format])])
 
     @property
     def text(self) -> str:

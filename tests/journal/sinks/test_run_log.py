@@ -19,9 +19,9 @@ from ralph.core.events import (
 from ralph.core.evidence import CheckResult
 from ralph.core.moves import Reason
 from ralph.core.verdict import Kind
-from ralph.journal.sinks.door import Door
-from ralph.journal.sinks.run_log import RunLog, describe
+from ralph.journal.sinks.logs import RunLog, describe
 from ralph.journal.sinks.sink import Sinks
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from support.told_runs import FAILED, RUN, START, ToldRun, seen
 
 
@@ -33,8 +33,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def sinks_in(root: Path) -> Sinks:
-    door = Door(root)
-    return Sinks(door, [RunLog(door, root / "runs")])
+    files = WorkspaceFiles(root)
+    return Sinks(files, [RunLog(files, root / "runs")])
 
 
 @pytest.fixture

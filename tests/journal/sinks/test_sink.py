@@ -9,9 +9,8 @@ from ralph.core.events import AgentStarted, CheckEnded, IterationEnded, Judged, 
 from ralph.core.evidence import Ended, Evidence, How
 from ralph.core.plan import Mode
 from ralph.core.verdict import Kind, Verdict
-from ralph.journal.sinks.account import Account
-from ralph.journal.sinks.door import Door
-from ralph.journal.sinks.sink import Sink, Sinks
+from ralph.journal.sinks.sink import Account, Sink, Sinks
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from support.told_runs import FAILED, PASSED, ToldRun, seen
 
 
@@ -23,18 +22,14 @@ class Broken(Sink):
 class Lines(Sink):
     """A line for each record, outside of iterations only."""
 
-    def __init__(self, door: Door, path: Path) -> None:
-        self._door = door
-        self._path = path
-
     def __call__(self, record: Record, account: Account) -> None:
         if not account.is_open:
-            self._door.append(self._path, f"{record.seq} {type(record.event).__name__}\n")
+            self.files.append(self.path, f"{record.seq} {type(record.event).__name__}\n")
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Door:
-    return Door(tmp_path)
+def files(tmp_path: Path) -> WorkspaceFiles:
+    return WorkspaceFiles(tmp_path)
 
 
 @pytest.fixture
@@ -42,14 +37,16 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-def sinks(door: Door, log: Path) -> Sinks:
-    return Sinks(door, [Lines(door, log)])
+def sinks(files: WorkspaceFiles, log: Path) -> Sinks:
+    return Sinks(files, [Lines(files, log)])
 
 
-def test_a_sink_that_breaks_disturbs_neither_the_run_nor_the_others(door: Door, log: Path, tmp_path: Path) -> None:
-    both = Sinks(door, [Broken(), Lines(door, log)])
+def test_a_sink_that_breaks_disturbs_neither_the_run_nor_the_others(
+    files: WorkspaceFiles, log: Path, tmp_path: Path
+) -> None:
+    both = Sinks(files, [Broken(files, tmp_path / "broken"), Lines(files, log)])
     ToldRun(tmp_path / "j" / "events.jsonl", both).say(Noted("a"), Noted("b"))
-    assert both.failures == ("Broken could not be written: ValueError: record 1",)
+    assert both.failures == ("broken could not be written: ValueError: record 1",)
     assert log.read_text() == "1 Noted\n2 Noted\n"
 
 
@@ -94,7 +91,7 @@ def test_an_account_has_the_checks_that_were_run_and_then_those_that_were_judged
 
 @pytest.mark.parametrize("killed_after", range(1, 15))
 def test_catching_up_writes_what_the_last_record_may_have_missed_and_nothing_twice(
-    killed_after: int, door: Door, log: Path, tmp_path: Path
+    killed_after: int, files: WorkspaceFiles, log: Path, tmp_path: Path
 ) -> None:
     run = ToldRun(tmp_path / "j" / "events.jsonl")
     run.start(seen())
@@ -103,10 +100,10 @@ def test_catching_up_writes_what_the_last_record_may_have_missed_and_nothing_twi
     records = run.records[:killed_after]
     for told in (killed_after - 1, killed_after):  # the sinks had not, or had, seen the last record
         log.unlink(missing_ok=True)
-        before = sinks(door, log)
+        before = sinks(files, log)
         for record in records[:told]:
             before(record)
-        after = sinks(door, log)
+        after = sinks(files, log)
         after.catch_up(records)
         for record in run.records[killed_after:]:
             after(record)
@@ -124,6 +121,6 @@ def test_the_records_of_the_test_above_are_the_ones_it_means(tmp_path: Path) -> 
     assert len(run.records) == 14
 
 
-def test_catching_up_with_nothing_is_nothing(door: Door, log: Path) -> None:
-    sinks(door, log).catch_up([])
+def test_catching_up_with_nothing_is_nothing(files: WorkspaceFiles, log: Path) -> None:
+    sinks(files, log).catch_up([])
     assert not log.exists()

@@ -10,9 +10,9 @@ from ralph.core.events import Record, WaitEnded, WaitStarted
 from ralph.core.moves import Reason
 from ralph.core.plan import State
 from ralph.core.verdict import Kind
-from ralph.journal.sinks.door import Door
 from ralph.journal.sinks.sink import Sinks
-from ralph.journal.sinks.steps_files import Aggregate, RunStateFile
+from ralph.journal.sinks.state_files import Aggregate, RunStateFile
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from support.told_runs import RUN, START, ToldRun, seen
 
 
@@ -25,8 +25,8 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(root: Path, tmp_path: Path) -> ToldRun:
-    door = Door(root)
-    sinks = Sinks(door, [RunStateFile(door, root / "run_state.json"), Aggregate(door, root / "aggregate.json")])
+    files = WorkspaceFiles(root)
+    sinks = Sinks(files, [RunStateFile(files, root / "run_state.json"), Aggregate(files, root / "aggregate.json")])
     return ToldRun(tmp_path / "state" / "events.jsonl", sinks)
 
 

@@ -13,10 +13,10 @@ from ralph.config.schema import Config, Step
 from ralph.core.events import Record
 from ralph.core.ports import PlanRef
 from ralph.core.verdict import Kind
-from ralph.journal.reading import read
-from ralph.journal.sinks.door import Door
+from ralph.journal.records import read
 from ralph.journal.sinks.sink import Sinks
 from ralph.journal.sinks.table import make_sinks
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.plans.registry import LAYOUTS, layout
 from ralph.workspace.own_files import bookkeeping
 from support.cli import Completed, ralph, ralph_here
@@ -48,7 +48,7 @@ def reference(name: str, root: Path) -> PlanRef:
 
 def sinks_for(name: str, root: Path) -> Sinks:
     ref = reference(name, root)
-    return make_sinks(ref, layout(name).locations(ref), Door(root))
+    return make_sinks(ref, layout(name).locations(ref), WorkspaceFiles(root))
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_git_ignores_what_a_run_leaves_behind_but_for_the_log_that_agents_read(n
 
 def test_a_layout_from_elsewhere_has_no_sinks(root: Path, tmp_path: Path) -> None:
     ref = PlanRef("of-their-own", root, root, root / "plan", "plan")
-    sinks = make_sinks(ref, layout("feature").locations(ref), Door(root))
+    sinks = make_sinks(ref, layout("feature").locations(ref), WorkspaceFiles(root))
     tell(ToldRun(tmp_path / "state" / "events.jsonl", sinks))
     assert files_in(root) == {}
 

@@ -13,18 +13,17 @@ from msgspec import Struct
 
 from ralph.core.errors import SetupError
 from ralph.host.file_copies import forget_oldest, keep, kept
+from ralph.host.files import disk_trouble, is_special, read_plain
 from ralph.host.git.command import Call, GitFailed, ask, git, line
 from ralph.host.git.guarded import Tampering, guard, put_back
 from ralph.host.git.ignored import KeepIgnored, keep_ignored, listing_call
 from ralph.host.git.object_links import forget_objects, link_objects, restore_objects
-from ralph.host.git.reflogs import copy_reflogs
-from ralph.host.git.refs import BRANCHES, LISTING, is_recorded, listing, parse_refs
+from ralph.host.git.objects import SUBMODULE, entries
+from ralph.host.git.refs import BRANCHES, LISTING, copy_reflogs, is_recorded, listing, parse_refs
 from ralph.host.git.repo import Repo, RepositoryReplaced, identify, still_the_same
 from ralph.host.git.shadow import shadow_of
 from ralph.host.git.situation import in_progress
 from ralph.host.git.snapshot import LARGEST_FILE, full_snapshot
-from ralph.host.git.tree_diff import SUBMODULE, entries
-from ralph.host.plain_file import disk_trouble, is_special, read_plain
 from ralph.host.removal import make_readable, remove_tree
 
 _PINS = "refs/ralph/checkpoint"

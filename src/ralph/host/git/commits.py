@@ -1,16 +1,23 @@
-"""The loop's commit: exactly what changed since the checkpoint, and nothing the user had staged."""
+"""The loop's commit: exactly what changed since the checkpoint, and nothing the user had staged.
+
+It is signed if the user's git signs commits and the key needs no passphrase: at night nobody can type one.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
 from ralph.core.errors import SetupError
-from ralph.core.text import one_line
+from ralph.core.plan import Mode
+from ralph.core.text import clean, one_line
+from ralph.host.files import disk_trouble
 from ralph.host.git.checkpoint import Checkpoint, head_of, moments_of, real_index, undo_tampering, written_at
 from ralph.host.git.command import (
     Call,
@@ -18,23 +25,118 @@ from ralph.host.git.command import (
     ask,
     ask_together,
     git,
+    identity_from_environment,
     line,
     names,
     printable,
+    try_ask,
 )
 from ralph.host.git.commit_hooks import TIMEOUT, HookFailure, hook_of, hooks_in_tree, restore_own, run_hook
 from ralph.host.git.guarded import Tampering
-from ralph.host.git.heads import end_operations, put_index, restore_index
 from ralph.host.git.locks import clear_stale_locks
+from ralph.host.git.objects import DIFF, Changed, TreeEntry, changes, entries, index_line, parse_changes
 from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.repo import SETTINGS, Repo, parse_settings
 from ralph.host.git.rescue import AUTHOR
-from ralph.host.git.signing import commit_tree
+from ralph.host.git.restore import end_operations, put_index, restore_index
 from ralph.host.git.snapshot import snapshot_tree
-from ralph.host.git.tree_diff import DIFF, Changed, TreeEntry, changes, entries, index_line, parse_changes
-from ralph.host.plain_file import disk_trouble
 from ralph.host.process.signals import StopSignal
+from ralph.host.redaction import redact
 from ralph.host.removal import is_file
+
+_WIDTH = 72
+
+
+def commit_subject(story_id: str, title: str, mode: Mode, outcome: str = "") -> str:
+    """`feat(US-001): title`, `test(US-001): title`, `review(US-001): approved`, `fix(US-001): …`, `chore(US-001): …`.
+
+    At most 72 wide.
+    """
+    story = one_line(story_id, 30)
+    match mode:
+        case Mode.REVIEW:
+            return one_line(f"review({story}): {outcome or title}", _WIDTH)
+        case Mode.FIX:
+            return one_line(f"fix({story}): {outcome or 'address review feedback'}", _WIDTH)
+        case Mode.SETUP:
+            return one_line(f"chore({story}): {title}" if story else f"chore: {title}", _WIDTH)
+        case Mode.ACCEPTANCE | Mode.EXAM:
+            return one_line(f"test({story}): {title}" if story else f"test: {title}", _WIDTH)
+        case Mode.IMPLEMENT:
+            return one_line(f"feat({story}): {title}", _WIDTH)
+
+
+def commit_message(subject_line: str, trailers: Mapping[str, str | Sequence[str]], body: str = "") -> str:
+    """Subject, body and trailers such as `Ralph-Story`, each where git expects it, without secrets."""
+    listed = [(name, [value] if isinstance(value, str) else value) for name, value in trailers.items()]
+    ends = [f"{name}: {line}" for name, values in listed for value in values if (line := one_line(value))]
+    parts = [one_line(subject_line, _WIDTH), clean(body).strip(), "\n".join(ends)]
+    return redact("\n\n".join(part for part in parts if part)) + "\n"
+
+
+_TIMEOUT = 20.0
+"""Seconds. A signing program that takes longer waits for somebody."""
+_NO = ("false", "no", "off", "0")
+_NO_PROMPT = {
+    "GPG_TTY": "",
+    "DISPLAY": "",
+    "WAYLAND_DISPLAY": "",
+    "SSH_ASKPASS": "/bin/false",
+    "SSH_ASKPASS_REQUIRE": "force",  # otherwise ssh-keygen asks at the terminal
+}
+
+
+class Signing(Struct, frozen=True):
+    """Settings and environment for one git command that signs. `is_wanted`: the user's git signs commits."""
+
+    is_wanted: bool = False
+    settings: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+
+
+@contextmanager
+def signing(repo: Repo) -> Iterator[Signing]:
+    """How to sign without a prompt. The programs are those of the user's settings when the run started."""
+    settings = repo.settings
+    if settings.get("commit.gpgsign", "false").lower() in _NO:
+        yield Signing()
+        return
+    kind = settings.get("gpg.format", "openpgp")
+    if kind == "ssh":
+        yield Signing(is_wanted=True, env=_NO_PROMPT)
+        return
+    from tempfile import TemporaryDirectory  # 5 ms that no run has to wait for at its start
+
+    program, options = ("gpgsm", "--batch") if kind == "x509" else ("gpg", "--batch --no-tty --pinentry-mode error")
+    program = (
+        settings.get(f"gpg.{kind}.program") or (settings.get("gpg.program") if kind == "openpgp" else "") or program
+    )
+    with TemporaryDirectory(prefix="ralph-sign-") as folder:
+        wrapper = Path(folder) / "sign"
+        wrapper.write_text(f'#!/bin/sh\nexec {shlex.quote(program)} {options} "$@"\n')
+        wrapper.chmod(0o700)
+        yield Signing(is_wanted=True, settings=("-c", f"gpg.{kind}.program={wrapper}"), env=_NO_PROMPT)
+
+
+def commit_tree(repo: Repo, args: tuple[str, ...], text: bytes, fallback: Mapping[str, str]) -> tuple[str, bool, str]:
+    """Make a commit: its name, whether it has the `fallback` identity because git has none, and why it is not signed.
+
+    `args` are those of `git commit-tree`, `text` is the message.
+    """
+    settings = ("-c", "user.useConfigOnly=true", "-c", "i18n.commitEncoding=utf-8")
+    identity, why = identity_from_environment(), ""
+    with signing(repo) as sign:
+        if sign.is_wanted:
+            signed = (*settings, *sign.settings, "commit-tree", "-S", *args)
+            made = try_ask(repo, *signed, stdin=text, env_extra={**identity, **sign.env}, timeout=_TIMEOUT)
+            if made.code == 0:
+                return line(made.out), False, ""
+            why = made.complaint
+    made = ask(repo, *settings, "commit-tree", *args, stdin=text, env_extra=identity)
+    if made.code == 0:
+        return line(made.out), False, why
+    return line(git(repo, *settings, "commit-tree", *args, stdin=text, env_extra=fallback)), True, why
+
 
 _ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
 _DROP = ("update-index", "-z", "--force-remove", "--stdin")

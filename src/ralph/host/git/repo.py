@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from ralph.core.errors import NotARepository, NotTrusted, SetupError
 from ralph.core.text import one_line
+from ralph.host.files import is_special, read_plain
 from ralph.host.git.command import Answer, ask, git, line, names
-from ralph.host.plain_file import is_special, read_plain
 
 OLDEST_GIT = (2, 30)
 SETTINGS = ("config", "-z", "--show-scope", "--list")

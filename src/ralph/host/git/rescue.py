@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.text import clean, one_line
+from ralph.host.files import disk_trouble
 from ralph.host.git.checkpoint import (
     Checkpoint,
     ignored_of,
@@ -25,17 +26,15 @@ from ralph.host.git.checkpoint import (
     undo_tampering,
 )
 from ralph.host.git.command import ask, git, line, printable
-from ralph.host.git.heads import moved
 from ralph.host.git.ignored import PutBack, restore_ignored
 from ralph.host.git.nested import add_files, all_files_below, files_of, new_repositories
-from ralph.host.git.refs import put_back, recorded_refs
+from ralph.host.git.objects import Changed, TreeEntry, changes, diff_text, entries, index_line
+from ralph.host.git.refs import KEEP, put_back, recorded_refs
 from ralph.host.git.repo import Repo
-from ralph.host.git.restore import Restored, restore, write_files
+from ralph.host.git.restore import Restored, moved, restore, write_files
 from ralph.host.git.shadow import Shadow, shadow_of
 from ralph.host.git.situation import situation
 from ralph.host.git.snapshot import LARGEST_FILE, Snapshot, snapshot
-from ralph.host.git.tree_diff import Changed, TreeEntry, changes, diff_text, entries, index_line
-from ralph.host.plain_file import disk_trouble
 from ralph.host.removal import is_file, is_folder, remove_file
 
 PREFIX = "refs/ralph/rescue/"
@@ -330,3 +329,20 @@ def drop(repo: Repo, name: str) -> Rescue:
     rescue = _require(repo, name)
     git(repo, "update-ref", "-d", rescue.ref, rescue.commit)
     return rescue
+
+
+def keep_uncommitted(
+    repo: Repo, index_file: Path, checkpoint: Checkpoint, tree: str, is_ours: Callable[[str], bool]
+) -> tuple[str, tuple[str, ...]]:
+    """The ref that has them, and their paths; empty if there are none. `tree`: the working tree as it is kept."""
+    if not checkpoint.head or tree == checkpoint.tree:
+        return "", ()
+    mine = {change.raw for change in changes(repo, checkpoint.head, checkpoint.tree)}
+    later = changes(repo, checkpoint.tree, tree) if mine else ()
+    found = tuple(change.path for change in later if change.raw in mine and not is_ours(change.path))
+    if not found:
+        return "", ()
+    commit = base_of(repo, shadow_of(repo, index_file), checkpoint)
+    ref = f"{KEEP}{commit[:16]}"
+    git(repo, "update-ref", "-m", "ralph: uncommitted files", ref, commit)
+    return ref, found

@@ -9,9 +9,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.errors import SetupError
+from ralph.host.files import read_plain
 from ralph.host.git.command import BAD_INDEX, Call, GitFailed, ask_together, git, names, printable
 from ralph.host.git.repo import Repo
-from ralph.host.plain_file import read_plain
 
 # What git leaves in its folder while an operation waits for the user, in the order git itself looks at it.
 _MARKS = (

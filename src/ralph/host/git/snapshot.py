@@ -13,10 +13,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ralph.host.files import disk_trouble, is_special
 from ralph.host.git.command import Answer, Call, GitFailed, ask, ask_together, git, line, names
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import Shadow, shadow_of
-from ralph.host.plain_file import disk_trouble, is_special
 from ralph.host.removal import make_readable
 
 LARGEST_FILE = 100 * 1024 * 1024

@@ -12,9 +12,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from ralph.host.git.objects import Changed
 from ralph.host.git.restore import write_files
 from ralph.host.git.shadow import Shadow
-from ralph.host.git.tree_diff import Changed
 from ralph.host.removal import remove_empty_folders, remove_file
 
 Keep = Callable[[Sequence[bytes]], contextlib.AbstractContextManager[object]]

@@ -17,8 +17,8 @@ from ralph.core.errors import UsageError
 from ralph.core.evidence import CheckResult
 from ralph.core.text import one_line
 from ralph.core.work_tree import Commit, Inspection, PutBack, RolledBack, Shared
-from ralph.host.git import commit_message
-from ralph.host.git.agent_commits import agent_commits
+from ralph.host.clocks import WriteTimes
+from ralph.host.git.authorship import OtherChanges, agent_commits, merge_texts, written_at
 from ralph.host.git.checkpoint import (
     Checkpoint,
     has_tree,
@@ -31,26 +31,21 @@ from ralph.host.git.checkpoint import (
     undo_tampering,
 )
 from ralph.host.git.command import GitFailed, ask, git, line, names, printable
-from ralph.host.git.commits import candidate_tree, commit_story
+from ralph.host.git.commits import candidate_tree, commit_message, commit_story
 from ralph.host.git.guarded import Tampering
-from ralph.host.git.heads import mend_head, put_back_lost
 from ralph.host.git.ignored import KeepIgnored, losses
 from ralph.host.git.locks import clear_stale_locks
-from ralph.host.git.other_changes import OtherChanges
+from ralph.host.git.nested import look_inside
+from ralph.host.git.objects import changes
 from ralph.host.git.refs import mend_packed_refs
 from ralph.host.git.repo import Repo, RepositoryReplaced, is_in_place, still_the_same
-from ralph.host.git.rescue import drop, find, roll_back, save
-from ralph.host.git.restore import restore_some
+from ralph.host.git.rescue import drop, find, keep_uncommitted, roll_back, save
+from ralph.host.git.restore import mend_head, put_back_lost, restore_some
 from ralph.host.git.shadow import shadow_of
-from ralph.host.git.shared_tree import merge_texts, written_at
 from ralph.host.git.situation import in_progress, phrase
 from ralph.host.git.snapshot import LARGEST_FILE, snapshot, snapshot_tree
-from ralph.host.git.submodules import look_inside
 from ralph.host.git.swap import swap_back, swapped
-from ralph.host.git.tree_diff import changes
-from ralph.host.git.uncommitted import keep_uncommitted
 from ralph.host.process.signals import StopSignal
-from ralph.host.write_times import WriteTimes
 
 _RECENT = 50
 _GC_ROUNDS = 2
@@ -308,7 +303,7 @@ class GitWorkTree:
             self._repo,
             checkpoint=_checkpoint(checkpoint),
             tree=self._tree_with(tree, extra, checkpoint["tree"]),
-            message=commit_message.message(message, trailers),
+            message=commit_message(message, trailers),
             index_file=self._index,
             hook_env=self._hook_env,
             own={path: path.read_bytes() for path in extra},

@@ -1,10 +1,13 @@
-"""Find a program on PATH."""
+"""Find a program on PATH; run the user's editor."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+
+from ralph.core.errors import SetupError
 
 
 def which(name: str, path: str, outside: Path | None = None) -> str | None:
@@ -36,3 +39,25 @@ def _is_inside(folder: str, workspace: Path) -> bool:
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
     # A home that is a workspace, such as a repository of dotfiles, contains the user's own programs.
     return Path(os.path.realpath(folder)).is_relative_to(root) and not Path(home).is_relative_to(root)
+
+
+_OTHERWISE = "vi"
+
+
+def edit(path: Path, env: Mapping[str, str]) -> None:
+    """Returns when the editor is closed. The file is as the user left it."""
+    import shlex
+    import subprocess
+
+    wanted = env.get("VISUAL") or env.get("EDITOR") or _OTHERWISE
+    hint = "set EDITOR to an editor that is installed, e.g. EDITOR=nano"
+    try:
+        argv = shlex.split(wanted)
+    except ValueError:
+        raise SetupError(f"EDITOR is not a valid command line: {wanted}", hint=hint) from None
+    try:
+        code = subprocess.call([*(argv or [_OTHERWISE]), os.fspath(path)], env=dict(env))
+    except OSError as error:
+        raise SetupError(f"could not start the editor {wanted}: {error.strerror}", hint=hint) from None
+    if code:
+        raise SetupError(f"the editor {wanted} exited with code {code}", hint="nothing was changed; try again")

@@ -11,14 +11,12 @@ from subprocess import Popen
 
 from msgspec import Struct
 
-from ralph.host.process.child_setup import Allowance, before_start
-from ralph.host.process.excerpt import Tail
-from ralph.host.process.lines import LineSplitter, Oversize, split_block
-from ralph.host.process.pump import Pump
-from ralph.host.process.rawlog import RawLog
+from ralph.host.process.output import LineSplitter, Oversize, Pump, Tail, split_block
+from ralph.host.process.raw_log import RawLog
 from ralph.host.process.signals import StopSignal
-from ralph.host.process.start import CannotStart, finish, start
-from ralph.host.process.tree import ProcessId, Tree
+from ralph.host.process.start import Allowance, CannotStart, before_start, finish, start
+from ralph.host.process.table import ProcessId
+from ralph.host.process.tree import Tree
 
 _TICK = 1.0
 """Seconds between updates of the list of processes in the tree."""

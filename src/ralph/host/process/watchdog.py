@@ -17,7 +17,8 @@ from types import TracebackType
 
 from ralph.core.environment import run_marks
 from ralph.core.errors import SetupError
-from ralph.host.process.tree import ProcessId, end_left_behind
+from ralph.host.process.table import ProcessId
+from ralph.host.process.tree import end_left_behind
 
 
 class Watchdog:

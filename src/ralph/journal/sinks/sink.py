@@ -7,15 +7,88 @@ committed with the story or rolled back with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
-from ralph.core.events import Record
+from ralph.core.events import (
+    AgentStarted,
+    CheckEnded,
+    Decided,
+    HookAnswered,
+    IterationEnded,
+    IterationStarted,
+    Judged,
+    Record,
+    RunEnded,
+)
+from ralph.core.evidence import CheckResult
+from ralph.core.plan import Mode
 from ralph.core.text import one_line
-from ralph.journal.sinks.account import Account
-from ralph.journal.sinks.door import Door
+from ralph.journal.run_state import RunState
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
+
+_TITLES = {Mode.EXAM: "write end-to-end tests"}
+_TEST_FILE = re.compile(
+    r"(^|/)(tests?|__tests__|specs?)/"
+    r"|(^|/)test_[^/]*\.py$|(^|/)conftest\.py$"
+    r"|[._-](test|spec)\.[^/.]+$|(Test|Tests|Spec)\.[^/.]+$|\.bats$"
+)
+_MOST_FILES = 100
+
+
+class Account:
+    """What the records show so far: the run, and the last iteration with its evidence. All sinks of a run share it."""
+
+    def __init__(self) -> None:
+        self.run = RunState()
+        self.started: IterationStarted | None = None
+        """The last iteration. It is kept after its end."""
+        self.is_open = False
+        """True between the checkpoint and the end of an iteration."""
+        self.agents: list[tuple[float, AgentStarted]] = []
+        self.checks: tuple[CheckResult, ...] = ()
+        """Checks of the last iteration: the set it was judged by, or those run so far."""
+        self.rolled_back: tuple[CheckResult, ...] = ()
+        """Tests that failed during its session, with `rollback: immediate`."""
+        self.review = False
+        """Stories of this run are reviewed."""
+
+    @property
+    def run_id(self) -> str:
+        return self.run.started.run if self.run.started else ""
+
+    @property
+    def attempt(self) -> int:
+        return self.started.attempt if self.started else 0
+
+    def add(self, record: Record) -> None:
+        self.run.add(record)
+        event = record.event
+        match event:
+            case Decided(review=review):
+                self.review = review
+            case IterationStarted():
+                self.started, self.is_open = event, True
+                self.agents, self.checks, self.rolled_back = [], (), ()
+            case AgentStarted():
+                self.agents.append((record.t, event))
+            case CheckEnded(result=result) if self.is_open:
+                self.checks += (result,)
+            case HookAnswered(hook="rollback", subject=command, output=output):
+                self.rolled_back += (CheckResult(name="tests", command=command, passed=False, tail=output),)
+            case Judged(evidence=evidence):
+                self.checks = evidence.checks
+            case IterationEnded() | RunEnded():
+                self.is_open = False
 
 
 class Sink:
+    def __init__(self, files: WorkspaceFiles, path: Path) -> None:
+        self.files = files
+        self.path = path
+
     def __call__(self, record: Record, account: Account) -> None:
         """Called with each record, after the account has seen it."""
         raise NotImplementedError
@@ -24,17 +97,34 @@ class Sink:
         """Remove what must not outlive the agent."""
 
 
+Entries = Callable[[Record, Account], Iterable[str]]
+"""What a record adds to a log, each entry with its newline."""
+
+
+class Log(Sink):
+    """A file to which entries are appended, rotated at `limit` bytes."""
+
+    def __init__(self, files: WorkspaceFiles, path: Path, entries: Entries, limit: int | None = None) -> None:
+        super().__init__(files, path)
+        self._entries = entries
+        self._limit = limit
+
+    def __call__(self, record: Record, account: Account) -> None:
+        for entry in self._entries(record, account):
+            self.files.append(self.path, entry, limit=self._limit)
+
+
 class Sinks:
     """A listener for a journal. It never raises: errors are collected in `failures`."""
 
-    def __init__(self, door: Door, sinks: Sequence[Sink]) -> None:
-        self._door = door
+    def __init__(self, files: WorkspaceFiles, sinks: Sequence[Sink]) -> None:
+        self._files = files
         self._sinks = tuple(sinks)
         self._account = Account()
 
     @property
     def failures(self) -> tuple[str, ...]:
-        return self._door.failures
+        return self._files.failures
 
     def __call__(self, record: Record) -> None:
         self._account.add(record)
@@ -42,7 +132,7 @@ class Sinks:
             try:
                 sink(record, self._account)
             except Exception as error:  # noqa: BLE001 - a file for people must not end a run
-                self._door.note(type(sink).__name__, one_line(f"{type(error).__name__}: {error}", 200))
+                self._files.note(sink.path.name, one_line(f"{type(error).__name__}: {error}", 200))
 
     def catch_up(self, records: Sequence[Record]) -> None:
         """Replay the records of a killed run.
@@ -50,17 +140,72 @@ class Sinks:
         A record on disk means that the sinks had handled the one before it. Only the last record may have been missed:
         it is sent again, and entries already in a file are not written twice.
         """
-        self._door.is_muted = True
+        self._files.is_muted = True
         for record in records[:-1]:
             self(record)
-        self._door.is_muted = False
-        self._door.is_retelling = True
+        self._files.is_muted = False
+        self._files.is_retelling = True
         for record in records[-1:]:
             self(record)
-        self._door.is_retelling = False
+        self._files.is_retelling = False
         self.close()
-        self._door.sweep()
+        self._files.sweep()
 
     def close(self) -> None:
         for sink in self._sinks:
             sink.tidy()
+
+
+# How the files word times, checks and verdicts. Text from agents is cleaned and kept on one line.
+
+
+def iso(t: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(t))
+
+
+def took(seconds: float) -> str:
+    whole = max(int(seconds), 0)
+    return f"{whole // 60}m {whole % 60:02}s" if whole >= 60 else f"{whole}s"
+
+
+def mode_name(mode: Mode) -> str:
+    """As seed 001 names it."""
+    return "review-fix" if mode is Mode.FIX else mode.value
+
+
+def story_name(event: IterationEnded) -> str:
+    return one_line(event.story, 80) or event.mode.value
+
+
+def story_title(event: IterationEnded) -> str:
+    return one_line(event.title, 200) or _TITLES.get(event.mode, "set up the project")
+
+
+def headline(event: IterationEnded) -> str:
+    return one_line(event.headline, 500)
+
+
+def notices(event: IterationEnded) -> list[str]:
+    return [one_line(notice, 500) for notice in event.notices]
+
+
+def changed_files(event: IterationEnded) -> list[str]:
+    return [one_line(path, 300) for path in event.files[:_MOST_FILES]]
+
+
+def changed_tests(event: IterationEnded) -> list[str]:
+    return [path for path in changed_files(event) if _TEST_FILE.search(path)]
+
+
+def ending(check: CheckResult) -> str:
+    """How a check ended, e.g. `exit 0` or `timed out`."""
+    if check.timed_out:
+        return "timed out"
+    return "no exit code" if check.code is None else f"exit {check.code}"
+
+
+def proof(check: CheckResult) -> str:
+    """A check with its command and how it ended, e.g. `pytest -q: passed (exit 0)`."""
+    allowed = "" if check.required or check.passed else ", allowed to fail"
+    word = "passed" if check.passed else "failed"
+    return f"{one_line(check.command, 200)}: {word} ({ending(check)}{allowed})"

@@ -36,7 +36,7 @@ class Refused(RalphError):
     """Something else is in the place of a file."""
 
 
-class Door:
+class WorkspaceFiles:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._failures: dict[str, str] = {}

@@ -1,8 +1,9 @@
-"""`.ralph/run_state.json` and `.ralph/aggregate.json` of seed 002: the position of a run, and its totals."""
+"""Files that show the state of a run: markers while an agent runs, and the position and totals of seed 002."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ralph.core.events import (
     AgentStarted,
     Decided,
     IterationEnded,
+    IterationStarted,
     Record,
     RunEnded,
     RunStarted,
@@ -23,23 +25,90 @@ from ralph.core.events import (
     WaitStarted,
 )
 from ralph.core.moves import BY_SIGNAL, Reason, Work
-from ralph.core.plan import State
+from ralph.core.plan import Mode, State
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
-from ralph.journal.sinks.account import Account
-from ralph.journal.sinks.door import Door
-from ralph.journal.sinks.sink import Sink
-from ralph.journal.sinks.wording import headline, iso
+from ralph.journal.sinks.sink import Account, Sink, headline, iso, mode_name
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
+
+Content = Callable[[Account], bytes | None]
+"""The text; None if there is nothing to write."""
+
+
+class Markers(Sink):
+    """Files that exist while an agent runs and are removed before its tree is inspected."""
+
+    def __init__(self, files: WorkspaceFiles, contents: Mapping[Path, Content]) -> None:
+        super().__init__(files, next(iter(contents)))
+        self._contents = dict(contents)
+        self._are_there = False
+
+    def __call__(self, record: Record, account: Account) -> None:
+        match record.event:
+            case IterationStarted():
+                self._write(account)
+            case AgentStarted() if not self._are_there:  # the second agent of an iteration
+                self._write(account)
+            case AgentEnded() | StepEnded() | IterationEnded() | RunEnded():
+                self.tidy()
+
+    def _write(self, account: Account) -> None:
+        self._are_there = True
+        for path, content in self._contents.items():
+            data = content(account)
+            if data is not None:
+                self.files.replace(path, data)
+
+    def tidy(self) -> None:
+        self._are_there = False
+        for path in self._contents:
+            self.files.remove(path)
+
+
+def current_story(account: Account) -> bytes | None:
+    """`.ralph/current-story` of seed 000: the ID and nothing else."""
+    story = account.started.story if account.started else ""
+    return f"{one_line(story)}\n".encode() if story else None
+
+
+def checkpoint(account: Account) -> bytes | None:
+    """`.ralph/.checkpoint` of seed 000: the commit before the story. An unborn branch has none."""
+    head = account.started.checkpoint.get("head") if account.started else None
+    return f"{head}\n".encode() if isinstance(head, str) and head else None
+
+
+def ralph_active(account: Account) -> bytes | None:
+    """`.ralph-active` of seed 001, with every story's review fields from before the iteration."""
+    run, started = account.run.started, account.started
+    if run is None or started is None:
+        return None
+    payload = {
+        "timestamp": iso(account.run.started_at),
+        "pid": run.pid,
+        "max_iterations": run.max_iterations,
+        "mode": "direct",
+        "skipReview": not account.review,
+        "reviewCap": run.review_cap,
+        "iterationMode": mode_name(started.mode if started.mode in (Mode.REVIEW, Mode.FIX) else Mode.IMPLEMENT),
+        "preIterationSnapshot": {
+            story.id: {"passes": story.state is State.DONE, "reviewStatus": story.review, "reviewCount": story.reviews}
+            for story in account.run.stories.values()
+        },
+    }
+    return _pretty(payload)
+
 
 _ERRORS = 20
 
 
 class RunStateFile(Sink):
-    """Written when a task is chosen, not when it starts: the tree is recorded in between."""
+    """`.ralph/run_state.json` of seed 002: the position of a run.
 
-    def __init__(self, door: Door, path: Path) -> None:
-        self._door = door
-        self._path = path
+    Written when a task is chosen, not when it starts: the tree is recorded in between.
+    """
+
+    def __init__(self, files: WorkspaceFiles, path: Path) -> None:
+        super().__init__(files, path)
         self._work: Work | None = None
         self._step = ""
         self._errors: deque[dict[str, Any]] = deque(maxlen=_ERRORS)
@@ -63,7 +132,7 @@ class RunStateFile(Sink):
     def _write(self, now: float, account: Account) -> None:
         run = account.run
         ended = run.ended
-        told = {
+        state = {
             "run_id": account.run_id,
             "pid": run.started.pid if run.started else 0,
             "status": _status(run),
@@ -77,15 +146,14 @@ class RunStateFile(Sink):
             "updated_at": iso(now),
             "errors": list(self._errors),
         }
-        self._door.replace(self._path, _pretty(told))
+        self.files.replace(self.path, _pretty(state))
 
 
 class Aggregate(Sink):
-    """Written once, when the run has ended."""
+    """`.ralph/aggregate.json` of seed 002: the totals, written once, when the run has ended."""
 
-    def __init__(self, door: Door, path: Path) -> None:
-        self._door = door
-        self._path = path
+    def __init__(self, files: WorkspaceFiles, path: Path) -> None:
+        super().__init__(files, path)
         self._calls = 0
         self._model = ""
 
@@ -96,9 +164,9 @@ class Aggregate(Sink):
             case AgentSaid(event=Init(model=model)) | AgentEnded(outcome=Outcome(model=model)) if model:
                 self._model = model
             case RunEnded(reason=reason, detail=detail):
-                self._door.replace(self._path, _pretty(self._told(reason, detail, record.t, account)))
+                self.files.replace(self.path, _pretty(self._totals(reason, detail, record.t, account)))
 
-    def _told(self, reason: Reason, detail: str, now: float, account: Account) -> dict[str, Any]:
+    def _totals(self, reason: Reason, detail: str, now: float, account: Account) -> dict[str, Any]:
         run, started, tokens = account.run, account.run.started, account.run.tokens
         return {
             "version": started.version if started else "",
@@ -146,5 +214,5 @@ def _tasks(run: RunState) -> dict[str, int]:
     return {"total": total, "done": count(State.DONE), "failed": count(State.FAILED), "blocked": count(State.BLOCKED)}
 
 
-def _pretty(told: dict[str, Any]) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
+def _pretty(value: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"

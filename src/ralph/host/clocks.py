@@ -1,10 +1,34 @@
-"""Whether the time a file was written can be compared with the time something else happened."""
+"""Clocks that can be wrong: one that never goes back, and whether file times can be compared with it."""
 
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+
+class SteadyClock:
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._last = wall()
+        self._at = monotonic()
+
+    def __call__(self) -> float:
+        with self._lock:
+            now = self._monotonic()
+            # Monotonic time that has passed since the last call counts, whatever the system's clock says.
+            self._last = max(self._wall(), self._last + max(now - self._at, 0.0) * _SLOWEST)
+            self._at = now
+            return self._last
+
+
+_SLOWEST = 0.999
+"""A clock that is a little ahead is corrected by running slower; that is not setting it back."""
+
 
 _APART = 1.0
 """Seconds by which two clocks that agree may differ."""

@@ -1,12 +1,9 @@
-"""A readable log for each run: `run-ID.log` under `runs/` (seed 000) or `logs/` (seed 002).
-
-It holds the agent's output, up to a cap per session. The original is kept outside the workspace, where the agent
-cannot edit it; the log names its path.
-"""
+"""The logs of a run for people: the small ones of seed 000, and the log of the whole run."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from ralph.core.agent import AgentEvent, Init, Limit, Retry, Text, ToolUse
@@ -32,21 +29,79 @@ from ralph.core.events import (
     WaitEnded,
     WaitStarted,
 )
+from ralph.core.evidence import CheckResult
 from ralph.core.names import safe_name
 from ralph.core.text import clean, one_line
-from ralph.journal.sinks.account import Account
-from ralph.journal.sinks.door import Door
-from ralph.journal.sinks.sink import Sink
-from ralph.journal.sinks.wording import ending, headline, iso, notices, story_name, story_title, took
+from ralph.core.verdict import Kind
+from ralph.host.process.raw_log import parts_after
+from ralph.journal.sinks.sink import Account, Sink, ending, headline, iso, notices, story_name, story_title, took
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 
+LIMIT = 100 * 1024
+"""Bytes of `failure-context.log`, which is rotated."""
+_LINES = 100
+_LONGEST_LINE = 500
 CAP = 1024 * 1024
 """Bytes of output per session. The end is kept, because it shows how the session went."""
 
 
+def activity(record: Record, account: Account) -> list[str]:
+    """`.ralph/activity.log` of seed 000: when each story's prompt was sent, and its length. Never its text."""
+    event = record.event
+    if not isinstance(event, IterationEnded) or not account.agents:
+        return []
+    lines = (
+        f"{iso(t)} {story_name(event)} iteration={event.iteration} "
+        + (f"prompt_length={agent.prompt}\n" if agent.prompt else "prompt\n")
+        for t, agent in account.agents
+    )
+    return ["".join(lines)]
+
+
+def sessions(record: Record, account: Account) -> list[str]:
+    """`.ralph/sessions.log` of seed 000: one line for each iteration that did not finish its story."""
+    event = record.event
+    if not isinstance(event, IterationEnded) or event.completes or not event.story:
+        return []
+    reason = "in-review" if event.kind is Kind.ACCEPTED else event.kind.value
+    # Colons divide the fields, so an id cannot have one.
+    return [f"incomplete:{story_name(event).replace(':', '-')}:{int(record.t)}:{reason}\n"]
+
+
+def failures(record: Record, account: Account) -> list[str]:
+    """`.ralph/failure-context.log` of seed 000: the end of each failing check, and of tests that rolled back an
+    iteration.
+    """
+    match record.event:
+        case IterationEnded() as event:
+            checks: Iterable[CheckResult] = (*account.checks, *account.rolled_back)
+            when = f"{iso(record.t)} {story_name(event)}, iteration {event.iteration}"
+        case Proved(results=results):
+            checks, when = results, f"{iso(record.t)} final checks"
+        case _:
+            return []
+    return [context(check, when) for check in checks if not check.passed]
+
+
+def context(check: CheckResult, when: str) -> str:
+    """A header and the last lines, indented so that output cannot imitate a header."""
+    lines = [line[:_LONGEST_LINE] for line in clean(check.tail).splitlines()[-_LINES:]]
+    while lines and sum(len(line.encode("utf-8", "replace")) + 5 for line in lines) > LIMIT // 2:
+        lines = lines[len(lines) // 4 + 1 :]
+    head = f"=== {when}: {one_line(check.name, 200)} failed ({ending(check)})\n"
+    command = f"    $ {one_line(check.command, 500)}\n"
+    return head + command + "".join(f"    {line}\n" for line in lines) + "\n"
+
+
 class RunLog(Sink):
-    def __init__(self, door: Door, folder: Path) -> None:
-        self._door = door
-        self._folder = folder
+    """A readable log for each run: `run-ID.log` under `runs/` (seed 000) or `logs/` (seed 002).
+
+    It holds the agent's output, up to a cap per session. The original is kept outside the workspace, where the agent
+    cannot edit it; the log names its path.
+    """
+
+    def __init__(self, files: WorkspaceFiles, folder: Path) -> None:
+        super().__init__(files, folder)
         self._lines: list[str] = []
 
     def __call__(self, record: Record, account: Account) -> None:
@@ -54,16 +109,16 @@ class RunLog(Sink):
         if isinstance(record.event, AgentEnded) and record.event.raw:
             self._lines += [f"    | {line}\n" for line in agent_output(Path(record.event.raw))]
         if self._lines and account.run_id and not account.is_open:
-            path = self._folder / f"run-{safe_name(account.run_id, 'run')}.log"
-            self._door.append(path, "".join(self._lines))
+            path = self.path / f"run-{safe_name(account.run_id, 'run')}.log"
+            self.files.append(path, "".join(self._lines))
             self._lines.clear()
 
 
 def agent_output(path: Path, cap: int = CAP) -> list[str]:
     """The lines an agent printed, the last `cap` bytes of them, after a note if some were left out."""
-    parts = [path, *(path.with_name(f"{path.stem}{end}{path.suffix}") for end in (".tail.1", ".tail"))]
+    tail, older = parts_after(path)
     data, dropped = b"", 0
-    for part in reversed(parts):
+    for part in (tail, older, path):
         try:
             with part.open("rb") as stream:
                 size = stream.seek(0, os.SEEK_END)
@@ -73,7 +128,7 @@ def agent_output(path: Path, cap: int = CAP) -> list[str]:
         except OSError:
             continue
     lines = clean(data.decode("utf-8", "replace")).splitlines()
-    is_whole = not dropped and not parts[-1].exists()
+    is_whole = not dropped and not tail.exists()
     head = (
         []
         if is_whole
