@@ -16,7 +16,8 @@ import pytest
 from ralph.agents.registry import agent
 from ralph.core.events import IterationEnded, Noted
 from ralph.core.ports import Session
-from ralph.engine.agent_run import AgentRunner, Patience
+from ralph.core.rules import Patience
+from ralph.engine.agent_run import AgentRunner
 from ralph.host.process.signals import StopSignal
 from ralph.journal.records import Journal, read
 from support.loops import LoopProject, run_ralph, shell_project

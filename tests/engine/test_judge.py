@@ -19,6 +19,7 @@ from ralph.core.reviews import Answer, OnCap
 from ralph.core.suspicion import Suspicion, Tamper
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge import judge
+from support.evidence import evidence_of
 
 STORY = Story(id="US-001", title="Log in", criteria=("POST /login answers 200",))
 OTHER = Story(id="US-002", title="Log out")
@@ -38,7 +39,7 @@ def evidence(**fields: Any) -> Evidence:
         "claim": Claim.DONE,
         "checks": (PASS,),
     }
-    return Evidence(**(basic | fields))
+    return evidence_of(basic | fields)
 
 
 def edited(story: Story = STORY, **fields: Any) -> Delta:

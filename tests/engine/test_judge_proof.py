@@ -16,6 +16,7 @@ from ralph.core.proof import Grade, Proof, Witness
 from ralph.core.suspicion import Tamper
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge import judge
+from support.evidence import evidence_of
 
 STORY = Story(id="US-001", title="Log in", verify=("make login",))
 PASS = CheckResult(name="tests", command="pytest", passed=True, code=0)
@@ -42,7 +43,7 @@ def evidence(**fields: Any) -> Evidence:
         "minimum": Grade.REVIEWED,
         "may_review": True,
     }
-    return Evidence(**(basic | fields))
+    return evidence_of(basic | fields)
 
 
 def outcome(verdict: Verdict) -> str:

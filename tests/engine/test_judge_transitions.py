@@ -10,7 +10,7 @@ import pytest
 from ralph.core.agent import Outcome
 from ralph.core.changes import AddStory, SetFields
 from ralph.core.delta import Delta, delta
-from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
+from ralph.core.evidence import CheckResult, Claim, Ended, How
 from ralph.core.findings import Fate, Finding, Ledger, Reply, answer, hear
 from ralph.core.plan import NO_REVIEW, Mode, Plan, Review, ReviewStatus, State, Story
 from ralph.core.reviews import Answer
@@ -18,6 +18,7 @@ from ralph.core.transitions import illegal_transitions
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge import judge
 from ralph.engine.prepare import attempt_number, next_reviewer
+from support.evidence import evidence_of
 
 PASS = CheckResult(name="tests", command="pytest", passed=True, code=0)
 NEEDS = Review(ReviewStatus.NEEDS_REVIEW, 1)
@@ -46,7 +47,7 @@ def judged(mode: Mode, before: list[Story], after: list[Story], **fields: Any) -
         "review": True,
         "has_review_fields": True,
     }
-    return judge(Evidence(**(basic | fields)))
+    return judge(evidence_of(basic | fields))
 
 
 def after_all(verdict: Verdict) -> dict[str, object]:

@@ -9,8 +9,12 @@ import msgspec
 import pytest
 
 from ralph.core.errors import BadData, UsageError
-from ralph.core.events import Noted, Record, RunEnded, RunStarted
+from ralph.core.events import Judged, Noted, Record, RunEnded, RunStarted
 from ralph.core.moves import Reason
+from ralph.core.proof import Grade
+from ralph.core.reviews import OnCap
+from ralph.core.rules import VerdictRules
+from ralph.core.suspicion import Tamper
 from ralph.journal.records import Follower, Journal, JournalFailed, Newer, cut_torn_tail, read, read_for_recovery
 from ralph.state.runs import find_run, journal_path, list_runs, new_run_id
 
@@ -235,3 +239,28 @@ def test_what_is_no_file_is_refused_at_once(path: Path, kind: str) -> None:
     with pytest.raises(JournalFailed, match="not a regular file"):
         Journal(path, clock=lambda: 1.0)
     assert Follower(path).news() == []
+
+
+def test_evidence_of_an_older_version_has_the_rules_among_its_own_fields(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(
+        b'{"seq":1,"t":1,"event":{"type":"Judged","iteration":1,"evidence":{"mode":"implement","story":null,'
+        b'"ended":{"how":"exited","code":0},"outcome":{},"minimum":"witnessed","may_review":true,"tamper":"reject",'
+        b'"reviewers":["quality"],"review":true,"review_cap":2,"on_cap":"human","claim_is_implied":true},'
+        b'"verdict":{"kind":"accepted"}},"v":1}\n'
+    )
+    (record,) = read(path)
+    assert isinstance(record.event, Judged)
+    assert record.event.evidence.rules == VerdictRules(
+        minimum=Grade.WITNESSED,
+        may_review=True,
+        tamper=Tamper.REJECT,
+        reviewers=("quality",),
+        review=True,
+        review_cap=2,
+        on_cap=OnCap.HUMAN,
+        claim_is_implied=True,
+    )
+    written = msgspec.json.encode(record)
+    path.write_bytes(written + b"\n")
+    assert list(read(path)) == [record]

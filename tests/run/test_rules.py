@@ -12,7 +12,7 @@ import pytest
 
 from ralph.config.layers import load
 from ralph.core.plan import Story
-from ralph.engine.ground import PageBack
+from ralph.core.run_ports import PageBack
 from ralph.plans.registry import LAYOUTS, layout
 from ralph.run.rules import Rules
 from support.plans import plan_name

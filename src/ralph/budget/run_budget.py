@@ -53,8 +53,8 @@ from ralph.core.money import (
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, State
 from ralph.core.ports import PlanRef, Session
+from ralph.core.rules import Patience
 from ralph.core.verdict import Kind
-from ralph.engine.agent_run import Patience
 from ralph.host.git.repo import Repo
 from ralph.host.process.tree import identify
 from ralph.journal.ledger import Book, Finished, Foretold, Iterated, Ledger, Reserve, Settle, local_day

@@ -12,7 +12,8 @@ from ralph.core.delta import Delta
 from ralph.core.findings import Reply
 from ralph.core.plan import Mode, Story
 from ralph.core.proof import Grade, Proof, Tests
-from ralph.core.reviews import Answer, OnCap
+from ralph.core.reviews import Answer
+from ralph.core.rules import UNRECORDED, VerdictRules
 from ralph.core.suspicion import Suspicion, Tamper
 
 
@@ -81,6 +82,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     story: Story | None
     ended: Ended
     outcome: Outcome
+    rules: VerdictRules = UNRECORDED
     changed: tuple[str, ...] = ()
     """Paths that differ from the checkpoint, without Ralph's own files."""
     repository_trouble: str = ""
@@ -111,46 +113,45 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """The new stories for the failing tests of an exam."""
     exam_passed: int = 0
     """New tests of an exam that pass."""
-    minimum: Grade = Grade.UNPROVEN
-    """The least proof with which a story is done."""
-    may_review: bool = False
-    """A review can be started for work that nothing else proves."""
     suspicions: tuple[Suspicion, ...] = ()
     """In older journals: weakened tests, edited checks."""
-    tamper: Tamper = Tamper.REVIEW
     passed_before: bool | None = None
     """Whether the checks passed on the checkpoint. None: not checked."""
     answer: Answer | None = None
     """A reviewer's verdict from the request file."""
     reviewer: str = ""
     """The reviewer, if there are several."""
-    reviewers: tuple[str, ...] = ()
-    """All required reviewers, in this order. Empty: one, without a name."""
     replies: tuple[Reply, ...] = ()
     """A fix's answer to each finding."""
     learned: tuple[str, ...] = ()
     """Learnings for later sessions. They have no effect on the verdict."""
     logged: str = ""
     """Its addition to the progress log: the evidence for a step that only inspects other work."""
-    review: bool = False
-    """Acceptance sends the story to review."""
     has_review_fields: bool = False
     """The plan format has review fields: an agent's edits to them must follow the table of transitions."""
-    review_cap: int = 5
-    on_cap: OnCap = OnCap.APPROVE
-    on_stalemate: OnCap = OnCap.HUMAN
     open_after: int = 0
     """The number of other stories that are not done."""
-    promises_all: bool = False
-    """The promise tag refers to the whole plan, not to one story."""
-    claim_is_implied: bool = False
-    """A successful session with a change counts as a claim (seed 000: the loop marks)."""
     interrupted: bool = False
+
+    @property
+    def minimum(self) -> Grade:
+        """The least proof with which the story is done."""
+        return self.rules.minimum if self.story is not None else Grade.UNPROVEN
+
+    @property
+    def may_review(self) -> bool:
+        """A review can be started for work that nothing else proves."""
+        return self.rules.may_review and self.story is not None and self.mode is not Mode.SETUP
+
+    @property
+    def to_review(self) -> bool:
+        """Acceptance sends the story to review."""
+        return self.rules.review and self.mode is not Mode.SETUP
 
     @property
     def is_tampered(self) -> bool:
         """The checks pass only with changed tests, so their results prove nothing yet."""
-        if self.tamper is Tamper.OFF:
+        if self.rules.tamper is Tamper.OFF:
             return False
         grave = any(doubt.is_grave for doubt in self.suspicions)
         return grave or (self.proof is not None and self.proof.needs_approval)

@@ -1,4 +1,4 @@
-"""What the engine needs of the repository it works in. `app.worktree` provides it."""
+"""What the engine needs of the repository it works in. `host.git.work_tree` provides it."""
 
 from __future__ import annotations
 
@@ -105,6 +105,10 @@ class WorkTree(Protocol):
         self, checkpoint: dict[str, Any], is_protected: Callable[[str], bool], name: str, *, also_new: bool = True
     ) -> PutBack:
         """Restore protected files from the checkpoint, after saving everything under a rescue ref."""
+        ...
+
+    def dirty(self) -> frozenset[str]:
+        """Paths that differ from HEAD."""
         ...
 
     def tree(self) -> str:

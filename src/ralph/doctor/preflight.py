@@ -35,7 +35,7 @@ from ralph.review.material import lens
 from ralph.run.execute import ours, refuse_unless_ready
 from ralph.run.launch import Launched, probe
 from ralph.run.notifications import channels
-from ralph.run.wiring import RunSpec
+from ralph.run.spec import RunSpec
 from ralph.session.choice import known_agents
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps

@@ -19,14 +19,14 @@ from ralph.core.events import Noted, SessionTaken
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, ReviewStatus
 from ralph.core.ports import Session, StepContext
-from ralph.core.proof import Grade, Proof
+from ralph.core.proof import Proof
 from ralph.core.requests import Request, answer_at_the_end, read_request
+from ralph.core.run_ports import Attempt, PageBack
 from ralph.core.text import clean, one_line
 from ralph.core.work_tree import Inspection
-from ralph.engine.agent_run import Patience
-from ralph.engine.ground import Attempt, Ground, PageBack
 from ralph.engine.plan_text import plan_edits, with_plan
 from ralph.engine.protect import protect, protect_again
+from ralph.engine.run import Run
 from ralph.engine.steps import Passed
 from ralph.host.file_copies import CopyLost
 from ralph.host.files import is_disk_trouble, write_text
@@ -49,7 +49,7 @@ RunAgent = Callable[[dict[str, Any], float | None], tuple[Ended, Outcome]]
 Acted = tuple[Attempt, Evidence, Inspection, bool]
 
 
-def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str]) -> Acted:
+def act(run: Run, attempt: Attempt, feedback: str, admit: Callable[[], str]) -> Acted:
     """The evidence, the tree, and whether the steps ask for a commit. `admit`: why no further agent may start.
 
     The attempt that is returned has a checkpoint with what somebody else changed meanwhile.
@@ -60,29 +60,29 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
     def run_agent(config: dict[str, Any], deadline: float | None) -> tuple[Ended, Outcome]:
         if ran and (why := admit()):  # the first one was just decided; what it has done is judged without the next
             return Ended(How.NOT_RUN, detail=why), Outcome(trouble=Trouble.LIMIT, detail=why)
-        session = ground.make_session(attempt, config, feedback)
+        session = run.agents.session(attempt, config, feedback)
         own = config.get("timeout")  # a third-party step may hand on anything
-        longest = own if isinstance(own, int | float) else ground.patience.total
+        longest = own if isinstance(own, int | float) else run.rules.patience.total
         total = min((t for t in (longest, deadline) if t), default=None)
-        patience = Patience(total, ground.patience.idle, ground.patience.grace, ground.patience.linger)
+        patience = msgspec.structs.replace(run.rules.patience, total=total)
         sessions.append(session)
-        ran.append(ground.run_agent(session, str(config.get("name") or "agent"), patience))
+        ran.append(run.agents.run(session, str(config.get("name") or "agent"), patience))
         return ran[-1]
 
     def context(deadline: float | None) -> StepContext:
         return StepContext(
-            root=ground.root,
-            repo=ground.repo,
+            root=run.places.root,
+            repo=run.places.repo,
             story=attempt.story,
             mode=attempt.mode,
             iteration=attempt.number,
             deadline=deadline,
-            run_command=ground.run_command,
+            run_command=run.proof.checks.run_command,
             run_agent=run_agent,
         )
 
     try:
-        return _examined(ground, attempt, admit, run_agent, context, ran, sessions)
+        return _examined(run, attempt, admit, run_agent, context, ran, sessions)
     except Exception as error:
         if not ran or not is_about_the_work(error):
             raise
@@ -92,15 +92,15 @@ def act(ground: Ground, attempt: Attempt, feedback: str, admit: Callable[[], str
             story=attempt.story,
             ended=ended,
             outcome=outcome,
+            rules=run.rules.verdict,
             reviewer=attempt.reviewer,
-            reviewers=ground.reviewers,
-            interrupted=ground.stop.requested,
+            interrupted=run.control.stop.requested,
         )
-        return attempt, with_error(evidence, error, ground.folder), Inspection(""), False
+        return attempt, with_error(evidence, error, run.places.folder), Inspection(""), False
 
 
 def _examined(
-    ground: Ground,
+    run: Run,
     attempt: Attempt,
     admit: Callable[[], str],
     run_agent: RunAgent,
@@ -109,85 +109,84 @@ def _examined(
     sessions: list[Session],
 ) -> Acted:
     """Run the steps and examine what they left. `ran` and `sessions` are filled by `run_agent`."""
-    steps = ground.setup_steps if attempt.mode is Mode.SETUP and ground.setup_steps else ground.work_steps
+    steps = run.steps.setup if attempt.mode is Mode.SETUP and run.steps.setup else run.steps.work
     if attempt.mode in (Mode.ACCEPTANCE, Mode.EXAM):
         ended, outcome = run_agent(steps.agent_config, None)
         # To tell who wrote a file takes a snapshot, and with that hidden tests would be in the repository.
-        attempt, shared = share(ground, attempt, files=not ground.acceptance.is_hidden)
-        return _written_evidence(ground, attempt, ended, outcome, shared)
+        attempt, shared = share(run, attempt, files=not run.proof.acceptance.is_hidden)
+        return _written_evidence(run, attempt, ended, outcome, shared)
     try:
         passed, unusable = steps.run(context, attempt.number), None
     except (BadData, UsageError) as error:  # the iteration is closed like any other, so that the user can fix it
         passed, unusable = Passed((_unusable(error),)), error
     ended, outcome = ran[-1] if ran else (Ended(How.NOT_RUN, code=0), Outcome())
-    request = _request(ground, attempt, outcome) if attempt.mode is Mode.REVIEW else None
-    if request and sessions and unusable is None and _lacks_verdict(ground, attempt, ended, outcome, request):
+    request = _request(run, attempt, outcome) if attempt.mode is Mode.REVIEW else None
+    if request and sessions and unusable is None and _lacks_verdict(run, attempt, ended, outcome, request):
         if why := admit():
-            ground.journal.write(Noted(f"the reviewer gave no verdict and was not asked again: {why}", warning=True))
+            run.journal.write(Noted(f"the reviewer gave no verdict and was not asked again: {why}", warning=True))
         else:
-            ended, outcome, request = _ask_for_verdict(ground, attempt, sessions[-1], outcome, request)
+            ended, outcome, request = _ask_for_verdict(run, attempt, sessions[-1], outcome, request)
     if unusable is not None:
         outcome = msgspec.structs.replace(outcome, trouble=Trouble.SETTINGS, detail=_told(unusable))
     if passed.checks:  # other steps than agents have run
-        note_checks(ground, attempt.begun)
+        note_checks(run, attempt.begun)
     taken = SessionTaken(
         iteration=attempt.number,
         ended=ended,
         outcome=outcome,
-        request=request or _request(ground, attempt, outcome),
+        request=request or _request(run, attempt, outcome),
         checks=passed.checks,
         commit=passed.commit,
     )
-    return _weigh(ground, attempt, taken)
+    return _weigh(run, attempt, taken)
 
 
-def weigh_again(ground: Ground, attempt: Attempt, taken: SessionTaken) -> Acted | None:
+def weigh_again(run: Run, attempt: Attempt, taken: SessionTaken) -> Acted | None:
     """The same for a session whose loop was killed while the checks ran. None: files or commits are not as the session
     left them."""
-    inspection = ground.tree.inspect(attempt.checkpoint)
+    inspection = run.tree.inspect(attempt.checkpoint)
     if (inspection.tree, inspection.commits) != (taken.tree, taken.commits):
         return None
-    return _weigh(ground, attempt, taken)
+    return _weigh(run, attempt, taken)
 
 
-def _weigh(ground: Ground, attempt: Attempt, taken: SessionTaken) -> Acted:
+def _weigh(run: Run, attempt: Attempt, taken: SessionTaken) -> Acted:
     """Inspect the tree and run the checks. What the session left is recorded first: after a kill, the checks are
     repeated, and not the session."""
-    attempt, shared = share(ground, attempt, rules=False)
-    inspection, page, notices = _inspect(ground, attempt)
-    attempt, unsure = with_plan(ground, attempt)
+    attempt, shared = share(run, attempt, rules=False)
+    inspection, page, notices = _inspect(run, attempt)
+    attempt, unsure = with_plan(run, attempt)
     notices = (*shared, *notices, *unsure)
     if not taken.tree:
         taken = msgspec.structs.replace(taken, tree=inspection.tree, commits=inspection.commits)
-        ground.journal.write(taken)
+        run.journal.write(taken)
     ended, outcome, request = taken.ended, taken.outcome, taken.request
-    evidence = _evidence(ground, attempt, ended, outcome, inspection, request, taken.checks, page.logged)
-    again = ground.put_back(attempt.number, attempt.story)  # checks run the agent's code
+    evidence = _evidence(run, attempt, ended, outcome, inspection, request, taken.checks, page.logged)
+    again = run.watchers.put_back(attempt.number, attempt.story)  # checks run the agent's code
     notices += (again.told,) if again.told else ()
     if left := page.left or again.left:
         evidence = msgspec.structs.replace(evidence, objections=(*evidence.objections, left))
     told = msgspec.structs.replace(evidence, notices=(*notices, *evidence.notices))
-    evidence = protect_again(ground, attempt, told)
+    evidence = protect_again(run, attempt, told)
     # Protected files that an agent committed itself are also restored by a commit.
     return attempt, evidence, inspection, taken.commit or bool(notices and inspection.commits)
 
 
-def _written_evidence(
-    ground: Ground, attempt: Attempt, ended: Ended, outcome: Outcome, shared: tuple[str, ...]
-) -> Acted:
+def _written_evidence(run: Run, attempt: Attempt, ended: Ended, outcome: Outcome, shared: tuple[str, ...]) -> Acted:
     """Of a session that writes tests only. An exam belongs to no story, so its session cannot ask about one."""
-    request = ground.desk.take()
-    page = ground.put_back(attempt.number, attempt.story)
+    request = run.requests.take()
+    page = run.watchers.put_back(attempt.number, attempt.story)
     is_exam = attempt.mode is Mode.EXAM
-    taker = ground.exam if is_exam else ground.acceptance
-    written = taker.take(attempt, f"{ground.run}/{attempt.number}-{attempt.mode.value}")
+    taker = run.proof.exam if is_exam else run.proof.acceptance
+    written = taker.take(attempt, f"{run.id}/{attempt.number}-{attempt.mode.value}")
     inspection = written.inspection
     evidence = Evidence(
         mode=attempt.mode,
         story=attempt.story,
         ended=ended,
         outcome=outcome,
-        changed=tuple(path for path in inspection.changed if not ground.is_bookkeeping(path)),
+        rules=run.rules.verdict,
+        changed=tuple(path for path in inspection.changed if not run.places.is_own(path)),
         repository_trouble="; ".join(() if inspection.sound else inspection.notices),
         notices=(*shared, *written.notices, *((page.told,) if page.told else ())),
         objections=(*written.objections, *((page.left,) if page.left else ())),
@@ -196,17 +195,17 @@ def _written_evidence(
         exam_passed=written.passed,
         question="" if is_exam else request.ask or request.waiting,
         waiting="" if is_exam else request.waiting,
-        learned=() if is_exam or ground.acceptance.is_hidden else request.learned,
-        interrupted=ground.stop.requested,
+        learned=() if is_exam or run.proof.acceptance.is_hidden else request.learned,
+        interrupted=run.control.stop.requested,
     )
     return attempt, evidence, inspection, False
 
 
-def prove_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> tuple[Evidence, Inspection]:
+def prove_again(run: Run, attempt: Attempt, evidence: Evidence) -> tuple[Evidence, Inspection]:
     """Inspect and check the tree again, after a hook or a check changed it. The session's own part stays."""
-    inspection, page, notices = _inspect(ground, attempt)
-    changed = tuple(path for path in inspection.changed if not ground.is_bookkeeping(path))
-    checks, proof, interrupted = _prove(ground, attempt, inspection, changed)
+    inspection, page, notices = _inspect(run, attempt)
+    changed = tuple(path for path in inspection.changed if not run.places.is_own(path))
+    checks, proof, interrupted = _prove(run, attempt, inspection, changed)
     objections = (page.left,) if page.left else ()
     evidence = msgspec.structs.replace(
         evidence,
@@ -218,12 +217,12 @@ def prove_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> tuple[E
         objections=objections,
         interrupted=interrupted,
     )
-    return protect_again(ground, attempt, evidence), inspection
+    return protect_again(run, attempt, evidence), inspection
 
 
-def _inspect(ground: Ground, attempt: Attempt) -> tuple[Inspection, PageBack, tuple[str, ...]]:
-    page = ground.put_back(attempt.number, attempt.story)
-    inspection, notices = protect(ground, attempt, ground.tree.inspect(attempt.checkpoint))
+def _inspect(run: Run, attempt: Attempt) -> tuple[Inspection, PageBack, tuple[str, ...]]:
+    page = run.watchers.put_back(attempt.number, attempt.story)
+    inspection, notices = protect(run, attempt, run.tree.inspect(attempt.checkpoint))
     return inspection, page, (*notices, *((page.told,) if page.told else ()))
 
 
@@ -236,7 +235,7 @@ def _told(error: RalphError) -> str:
 
 
 def _evidence(
-    ground: Ground,
+    run: Run,
     attempt: Attempt,
     ended: Ended,
     outcome: Outcome,
@@ -246,22 +245,22 @@ def _evidence(
     logged: str,
 ) -> Evidence:
     trouble = list(() if inspection.sound else inspection.notices)
-    if misplaced := ground.book.misplaced(attempt.reading):
+    if misplaced := run.plan.misplaced(attempt.reading):
         trouble.append(misplaced)
-    edits, problem = plan_edits(ground, attempt)
+    edits, problem = plan_edits(run, attempt)
     notices = [request.problem] if request.problem else []
     if edits is not None and len(edits.added) > _MOST_ADDED:
         many = f"{len(edits.added):,} stories were added to the plan; one session may add {_MOST_ADDED:,}"
         notices.append(f"{many}, so none of them was taken")
         edits = msgspec.structs.replace(edits, added=())
-    changed = tuple(path for path in inspection.changed if not ground.is_bookkeeping(path))
+    changed = tuple(path for path in inspection.changed if not run.places.is_own(path))
     claim = _claim(request, edits, attempt)
     looks = attempt.mode is Mode.REVIEW or (attempt.story is not None and attempt.story.is_review_step)
     is_needed = bool(changed or claim is Claim.ALREADY or looks or request.replies)
-    is_claimed = claim is not None or outcome.promised or ground.claim_is_implied
-    checks, proof, interrupted = step_checks, None, ground.stop.requested
+    is_claimed = claim is not None or outcome.promised or run.rules.verdict.claim_is_implied
+    checks, proof, interrupted = step_checks, None, run.control.stop.requested
     if is_needed:
-        more, proof, interrupted = _prove(ground, attempt, inspection, changed, step_checks, is_claimed=is_claimed)
+        more, proof, interrupted = _prove(run, attempt, inspection, changed, step_checks, is_claimed=is_claimed)
         checks += more
     required = [check.passed for check in checks if check.required]
     return Evidence(
@@ -269,6 +268,7 @@ def _evidence(
         story=attempt.story,
         ended=ended,
         outcome=outcome,
+        rules=run.rules.verdict,
         changed=changed,
         repository_trouble="; ".join(trouble),
         notices=tuple(notices),
@@ -278,33 +278,23 @@ def _evidence(
         question=request.ask or request.waiting,
         waiting=request.waiting,
         checks=checks,
-        check_set=ground.check.check_set if checks else "",
+        check_set=run.proof.checks.check_set if checks else "",
         proof=proof,
-        minimum=ground.minimum if attempt.story is not None else Grade.UNPROVEN,
-        may_review=ground.may_review and attempt.story is not None and attempt.mode is not Mode.SETUP,
-        tamper=ground.tamper,
         passed_before=all(required) if required and not changed else None,
         answer=request.review if attempt.mode is Mode.REVIEW else None,
         reviewer=attempt.reviewer,
-        reviewers=ground.reviewers,
         replies=request.replies if attempt.mode is Mode.FIX else (),
         learned=request.learned,
         logged=clean(logged)[:_MOST_LOGGED],
         has_review_fields=attempt.reading.plan.reviewed,
-        review_cap=ground.review_cap,
-        on_cap=ground.on_cap,
-        on_stalemate=ground.on_stalemate,
         unchecked=bool(changed) and not checks and not interrupted,
-        review=ground.review and attempt.mode is not Mode.SETUP,
         open_after=_open_besides(attempt),
-        promises_all=ground.promises_all,
-        claim_is_implied=ground.claim_is_implied,
         interrupted=interrupted,
     )
 
 
 def _prove(
-    ground: Ground,
+    run: Run,
     attempt: Attempt,
     inspection: Inspection,
     changed: tuple[str, ...],
@@ -316,47 +306,48 @@ def _prove(
 
     `before`: checks that have run as steps. Work that is not claimed is kept as well, so its tests are compared, too.
     """
-    if ground.stop.requested:
+    if run.control.stop.requested:
         return (), None, True
-    begun = ground.clock()
+    begun = run.control.clock()
     when = "review" if attempt.mode is Mode.REVIEW else "story"
     plan = attempt.reading.plan  # as it was before: an agent does not choose its own checks
-    candidate = ground.prover.candidate(attempt, inspection)
-    checks = ground.check(plan, attempt.story, when, attempt.number, candidate)
-    note_checks(ground, begun)
+    candidate = run.proof.prover.candidate(attempt, inspection)
+    checks = run.proof.checks(plan, attempt.story, when, attempt.number, candidate)
+    note_checks(run, begun)
     if attempt.mode is Mode.REVIEW:
-        return checks, ground.prover.known(attempt.work.story), ground.stop.requested
+        return checks, run.proof.prover.known(attempt.work.story), run.control.stop.requested
     passed = all(check.passed for check in (*before, *checks) if check.required)
     proof = None
-    if changed and passed and not ground.stop.requested:
-        proof = ground.prover.prove(attempt, candidate, is_claimed=is_claimed)
-        note_checks(ground, begun)
-    return checks, proof, ground.stop.requested
+    if changed and passed and not run.control.stop.requested:
+        proof = run.proof.prover.prove(attempt, candidate, is_claimed=is_claimed)
+        note_checks(run, begun)
+    return checks, proof, run.control.stop.requested
 
 
-def _lacks_verdict(ground: Ground, attempt: Attempt, ended: Ended, outcome: Outcome, request: Request) -> bool:
+def _lacks_verdict(run: Run, attempt: Attempt, ended: Ended, outcome: Outcome, request: Request) -> bool:
     """Whether a review ended normally, without a question and without a verdict."""
-    if not ended.well or outcome.trouble or ground.stop.requested or attempt.story is None:
+    if not ended.well or outcome.trouble or run.control.stop.requested or attempt.story is None:
         return False
     if request.review or request.ask or request.waiting:
         return False
-    edits, _ = plan_edits(ground, attempt)
+    edits, _ = plan_edits(run, attempt)
     edited = edits.of(attempt.story.id) if edits else None
     return edited is None or edited.new.review.status in (None, ReviewStatus.NEEDS_REVIEW)
 
 
 def _ask_for_verdict(
-    ground: Ground, attempt: Attempt, session: Session, first: Outcome, left: Request
+    run: Run, attempt: Attempt, session: Session, first: Outcome, left: Request
 ) -> tuple[Ended, Outcome, Request]:
     """Ask once more in a short session that shows the exact form. The iteration's cost includes both sessions."""
     assert attempt.story is not None
-    ground.journal.write(Noted("the reviewer gave no verdict; asking once more with the exact form"))
+    run.journal.write(Noted("the reviewer gave no verdict; asking once more with the exact form"))
     prompt = verdict_prompt(session.prompt, attempt.story, first.text, session.request)
     again = msgspec.structs.replace(session, prompt=prompt, verdict_only=True)
-    total = min(ground.patience.total or _VERDICT_TIME, _VERDICT_TIME)
-    patience = msgspec.structs.replace(ground.patience, total=total if first.text.strip() else ground.patience.total)
-    ended, outcome = ground.run_agent(again, "verdict", patience)
-    request = _request(ground, attempt, outcome)
+    patience = run.rules.patience
+    if first.text.strip():
+        patience = msgspec.structs.replace(patience, total=min(patience.total or _VERDICT_TIME, _VERDICT_TIME))
+    ended, outcome = run.agents.run(again, "verdict", patience)
+    request = _request(run, attempt, outcome)
     known = [cost for cost in (first.cost_usd, outcome.cost_usd) if cost is not None]
     outcome = msgspec.structs.replace(
         outcome, tokens=first.used + outcome.tokens, cost_usd=sum(known) if known else None
@@ -368,10 +359,10 @@ def _open_besides(attempt: Attempt) -> int:
     return sum(not story.is_done and story.id != attempt.work.story for story in attempt.reading.plan.stories)
 
 
-def _request(ground: Ground, attempt: Attempt, outcome: Outcome) -> Request:
+def _request(run: Run, attempt: Attempt, outcome: Outcome) -> Request:
     """The agent's request file. A review or a fix may have answered through the client's schema instead, or at the
     end of its last message."""
-    left = ground.desk.take()
+    left = run.requests.take()
     if attempt.mode not in (Mode.REVIEW, Mode.FIX):
         return left
     answered = read_request(outcome.structured.encode()) if outcome.structured else answer_at_the_end(outcome.text)
@@ -400,27 +391,25 @@ def _claim(request: Request, edits: Delta | None, attempt: Attempt) -> Claim | N
     return None
 
 
-def share(
-    ground: Ground, attempt: Attempt, *, files: bool = True, rules: bool = True
-) -> tuple[Attempt, tuple[str, ...]]:
+def share(run: Run, attempt: Attempt, *, files: bool = True, rules: bool = True) -> tuple[Attempt, tuple[str, ...]]:
     """The attempt without what somebody else changed in its working tree meanwhile, and notices about that.
 
     Without `rules`, the rules are left out: they are restored, unless a person committed them.
     """
 
     def is_ours(path: str) -> bool:
-        return ground.is_bookkeeping(path) or (not rules and ground.is_rule(path))
+        return run.places.is_own(path) or (not rules and run.watchers.is_rule(path))
 
-    shared = ground.tree.share(attempt.checkpoint, is_ours, files=files)
+    shared = run.tree.share(attempt.checkpoint, is_ours, files=files)
     if shared.committed:
-        ground.accept_rules(shared.committed)
+        run.watchers.accept(shared.committed)
     return msgspec.structs.replace(attempt, checkpoint=shared.checkpoint, shared=shared), shared.notices
 
 
-def note_checks(ground: Ground, begun: float) -> None:
+def note_checks(run: Run, begun: float) -> None:
     """What changed since then may be the work of commands that the loop started."""
     now = time.time()  # as files have it; the run's own clock is ahead of it after the system's was set back
-    ground.tree.note_session(SessionRecord(life=Span(now - (ground.clock() - begun), now), is_agent=False))
+    run.tree.note_session(SessionRecord(life=Span(now - (run.control.clock() - begun), now), is_agent=False))
 
 
 def is_about_the_work(error: Exception) -> bool:

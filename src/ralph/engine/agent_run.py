@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from ralph.core.agent import AgentEvent, Init, Limit, Outcome, Result, Retry, Text, ToolResult, ToolUse, Trouble, add
 from ralph.core.authorship import CallLog
@@ -20,6 +19,7 @@ from ralph.core.evidence import Ended, How
 from ralph.core.permissions import with_remedies
 from ralph.core.plan import Mode
 from ralph.core.ports import Agent, Reader, Session, skim
+from ralph.core.rules import Patience
 from ralph.core.text import clean, one_line
 from ralph.engine.hook_watch import HookWatch, TestsFailed, Unguarded
 from ralph.engine.life import Occupation, SignsOfLife
@@ -65,15 +65,6 @@ class TurnedAway(Exception):
 
 
 _TROUBLES: dict[type[Exception], Trouble] = {Unguarded: Trouble.UNGUARDED, TurnedAway: Trouble.AUTHENTICATION}
-
-
-class Patience(Struct, frozen=True):
-    """Seconds; None: no limit."""
-
-    total: float | None = 900
-    idle: float | None = 600
-    grace: float = 10
-    linger: float | None = 15
 
 
 class AgentRunner:

@@ -71,7 +71,7 @@ def _claimed(evidence: Evidence) -> bool:
         return evidence.ended.well and not evidence.outcome.trouble
     if evidence.claim is not None or evidence.outcome.promised:
         return True
-    return evidence.claim_is_implied and evidence.ended.well and not evidence.outcome.trouble
+    return evidence.rules.claim_is_implied and evidence.ended.well and not evidence.outcome.trouble
 
 
 def _what_is_missing(evidence: Evidence) -> Iterator[str]:
@@ -131,12 +131,12 @@ def _by_proof(evidence: Evidence, changes: list[Change], notices: list[str]) -> 
     doubts: list[str] = []
     if proof is not None and evidence.is_tampered:
         doubts = _doubts(proof)
-        if evidence.tamper is Tamper.REJECT or not evidence.may_review:
+        if evidence.rules.tamper is Tamper.REJECT or not evidence.may_review:
             return _refused(Kind.REJECTED, [*doubts, _WAY_OUT], evidence, notices)
     elif (
         proof is not None
         and (gone := [each for each in proof.loosened if each.endswith(NO_LONGER_RUNS)])
-        and (evidence.tamper is Tamper.REJECT or not evidence.may_review)
+        and (evidence.rules.tamper is Tamper.REJECT or not evidence.may_review)
     ):  # fewer tests are no pass where nobody looks at them
         return _refused(Kind.REJECTED, gone, evidence, notices)
     elif proof is not None and proof.changed_expectations and proof.excuse:
@@ -174,7 +174,7 @@ def _accept(evidence: Evidence, changes: list[Change], notices: list[str], *, to
     if story is None:
         return Verdict(Kind.ACCEPTED, ("set up",), tuple(changes), tuple(notices))
     mark: dict[str, object]
-    review = evidence.review or bool(to_review)
+    review = evidence.to_review or bool(to_review)
     is_judged = evidence.proof is not None or evidence.grade is not Grade.UNPROVEN
     grade = evidence.grade.value if is_judged else ""
     if review:
@@ -206,10 +206,10 @@ def _done(evidence: Evidence) -> str:
 def _unless_tampered(evidence: Evidence, accepted: Verdict, notices: list[str]) -> Verdict:
     """How older versions judged weakened tests; only their journals have suspicions. Kept for `ralph replay`."""
     grave = [str(doubt) for doubt in evidence.suspicions if doubt.is_grave]
-    if not grave or evidence.tamper is Tamper.OFF:
+    if not grave or evidence.rules.tamper is Tamper.OFF:
         return accepted
     is_decided = any(doubt.is_decisive for doubt in evidence.suspicions)
-    if evidence.tamper is Tamper.REVIEW and evidence.review and not is_decided:
+    if evidence.rules.tamper is Tamper.REVIEW and evidence.to_review and not is_decided:
         looked_at = tuple(f"for the reviewer to check: {doubt}" for doubt in grave[:_MOST_DOUBTS])
         return msgspec.structs.replace(accepted, notices=(*accepted.notices, *looked_at))
     reasons = ["the checks pass, but tests or checks were tampered with", *grave[:_MOST_DOUBTS]]
@@ -362,7 +362,7 @@ def _sort_plan_edits(evidence: Evidence) -> tuple[list[Change], list[str]]:
     if evidence.plan_problem:
         notices.append(f"an edit made the plan unreadable; it was repaired: {evidence.plan_problem}")
     notices += _missing_note(evidence)
-    illegal = illegal_edits(evidence.delta, evidence.mode) if evidence.review and evidence.has_review_fields else []
+    illegal = illegal_edits(evidence.delta, evidence.mode) if evidence.to_review and evidence.has_review_fields else []
     notices += [put_right(each) for each in illegal]
     told = {each.story for each in illegal}
     notices += _promised_too_soon(evidence)
@@ -391,12 +391,12 @@ def _missing_note(evidence: Evidence) -> Iterator[str]:
     """Seed 001 requires notes on every finished story. A claim without them still counts."""
     story = evidence.story
     edited = evidence.delta.of(story.id) if evidence.delta and story and evidence.has_review_fields else None
-    if edited is not None and edited.new.is_done and not edited.new.notes.strip() and not evidence.review:
+    if edited is not None and edited.new.is_done and not edited.new.notes.strip() and not evidence.to_review:
         yield f"story {edited.new.id} was claimed with empty notes; describe what was done in its notes"
 
 
 def _promised_too_soon(evidence: Evidence) -> Iterator[str]:
-    if evidence.outcome.promised and evidence.promises_all and evidence.open_after:
+    if evidence.outcome.promised and evidence.rules.promises_all and evidence.open_after:
         left = f"{evidence.open_after} stor{'y is' if evidence.open_after == 1 else 'ies are'} still open"
         yield f"the agent claimed everything is complete; {left}"
 

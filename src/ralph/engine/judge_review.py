@@ -105,7 +105,7 @@ def conclude(evidence: Evidence, story: Story, given: Review, failing: list[str]
     fields: dict[str, object] = {"ledger": heard.ledger}
     if (edited := _edited(evidence, story)) is not None and edited.new.notes != edited.old.notes:
         fields["notes"] = edited.new.notes
-    if left := [name for name in evidence.reviewers if name not in heard.ledger.heard]:
+    if left := [name for name in evidence.rules.reviewers if name not in heard.ledger.heard]:
         return _on_to_the_next(evidence.reviewer, left, heard, story, fields)
     if given.status is ReviewStatus.APPROVED and not heard.ledger.open:
         fields |= {"review": Review(ReviewStatus.APPROVED, count, given.feedback), "ledger": close(heard.ledger)}
@@ -113,10 +113,12 @@ def conclude(evidence: Evidence, story: Story, given: Review, failing: list[str]
     feedback = _feedback(evidence, given, heard)
     fields |= {"review": Review(ReviewStatus.CHANGES_REQUESTED, count, feedback), "ledger": _next_round(heard.ledger)}
     if why := _stalemate(heard):
-        return _unsettled(_Unsettled(evidence.on_stalemate, AT_STALEMATE, why), story, fields, feedback, count, failing)
-    if count >= evidence.review_cap:
+        return _unsettled(
+            _Unsettled(evidence.rules.on_stalemate, AT_STALEMATE, why), story, fields, feedback, count, failing
+        )
+    if count >= evidence.rules.review_cap:
         why = f"not approved after {_reviews(count)}"
-        return _unsettled(_Unsettled(evidence.on_cap, AT_CAP, why), story, fields, feedback, count, failing)
+        return _unsettled(_Unsettled(evidence.rules.on_cap, AT_CAP, why), story, fields, feedback, count, failing)
     notices = tuple(f"{name} was rejected before and is repeated without new evidence" for name in heard.refused)
     return _verdict(f"changes requested: {feedback.strip()[:200]}", story, fields, notices=notices)
 
@@ -128,7 +130,7 @@ def _on_to_the_next(reviewer: str, left: list[str], heard: Heard, story: Story, 
 
 def _feedback(evidence: Evidence, given: Review, heard: Heard) -> str:
     """The feedback for the plan: the reviewer's own words, or all changes requested by several reviewers."""
-    if len(evidence.reviewers) < 2 and given.status is ReviewStatus.CHANGES_REQUESTED:
+    if len(evidence.rules.reviewers) < 2 and given.status is ReviewStatus.CHANGES_REQUESTED:
         return given.feedback
     return "\n".join(f"- {entry}" for entry in heard.ledger.open) or given.feedback
 

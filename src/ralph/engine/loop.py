@@ -27,10 +27,10 @@ from ralph.core.plan import Mode, State
 from ralph.core.ports import Reading
 from ralph.engine.act import act, is_about_the_work, with_error
 from ralph.engine.decide import cap, decide, within_time
-from ralph.engine.ground import Ground
 from ralph.engine.judge import judge
 from ralph.engine.limits import AT_EACH_START
 from ralph.engine.prepare import AFTER, prepare
+from ralph.engine.run import Run
 from ralph.engine.settle import put_rules_back, reopened, settle, trailers_for
 from ralph.engine.wait import LOOK, wait
 from ralph.host.files import read_state
@@ -47,17 +47,18 @@ _SETTLE_TRIES = 4
 
 
 class Loop:
-    def __init__(self, ground: Ground, history: History) -> None:
-        self._ground = ground
+    def __init__(self, run: Run, history: History) -> None:
+        self._run = run
         self._history = history
         self._diff = PlanDiff()
+        self._dirty = run.tree.dirty()
         self._has_baseline = False
         self._before: Reading | None = None
         """The plan before the current iteration."""
         self._settling: Settling | None = None
         """What was announced for the current iteration."""
         self._trailers: dict[str, str] = {}
-        ground.journal.listen(self._remember)
+        run.journal.listen(self._remember)
 
     def run(self) -> Stop:
         """Run until there is a reason to stop. An error leaves the iteration open for the next run to close."""
@@ -69,17 +70,22 @@ class Loop:
             with contextlib.suppress(RalphError, OSError):
                 self._put_plan_back()
             raise
-        left = self._ground.uncommitted() if self._ground.commits and stop.reason in _ALL_DONE else ()
-        self._ground.journal.write(RunEnded(stop.reason, stop.detail, left[:_MOST_LEFT]))
+        left = self._uncommitted() if self._run.rules.commits and stop.reason in _ALL_DONE else ()
+        self._run.journal.write(RunEnded(stop.reason, stop.detail, left[:_MOST_LEFT]))
         return stop
+
+    def _uncommitted(self) -> tuple[str, ...]:
+        """Files that differ from HEAD now and did not when the run started, without the loop's own."""
+        new = self._run.tree.dirty() - self._dirty
+        return tuple(sorted(path for path in new if not self._run.places.is_own(path)))
 
     def _until_stopped(self) -> Stop:
         while True:
             self._rest()
-            for told in self._ground.take_in():
-                self._ground.journal.write(Noted(told))
+            for told in self._run.inbox.take():
+                self._run.journal.write(Noted(told))
             try:
-                reading: Reading = self._ground.book.load()
+                reading: Reading = self._run.plan.load()
             except PlanError as error:
                 return Stop(Reason.BAD_PLAN, str(error))
             match move := self._decide(reading):
@@ -100,52 +106,53 @@ class Loop:
                         return question
 
     def _decide(self, reading: Reading) -> Move:
-        ground = self._ground
+        run = self._run
         if (seen := self._diff.news(reading.plan)) is not None:
-            ground.journal.write(seen)
-        if ground.stop.requested:
-            said = "`ralph stop --now`" if ground.wish().now else ""
-            return Stop(_REASONS.get(ground.stop.signum or 0, Reason.TERMINATED), said)
-        if waiting := ground.desk.waiting():
+            run.journal.write(seen)
+        if run.control.stop.requested:
+            said = "`ralph stop --now`" if run.control.wish().now else ""
+            return Stop(_REASONS.get(run.control.stop.signum or 0, Reason.TERMINATED), said)
+        if waiting := run.requests.waiting():
             return Stop(Reason.WAITING, waiting)
-        for news in ground.news(reading.plan):
-            ground.journal.write(news)
-        now, needs_setup, needs_exam = ground.clock(), ground.needs_setup(), ground.exam.is_due(reading.plan)
+        for news in run.agents.news(reading.plan):
+            run.journal.write(news)
+        needs_setup = not all(marker.exists() for marker in run.rules.setup_markers)
+        now, needs_exam = run.control.clock(), run.proof.exam.is_due(reading.plan)
         move = decide(
             reading.plan,
             self._history,
-            ground.limits,
+            run.rules.limits,
             now,
             needs_setup=needs_setup,
-            review=ground.may_review,
-            needs_acceptance=ground.acceptance.needed(reading.plan),
+            review=run.rules.verdict.may_review,
+            needs_acceptance=run.proof.acceptance.needed(reading.plan),
             needs_exam=needs_exam,
         )
-        if not isinstance(move, Stop) and ground.wish().stop:
+        if not isinstance(move, Stop) and run.control.wish().stop:
             return Stop(Reason.ON_REQUEST, "`ralph stop`")
         writes_tests = isinstance(move, Work) and move.mode is Mode.ACCEPTANCE
-        ground.journal.write(Decided(move, now, needs_setup, ground.may_review, writes_tests, needs_exam))
+        run.journal.write(Decided(move, now, needs_setup, run.rules.verdict.may_review, writes_tests, needs_exam))
         return move
 
     def _iterate(self, work: Work, reading: Reading) -> Stop | None:
-        ground = self._ground
+        run = self._run
         self._before = reading
-        free, most = self._history.free.get(work.story, 0), cap(self._history, ground.limits)
+        free, most = self._history.free.get(work.story, 0), cap(self._history, run.rules.limits)
         self._settling = None
-        attempt = prepare(ground, work, reading, self._history.number + 1, free, most)
-        self._trailers = trailers_for(ground.run, attempt.number, work.story)
+        attempt = prepare(run, work, reading, self._history.number + 1, free, most)
+        self._trailers = trailers_for(run.id, attempt.number, work.story)
         feedback = to_be_told(self._history.feedback, work.story)
         if work.mode is Mode.EXAM:  # nothing from the sessions that implemented the stories
             feedback = self._history.feedback.get("", "")
-        attempt, evidence, inspection, wants_commit = act(ground, attempt, feedback, self._admit)
+        attempt, evidence, inspection, wants_commit = act(run, attempt, feedback, self._admit)
         evidence = redact_struct(evidence)  # judged as it is recorded, so that a replay agrees
         verdict = judge(evidence)
-        ground.journal.write(Judged(attempt.number, evidence, verdict))
-        commit = ground.commits or wants_commit
+        run.journal.write(Judged(attempt.number, evidence, verdict))
+        commit = run.rules.commits or wants_commit
         first: Exception | None = None
         for tries_left in reversed(range(_SETTLE_TRIES)):
             try:
-                settled = settle(ground, attempt, evidence, verdict, inspection, commit=commit)
+                settled = settle(run, attempt, evidence, verdict, inspection, commit=commit)
                 break
             except MovedMeanwhile:  # a person committed in this very moment: look again whose commits are there
                 if not tries_left:
@@ -154,37 +161,37 @@ class Loop:
                 # After its commit a story is done, whatever fails then. Later errors are about undoing the work: a
                 # `git gc` of somebody else's may have been in the way.
                 first = first or error
-                is_done = commit and ground.tree.find_commit(self._trailers)
+                is_done = commit and run.tree.find_commit(self._trailers)
                 if is_done or not tries_left or not is_about_the_work(error):
                     raise first from None
-                evidence, commit = with_error(evidence, first, ground.folder), False
+                evidence, commit = with_error(evidence, first, run.places.folder), False
                 verdict = judge(evidence)
-                ground.journal.write(Judged(attempt.number, evidence, verdict))
+                run.journal.write(Judged(attempt.number, evidence, verdict))
         self._before = None
         return Stop(Reason.SHARED_TREE, settled.ask) if settled.ask else None
 
     def _admit(self) -> str:
         """Why no further agent may start in the same iteration, e.g. the rate limit; empty: it may."""
-        ground = self._ground
+        run = self._run
         for limit in AT_EACH_START:
-            while move := limit(self._history, ground.limits, ground.clock()):
-                move = within_time(move, self._history, ground.limits)
+            while move := limit(self._history, run.rules.limits, run.control.clock()):
+                move = within_time(move, self._history, run.rules.limits)
                 if isinstance(move, Stop):
                     return move.detail
-                if wait(ground.journal, ground.stop, ground.clock, move.until, move.why):
+                if wait(run.journal, run.control.stop, run.control.clock, move.until, move.why):
                     return "the run is stopping"
         return ""
 
     def _put_plan_back(self) -> str:
         """Restore the plan and leave the iteration open: the agent's edits must not be taken for the user's."""
-        ground, settling = self._ground, self._settling
-        if self._before is None or not ground.tree.is_in_place():
+        run, settling = self._run, self._settling
+        if self._before is None or not run.tree.is_in_place():
             return ""
         if settling is not None and not settling.keep:
-            self._before = ground.book.undump(read_state(ground.folder / AFTER))
-        elif settling is not None and (not settling.commit or ground.tree.find_commit(self._trailers)):
+            self._before = run.plan.undump(read_state(run.places.folder / AFTER))
+        elif settling is not None and (not settling.commit or run.tree.find_commit(self._trailers)):
             return ""  # the work is kept, and the plan says so
-        ground.book.write(self._before)
+        run.plan.write(self._before)
         return "the plan was restored to its state before this iteration"
 
     def _take_baseline(self, work: Work, reading: Reading) -> Stop | None:
@@ -192,61 +199,59 @@ class Loop:
         if self._has_baseline or work.mode is Mode.SETUP:
             return None
         self._has_baseline = True
-        return self._ground.check.baseline(reading.plan, self._ground.tree.tree(), reading.plan.story(work.story))
+        return self._run.proof.checks.baseline(reading.plan, self._run.tree.tree(), reading.plan.story(work.story))
 
     def _wait(self, move: Wait) -> None:
-        ground = self._ground
-        if move.ask and ground.ask is not None:
-            if answer := ground.ask(move.why, move.until, lambda: ground.wish().is_any):
-                ground.journal.write(LimitAnswered(answer))
+        run = self._run
+        if move.ask and run.control.ask is not None:
+            if answer := run.control.ask(move.why, move.until, lambda: run.control.wish().is_any):
+                run.journal.write(LimitAnswered(answer))
             return
-        wait(ground.journal, ground.stop, ground.clock, move.until, move.why, lambda: ground.wish().is_any)
+        wait(run.journal, run.control.stop, run.control.clock, move.until, move.why, lambda: run.control.wish().is_any)
 
     def _rest(self) -> None:
         """Wait while the run is paused. The plan is read afterwards because it may be edited meanwhile."""
-        ground = self._ground
-        if ground.stop.requested or not ground.wish().is_pause:
+        run = self._run
+        if run.control.stop.requested or not run.control.wish().is_pause:
             return
-        ground.journal.write(Paused())
-        begun = ground.clock()
-        while ground.wish().is_pause:
-            if ground.stop.wait(LOOK):
+        run.journal.write(Paused())
+        begun = run.control.clock()
+        while run.control.wish().is_pause:
+            if run.control.stop.wait(LOOK):
                 return
-        if not ground.wish().stop:
-            ground.journal.write(Resumed(round(max(ground.clock() - begun, 0), 3)))
+        if not run.control.wish().stop:
+            run.journal.write(Resumed(round(max(run.control.clock() - begun, 0), 3)))
 
     def _set_aside(self, move: SetAside, reading: Reading) -> None:
         """Mark a story failed, as after its last attempt. If killed before that, the next run starts it afresh."""
         story = reading.plan.story(move.story)
-        opened, reasons = reopened(self._ground, reading.plan, move.story)
+        opened, reasons = reopened(self._run, reading.plan, move.story)
         changes = [SetFields(move.story, {"state": State.FAILED}), *opened]
-        self._ground.book.write(self._ground.book.planned(reading, changes, {move.story: move.why, **reasons}))
-        self._ground.journal.write(StorySetAside(move.story, story.title if story else "", move.why))
+        self._run.plan.write(self._run.plan.planned(reading, changes, {move.story: move.why, **reasons}))
+        self._run.journal.write(StorySetAside(move.story, story.title if story else "", move.why))
 
     def _retry(self, move: Retry, reading: Reading) -> None:
         """Reopen stories that were given up, with all attempts. The prompt still shows the last failure."""
         opened = [SetFields(story, {"state": State.TODO, "attempts": 0}) for story in move.stories]
-        self._ground.book.write(self._ground.book.planned(reading, opened, dict.fromkeys(move.stories, "")))
-        self._ground.journal.write(StoriesRetried(move.stories))
+        self._run.plan.write(self._run.plan.planned(reading, opened, dict.fromkeys(move.stories, "")))
+        self._run.journal.write(StoriesRetried(move.stories))
 
     def _prove(self, reading: Reading) -> None:
         """Run every check once more on the final tree."""
-        ground = self._ground
-        tree = ground.prover.final(reading.plan)
-        results = ground.check(reading.plan, None, "final", self._history.number, tree)
-        put_rules_back(ground, self._history.number)  # checks run the agents' code
-        agreed = ground.agreement(reading.plan)
+        run = self._run
+        tree = run.proof.prover.final(reading.plan)
+        results = run.proof.checks(reading.plan, None, "final", self._history.number, tree)
+        put_rules_back(run, self._history.number)  # checks run the agents' code
+        agreed = run.tracker.agreement(reading.plan)
         for line in (line for result in agreed for line in result.tail.splitlines()):
-            ground.journal.write(Noted(line, warning=True))
-        if ground.stop.requested:  # not all of them have run, so nothing is proven
+            run.journal.write(Noted(line, warning=True))
+        if run.control.stop.requested:  # not all of them have run, so nothing is proven
             return
         if not results:
-            ground.journal.write(
-                Noted("no check is configured: nothing proves that the stories are done", warning=True)
-            )
+            run.journal.write(Noted("no check is configured: nothing proves that the stories are done", warning=True))
         results += agreed
         passed = all(result.passed for result in results if result.required)
-        ground.journal.write(Proved(tree=tree, passed=passed, results=results))
+        run.journal.write(Proved(tree=tree, passed=passed, results=results))
 
     def _remember(self, record: Record) -> None:
         if isinstance(record.event, Settling):

@@ -9,7 +9,8 @@ from ralph.core.events import IterationStarted, Noted
 from ralph.core.moves import Work
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.ports import Reading
-from ralph.engine.ground import Attempt, Ground
+from ralph.core.run_ports import Attempt
+from ralph.engine.run import Run
 from ralph.host.files import write_bytes
 
 BEFORE = "plan.before"
@@ -18,35 +19,35 @@ TITLES = {Mode.SETUP: "set up the project", Mode.EXAM: "write end-to-end tests"}
 """Of iterations without a story."""
 
 
-def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int, most: int = 0) -> Attempt:
+def prepare(run: Run, work: Work, reading: Reading, number: int, free: int, most: int = 0) -> Attempt:
     """`most`: the current cap on iterations."""
     story = reading.plan.story(work.story) if work.story else None
-    write_bytes(ground.folder / BEFORE, ground.book.dump(reading), mode=0o600)
-    if ground.desk.says_complete():
+    write_bytes(run.places.folder / BEFORE, run.plan.dump(reading), mode=0o600)
+    if run.requests.says_complete():
         told = "removed .ralph/COMPLETE: there are open stories"
-        ground.journal.write(Noted(told, warning=True))
-    ground.desk.clear()
-    shown = ground.book.in_progress(reading, work.story)
+        run.journal.write(Noted(told, warning=True))
+    run.requests.clear()
+    shown = run.plan.in_progress(reading, work.story)
     if shown is not reading:  # after a kill the copy above puts it right
         try:
-            ground.book.write(shown, {reading.source})
+            run.plan.write(shown, {reading.source})
         except PlanEdited:  # by the user, just now: it is merged when the iteration ends
             shown = reading
-    checkpoint = ground.tree.checkpoint()
+    checkpoint = run.tree.checkpoint()
     attempt = Attempt(
         number=number,
         work=work,
         story=story,
-        attempt=_attempt_number(ground, reading.plan, story, work.mode),
+        attempt=_attempt_number(run, reading.plan, story, work.mode),
         free=free,
         reading=reading,
         shown=shown,
         checkpoint=checkpoint,
-        begun=ground.clock(),
-        reviewer=next_reviewer(ground.reviewers, story) if work.mode is Mode.REVIEW else "",
+        begun=run.control.clock(),
+        reviewer=next_reviewer(run.rules.verdict.reviewers, story) if work.mode is Mode.REVIEW else "",
         most=most,
     )
-    ground.journal.write(
+    run.journal.write(
         IterationStarted(
             iteration=number,
             story=work.story,
@@ -62,12 +63,12 @@ def prepare(ground: Ground, work: Work, reading: Reading, number: int, free: int
     return attempt
 
 
-def _attempt_number(ground: Ground, plan: Plan, story: Story | None, mode: Mode) -> int:
+def _attempt_number(run: Run, plan: Plan, story: Story | None, mode: Mode) -> int:
     if story is not None and mode is Mode.ACCEPTANCE:
-        return ground.acceptance.sessions(story) + 1
+        return run.proof.acceptance.sessions(story) + 1
     if mode is Mode.EXAM:
-        return ground.exam.rounds(plan) + 1
-    return attempt_number(story, mode, ground.reviewers)
+        return run.proof.exam.rounds(plan) + 1
+    return attempt_number(story, mode, run.rules.verdict.reviewers)
 
 
 def next_reviewer(reviewers: Sequence[str], story: Story | None) -> str:

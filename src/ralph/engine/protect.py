@@ -6,35 +6,36 @@ import msgspec
 
 from ralph.core.evidence import Evidence
 from ralph.core.plan import Mode
+from ralph.core.run_ports import Attempt
 from ralph.core.text import one_line
 from ralph.core.work_tree import Inspection, PutBack
-from ralph.engine.ground import Attempt, Ground
+from ralph.engine.run import Run
 
 _FEW = 5
 
 
-def protect(ground: Ground, attempt: Attempt, inspection: Inspection) -> tuple[Inspection, tuple[str, ...]]:
+def protect(run: Run, attempt: Attempt, inspection: Inspection) -> tuple[Inspection, tuple[str, ...]]:
     """Restore protected files. Returns the new inspection and notices.
 
     If one cannot be restored, none of the work can be kept: the checks would run with the agent's version.
     """
-    is_protected = ground.is_protected
+    is_protected = run.watchers.is_protected
     if attempt.mode is Mode.REVIEW or is_protected is None:  # a review changes nothing: all of it is undone
         return inspection, ()
-    done = ground.tree.put_back(attempt.checkpoint, is_protected, _name(ground, attempt))
+    done = run.tree.put_back(attempt.checkpoint, is_protected, _name(run, attempt))
     if not done.paths and not done.left:
         return inspection, ()
-    now = ground.tree.inspect(attempt.checkpoint)
+    now = run.tree.inspect(attempt.checkpoint)
     left = tuple(f"{one_line(path, 100)} is protected and could not be restored" for path in done.left[:_FEW])
     notices = (*left, *inspection.notices, *now.notices)
     return msgspec.structs.replace(now, sound=now.sound and not left, notices=notices), _told(done)
 
 
-def protect_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> Evidence:
+def protect_again(run: Run, attempt: Attempt, evidence: Evidence) -> Evidence:
     """Checks run the agent's code, which may write files. Only files that existed before are restored."""
-    if ground.is_protected is None or not evidence.checks or attempt.mode is Mode.REVIEW:
+    if run.watchers.is_protected is None or not evidence.checks or attempt.mode is Mode.REVIEW:
         return evidence
-    done = ground.tree.put_back(attempt.checkpoint, ground.is_protected, _name(ground, attempt), also_new=False)
+    done = run.tree.put_back(attempt.checkpoint, run.watchers.is_protected, _name(run, attempt), also_new=False)
     if not done.paths and not done.left:
         return evidence
     some = ", ".join(one_line(path, 60) for path in (*done.paths, *done.left)[:_FEW])
@@ -44,9 +45,9 @@ def protect_again(ground: Ground, attempt: Attempt, evidence: Evidence) -> Evide
     )
 
 
-def _name(ground: Ground, attempt: Attempt) -> str:
+def _name(run: Run, attempt: Attempt) -> str:
     """A name beside that of the iteration's own rescue ref."""
-    return f"{ground.run}/{attempt.number}-protected"
+    return f"{run.id}/{attempt.number}-protected"
 
 
 def _told(done: PutBack) -> tuple[str, ...]:

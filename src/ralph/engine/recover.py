@@ -37,13 +37,14 @@ from ralph.core.moves import Reason, Work
 from ralph.core.plan import Mode
 from ralph.core.ports import Reading
 from ralph.core.proof_trailers import AGENT_COMMIT
+from ralph.core.run_ports import Attempt
 from ralph.core.verdict import Kind, Verdict
 from ralph.core.work_tree import Inspection
 from ralph.engine.act import is_about_the_work, share, weigh_again
-from ralph.engine.ground import Attempt, Ground
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, BEFORE, next_reviewer
+from ralph.engine.run import Run
 from ralph.engine.settle import (
     finish,
     journal_agent_commits,
@@ -132,110 +133,108 @@ def _further(found: Open, event: AnyEvent) -> Open:
             return found
 
 
-def recover(ground: Ground, records: list[Record]) -> str:
-    """Close a killed run. `ground` is that run's own. Returns one line about what was done."""
+def recover(run: Run, records: list[Record]) -> str:
+    """Close a killed run. `run` is that run's own. Returns one line about what was done."""
     found = find_open(record.event for record in records)
     agent = ProcessId(found.agent.pid, found.agent.start) if found and found.agent else None
-    mark, mark_in_checkout = run_marks(ground.run)
+    mark, mark_in_checkout = run_marks(run.id)
     ended = end_left_behind(agent, mark, _GRACE, mark_in_checkout)
-    what = f"killed {ended} process{'' if ended == 1 else 'es'} of run {ground.run}" if ended else ""
+    what = f"killed {ended} process{'' if ended == 1 else 'es'} of run {run.id}" if ended else ""
     question = ""
     if found is not None:
-        last = ground.clock() if ended else _last_moment(ground, records)
+        last = run.control.clock() if ended else _last_moment(run, records)
         life = Span(open_since(records), last)
-        ground.tree.note_session(Session(life=life, is_agent=found.agent is not None))
+        run.tree.note_session(Session(life=life, is_agent=found.agent is not None))
         try:
-            done, question = _close_calmly(ground, found)
+            done, question = _close_calmly(run, found)
         except (RalphError, OSError) as error:
             if not isinstance(error, RepositoryReplaced | CopyLost) and not is_about_the_work(error):
                 raise  # a full disk or a held lock: the next run can still close the iteration
-            done = _give_up(ground, found, error)
+            done = _give_up(run, found, error)
         what = f"{what}; {done}" if what else done
-        if changed := ground.changed_rules():  # by the agent or by the user since: only the user can tell
+        if changed := run.watchers.changed():  # by the agent or by the user since: only the user can tell
             what += f"; changed since that iteration started: {', '.join(changed[:_FEW])}; check them"
     if not any(isinstance(record.event, RunEnded) for record in records):
-        ground.journal.write(RunEnded(Reason.INTERRUPTED, CLOSED_LATER))
+        run.journal.write(RunEnded(Reason.INTERRUPTED, CLOSED_LATER))
     if question:
         raise NotUndone(
-            f"run {ground.run} was killed; its open iteration is closed now: {question}",
+            f"run {run.id} was killed; its open iteration is closed now: {question}",
             hint="look at these commits (`git log`); undo what is not yours, then `ralph run` continues",
         )
     return what
 
 
-def _last_moment(ground: Ground, records: list[Record]) -> float:
+def _last_moment(run: Run, records: list[Record]) -> float:
     """Until when an agent of the killed loop may have written."""
-    last = _last_sign(ground, records)
+    last = _last_sign(run, records)
     with contextlib.suppress(OSError):
-        if (ended := (ground.folder / AGENTS_ENDED).stat().st_mtime) >= last:
+        if (ended := (run.places.folder / AGENTS_ENDED).stat().st_mtime) >= last:
             return ended
     return last + _LAST_WORDS
 
 
-def _last_sign(ground: Ground, records: list[Record]) -> float:
+def _last_sign(run: Run, records: list[Record]) -> float:
     """When the killed loop was last known to be alive."""
     try:
-        return max(records[-1].t, (ground.folder / ALIVE).stat().st_mtime)
+        return max(records[-1].t, (run.places.folder / ALIVE).stat().st_mtime)
     except OSError:
         return records[-1].t
 
 
-def _close_calmly(ground: Ground, found: Open) -> tuple[str, str]:
+def _close_calmly(run: Run, found: Open) -> tuple[str, str]:
     """A person may commit in this very moment: then look again whose commits are there."""
     for _ in range(_CALM_TRIES):
         with contextlib.suppress(MovedMeanwhile):
-            return _close(ground, found)
-    return _close(ground, found)
+            return _close(run, found)
+    return _close(run, found)
 
 
-def _close(ground: Ground, found: Open) -> tuple[str, str]:
+def _close(run: Run, found: Open) -> tuple[str, str]:
     """What was done, and a question for the user if work was not undone."""
-    attempt, name = _attempt(ground, found)
+    attempt, name = _attempt(run, found)
     before = attempt.reading
-    if not ground.tree.knows(attempt.checkpoint):
-        raise RepositoryReplaced(f"the repository in {ground.repo} does not have the files of its checkpoint")
-    if commit := _commit_made(ground, found):
-        target = _reading(ground, AFTER)
-        target = write_plan(ground, attempt, target)  # a run that ended with an error has restored the plan
-        track(ground, attempt, target)
-        return _finish_kept(ground, attempt, found, target, commit, name), ""
+    if not run.tree.knows(attempt.checkpoint):
+        raise RepositoryReplaced(f"the repository in {run.places.repo} does not have the files of its checkpoint")
+    if commit := _commit_made(run, found):
+        target = _reading(run, AFTER)
+        target = write_plan(run, attempt, target)  # a run that ended with an error has restored the plan
+        track(run, attempt, target)
+        return _finish_kept(run, attempt, found, target, commit, name), ""
     if attempt.mode is Mode.ACCEPTANCE and found.settling is None:
-        ground.acceptance.discard(attempt)  # before a snapshot: hidden tests must not be in the repository
-    attempt, notices = share(ground, attempt)
+        run.proof.acceptance.discard(attempt)  # before a snapshot: hidden tests must not be in the repository
+    attempt, notices = share(run, attempt)
     for notice in notices:
-        ground.journal.write(Noted(notice, warning=True))
+        run.journal.write(Noted(notice, warning=True))
     can_undo = attempt.shared is None or attempt.shared.can_undo
     taken = found.taken if found.judged is None and can_undo else None
-    if taken is not None and (done := _judge_now(ground, attempt, taken, name)):
+    if taken is not None and (done := _judge_now(run, attempt, taken, name)):
         return done, ""
     if found.settling is None or found.judged is None or (found.settling.keep and not can_undo):
         evidence = _interrupted(attempt)
-        return _undo(
-            ground, attempt, evidence, judge(evidence), before, f"undid {name}, which was interrupted", notices
-        )
-    target = _reading(ground, AFTER)
+        return _undo(run, attempt, evidence, judge(evidence), before, f"undid {name}, which was interrupted", notices)
+    target = _reading(run, AFTER)
     evidence, verdict = found.judged.evidence, found.judged.verdict
     if not found.settling.keep:
-        return _undo(ground, attempt, evidence, verdict, target, f"finished undoing {name}", notices)
-    return _keep(ground, attempt, found, target, name), ""
+        return _undo(run, attempt, evidence, verdict, target, f"finished undoing {name}", notices)
+    return _keep(run, attempt, found, target, name), ""
 
 
-def _judge_now(ground: Ground, attempt: Attempt, taken: SessionTaken, name: str) -> str:
+def _judge_now(run: Run, attempt: Attempt, taken: SessionTaken, name: str) -> str:
     """Judge a session that had ended when its loop was killed. Empty: its work is no longer as it left it."""
-    weighed = weigh_again(ground, attempt, taken)
+    weighed = weigh_again(run, attempt, taken)
     if weighed is None:
         return ""
     attempt, evidence, inspection, wants_commit = weighed
     verdict = judge(evidence)
-    ground.journal.write(Judged(attempt.number, evidence, verdict))
-    settle(ground, attempt, evidence, verdict, inspection, commit=ground.commits or wants_commit)
+    run.journal.write(Judged(attempt.number, evidence, verdict))
+    settle(run, attempt, evidence, verdict, inspection, commit=run.rules.commits or wants_commit)
     return f"{name} was killed during its checks; they ran again, and its work was {verdict.kind.value}"
 
 
-def _attempt(ground: Ground, found: Open) -> tuple[Attempt, str]:
+def _attempt(run: Run, found: Open) -> tuple[Attempt, str]:
     """The iteration as it started, and its display name."""
     started = found.started
-    before = _reading(ground, BEFORE)
+    before = _reading(run, BEFORE)
     story = before.plan.story(started.story) if started.story else None
     attempt = Attempt(
         number=started.iteration,
@@ -243,32 +242,32 @@ def _attempt(ground: Ground, found: Open) -> tuple[Attempt, str]:
         story=story,
         attempt=started.attempt,
         reading=before,
-        shown=ground.book.in_progress(before, started.story),
+        shown=run.plan.in_progress(before, started.story),
         checkpoint=started.checkpoint,
-        begun=ground.clock(),
-        reviewer=next_reviewer(ground.reviewers, story) if started.mode is Mode.REVIEW else "",
+        begun=run.control.clock(),
+        reviewer=next_reviewer(run.rules.verdict.reviewers, story) if started.mode is Mode.REVIEW else "",
     )
     return attempt, f"iteration {started.iteration} ({started.story or started.mode.value})"
 
 
-def _reading(ground: Ground, name: str) -> Reading:
-    path = ground.folder / name
+def _reading(run: Run, name: str) -> Reading:
+    path = run.places.folder / name
     try:
-        return ground.book.undump(read_state(path))  # type: ignore[no-any-return]
+        return run.plan.undump(read_state(path))  # type: ignore[no-any-return]
     except (OSError, msgspec.DecodeError, PlanError) as error:
         raise CopyLost(f"the saved plan {path} could not be read: {error}") from None
 
 
-def _give_up(ground: Ground, found: Open, error: RalphError | OSError) -> str:
+def _give_up(run: Run, found: Open, error: RalphError | OSError) -> str:
     """Close an iteration that cannot be rolled back, so that later runs do not fail in the same way."""
     started = found.started
     plan = "the plan was not changed"
     is_undone = found.settling is not None and not found.settling.keep  # then the plan after it counts the attempt
     with contextlib.suppress(CopyLost):
-        ground.book.write(_reading(ground, AFTER if is_undone else BEFORE))
+        run.plan.write(_reading(run, AFTER if is_undone else BEFORE))
         plan = "only the plan was restored"
     what = f"iteration {started.iteration} ({started.story or started.mode.value}) cannot be rolled back"
-    ground.journal.write(
+    run.journal.write(
         IterationEnded(
             iteration=started.iteration,
             story=started.story,
@@ -281,46 +280,46 @@ def _give_up(ground: Ground, found: Open, error: RalphError | OSError) -> str:
     return f"{what}, {plan}: {error}"
 
 
-def _keep(ground: Ground, attempt: Attempt, found: Open, target: Reading, name: str) -> str:
+def _keep(run: Run, attempt: Attempt, found: Open, target: Reading, name: str) -> str:
     assert found.settling is not None
     assert found.judged is not None
     evidence = found.judged.evidence
     inspection = Inspection(found.settling.tree)
-    target = write_plan(ground, attempt, target)
-    track(ground, attempt, target)
+    target = write_plan(run, attempt, target)
+    track(run, attempt, target)
     settling = found.settling
-    made = keep(ground, attempt, inspection, settling.message, settling.proof) if settling.commit else None
+    made = keep(run, attempt, inspection, settling.message, settling.proof) if settling.commit else None
     if made is not None and made.refused is not None:
-        ended = settle_refused(ground, attempt, evidence, made.refused, inspection)
+        ended = settle_refused(run, attempt, evidence, made.refused, inspection)
         return _with_rescue(f"undid {name}: a commit hook rejected it", ended.rescue)
     if made is not None and made.changed:
-        ended = settle_changed(ground, attempt, evidence, made, inspection, is_again=True)
+        ended = settle_changed(run, attempt, evidence, made, inspection, is_again=True)
         return _with_rescue(f"undid {name}: files changed after they were checked", ended.rescue)
-    return _finish_kept(ground, attempt, found, target, made.commit if made else "", name)
+    return _finish_kept(run, attempt, found, target, made.commit if made else "", name)
 
 
-def _finish_kept(ground: Ground, attempt: Attempt, found: Open, target: Reading, commit: str, name: str) -> str:
+def _finish_kept(run: Run, attempt: Attempt, found: Open, target: Reading, commit: str, name: str) -> str:
     assert found.settling is not None
     assert found.judged is not None
-    journal_agent_commits(ground, attempt.number, found.settling.proof.get(AGENT_COMMIT, ()))
-    mark_setup(ground, attempt)
+    journal_agent_commits(run, attempt.number, found.settling.proof.get(AGENT_COMMIT, ()))
+    mark_setup(run, attempt)
     evidence, verdict = found.judged.evidence, found.judged.verdict
-    finish(ground, attempt, evidence, verdict, Inspection(found.settling.tree), target, commit=commit)
+    finish(run, attempt, evidence, verdict, Inspection(found.settling.tree), target, commit=commit)
     return f"finished keeping {name}"
 
 
-def _commit_made(ground: Ground, found: Open) -> str:
+def _commit_made(run: Run, found: Open) -> str:
     """The commit that kept the work, if it was made."""
     if found.settling is None or found.judged is None or not found.settling.commit:
         return ""
     if found.committed is not None:
         return found.committed.commit
     started = found.started
-    return ground.tree.find_commit(trailers_for(ground.run, started.iteration, started.story))
+    return run.tree.find_commit(trailers_for(run.id, started.iteration, started.story))
 
 
 def _undo(
-    ground: Ground,
+    run: Run,
     attempt: Attempt,
     evidence: Evidence,
     verdict: Verdict,
@@ -328,8 +327,8 @@ def _undo(
     what: str,
     notices: tuple[str, ...],
 ) -> tuple[str, str]:
-    undone = undo(ground, attempt, verdict, target)
-    ended = finish(ground, attempt, evidence, verdict, Inspection(""), target, undone=undone)
+    undone = undo(run, attempt, verdict, target)
+    ended = finish(run, attempt, evidence, verdict, Inspection(""), target, undone=undone)
     return "; ".join((_with_rescue(what, undone.ref), *notices)), ended.ask
 
 

@@ -19,14 +19,15 @@ from ralph.core.evidence import CheckResult, Evidence
 from ralph.core.history import PREVIOUS_SESSION
 from ralph.core.plan import Mode, Plan, Review, ReviewStatus, State, Story
 from ralph.core.ports import Reading
+from ralph.core.run_ports import MOST_ACCEPTANCE_SESSIONS, Attempt
 from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind, Verdict
 from ralph.core.work_tree import Commit, Inspection, RolledBack, Shared
 from ralph.engine.act import prove_again, share
-from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Ground
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, TITLES
+from ralph.engine.run import Run
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.git.commits import commit_subject
 from ralph.host.redaction import redact_struct
@@ -39,7 +40,7 @@ _NO_ATTEMPT = (Mode.REVIEW, Mode.ACCEPTANCE)
 
 
 def settle(
-    ground: Ground,
+    run: Run,
     attempt: Attempt,
     evidence: Evidence,
     verdict: Verdict,
@@ -49,51 +50,51 @@ def settle(
     is_again: bool = False,
 ) -> IterationEnded:
     """`is_again`: the result of a hook, judged like an agent's work."""
-    attempt, notices = share(ground, attempt, files=False)  # somebody may have committed while the checks ran
+    attempt, notices = share(run, attempt, files=False)  # somebody may have committed while the checks ran
     inspection = msgspec.structs.replace(inspection, notices=(*inspection.notices, *notices))
-    target = _target(ground, attempt, verdict)
-    if verdict.completes and ground.acceptance.join(attempt.work.story):
-        inspection = ground.tree.inspect(attempt.checkpoint)
+    target = _target(run, attempt, verdict)
+    if verdict.completes and run.proof.acceptance.join(attempt.work.story):
+        inspection = run.tree.inspect(attempt.checkpoint)
     if not verdict.kind.keeps_work:
-        _announce(ground, attempt, target, keep=False)
-        undone = undo(ground, attempt, verdict, target)
-        track(ground, attempt, target)
-        return finish(ground, attempt, evidence, verdict, inspection, target, undone=undone)
-    lost = ground.tree.keep_uncommitted(attempt.checkpoint, inspection.tree, ground.is_bookkeeping)
+        _announce(run, attempt, target, keep=False)
+        undone = undo(run, attempt, verdict, target)
+        track(run, attempt, target)
+        return finish(run, attempt, evidence, verdict, inspection, target, undone=undone)
+    lost = run.tree.keep_uncommitted(attempt.checkpoint, inspection.tree, run.places.is_own)
     inspection = msgspec.structs.replace(inspection, notices=(*inspection.notices, *lost))
     message = message_for(attempt, verdict)
-    proof = proof_trailers.written(evidence, verdict, inspection.tree, _plan_name(ground), inspection.commits)
-    _announce(ground, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit, proof=proof)
-    target = write_plan(ground, attempt, target)
-    track(ground, attempt, target)
-    made = keep(ground, attempt, inspection, message, proof) if commit else None
+    proof = proof_trailers.written(evidence, verdict, inspection.tree, _plan_name(run), inspection.commits)
+    _announce(run, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit, proof=proof)
+    target = write_plan(run, attempt, target)
+    track(run, attempt, target)
+    made = keep(run, attempt, inspection, message, proof) if commit else None
     if made is not None and made.refused is not None:
-        return settle_refused(ground, attempt, evidence, made.refused, inspection)
+        return settle_refused(run, attempt, evidence, made.refused, inspection)
     if made is not None and made.changed:
-        return settle_changed(ground, attempt, evidence, made, inspection, is_again=is_again)
-    journal_agent_commits(ground, attempt.number, inspection.commits)
-    mark_setup(ground, attempt)
+        return settle_changed(run, attempt, evidence, made, inspection, is_again=is_again)
+    journal_agent_commits(run, attempt.number, inspection.commits)
+    mark_setup(run, attempt)
     last = inspection.commits[-1] if inspection.commits else ""
-    return finish(ground, attempt, evidence, verdict, inspection, target, commit=made.commit if made else last)
+    return finish(run, attempt, evidence, verdict, inspection, target, commit=made.commit if made else last)
 
 
 def settle_refused(
-    ground: Ground, attempt: Attempt, evidence: Evidence, refused: CheckResult, inspection: Inspection
+    run: Run, attempt: Attempt, evidence: Evidence, refused: CheckResult, inspection: Inspection
 ) -> IterationEnded:
     """The project's own pre-commit hook is a check like any other: judge again with its result.
 
     A hook that was killed because the run is stopping says nothing about the work.
     """
-    interrupted = evidence.interrupted or ground.stop.requested
+    interrupted = evidence.interrupted or run.control.stop.requested
     evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, refused), interrupted=interrupted)
     evidence = redact_struct(evidence)
     verdict = judge(evidence)
-    ground.journal.write(Judged(attempt.number, evidence, verdict))
-    return settle(ground, attempt, evidence, verdict, inspection, commit=False)
+    run.journal.write(Judged(attempt.number, evidence, verdict))
+    return settle(run, attempt, evidence, verdict, inspection, commit=False)
 
 
 def settle_changed(
-    ground: Ground, attempt: Attempt, evidence: Evidence, made: Commit, inspection: Inspection, *, is_again: bool
+    run: Run, attempt: Attempt, evidence: Evidence, made: Commit, inspection: Inspection, *, is_again: bool
 ) -> IterationEnded:
     """A hook or a check changed files after they were judged: prove and judge the result once, then reject."""
     who = f"the {made.changed_by} hook" if made.changed_by else "running the checks"
@@ -103,26 +104,26 @@ def settle_changed(
         trouble = f"{who} changed {some}{more} again: what would be committed is not what was checked"
         evidence = msgspec.structs.replace(evidence, repository_trouble=trouble)
     else:
-        ground.journal.write(Noted(f"{who} changed {some}{more}: the result is checked and judged again"))
-        write_plan(ground, attempt, attempt.shown or attempt.reading)
-        evidence, inspection = prove_again(ground, attempt, evidence)
+        run.journal.write(Noted(f"{who} changed {some}{more}: the result is checked and judged again"))
+        write_plan(run, attempt, attempt.shown or attempt.reading)
+        evidence, inspection = prove_again(run, attempt, evidence)
     evidence = redact_struct(evidence)
     verdict = judge(evidence)
-    ground.journal.write(Judged(attempt.number, evidence, verdict))
-    return settle(ground, attempt, evidence, verdict, inspection, commit=not is_again, is_again=True)
+    run.journal.write(Judged(attempt.number, evidence, verdict))
+    return settle(run, attempt, evidence, verdict, inspection, commit=not is_again, is_again=True)
 
 
-def track(ground: Ground, attempt: Attempt, target: Reading) -> None:
+def track(run: Run, attempt: Attempt, target: Reading) -> None:
     """Update the tracker before the commit, so that the tracker's own file is committed too."""
     story = target.plan.story(attempt.work.story) if attempt.work.story else None
-    if story is not None and (noted := ground.track(story)):
-        ground.journal.write(noted)
+    if story is not None and (noted := run.tracker.settle(story)):
+        run.journal.write(noted)
 
 
-def mark_setup(ground: Ground, attempt: Attempt) -> None:
+def mark_setup(run: Run, attempt: Attempt) -> None:
     """Record that the set-up is done. It runs once. A marker that exists may be a file of the user with content."""
     if attempt.mode is Mode.SETUP:
-        for marker in ground.setup_markers:
+        for marker in run.rules.setup_markers:
             if not os.path.lexists(marker):
                 make_folder(marker.parent)
                 write_bytes(marker, b"")
@@ -133,7 +134,7 @@ def _fails(changes: Iterable[Change], story: str) -> bool:
     return any(fields.get("state") is State.FAILED for fields in own)
 
 
-def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
+def _target(run: Run, attempt: Attempt, verdict: Verdict) -> Reading:
     """The plan after the iteration: the verdict's changes, the counted attempt, a story failed or set aside."""
     changes: list[Change] = list(verdict.changes)
     why: dict[str, str] = {}
@@ -145,34 +146,34 @@ def _target(ground: Ground, attempt: Attempt, verdict: Verdict) -> Reading:
         if verdict.kind is Kind.BLOCKED:
             fields["state"] = State.BLOCKED
             why[story.id] = f"asks: {verdict.question}"
-        elif _gives_up(ground, attempt, verdict):
+        elif _gives_up(run, attempt, verdict):
             fields["state"] = State.FAILED
             why[story.id] = f"{plural(story.attempts + 1, 'attempt')}; last failure: {one_line(verdict.headline, 200)}"
         elif verdict.completes:
             why[story.id] = ""
             fields["attempts"] = 0
             if attempt.reading.plan.reviewed:
-                fields |= _as_reviewed(verdict, story, f"Done in iteration {attempt.number} of run {ground.run}.")
+                fields |= _as_reviewed(verdict, story, f"Done in iteration {attempt.number} of run {run.id}.")
         changes = _merged(changes, story.id, fields)
         if _fails(changes, story.id):
-            opened, reasons = reopened(ground, attempt.reading.plan, story.id)
+            opened, reasons = reopened(run, attempt.reading.plan, story.id)
             changes, why = [*changes, *opened], why | reasons
-    return ground.book.planned(attempt.reading, changes, why)  # type: ignore[no-any-return]
+    return run.plan.planned(attempt.reading, changes, why)  # type: ignore[no-any-return]
 
 
-def reopened(ground: Ground, plan: Plan, given_up: str) -> tuple[list[Change], dict[str, str]]:
+def reopened(run: Run, plan: Plan, given_up: str) -> tuple[list[Change], dict[str, str]]:
     """Reopen stories that only a review shows to be done, once a story that was given up has changed their files: its
     work was kept for a review that never approved it. Returns the changes to the plan, and story → why."""
     changes: list[Change] = []
     why = {}
-    for other, path in ground.prover.in_doubt(plan, given_up).items():
+    for other, path in run.proof.prover.in_doubt(plan, given_up).items():
         story = plan.story(other)
         fields: dict[str, Any] = {"state": State.TODO, "attempts": 0, "grade": ""}
         if story is not None and story.review.status is not None:
             fields["review"] = Review(None, story.review.count)
         changes.append(SetFields(other, fields))
         why[other] = f"{given_up}, which was given up, changed {one_line(path, 80)} after {other} was approved"
-        ground.journal.write(Noted(f"{other} is open again: {why[other]}", warning=True))
+        run.journal.write(Noted(f"{other} is open again: {why[other]}", warning=True))
     return changes, why
 
 
@@ -197,9 +198,9 @@ def _as_reviewed(verdict: Verdict, story: Story, note: str) -> dict[str, Any]:
     return fields
 
 
-def _gives_up(ground: Ground, attempt: Attempt, verdict: Verdict) -> bool:
+def _gives_up(run: Run, attempt: Attempt, verdict: Verdict) -> bool:
     """A bad review is not an attempt at the story; the circuit breaker counts it."""
-    most = ground.limits.max_attempts
+    most = run.rules.limits.max_attempts
     failed = attempt.story.attempts + 1 if attempt.story else attempt.attempt
     return bool(most) and _uses_attempt(attempt, verdict) and failed >= most
 
@@ -211,7 +212,7 @@ def _uses_attempt(attempt: Attempt, verdict: Verdict) -> bool:
 
 
 def _announce(
-    ground: Ground,
+    run: Run,
     attempt: Attempt,
     target: Reading,
     *,
@@ -221,8 +222,8 @@ def _announce(
     commit: bool = False,
     proof: proof_trailers.Trailers | None = None,
 ) -> None:
-    write_bytes(ground.folder / AFTER, ground.book.dump(target), mode=0o600)
-    ground.journal.write(
+    write_bytes(run.places.folder / AFTER, run.plan.dump(target), mode=0o600)
+    run.journal.write(
         Settling(
             iteration=attempt.number,
             keep=keep,
@@ -235,9 +236,9 @@ def _announce(
     )
 
 
-def _plan_name(ground: Ground) -> str:
+def _plan_name(run: Run) -> str:
     """The plan's path for the commit trailers: two plans of one repository may share a story ID."""
-    inside = os.path.relpath(ground.bookkeeping[0], ground.repo)
+    inside = os.path.relpath(run.places.written[0], run.places.repo)
     return "" if inside.startswith("..") else inside
 
 
@@ -264,7 +265,7 @@ def _review_outcome(attempt: Attempt, verdict: Verdict) -> str:
 
 
 def keep(
-    ground: Ground,
+    run: Run,
     attempt: Attempt,
     inspection: Inspection,
     message: str,
@@ -272,55 +273,55 @@ def keep(
 ) -> Commit | None:
     """Commit the story's change. None: nothing changed. After the agent's own commits there is always a commit, if
     necessary an empty one: it carries their proof to clones."""
-    trailers = {**trailers_for(ground.run, attempt.number, attempt.work.story), **proof}
-    extra = [path for path in ground.bookkeeping if path.exists()]
-    made = ground.tree.commit(attempt.checkpoint, inspection.tree, extra, message, trailers)
-    put_rules_back(ground, attempt.number, attempt.story)  # hooks may run the agent's code
+    trailers = {**trailers_for(run.id, attempt.number, attempt.work.story), **proof}
+    extra = [path for path in run.places.written if path.exists()]
+    made = run.tree.commit(attempt.checkpoint, inspection.tree, extra, message, trailers)
+    put_rules_back(run, attempt.number, attempt.story)  # hooks may run the agent's code
     if made is not None and made.commit:
-        ground.journal.write(Committed(iteration=attempt.number, commit=made.commit, message=message, files=made.files))
+        run.journal.write(Committed(iteration=attempt.number, commit=made.commit, message=message, files=made.files))
     for notice in made.notices if made is not None else ():
-        ground.journal.write(Noted(notice))
+        run.journal.write(Noted(notice))
     return made
 
 
-def put_rules_back(ground: Ground, number: int, story: Story | None = None) -> None:
-    page = ground.put_back(number, story)
+def put_rules_back(run: Run, number: int, story: Story | None = None) -> None:
+    page = run.watchers.put_back(number, story)
     for text in filter(None, (page.told, page.left)):
-        ground.journal.write(Noted(text, warning=True))
+        run.journal.write(Noted(text, warning=True))
 
 
-def journal_agent_commits(ground: Ground, number: int, commits: Iterable[str]) -> None:
+def journal_agent_commits(run: Run, number: int, commits: Iterable[str]) -> None:
     """The agent's own commits that are kept."""
     for commit in commits:
-        ground.journal.write(Committed(iteration=number, commit=commit, message="(by the agent)", by_agent=True))
+        run.journal.write(Committed(iteration=number, commit=commit, message="(by the agent)", by_agent=True))
 
 
-def undo(ground: Ground, attempt: Attempt, verdict: Verdict, target: Reading) -> RolledBack:
+def undo(run: Run, attempt: Attempt, verdict: Verdict, target: Reading) -> RolledBack:
     """Save the agent's work under a rescue ref, return to the checkpoint, and correct the plan.
 
     Where that would undo somebody else's work, everything is saved and left as it is, and the run stops.
     """
     number = attempt.number
-    ground.acceptance.withdraw()
-    name, message = f"{ground.run}/{number}", f"ralph: iteration {number}, {verdict.kind.value}: {verdict.headline}"
+    run.proof.acceptance.withdraw()
+    name, message = f"{run.id}/{number}", f"ralph: iteration {number}, {verdict.kind.value}: {verdict.headline}"
     shared = attempt.shared
     if shared is not None and not shared.can_undo:
-        done = ground.tree.save(attempt.checkpoint, name, message)
+        done = run.tree.save(attempt.checkpoint, name, message)
     else:
-        done = ground.tree.roll_back(attempt.checkpoint, name, message, ground.bookkeeping[:1])
+        done = run.tree.roll_back(attempt.checkpoint, name, message, run.places.written[:1])
     done = msgspec.structs.replace(done, ask=_question(shared, done.ref) if shared else "")
-    write_plan(ground, attempt, target)
+    write_plan(run, attempt, target)
     if done.ref:
-        ground.journal.write(RescueSaved(number, done.ref, done.commit))
+        run.journal.write(RescueSaved(number, done.ref, done.commit))
     if shared is None or shared.can_undo:
-        ground.journal.write(events.RolledBack(iteration=number, removed=done.removed, rewritten=done.rewritten))
+        run.journal.write(events.RolledBack(iteration=number, removed=done.removed, rewritten=done.rewritten))
     for notice in done.notices:
-        ground.journal.write(Noted(notice, warning=True))
+        run.journal.write(Noted(notice, warning=True))
     return done
 
 
 def finish(
-    ground: Ground,
+    run: Run,
     attempt: Attempt,
     evidence: Evidence,
     verdict: Verdict,
@@ -330,8 +331,8 @@ def finish(
     commit: str = "",
     undone: RolledBack = NOT_UNDONE,
 ) -> IterationEnded:
-    if waiting := evidence.waiting or (verdict.question if ground.desk.asks_by_file else ""):
-        ground.desk.keep_waiting(waiting)
+    if waiting := evidence.waiting or (verdict.question if run.requests.asks_by_file else ""):
+        run.requests.keep_waiting(waiting)
     story = target.plan.story(attempt.work.story) if attempt.work.story else None
     outcome = evidence.outcome
     ended = IterationEnded(
@@ -352,7 +353,7 @@ def finish(
         completes=verdict.completes,
         grade=verdict.grade,
         feedback=feedback_for(evidence, verdict, undone.ref) if _has_feedback(attempt, verdict) else "",
-        seconds=round(max(ground.clock() - attempt.begun, 0), 3),
+        seconds=round(max(run.control.clock() - attempt.begun, 0), 3),
         tokens=outcome.used,
         cost_usd=outcome.cost_usd,
         model=outcome.model,
@@ -363,7 +364,7 @@ def finish(
         ask=undone.ask,
         learned=evidence.learned,
     )
-    ground.journal.write(ended)
+    run.journal.write(ended)
     return ended
 
 

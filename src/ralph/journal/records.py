@@ -27,6 +27,7 @@ from ralph.core.events import (
     AnyEvent,
     IterationEnded,
     IterationStarted,
+    Judged,
     Record,
     Recovered,
     RunEnded,
@@ -34,6 +35,7 @@ from ralph.core.events import (
     Settling,
 )
 from ralph.core.problems import Place
+from ralph.core.rules import UNRECORDED, VerdictRules
 from ralph.core.text import plural
 from ralph.host.files import make_folder, open_regular, open_state, read_state, sync_folder, write_bytes
 from ralph.host.redaction import redact_struct
@@ -104,6 +106,24 @@ def _head(journal: Path) -> Path:
 def _decoder() -> msgspec.json.Decoder[Record]:
     """Built on first use, because that takes a few milliseconds."""
     return msgspec.json.Decoder(Record)
+
+
+class _FlatEvent(msgspec.Struct):
+    evidence: VerdictRules
+
+
+class _FlatRules(msgspec.Struct):
+    event: _FlatEvent
+
+
+def _record(line: bytes) -> Record:
+    """One record. Evidence of older versions has the rules among its own fields."""
+    record = _decoder().decode(line)
+    if not isinstance(record.event, Judged) or record.event.evidence.rules is not UNRECORDED:
+        return record
+    rules = msgspec.json.decode(line, type=_FlatRules).event.evidence
+    change = msgspec.structs.replace
+    return change(record, event=change(record.event, evidence=change(record.event.evidence, rules=rules)))
 
 
 class Newer(BadData):
@@ -180,7 +200,7 @@ def pick(path: Path, marks: Sequence[bytes]) -> Iterator[Record]:
         for line in iter(partial(stream.readline, LONGEST_LINE), b""):
             if any(mark in line for mark in marks):
                 with contextlib.suppress(msgspec.DecodeError):
-                    yield _decoder().decode(line)
+                    yield _record(line)
 
 
 class _Version(msgspec.Struct):
@@ -192,7 +212,7 @@ def _decode(line: bytes, path: Path, number: int, version: str = "") -> Record:
     """`version`: the one that wrote the journal, as far as it is known."""
     place = Place(str(path), number)
     try:
-        record = _decoder().decode(line)
+        record = _record(line)
         schema = record.v
     except msgspec.DecodeError as error:
         try:

@@ -14,8 +14,8 @@ from ralph.core.errors import BadData
 from ralph.core.learning import Learning, is_same
 from ralph.core.memory_text import entries_of, in_log, in_notes, with_entries
 from ralph.core.plan import Story
+from ralph.core.run_ports import PageBack
 from ralph.core.text import one_line
-from ralph.engine.ground import PageBack
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.redaction import redacted_lines
 from ralph.journal.sinks.workspace_files import WorkspaceFiles

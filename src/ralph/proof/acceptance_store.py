@@ -12,7 +12,7 @@ from ralph.config.checks import choose
 from ralph.config.schema import Config
 from ralph.core.acceptance import Acceptance
 from ralph.core.plan import Plan, Story
-from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS
+from ralph.core.run_ports import MOST_ACCEPTANCE_SESSIONS
 from ralph.host.files import make_folder, read_state, write_bytes
 
 FOLDER = "acceptance"

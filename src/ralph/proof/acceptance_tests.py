@@ -15,10 +15,10 @@ from ralph.config.schema import Config
 from ralph.core.acceptance import Acceptance
 from ralph.core.events import IterationEnded, IterationStarted, Noted, Record
 from ralph.core.plan import Mode, Plan, Story
+from ralph.core.run_ports import MOST_ACCEPTANCE_SESSIONS, Attempt, Written
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.core.work_tree import Inspection
-from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS, Attempt, Written
 from ralph.host.files import make_folder
 from ralph.host.git.objects import entries
 from ralph.host.git.repo import Repo

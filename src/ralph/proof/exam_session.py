@@ -18,10 +18,10 @@ from ralph.core.changes import AddStory, apply
 from ralph.core.events import IterationEnded, Noted, Record
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Mode, Plan
+from ralph.core.run_ports import Attempt, Written
 from ralph.core.surgery import insert
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
-from ralph.engine.ground import Attempt, Written
 from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.host.git.objects import entries
 from ralph.host.git.repo import Repo

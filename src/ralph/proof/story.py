@@ -15,9 +15,9 @@ from ralph.config.checks import choose
 from ralph.config.schema import Config, minimum_grade
 from ralph.core.plan import Plan, Story
 from ralph.core.proof import Grade, Proof
+from ralph.core.run_ports import Attempt
 from ralph.core.text import one_line
 from ralph.core.work_tree import Inspection
-from ralph.engine.ground import Attempt
 from ralph.host.git.command import git
 from ralph.host.git.objects import Changed, TreeEntry, changes, empty_tree, entries, read_blobs
 from ralph.host.git.repo import Repo

@@ -18,9 +18,9 @@ from ralph.core.moves import Move, Stop, Wait, Work
 from ralph.core.permissions import may_line
 from ralph.core.plan import Mode
 from ralph.core.ports import Session
+from ralph.core.run_ports import Attempt
 from ralph.core.text import estimate_tokens
 from ralph.engine.decide import decide
-from ralph.engine.ground import Attempt
 from ralph.engine.prepare import attempt_number, next_reviewer
 from ralph.host.git.repo import FileId, Repo
 from ralph.prompts.review_matter import Matter
@@ -28,7 +28,8 @@ from ralph.proof.acceptance_store import FOLDER, AcceptanceStore, has_check, is_
 from ralph.proof.exam_session import ExamRounds, is_due
 from ralph.review.material import Reviewing
 from ralph.run.launch import Launched
-from ralph.run.wiring import RunSpec, session_for
+from ralph.run.session import session_for
+from ralph.run.spec import RunSpec
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
 from ralph.state.places import plan_state, workspace_state

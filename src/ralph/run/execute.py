@@ -23,11 +23,12 @@ from ralph.core.moves import Stop
 from ralph.core.permissions import may_line
 from ralph.core.plan import Plan, State
 from ralph.core.ports import PlanRef
+from ralph.core.run_ports import Ask
 from ralph.core.text import one_line, plural
 from ralph.engine.agent_run import SURVIVED
-from ralph.engine.ground import Ask
 from ralph.engine.loop import Loop
 from ralph.engine.recover import AGENTS_ENDED, ALIVE, find_open, recover
+from ralph.engine.run import Control as RunControl
 from ralph.host.clocks import SteadyClock
 from ralph.host.files import keep_aside, make_folder, read_state, write_text
 from ralph.host.git.command import ask as ask_git
@@ -48,7 +49,8 @@ from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.proof.checks import AskBaseline, made_by_checks
 from ralph.proof.lost_work import reopen_lost
 from ralph.run.context_size import warning
-from ralph.run.wiring import RunSpec, make_ground, run_folder
+from ralph.run.spec import RunSpec, run_folder
+from ralph.run.wiring import make_run
 from ralph.session.hook_policy import rights_of
 from ralph.setup.ignore_lines import is_only_added
 from ralph.state.locks import held_locks
@@ -127,7 +129,9 @@ def execute(
             control = Control(state, spec.run, stop, journal.write_unless_over, alive)
             with Watchdog(spec.run, journal.path.with_name(AGENTS_ENDED)) as watchdog, control as wish:
                 journal.listen(lambda record: _follow(watchdog, record.event))
-                ended = Loop(make_ground(spec, journal, stop, env, clock, wish, ask, ask_baseline), history).run()
+                ended = Loop(
+                    make_run(spec, journal, RunControl(stop, clock, wish, ask), env, ask_baseline), history
+                ).run()
             forget_open_run(spec.repo.root, env)  # not after an error: its iteration may be open
         finally:
             sinks.close()
@@ -252,7 +256,7 @@ def _recover_last(
         old = RunSpec(run=last, ref=spec.ref, settings=spec.settings, repo=spec.repo)
         make_folder(run_folder(spec.ref, last, env), private=True)
         close_sessions(journal, records, prices_of(spec.settings.config, spec.ref.root))
-        what = recover(make_ground(old, journal, stop, env, clock), records)
+        what = recover(make_run(old, journal, RunControl(stop, clock), env), records)
     finally:
         journal.close()
     for event in told:

@@ -21,7 +21,7 @@ from ralph.host.process.start import Finished, run
 from ralph.journal.records import read
 from ralph.plans.registry import traits
 from ralph.proof.verify import pin
-from ralph.run.wiring import RunSpec
+from ralph.run.spec import RunSpec
 from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import journal_path
 from ralph.workspace.find import OpenPlan, store_for

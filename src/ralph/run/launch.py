@@ -21,8 +21,8 @@ from ralph.core.limits import Limits
 from ralph.core.moves import Stop
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef, Session
+from ralph.core.run_ports import Ask
 from ralph.core.text import one_line
-from ralph.engine.ground import Ask
 from ralph.host.git.branches import ensure_branch, has_branch
 from ralph.host.git.command import git
 from ralph.host.git.repo import Repo
@@ -36,7 +36,7 @@ from ralph.proof.checks import AskBaseline
 from ralph.review.material import refuse_unknown_reviewers
 from ralph.run.execute import execute, in_the_way, ours, refuse_unless_ready
 from ralph.run.finish import Pusher, finish_run
-from ralph.run.wiring import RunSpec
+from ralph.run.spec import RunSpec
 from ralph.run.worktrees import branch_of, close_worktrees, open_worktree, unfinished_worktree, unused_worktree
 from ralph.session.limits import limits_of
 from ralph.session.steps import plan_steps

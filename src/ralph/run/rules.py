@@ -25,7 +25,7 @@ from ralph.core.events import Record as JournalRecord
 from ralph.core.events import RunEnded
 from ralph.core.plan import Story
 from ralph.core.ports import Locations, PlanRef
-from ralph.engine.ground import PageBack
+from ralph.core.run_ports import PageBack
 from ralph.host.file_copies import Entry, Record, differences, keep_copy, record, restore
 from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.prompts.templates import REVIEWERS

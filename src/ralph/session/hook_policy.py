@@ -18,7 +18,7 @@ from ralph.core.globs import spellings
 from ralph.core.permissions import Rights
 from ralph.core.plan import Mode
 from ralph.core.ports import HookFiles, Locations, PlanRef
-from ralph.engine.ground import Attempt
+from ralph.core.run_ports import Attempt
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.process.tree import identify
 from ralph.state.places import home

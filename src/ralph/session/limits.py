@@ -1,4 +1,4 @@
-"""The limits of a run, from the settings."""
+"""The rules and limits of a run, from the settings."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from ralph.config.schema import Config, minimum_grade
 from ralph.config.sections import Agent
 from ralph.core.fallback import parts
 from ralph.core.limits import Limits, OnLimit, OnStuck
-from ralph.engine.ground import MOST_ACCEPTANCE_SESSIONS
+from ralph.core.ports import Traits
+from ralph.core.proof import Grade
+from ralph.core.reviews import OnCap
+from ralph.core.rules import Patience, Rules, VerdictRules
+from ralph.core.run_ports import MOST_ACCEPTANCE_SESSIONS
+from ralph.core.suspicion import Tamper
 from ralph.host.process.start import Allowance
 from ralph.session.choice import known_agents, reviewer_of
+from ralph.session.steps import Planned
 
 _JITTER = 30.0
 """Seconds by which a wait for a reset may run over."""
@@ -22,6 +28,29 @@ _DOUBTFUL = 3600.0
 
 def allowance_of(agent: Agent) -> Allowance:
     return Allowance(agent.max_processes, agent.max_memory_mb * 1_000_000, agent.max_file_mb * 1_000_000)
+
+
+def rules_of(settings: Settings, traits: Traits, limits: Limits, steps: Planned) -> Rules:
+    config = settings.config
+    verdict = VerdictRules(
+        minimum=Grade(minimum_grade(config)),
+        may_review=config.review.enabled,
+        tamper=Tamper(config.tamper),
+        review=config.review.when == "always",
+        review_cap=config.review.cap,
+        on_cap=OnCap(config.review.on_cap),
+        on_stalemate=OnCap(config.review.on_stalemate),
+        reviewers=config.review.reviewers,
+        promises_all=traits.promises_all,
+        claim_is_implied=not traits.claims,
+    )
+    return Rules(
+        limits=limits,
+        verdict=verdict,
+        patience=Patience(total=config.timeout or None, idle=config.idle_timeout or None),
+        commits=steps.commits,
+        setup_markers=steps.markers,
+    )
 
 
 def limits_of(

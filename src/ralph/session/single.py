@@ -25,8 +25,9 @@ from ralph.core.errors import LockHeld, SetupError
 from ralph.core.evidence import Ended, How
 from ralph.core.exit_codes import ExitCode
 from ralph.core.ports import HookFiles, Session
+from ralph.core.rules import Patience
 from ralph.core.text import one_line
-from ralph.engine.agent_run import AgentRunner, Patience
+from ralph.engine.agent_run import AgentRunner
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.git.repo import Repo
 from ralph.host.git.work_tree import GitWorkTree

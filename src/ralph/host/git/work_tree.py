@@ -42,7 +42,7 @@ from ralph.host.git.repo import Repo, RepositoryReplaced, is_in_place, still_the
 from ralph.host.git.rescue import drop, find, keep_uncommitted, roll_back, save
 from ralph.host.git.restore import mend_head, put_back_lost, restore_some
 from ralph.host.git.shadow import shadow_of
-from ralph.host.git.situation import in_progress, phrase
+from ralph.host.git.situation import in_progress, phrase, situation
 from ralph.host.git.snapshot import LARGEST_FILE, snapshot, snapshot_tree
 from ralph.host.git.swap import swap_back, swapped
 from ralph.host.process.signals import StopSignal
@@ -264,6 +264,9 @@ class GitWorkTree:
             locks.append(shared / "refs" / "heads" / f"{before.branch}.lock")
         if any(lock.exists() for lock in locks):
             clear_stale_locks(self._repo)
+
+    def dirty(self) -> frozenset[str]:
+        return frozenset(entry.path for entry in situation(self._repo).dirty)
 
     def tree(self) -> str:
         still_the_same(self._repo)

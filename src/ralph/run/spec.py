@@ -1,0 +1,47 @@
+"""What defines a run: its plan, its settings, its repository, and the options of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from ralph.config.layers import Settings
+from ralph.config.schema import Config
+from ralph.core.limits import Limits
+from ralph.core.ports import PlanRef
+from ralph.host.git.repo import Repo
+from ralph.session.limits import limits_of
+from ralph.state.places import workspace_state
+from ralph.state.runs import runs_folder
+
+
+class RunSpec(Struct, frozen=True, kw_only=True):
+    """Everything that defines one run. It can be executed here or elsewhere."""
+
+    run: str
+    ref: PlanRef
+    settings: Settings
+    repo: Repo
+    once: bool = False
+    reset: bool = False
+    """Forget failed stories and pending waits of earlier runs."""
+    allow_broken_checks: bool = False
+    """Start although a check cannot run, or fails before any work."""
+    stories: tuple[str, ...] = ()
+    """Only these stories; empty: all."""
+    exam: bool = False
+    """Only one round of the exam."""
+
+    @property
+    def config(self) -> Config:
+        return self.settings.config
+
+    @property
+    def limits(self) -> Limits:
+        return limits_of(self.settings, once=self.once, stories=self.stories, exam_only=self.exam)
+
+
+def run_folder(ref: PlanRef, run: str, env: Mapping[str, str]) -> Path:
+    return runs_folder(workspace_state(ref.root, env)) / run
