@@ -14,8 +14,9 @@ from ralph.archive.restore import restore
 from ralph.archive.summary import Dates, summary
 from ralph.core.changes import SetFields
 from ralph.core.errors import BadData, LockHeld, PlanError, RalphError, SetupError, UsageError
-from ralph.core.plan import Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import PlanRef
+from ralph.core.review import Review, ReviewStatus
 from ralph.host.locks import Lock, Owner
 from ralph.plans.registry import layout
 from ralph.setup.scaffold import Request, start_plan

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from ralph.cli.main import main
-from ralph.core.circuit import Position
 from ralph.core.events import AnyEvent, Record, RunEnded, StepEnded, StorySetAside
 from ralph.core.limits import Limits, OnStuck
 from ralph.core.moves import Reason
 from ralph.core.verdict import Kind
+from ralph.engine.circuit import Position
 from ralph.journal.records import Journal
 from ralph.report.circuits import circuits
 from ralph.state.places import workspace_state

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from ralph.core.changes import SetFields
-from ralph.core.plan import Plan, Review, ReviewStatus, State
+from ralph.core.plan import Plan, State
 from ralph.core.ports import PlanRef
+from ralph.core.review import Review, ReviewStatus
 from ralph.plans.registry import LAYOUTS, layout
 from ralph.state.locks import claim
 from ralph.state.places import plan_state

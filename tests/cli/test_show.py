@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ralph.cli.plain_signs import register
 from ralph.cli.show import cells, fit, id_width, pad, progress_bar, story_card, story_line, story_lines
-from ralph.core.plan import Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Order, Plan, State, Story
+from ralph.core.review import Review, ReviewStatus
 
 STORY = Story(id="US-001", title="Export as a file", depends_on=("US-000",), attempts=2, state=State.FAILED)
 

@@ -4,9 +4,8 @@ import pytest
 
 from ralph.core.changes import AddStory, MoveStory, RemoveStory, SetFields, apply
 from ralph.core.errors import IllegalChange
-from ralph.core.ids import next_id
 from ralph.core.plan import Plan, State, Story
-from ralph.core.surgery import move, split
+from ralph.plans.plan_edits import move, next_id, split
 
 PLAN = Plan(name="p", stories=tuple(Story(id=i, title=i, priority=n) for n, i in enumerate("ABC", 1)))
 

@@ -14,7 +14,8 @@ from ralph.core.fallback import Bench, choose, explain, is_anybody_left, note, p
 from ralph.core.history import History, fold
 from ralph.core.limits import Limits
 from ralph.core.moves import Wait
-from ralph.core.plan import Mode, Review, ReviewStatus, Story
+from ralph.core.plan import Mode, Story
+from ralph.core.review import Review, ReviewStatus
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.usage_limit import usage
 from ralph.session.choice import Level, complexity

@@ -6,10 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.core.evidence import Claim
-from ralph.core.findings import Finding
-from ralph.core.plan import ReviewStatus
 from ralph.core.requests import Request, answer_at_the_end, read_request
-from ralph.core.reviews import Answer
+from ralph.core.review import Answer, Finding, ReviewStatus
 
 
 @pytest.mark.parametrize(

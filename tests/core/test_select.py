@@ -3,7 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.core.plan import Mode, Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Order, Plan, State, Story
+from ralph.core.review import Review, ReviewStatus
 from ralph.core.select import next_story, next_work, why_nothing_is_ready
 
 

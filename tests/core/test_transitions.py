@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from ralph.core.errors import IllegalChange
-from ralph.core.plan import Mode, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.review import Review, ReviewStatus
 from ralph.core.transitions import MOVES, broken_invariants, check_move, illegal_transitions
 
 NEEDS, CHANGES, APPROVED = ReviewStatus.NEEDS_REVIEW, ReviewStatus.CHANGES_REQUESTED, ReviewStatus.APPROVED

@@ -10,13 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.core.agent import Outcome, Trouble
-from ralph.core.changes import AddStory, SetFields
-from ralph.core.delta import Added, Delta, Edited
+from ralph.core.changes import Added, AddStory, Delta, Edited, SetFields
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
-from ralph.core.findings import Finding, Ledger, answer, hear
-from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
-from ralph.core.reviews import Answer, OnCap
-from ralph.core.suspicion import Suspicion, Tamper
+from ralph.core.plan import Mode, State, Story
+from ralph.core.proof import Suspicion, Tamper
+from ralph.core.review import Answer, Finding, Ledger, OnCap, Review, ReviewStatus, answer, hear
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge import judge
 from support.evidence import evidence_of

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from ralph.core.agent import Outcome
 from ralph.core.changes import SetFields
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
-from ralph.core.plan import Mode, ReviewStatus, Story
-from ralph.core.proof import Grade, Proof, Witness
-from ralph.core.suspicion import Tamper
+from ralph.core.plan import Mode, Story
+from ralph.core.proof import Grade, Proof, Tamper, Witness
+from ralph.core.review import ReviewStatus
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge import judge
 from support.evidence import evidence_of

@@ -8,12 +8,10 @@ import msgspec
 import pytest
 
 from ralph.core.agent import Outcome
-from ralph.core.changes import AddStory, SetFields
-from ralph.core.delta import Delta, delta
+from ralph.core.changes import AddStory, Delta, SetFields, delta
 from ralph.core.evidence import CheckResult, Claim, Ended, How
-from ralph.core.findings import Fate, Finding, Ledger, Reply, answer, hear
-from ralph.core.plan import NO_REVIEW, Mode, Plan, Review, ReviewStatus, State, Story
-from ralph.core.reviews import Answer
+from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.review import NO_REVIEW, Answer, Fate, Finding, Ledger, Reply, Review, ReviewStatus, answer, hear
 from ralph.core.transitions import illegal_transitions
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge import judge

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ralph.core.events import IterationEnded
-from ralph.core.memory_text import in_log, in_notes
+from ralph.core.learning import in_log, in_notes
 from ralph.core.verdict import Kind
 from support.cli import ralph_here
 from support.loops import CONFIG, LoopProject, Scenario, run_ralph

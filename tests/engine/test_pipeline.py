@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from ralph.core.agent import Outcome
-from ralph.core.circuit import Circuit
 from ralph.core.errors import ConfigError
 from ralph.core.events import StepEnded
 from ralph.core.evidence import CheckResult, Ended, How
 from ralph.core.plan import Mode
 from ralph.core.ports import StepContext, StepReport
+from ralph.engine.circuit import Circuit
 from ralph.engine.steps import STEPS, Passed, Pipeline, PlannedStep, step
 
 

@@ -11,10 +11,9 @@ import pytest
 from ralph.core.errors import BadData, UsageError
 from ralph.core.events import Judged, Noted, Record, RunEnded, RunStarted
 from ralph.core.moves import Reason
-from ralph.core.proof import Grade
-from ralph.core.reviews import OnCap
+from ralph.core.proof import Grade, Tamper
+from ralph.core.review import OnCap
 from ralph.core.rules import VerdictRules
-from ralph.core.suspicion import Tamper
 from ralph.journal.records import Follower, Journal, JournalFailed, Newer, cut_torn_tail, read, read_for_recovery
 from ralph.state.runs import find_run, journal_path, list_runs, new_run_id
 

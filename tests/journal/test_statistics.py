@@ -20,9 +20,8 @@ from ralph.core.events import (
     RunStarted,
 )
 from ralph.core.evidence import Ended, Evidence, How
-from ralph.core.findings import Entry, Fate, Finding, Ledger
-from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
-from ralph.core.reviews import Answer
+from ralph.core.plan import Mode, State, Story
+from ralph.core.review import Answer, Entry, Fate, Finding, Ledger, Review, ReviewStatus
 from ralph.core.verdict import Kind, Verdict
 from ralph.journal.statistics import Effort, Figures, Tally
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ralph.core.memory_text import in_log, in_notes
+from ralph.core.learning import in_log, in_notes
 from support.cli import Completed, ralph_here
 from support.planners import Project, story
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from ralph.core.changes import AddStory, Change, MoveStory, RemoveStory, SetFields, apply
 from ralph.core.errors import IllegalChange, PlanError, UsageError
-from ralph.core.ids import next_id
-from ralph.core.plan import Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.ports import Layout, ProjectFacts
 from ralph.core.problems import Problem
+from ralph.core.review import Review, ReviewStatus
 from ralph.core.select import next_story
+from ralph.plans.plan_edits import next_id
 from ralph.plans.registry import LAYOUTS, layout
 from support.plans import SAMPLES, plan_name, sample
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from ralph.core.changes import SetFields, apply
 from ralph.core.errors import IllegalChange
-from ralph.core.plan import Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.ports import ProjectFacts
+from ralph.core.review import Review, ReviewStatus
 from ralph.core.select import next_story
 from ralph.plans.fresh import Composed, compose
 from ralph.plans.losses import Fate, Loss, losses

@@ -9,7 +9,8 @@ import pytest
 
 from ralph.core.changes import AddStory, Change, RemoveStory, SetFields
 from ralph.core.errors import IllegalChange
-from ralph.core.plan import Review, ReviewStatus, State, Story
+from ralph.core.plan import State, Story
+from ralph.core.review import Review, ReviewStatus
 from ralph.plans.registry import layout
 from support.plans import sample
 

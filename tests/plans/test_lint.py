@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ralph.core.plan import Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Plan, State, Story
 from ralph.core.problems import Place, Problem, Severity
+from ralph.core.review import Review, ReviewStatus
 from ralph.plans.lint import lint
 from ralph.plans.places import Places
 from ralph.plans.registry import LAYOUTS, layout

@@ -9,8 +9,9 @@ import pytest
 
 from ralph.core.changes import AddStory, RemoveStory, SetFields
 from ralph.core.errors import IllegalChange, PlanError
-from ralph.core.plan import Review, ReviewStatus, State, Story
+from ralph.core.plan import State, Story
 from ralph.core.ports import PlanRef
+from ralph.core.review import Review, ReviewStatus
 from ralph.plans.registry import all_layouts, layout
 from ralph.plans.store import PlanStore
 from support.plans import plan_name, sample

@@ -10,8 +10,9 @@ import pytest
 
 from ralph.core.changes import SetFields
 from ralph.core.errors import IllegalChange, UsageError
-from ralph.core.plan import NO_REVIEW, Review, ReviewStatus, State
+from ralph.core.plan import State
 from ralph.core.ports import ProjectFacts
+from ralph.core.review import NO_REVIEW, Review, ReviewStatus
 from ralph.plans import tasks_json
 from ralph.plans.lint import lint
 from ralph.plans.places import Places

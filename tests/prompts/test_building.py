@@ -10,12 +10,12 @@ import pytest
 
 from ralph.core.errors import BadData
 from ralph.core.evidence import CheckResult
-from ralph.core.findings import Entry, Fate, Finding, Ledger
 from ralph.core.learning import Learning
-from ralph.core.plan import Mode, Review, ReviewStatus, Story
+from ralph.core.plan import Mode, Story
+from ralph.core.review import Entry, Fate, Finding, Ledger, Review, ReviewStatus
 from ralph.plans.registry import LAYOUTS, traits
 from ralph.prompts.building import Briefing, bounded, build, system_context
-from ralph.prompts.review_matter import Matter
+from ralph.prompts.review import Matter
 from ralph.prompts.templates import library
 
 STORY = Story(

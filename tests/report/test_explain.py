@@ -22,7 +22,8 @@ from ralph.core.events import (
 )
 from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason
-from ralph.core.plan import Mode, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.review import Review, ReviewStatus
 from ralph.core.transitions import MOVES, illegal_transitions
 from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState

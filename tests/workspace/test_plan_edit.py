@@ -7,7 +7,8 @@ import pytest
 
 from ralph.core.changes import AddStory, Change, MoveStory, SetFields, apply
 from ralph.core.errors import IllegalChange, UsageError
-from ralph.core.plan import Mode, Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Order, Plan, State, Story
+from ralph.core.review import Review, ReviewStatus
 from ralph.core.transitions import MOVES, illegal_transitions
 from ralph.workspace.plan_edit import (
     Editor,

@@ -11,10 +11,10 @@ from argparse import ArgumentParser, Namespace
 
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, say
-from ralph.core.circuit import Position
 from ralph.core.exit_codes import ExitCode
 from ralph.core.limits import OnStuck
 from ralph.core.text import one_line
+from ralph.engine.circuit import Position
 from ralph.journal.records import read
 from ralph.report.circuits import Circuits, Counters, circuits
 from ralph.workspace.runs import chosen_run

@@ -25,10 +25,10 @@ from ralph.cli.output import emit_json, note, say, warn
 from ralph.cli.questions import Questions
 from ralph.config.durations import parse_duration
 from ralph.core.errors import UsageError
-from ralph.core.ids import next_id
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import PlanRef, ProjectFacts
 from ralph.core.text import one_line, plural
+from ralph.plans.plan_edits import next_id
 from ralph.plans.registry import all_layouts, layout, traits
 from ralph.setup.check_trials import Trial
 from ralph.setup.project_files import RealTree

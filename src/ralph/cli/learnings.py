@@ -10,10 +10,9 @@ from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw
 from ralph.cli.words import plural
 from ralph.core.learning import Learning, written
-from ralph.core.recall import Cue, cost, ranked, terms
 from ralph.core.text import one_line
-from ralph.memory.other_plans import learnings_elsewhere
-from ralph.memory.store import learnings_of, memory_of, waiting
+from ralph.memory.store import learnings_elsewhere, learnings_of, memory_of, waiting
+from ralph.prompts.memory import Cue, cost, ranked, terms
 from ralph.workspace.find import open_plan
 
 EXAMPLES = """

@@ -21,10 +21,9 @@ from ralph.cli.show import MARKS, progress_bar
 from ralph.cli.words import duration, money, plural, seconds, tokens
 from ralph.core.events import AgentStarted, IterationStarted, Record, RunEnded
 from ralph.core.history import History, fold
-from ralph.core.limits import OnStuck
+from ralph.core.limits import OnStuck, Streak
 from ralph.core.money import figure, rooms
 from ralph.core.plan import Mode, State
-from ralph.core.streak import Streak
 from ralph.core.text import one_line
 from ralph.engine.decide import cap
 from ralph.journal.run_state import RunState

@@ -20,7 +20,7 @@ from ralph.core.events import Record, RunStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import State
 from ralph.core.proof import Grade
-from ralph.core.reviews import OPEN_FINDINGS
+from ralph.core.review import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.host.files import write_bytes
 from ralph.host.redaction import redact

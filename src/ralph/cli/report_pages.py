@@ -9,7 +9,7 @@ from html import escape
 from ralph.cli.show import grades_line
 from ralph.cli.words import duration, moment, money, plural
 from ralph.core.proof import Grade
-from ralph.core.reviews import OPEN_FINDINGS
+from ralph.core.review import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.report.values import STATES, Report, StoryReport
 

@@ -10,7 +10,7 @@ from ralph.cli.arguments import width
 from ralph.cli.output import can_say, paint
 from ralph.core.plan import Mode, Order, Plan, State, Story
 from ralph.core.proof import MEANING, Grade
-from ralph.core.reviews import OPEN_FINDINGS, approved_at
+from ralph.core.review import OPEN_FINDINGS, approved_at
 from ralph.core.text import clean, one_line
 
 TYPE_CHECKING = False

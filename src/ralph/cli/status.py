@@ -21,7 +21,7 @@ from ralph.core.errors import BadData, PlanError, RalphError
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.proof import KEPT_UNPROVEN, Grade, count_grades
-from ralph.core.reviews import OPEN_FINDINGS, approved_at
+from ralph.core.review import OPEN_FINDINGS, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.text import one_line
 from ralph.journal.records import read

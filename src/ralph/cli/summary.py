@@ -13,7 +13,7 @@ from ralph.cli.words import duration, exceptions, money, plural, tokens
 from ralph.core.moves import Reason
 from ralph.core.plan import State
 from ralph.core.proof import KEPT_UNPROVEN
-from ralph.core.reviews import OPEN_FINDINGS
+from ralph.core.review import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Figures

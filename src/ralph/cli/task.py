@@ -19,9 +19,9 @@ from ralph.core.errors import SetupError, UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import Mode, Order, State, Story
 from ralph.core.select import next_work, why_nothing_is_ready
-from ralph.core.surgery import insert, move, move_first, split
 from ralph.core.text import one_line
 from ralph.plans.lint import is_example
+from ralph.plans.plan_edits import insert, move, move_first, split
 from ralph.plans.registry import traits
 from ralph.state.locks import is_at_work, turn
 from ralph.state.places import plan_state

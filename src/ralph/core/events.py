@@ -17,8 +17,9 @@ from ralph.core.money import Foreseen as Foreseen
 from ralph.core.money import Reserved as Reserved
 from ralph.core.money import SpendingSeen as SpendingSeen
 from ralph.core.moves import Move, Reason
-from ralph.core.plan import Mode, Order, ReviewStatus, State
+from ralph.core.plan import Mode, Order, State
 from ralph.core.requests import Request
+from ralph.core.review import ReviewStatus
 from ralph.core.verdict import Kind, Verdict
 
 SCHEMA = 1

@@ -7,14 +7,11 @@ from enum import StrEnum
 from msgspec import Struct
 
 from ralph.core.agent import Outcome
-from ralph.core.changes import AddStory
-from ralph.core.delta import Delta
-from ralph.core.findings import Reply
+from ralph.core.changes import AddStory, Delta
 from ralph.core.plan import Mode, Story
-from ralph.core.proof import Grade, Proof, Tests
-from ralph.core.reviews import Answer
+from ralph.core.proof import Grade, Proof, Suspicion, Tamper, Tests
+from ralph.core.review import Answer, Reply
 from ralph.core.rules import UNRECORDED, VerdictRules
-from ralph.core.suspicion import Suspicion, Tamper
 
 
 class How(StrEnum):

@@ -1,7 +1,4 @@
-"""The limits of a run, as plain values from the settings.
-
-Defaults mean the behaviour from before the limit existed, because recorded runs are decided again with these.
-"""
+"""The limits of a run, as plain values from the settings."""
 
 from __future__ import annotations
 
@@ -104,3 +101,39 @@ class Limits(Struct, frozen=True):
             return self.max_iterations
         from_plan = self.per_story * stories
         return min(from_plan, self.max_allowed) if from_plan and self.max_allowed else from_plan or self.max_allowed
+
+
+class Streak(Struct, frozen=True):
+    no_progress: int = 0
+    """Iterations in a row that proved nothing new. By the newer rule (`Limits.same_only`), only those count that
+    failed like the one before or changed no file: failures of different kinds are bad luck.
+    """
+    same_error: int = 0
+    """How often the last error occurred in a row."""
+    error: str = ""
+    """Its fingerprint."""
+    said: str = ""
+    """Its text the last time."""
+    idle: bool = False
+    """The last iteration changed no file."""
+
+    def after_failure(
+        self, error: str, said: str, *, progress: bool, idle: bool = False, same_only: bool = False
+    ) -> Streak:
+        """Progress does not reset the error count: the same error may keep coming back."""
+        is_same = bool(error) and error == self.error
+        counts_on = is_same or idle or not same_only
+        no_progress = 0 if progress else self.no_progress + 1 if counts_on else 1
+        return Streak(no_progress, self.same_error + 1 if is_same else 1, error, said, idle)
+
+    def once_less(self) -> Streak:
+        less = max(self.no_progress - 1, 0), max(self.same_error - 1, 0)
+        return Streak(*less, self.error, self.said, self.idle)
+
+    def trip(self, limits: Limits) -> str:
+        """Why this has gone on for too long; empty if it has not."""
+        if limits.same_error and self.same_error >= limits.same_error:
+            return f"the same error {self.same_error} times in a row"
+        if limits.no_progress and self.no_progress >= limits.no_progress:
+            return f"{self.no_progress} iterations in a row without progress"
+        return ""

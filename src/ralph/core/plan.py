@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ralph.core.findings import NO_LEDGER, Ledger
+from ralph.core.review import NO_LEDGER, NO_REVIEW, Ledger, Review
 
 
 class State(StrEnum):
@@ -19,12 +19,6 @@ class State(StrEnum):
     DONE = "done"
     FAILED = "failed"
     BLOCKED = "blocked"
-
-
-class ReviewStatus(StrEnum):
-    NEEDS_REVIEW = "needs_review"
-    CHANGES_REQUESTED = "changes_requested"
-    APPROVED = "approved"
 
 
 class Mode(StrEnum):
@@ -43,15 +37,6 @@ class Order(StrEnum):
 
     PRIORITY = "priority"
     FILE = "file"
-
-
-class Review(Struct, frozen=True):
-    status: ReviewStatus | None = None
-    count: int = 0
-    feedback: str = ""
-
-
-NO_REVIEW = Review()
 
 
 class Story(Struct, frozen=True, kw_only=True):

@@ -96,3 +96,52 @@ class Proof(Struct, frozen=True, kw_only=True):
     @property
     def needs_approval(self) -> bool:
         return bool(self.changed_expectations) and not self.excuse
+
+
+class Acceptance(Struct, frozen=True, kw_only=True):
+    story: str
+    key: str
+    """What the story asked for when they were written (`Story.content_key`): an edited story gets new ones."""
+    files: dict[str, bytes] = {}
+    tests: tuple[str, ...] = ()
+    """Those that failed then: names, or files where the runner reports no names."""
+    is_hidden: bool = False
+    sessions: int = 0
+    """Sessions that failed to write them."""
+    is_exam: bool = False
+    """Failing tests of an exam, for which the story was added."""
+    has_joined: bool = False
+    """The story was finished with them, so they are in the repository."""
+
+    @property
+    def is_visible(self) -> bool:
+        return bool(self.files) and (self.has_joined or not self.is_hidden)
+
+
+def exam_failure(headline: str) -> str:
+    """Why a round of the exam has no result, for the user: without what the session was told to do about it."""
+    return headline.removesuffix(": add one that the checks run")
+
+
+class Tamper(StrEnum):
+    """What happens when the checks pass only with changed tests."""
+
+    REVIEW = "review"
+    """A review has to approve it. Without one, the work is rejected."""
+    REJECT = "reject"
+    OFF = "off"
+
+
+class Suspicion(Struct, frozen=True):
+    """A weakened test or an edited check, as older versions recorded it."""
+
+    code: str
+    path: str
+    message: str
+    line: int = 0
+    is_grave: bool = True
+    is_decisive: bool = False
+    """The checks pass only because of it, and the story does not ask for it: nothing is left to review."""
+
+    def __str__(self) -> str:
+        return f"{self.path}{f':{self.line}' if self.line else ''}: {self.message}"

@@ -13,10 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.evidence import Claim
-from ralph.core.findings import Fate, Finding, Reply
 from ralph.core.learning import LONGEST
-from ralph.core.plan import ReviewStatus
-from ralph.core.reviews import Answer
+from ralph.core.review import Answer, Fate, Finding, Reply, ReviewStatus
 from ralph.core.text import clean, one_line
 
 _LONGEST = 2000

@@ -7,9 +7,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.limits import Limits
-from ralph.core.proof import Grade
-from ralph.core.reviews import OnCap
-from ralph.core.suspicion import Tamper
+from ralph.core.proof import Grade, Tamper
+from ralph.core.review import OnCap
 
 
 class Patience(Struct, frozen=True):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from ralph.core.plan import Mode, Order, Plan, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Order, Plan, State, Story
+from ralph.core.review import ReviewStatus
 
 _SHOWN = 5
 _MODES = {ReviewStatus.CHANGES_REQUESTED: Mode.FIX, ReviewStatus.NEEDS_REVIEW: Mode.REVIEW}

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from ralph.core.delta import Delta, delta
+from ralph.core.changes import Delta, delta
 from ralph.core.errors import IllegalChange
-from ralph.core.plan import NO_REVIEW, Mode, Plan, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.review import NO_REVIEW, ReviewStatus
 
 MOVES: dict[State, frozenset[State]] = {
     State.TODO: frozenset({State.IN_PROGRESS, State.DONE, State.FAILED, State.BLOCKED}),

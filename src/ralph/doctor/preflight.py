@@ -16,7 +16,6 @@ from ralph.budget.settings import prices_of
 from ralph.config.checks import choose
 from ralph.config.schema import Config
 from ralph.config.trust import Commands, check_trust
-from ralph.core.check_trouble import why_not_runnable
 from ralph.core.environment import child_environment, secret_names
 from ralph.core.errors import NotTrusted, RalphError
 from ralph.core.fallback import parts
@@ -29,6 +28,7 @@ from ralph.doctor.doctor import Finding, Level, Line, Patient, fail, ok, warn
 from ralph.doctor.workspace_probes import proof_finding
 from ralph.host.git.situation import situation
 from ralph.host.process.signals import StopSignal
+from ralph.proof.check_trouble import why_not_runnable
 from ralph.proof.place_request import expected_place, request_for
 from ralph.proof.running import run_check
 from ralph.review.material import lens

@@ -13,14 +13,15 @@ import msgspec
 from ralph.core.agent import Outcome, Trouble
 from ralph.core.authorship import Session as SessionRecord
 from ralph.core.authorship import Span
-from ralph.core.delta import Delta
+from ralph.core.changes import Delta
 from ralph.core.errors import BadData, LockHeld, RalphError, StoppedNow, UsageError
 from ralph.core.events import Noted, SessionTaken
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
-from ralph.core.plan import Mode, ReviewStatus
+from ralph.core.plan import Mode
 from ralph.core.ports import Session, StepContext
 from ralph.core.proof import Proof
 from ralph.core.requests import Request, answer_at_the_end, read_request
+from ralph.core.review import ReviewStatus
 from ralph.core.run_ports import Attempt, PageBack
 from ralph.core.text import clean, one_line
 from ralph.core.work_tree import Inspection
@@ -33,7 +34,7 @@ from ralph.host.files import is_disk_trouble, write_text
 from ralph.host.git.locks import GitBusy
 from ralph.host.git.repo import RepositoryReplaced
 from ralph.host.redaction import redact
-from ralph.prompts.verdict_form import verdict_prompt
+from ralph.prompts.review import verdict_prompt
 
 _VERDICT_TIME = 300.0
 """Seconds for a session that only has to write down its verdict."""

@@ -9,8 +9,8 @@ from ralph.core.history import History
 from ralph.core.limits import Limits, OnLimit, OnStuck
 from ralph.core.money import Need, Room, figure, overspent, rooms, story_rooms, unaffordable
 from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, Work
-from ralph.core.plan import Mode, Plan, ReviewStatus, State, Story
-from ralph.core.reviews import OPEN_FINDINGS, approved_at
+from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.review import OPEN_FINDINGS, ReviewStatus, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.engine.limits import RUN_LIMITS
 

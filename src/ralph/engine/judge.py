@@ -11,17 +11,15 @@ from collections.abc import Iterator
 import msgspec
 
 from ralph.core.agent import Trouble
-from ralph.core.changes import AddStory, Change, SetFields
-from ralph.core.delta import Edited
+from ralph.core.changes import AddStory, Change, Edited, SetFields
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
-from ralph.core.findings import NO_LEDGER, answer, rejects_all
-from ralph.core.fingerprint import fingerprint
-from ralph.core.plan import NO_REVIEW, Mode, Review, ReviewStatus, State, Story
-from ralph.core.proof import NO_LONGER_RUNS, Grade, Proof
-from ralph.core.suspicion import Tamper
+from ralph.core.plan import Mode, State, Story
+from ralph.core.proof import NO_LONGER_RUNS, Grade, Proof, Tamper
+from ralph.core.review import NO_LEDGER, NO_REVIEW, Review, ReviewStatus, answer, rejects_all
 from ralph.core.text import one_line, plural
 from ralph.core.transitions import illegal_edits
 from ralph.core.verdict import Kind, Verdict
+from ralph.engine.fingerprint import fingerprint
 from ralph.engine.judge_review import (
     conclude,
     meddling,

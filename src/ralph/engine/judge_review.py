@@ -6,13 +6,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from ralph.core.changes import SetFields
-from ralph.core.delta import Delta, Edited
+from ralph.core.changes import Delta, Edited, SetFields
 from ralph.core.evidence import Evidence
-from ralph.core.findings import Heard, Ledger, close, hear
-from ralph.core.plan import Mode, Review, ReviewStatus, State, Story
+from ralph.core.plan import Mode, State, Story
 from ralph.core.proof import Grade
-from ralph.core.reviews import AT_CAP, AT_STALEMATE, OnCap, findings_of
+from ralph.core.review import AT_CAP, AT_STALEMATE, Heard, Ledger, OnCap, Review, ReviewStatus, close, findings_of, hear
 from ralph.core.transitions import Violation, illegal_edits
 from ralph.core.verdict import Kind, Verdict
 

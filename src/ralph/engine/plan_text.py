@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from ralph.core.authorship import Author
-from ralph.core.delta import Delta, delta
+from ralph.core.changes import Delta, delta
 from ralph.core.errors import PlanEdited, PlanError
 from ralph.core.events import Noted
 from ralph.core.plan import State

@@ -36,7 +36,6 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason, Work
 from ralph.core.plan import Mode
 from ralph.core.ports import Reading
-from ralph.core.proof_trailers import AGENT_COMMIT
 from ralph.core.run_ports import Attempt
 from ralph.core.verdict import Kind, Verdict
 from ralph.core.work_tree import Inspection
@@ -44,6 +43,7 @@ from ralph.engine.act import is_about_the_work, share, weigh_again
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, BEFORE, next_reviewer
+from ralph.engine.proof_trailers import AGENT_COMMIT
 from ralph.engine.run import Run
 from ralph.engine.settle import (
     finish,

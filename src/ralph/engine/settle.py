@@ -12,17 +12,19 @@ from typing import Any
 
 import msgspec
 
-from ralph.core import events, proof_trailers
+from ralph.core import events
 from ralph.core.changes import Change, SetFields
 from ralph.core.events import Committed, IterationEnded, Judged, Noted, RescueSaved, Settling
 from ralph.core.evidence import CheckResult, Evidence
 from ralph.core.history import PREVIOUS_SESSION
-from ralph.core.plan import Mode, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Reading
+from ralph.core.review import Review, ReviewStatus
 from ralph.core.run_ports import MOST_ACCEPTANCE_SESSIONS, Attempt
 from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind, Verdict
 from ralph.core.work_tree import Commit, Inspection, RolledBack, Shared
+from ralph.engine import proof_trailers
 from ralph.engine.act import prove_again, share
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan

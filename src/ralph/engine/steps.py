@@ -14,13 +14,13 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.agent import Trouble
-from ralph.core.circuit import Circuit, Position
 from ralph.core.errors import ConfigError, RalphError
 from ralph.core.events import StepEnded
 from ralph.core.evidence import CheckResult
 from ralph.core.ports import Step, StepContext, StepReport
 from ralph.core.registry import Registry
 from ralph.core.text import one_line
+from ralph.engine.circuit import Circuit, Position
 
 STEPS = Registry(
     "step type",

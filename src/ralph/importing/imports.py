@@ -21,7 +21,6 @@ from ralph.core.errors import BadData, LockHeld, PlanError, SetupError, UsageErr
 from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import PlanRef, ProjectFacts
 from ralph.core.problems import Place, Problem
-from ralph.core.surgery import insert
 from ralph.host.files import write_bytes
 from ralph.importing import kinds, markdown_sources
 from ralph.importing.found import Batch, Item
@@ -34,6 +33,7 @@ from ralph.plans.fresh import compose, plainly
 from ralph.plans.integrity import problems_of
 from ralph.plans.lint import lint
 from ralph.plans.places import Places
+from ralph.plans.plan_edits import insert
 from ralph.plans.registry import layout, traits
 from ralph.plans.store import Loaded, split
 from ralph.setup.project_files import RealTree

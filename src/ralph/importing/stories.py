@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.errors import PlanError
-from ralph.core.plan import NO_REVIEW, Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.problems import Problem, Severity
+from ralph.core.review import NO_REVIEW, Review, ReviewStatus
 from ralph.core.text import one_line
 from ralph.importing.found import Item, remark
 from ralph.plans.integrity import problems_of

@@ -6,7 +6,6 @@ from collections import deque
 
 import msgspec
 
-from ralph.core.acceptance import exam_failure
 from ralph.core.agent import Denial, Limit, Tokens
 from ralph.core.control import Wish
 from ralph.core.events import (
@@ -41,8 +40,8 @@ from ralph.core.events import (
 )
 from ralph.core.money import Basis, micros
 from ralph.core.plan import Mode, Plan, State, Story
-from ralph.core.proof import Grade, count_grades
-from ralph.core.reviews import approved_at
+from ralph.core.proof import Grade, count_grades, exam_failure
+from ralph.core.review import approved_at
 from ralph.core.verdict import Kind
 
 

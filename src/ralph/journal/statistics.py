@@ -18,9 +18,8 @@ from ralph.core.events import (
     Record,
     RunStarted,
 )
-from ralph.core.findings import Finding, Ledger
-from ralph.core.plan import Mode, ReviewStatus, State
-from ralph.core.reviews import AT_CAP, AT_STALEMATE
+from ralph.core.plan import Mode, State
+from ralph.core.review import AT_CAP, AT_STALEMATE, Finding, Ledger, ReviewStatus
 from ralph.core.verdict import Kind
 
 _MOST_CRITERIA = 10

@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ralph.core.errors import BadData, SetupError, UsageError
-from ralph.core.learning import learned, news
-from ralph.core.memory_text import in_notes
+from ralph.core.learning import in_notes, learned, news
 from ralph.core.names import plain_path
 from ralph.core.problems import Place
 from ralph.host.files import read_bytes, write_bytes

@@ -1,4 +1,4 @@
-"""The memory of a plan: where it is, what it holds, and how learnings are added.
+"""The memory of a plan: where it is, what it holds, how learnings are added, and what other plans learned.
 
 It is a file that people read and edit: `learnings.md`, or the progress log. The loop writes it only between iterations,
 because a change during one counts as the agent's. What a user adds meanwhile waits in the state folder.
@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
-from ralph.core.errors import BadData, SetupError
+from ralph.core.errors import BadData, RalphError, SetupError
 from ralph.core.events import IterationEnded, Record
-from ralph.core.learning import Learning, distinct, news, written
-from ralph.core.memory_text import in_log, in_notes, with_pattern
+from ralph.core.learning import Learning, distinct, in_log, in_notes, news, with_pattern, written
 from ralph.core.ports import Locations, PlanRef
 from ralph.core.text import one_line
 from ralph.host.files import make_folder, open_state, read_bytes
 from ralph.journal.sinks.progress import HEADER, listed
 from ralph.journal.sinks.table import BESIDE, progress_header
 from ralph.journal.sinks.workspace_files import WorkspaceFiles
+from ralph.plans.registry import layout
 from ralph.state import inbox
 from ralph.state.locks import is_at_work, turn
 from ralph.state.places import plan_state
+from ralph.workspace.archives import archives
+from ralph.workspace.find import Choice, find_plans
 
 INBOX = "learnings"
 _LARGEST = 8 * 1024 * 1024
@@ -169,3 +172,46 @@ class Touched:
     def listen(self, record: Record) -> None:
         if isinstance(record.event, IterationEnded):
             self._files.setdefault(record.event.story, {}).update(dict.fromkeys(record.event.files))
+
+
+_MOST_ARCHIVES = 10
+_LOGS = ("progress.txt", "progress.md")
+_NOTES = "learnings.md"
+
+
+def learnings_elsewhere(ref: PlanRef, memory: Memory, env: Mapping[str, str]) -> tuple[Learning, ...]:
+    """From accepted work only. Never raises: a plan that cannot be read has nothing to say."""
+    found: list[Learning] = []
+    try:
+        refs = find_plans(ref.root, Choice())
+    except (RalphError, OSError):
+        refs = []
+    seen = {memory.path}
+    for name, other in _memories(ref, refs, env):
+        if other.path in seen:
+            continue
+        seen.add(other.path)
+        found += (_elsewhere(one, name) for one in recent_learnings(other) if one.accepted)
+    return distinct(found)
+
+
+def _elsewhere(learning: Learning, plan: str) -> Learning:
+    """Its story belongs to another plan, and what was curated there need not hold here."""
+    story = f"{plan}/{learning.story}" if learning.story else plan
+    return msgspec.structs.replace(learning, story=story, curated=False, date=learning.date or "undated")
+
+
+def _memories(ref: PlanRef, refs: Sequence[PlanRef], env: Mapping[str, str]) -> Iterator[tuple[str, Memory]]:
+    for other in refs:
+        if other.path != ref.path:
+            yield other.name, memory_of(other, layout(other.layout).locations(other), env)
+    try:
+        latest = archives(ref.root, refs)[-_MOST_ARCHIVES:]
+    except (RalphError, OSError):
+        return
+    for archive in latest:
+        name = archive.manifest.name if archive.manifest else archive.name
+        for file in (*_LOGS, _NOTES):
+            path: Path = archive.path / file
+            if path.is_file():
+                yield name, Memory(path, file in _LOGS, archive.path, archive.path)

@@ -11,8 +11,7 @@ import time
 from pathlib import Path
 
 from ralph.core.errors import BadData
-from ralph.core.learning import Learning, is_same
-from ralph.core.memory_text import entries_of, in_log, in_notes, with_entries
+from ralph.core.learning import Learning, entries_of, in_log, in_notes, is_same, with_entries
 from ralph.core.plan import Story
 from ralph.core.run_ports import PageBack
 from ralph.core.text import one_line

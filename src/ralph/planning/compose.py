@@ -9,11 +9,10 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.changes import Change, RemoveStory, SetFields, apply
-from ralph.core.ids import next_id
 from ralph.core.plan import Order, Plan, Story
-from ralph.core.surgery import has_review_id, insert, move_first
 from ralph.planning.answer import DraftStory
 from ralph.plans.lint import is_example
+from ralph.plans.plan_edits import has_review_id, insert, move_first, next_id
 
 
 class Composed(Struct, frozen=True):

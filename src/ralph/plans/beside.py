@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.errors import SetupError
-from ralph.core.findings import Ledger
-from ralph.core.plan import Plan, Review, State, Story
+from ralph.core.plan import Plan, State, Story
+from ralph.core.review import Ledger, Review
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
 from ralph.host.redaction import redact
 

@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from ralph.core.changes import AddStory, Change, RemoveStory
 from ralph.core.errors import IllegalChange, PlanError
-from ralph.core.plan import Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.ports import Layout, PlanRef, ProjectFacts
+from ralph.core.review import Review, ReviewStatus
 from ralph.core.text import one_line
 from ralph.plans.json_text import Style, dump
 from ralph.plans.registry import traits

@@ -6,8 +6,9 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from ralph.core.plan import NO_REVIEW, Plan, Story
+from ralph.core.plan import Plan, Story
 from ralph.core.problems import Place, Problem, Severity
+from ralph.core.review import NO_REVIEW
 from ralph.core.text import one_line
 from ralph.core.transitions import broken_invariants
 from ralph.plans.places import Places

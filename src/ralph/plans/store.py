@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from ralph.core.changes import AddStory, Change, RemoveStory, SetFields, apply
 from ralph.core.errors import BadData, IllegalChange, PlanEdited, PlanError
-from ralph.core.plan import NO_REVIEW, Plan, State, Story
+from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import Layout, PlanRef
+from ralph.core.review import NO_REVIEW
 from ralph.host.files import make_folder, read_bytes, write_bytes
 from ralph.plans import beside
 from ralph.plans.beside import NOT_OF_STORY, Beside, Sidecar

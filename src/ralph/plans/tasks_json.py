@@ -20,8 +20,9 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from ralph.core.changes import Change
-from ralph.core.plan import Plan, Review, ReviewStatus, Story
+from ralph.core.plan import Plan, Story
 from ralph.core.ports import Locations, PlanRef, ProjectFacts, Templates, Traits
+from ralph.core.review import Review, ReviewStatus
 from ralph.plans import json_edit
 from ralph.plans.feature_folders import feature_name, features_with
 from ralph.plans.json_plan import (

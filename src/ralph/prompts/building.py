@@ -12,11 +12,10 @@ from ralph.core.history import PREVIOUS_SESSION
 from ralph.core.learning import Learning
 from ralph.core.plan import Mode, Story
 from ralph.core.ports import Prompt, Traits
-from ralph.core.recall import Cue
 from ralph.core.text import clean, one_line
 from ralph.prompts.foreign import cut_middle, has_markup, quoted
-from ralph.prompts.memory import section, short_list
-from ralph.prompts.review_matter import Matter, for_fix, for_review, how_to_fix, how_to_review
+from ralph.prompts.memory import Cue, section, short_list
+from ralph.prompts.review import Matter, for_fix, for_review, how_to_fix, how_to_review
 from ralph.prompts.templates import library, render
 
 DEFAULT = "tasks-prompt"

@@ -10,8 +10,8 @@ import msgspec
 
 from ralph.config.checks import choose
 from ralph.config.schema import Config
-from ralph.core.acceptance import Acceptance
 from ralph.core.plan import Plan, Story
+from ralph.core.proof import Acceptance
 from ralph.core.run_ports import MOST_ACCEPTANCE_SESSIONS
 from ralph.host.files import make_folder, read_state, write_bytes
 

@@ -12,9 +12,9 @@ import msgspec
 
 from ralph.config.checks import ChosenCheck, choose
 from ralph.config.schema import Config
-from ralph.core.acceptance import Acceptance
 from ralph.core.events import IterationEnded, IterationStarted, Noted, Record
 from ralph.core.plan import Mode, Plan, Story
+from ralph.core.proof import Acceptance
 from ralph.core.run_ports import MOST_ACCEPTANCE_SESSIONS, Attempt, Written
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ralph.core.check_trouble import NotRunnable, finds_no_tests, why_not_runnable
 from ralph.core.evidence import CheckResult
 from ralph.core.moves import Reason, Stop
 from ralph.core.plan import Story
 from ralph.core.text import one_line
+from ralph.proof.check_trouble import NotRunnable, finds_no_tests, why_not_runnable
 
 
 def why_not_start(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from ralph.core import proof_trailers as names
+from ralph.engine import proof_trailers as names
 from ralph.host.git.command import ask
 from ralph.host.git.repo import Repo
 from ralph.proof.records import Proof

@@ -13,18 +13,18 @@ from msgspec import Struct
 
 from ralph.config.checks import ChosenCheck
 from ralph.config.schema import Config
-from ralph.core.acceptance import Acceptance, exam_failure
 from ralph.core.changes import AddStory, apply
 from ralph.core.events import IterationEnded, Noted, Record
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Mode, Plan
+from ralph.core.proof import Acceptance, exam_failure
 from ralph.core.run_ports import Attempt, Written
-from ralph.core.surgery import insert
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.host.git.objects import entries
 from ralph.host.git.repo import Repo
+from ralph.plans.plan_edits import insert
 from ralph.proof.acceptance import Trial
 from ralph.proof.acceptance_store import AcceptanceStore, has_check
 from ralph.proof.acceptance_tests import StoryAcceptance

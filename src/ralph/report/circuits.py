@@ -6,12 +6,11 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from ralph.core.circuit import Position
 from ralph.core.events import Record, RunEnded, RunStarted, StepEnded
 from ralph.core.history import History, fold
-from ralph.core.limits import Limits, OnStuck
+from ralph.core.limits import Limits, OnStuck, Streak
 from ralph.core.moves import Reason
-from ralph.core.streak import Streak
+from ralph.engine.circuit import Position
 
 _TRIPPED = (Reason.NO_PROGRESS, Reason.SAME_ERROR, Reason.CRASH_LOOP)
 

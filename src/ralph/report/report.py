@@ -26,7 +26,7 @@ from ralph.core.events import (
 from ralph.core.plan import State
 from ralph.core.ports import PlanRef
 from ralph.core.proof import KEPT_UNPROVEN, Grade, Proof
-from ralph.core.reviews import OPEN_FINDINGS
+from ralph.core.review import OPEN_FINDINGS
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 from ralph.host.git.command import ask

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.errors import IllegalChange
-from ralph.core.plan import Mode, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.review import Review, ReviewStatus
 from ralph.core.transitions import Violation, broken_invariants, check_move, illegal_transitions
 
 PEOPLE = "people"

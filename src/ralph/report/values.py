@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ralph.core.evidence import CheckResult
-from ralph.core.reviews import OPEN_FINDINGS
+from ralph.core.review import OPEN_FINDINGS
 
 
 class StoryCommit(Struct, frozen=True):

@@ -1,7 +1,4 @@
-"""What a reviewer gets: exactly what the story changed, the check results, and suspicious changes.
-
-Read from the journal of this run, and from those of earlier runs for a story that has waited for its review since then.
-"""
+"""What a reviewer gets to see: the story's changes, checks and doubts, from its journals and git."""
 
 from __future__ import annotations
 
@@ -9,22 +6,92 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from ralph.core.errors import BadData, UsageError
-from ralph.core.events import IterationStarted, Record, RunStarted
+from ralph.core.events import AnyEvent, IterationEnded, IterationStarted, Judged, Record, RunStarted, Settling
+from ralph.core.evidence import CheckResult
 from ralph.core.plan import Mode, Story
 from ralph.core.ports import PlanRef
-from ralph.core.proof import Proof
-from ralph.core.trail import Span, Trail, Trails, follow
+from ralph.core.proof import Proof, Suspicion
 from ralph.host.files import read_bytes
 from ralph.host.git.command import ask, git, head_of_output
 from ralph.host.git.objects import changes
 from ralph.host.git.repo import Repo
 from ralph.journal.records import read
-from ralph.prompts.review_matter import Matter
+from ralph.prompts.review import Matter
 from ralph.prompts.templates import REVIEWERS, library
 from ralph.state.places import as_text
 from ralph.state.runs import journal_path, list_runs
+
+
+class Span(Struct, frozen=True):
+    """From the commit before an iteration to the commit after it. Empty: there was none.
+
+    If nothing is committed, the trees before and after it.
+    """
+
+    base: str
+    commit: str
+
+
+class StoryHistory(Struct, frozen=True):
+    spans: tuple[Span, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    """From the last iteration that was kept."""
+    doubts: tuple[Suspicion, ...] = ()
+    proof: Proof | None = None
+
+
+class Histories(Struct, frozen=True):
+    stories: dict[str, StoryHistory] = {}
+    started: IterationStarted | None = None
+    judged: Judged | None = None
+    tree: str = ""
+    """As the iteration left it."""
+
+
+def follow(histories: Histories, event: AnyEvent) -> Histories:
+    match event:
+        case IterationStarted():
+            return Histories(histories.stories, event)
+        case Judged():
+            return Histories(histories.stories, histories.started, event)
+        case Settling():
+            return msgspec.structs.replace(histories, tree=event.tree)
+        case IterationEnded():
+            return Histories(_after(histories, event))
+        case _:
+            return histories
+
+
+def _after(histories: Histories, ended: IterationEnded) -> dict[str, StoryHistory]:
+    others = {story: history for story, history in histories.stories.items() if story != ended.story}
+    if ended.completes:
+        return others
+    started, judged = histories.started, histories.judged
+    is_work = ended.mode in (Mode.IMPLEMENT, Mode.FIX) and ended.kind.keeps_work
+    if not is_work or started is None or judged is None or started.iteration != ended.iteration:
+        return histories.stories
+    known = histories.stories.get(ended.story, StoryHistory())
+    span = Span(str(started.checkpoint.get("head") or ""), ended.commit)
+    if not ended.commit and started.checkpoint.get("tree"):
+        span = Span(str(started.checkpoint["tree"]), histories.tree)
+    evidence = judged.evidence
+    doubts = dict.fromkeys((*known.doubts, *evidence.suspicions))
+    return others | {
+        ended.story: StoryHistory(_joined(known.spans, span), evidence.checks, tuple(doubts), evidence.proof)
+    }
+
+
+def _joined(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:
+    """Append the span, or extend the last one if the new one directly follows it."""
+    if span.base == span.commit:  # nothing was changed
+        return spans
+    if spans and spans[-1].commit and spans[-1].commit == span.base and span.commit:
+        return (*spans[:-1], msgspec.structs.replace(spans[-1], commit=span.commit))
+    return (*spans, span)
+
 
 _MOST_DIFF = 24_000
 _MOST_STAT = 4_000
@@ -40,9 +107,9 @@ class Reviewing:
         self._ref = ref
         self._state = state
         self._is_ours = is_ours
-        self._trails = Trails()
+        self._histories = Histories()
         self._run = ""
-        self._past: dict[str, Trail] | None = None
+        self._past: dict[str, StoryHistory] | None = None
         self._recalled: set[str] = set()
 
     def listen(self, record: Record) -> None:
@@ -51,55 +118,55 @@ class Reviewing:
             self._run = event.run
         if isinstance(event, IterationStarted) and (event.mode is not Mode.IMPLEMENT or event.attempt > 1):
             self._recall(event.story)
-        self._trails = follow(self._trails, event)
+        self._histories = follow(self._histories, event)
 
     def spans(self, story: str) -> list[tuple[str, str]]:
         """For a story that is not done yet: the base and the last commit of each span of commits that was kept."""
-        return [(span.base, span.commit) for span in self._there(self._trail(story).spans)]
+        return [(span.base, span.commit) for span in self._there(self._history(story).spans)]
 
     def proof(self, story: str) -> Proof | None:
         """Of the work that was kept last for a story that is not done yet."""
-        return self._trail(story).proof
+        return self._history(story).proof
 
     def unfinished(self, besides: str) -> list[tuple[str, str]]:
         """The commits that this run kept for other stories which are not done."""
-        trails = [trail for story, trail in self._trails.stories.items() if story != besides]
-        return [(span.base, span.commit) for trail in trails for span in self._there(trail.spans)]
+        histories = [history for story, history in self._histories.stories.items() if story != besides]
+        return [(span.base, span.commit) for history in histories for span in self._there(history.spans)]
 
     def matter(self, story: Story | None, reviewer: str) -> Matter:
         if story is None:
             return Matter()
-        trail = self._trail(story.id)
-        spans = self._there(trail.spans)
+        history = self._history(story.id)
+        spans = self._there(history.spans)
         stat, diff = self._diff(spans)
         return Matter(
             stat=stat,
             diff=diff,
             ranges=tuple(f"{self._base(span)}..{span.commit}" for span in spans),
-            is_whole=len(spans) == len(trail.spans),
-            checks=trail.checks,
-            doubts=tuple(str(doubt) for doubt in trail.doubts),
-            proof=trail.proof,
+            is_whole=len(spans) == len(history.spans),
+            checks=history.checks,
+            doubts=tuple(str(doubt) for doubt in history.doubts),
+            proof=history.proof,
             lens=lens(reviewer, self._ref.root),
         )
 
-    def _trail(self, story: str) -> Trail:
+    def _history(self, story: str) -> StoryHistory:
         self._recall(story)
-        return self._trails.stories.get(story) or Trail()
+        return self._histories.stories.get(story) or StoryHistory()
 
     def _recall(self, story: str) -> None:
         """Continue from what earlier runs kept for the story."""
-        if story in self._recalled or story in self._trails.stories:
+        if story in self._recalled or story in self._histories.stories:
             return
         self._recalled.add(story)
         if self._past is None:
             self._past = self._earlier()
         if found := self._past.get(story):
-            self._trails = msgspec.structs.replace(self._trails, stories=self._trails.stories | {story: found})
+            self._histories = msgspec.structs.replace(self._histories, stories=self._histories.stories | {story: found})
 
-    def _earlier(self) -> dict[str, Trail]:
+    def _earlier(self) -> dict[str, StoryHistory]:
         """The earlier runs of this plan, in order: a story may have waited through several."""
-        trails = Trails()
+        histories = Histories()
         for run in list_runs(self._state)[-_MOST_RUNS:]:
             if run == self._run:
                 continue
@@ -107,10 +174,10 @@ class Reviewing:
                 for record in read(journal_path(self._state, run)):
                     if isinstance(record.event, RunStarted) and record.event.plan != as_text(self._ref.path):
                         break
-                    trails = follow(trails, record.event)
+                    histories = follow(histories, record.event)
             except BadData:
                 continue
-        return trails.stories
+        return histories.stories
 
     def _there(self, spans: tuple[Span, ...]) -> list[Span]:
         """The spans that still exist in git: the user may have rewritten history between two runs."""

@@ -23,7 +23,7 @@ from ralph.core.text import estimate_tokens
 from ralph.engine.decide import decide
 from ralph.engine.prepare import attempt_number, next_reviewer
 from ralph.host.git.repo import FileId, Repo
-from ralph.prompts.review_matter import Matter
+from ralph.prompts.review import Matter
 from ralph.proof.acceptance_store import FOLDER, AcceptanceStore, has_check, is_needed
 from ralph.proof.exam_session import ExamRounds, is_due
 from ralph.review.material import Reviewing

@@ -12,20 +12,19 @@ import msgspec
 from ralph.config.checks import When, choose
 from ralph.config.schema import Config, minimum_grade
 from ralph.config.trust import is_outside
-from ralph.core.acceptance import Acceptance
 from ralph.core.errors import BadData, UsageError
 from ralph.core.learning import Learning, distinct
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Layout, Locations, PlanRef
-from ralph.core.recall import cue_for
+from ralph.core.proof import Acceptance
 from ralph.host.files import read_bytes
 from ralph.importing.import_record import read_imports
 from ralph.importing.stories import sources_in
-from ralph.memory.other_plans import learnings_elsewhere
-from ralph.memory.store import Memory, memory_of, recent_learnings
+from ralph.memory.store import Memory, learnings_elsewhere, memory_of, recent_learnings
 from ralph.plans.registry import layout, traits
 from ralph.prompts.building import Briefing
-from ralph.prompts.review_matter import Matter
+from ralph.prompts.memory import cue_for
+from ralph.prompts.review import Matter
 from ralph.proof.acceptance_store import FOLDER, AcceptanceStore
 from ralph.state.places import plan_state
 from ralph.workspace.answers import answers_path, read_answers

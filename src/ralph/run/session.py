@@ -16,8 +16,7 @@ from ralph.core.ports import Session
 from ralph.core.run_ports import Attempt
 from ralph.memory.store import Touched
 from ralph.prompts.building import build
-from ralph.prompts.review_matter import Matter
-from ralph.prompts.review_schema import schema_for
+from ralph.prompts.review import Matter, schema_for
 from ralph.proof.exam_session import READS_HISTORY
 from ralph.review.material import Reviewing
 from ralph.run.prompt import brief

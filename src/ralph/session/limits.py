@@ -9,11 +9,10 @@ from ralph.config.sections import Agent
 from ralph.core.fallback import parts
 from ralph.core.limits import Limits, OnLimit, OnStuck
 from ralph.core.ports import Traits
-from ralph.core.proof import Grade
-from ralph.core.reviews import OnCap
+from ralph.core.proof import Grade, Tamper
+from ralph.core.review import OnCap
 from ralph.core.rules import Patience, Rules, VerdictRules
 from ralph.core.run_ports import MOST_ACCEPTANCE_SESSIONS
-from ralph.core.suspicion import Tamper
 from ralph.host.process.start import Allowance
 from ralph.session.choice import known_agents, reviewer_of
 from ralph.session.steps import Planned

@@ -10,9 +10,9 @@ from msgspec import Struct
 from ralph.config.durations import EXPECTED, parse_duration
 from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Step
-from ralph.core.circuit import Circuit
 from ralph.core.errors import ConfigError
 from ralph.core.text import one_line
+from ralph.engine.circuit import Circuit
 from ralph.engine.steps import PlannedStep
 from ralph.engine.steps import step as find_step
 

@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.errors import BadData
-from ralph.core.plan import Mode, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.review import Review, ReviewStatus
 from ralph.host.files import read_bytes
 from ralph.plans.registry import layout
 from ralph.session.stop_rules import StopPolicy, problems_at_stop

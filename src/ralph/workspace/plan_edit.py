@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from ralph.core.changes import Change, SetFields, apply
 from ralph.core.errors import IllegalChange, UsageError
-from ralph.core.plan import NO_REVIEW, Mode, Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Mode, Order, Plan, State, Story
+from ralph.core.review import NO_REVIEW, Review, ReviewStatus
 from ralph.core.text import one_line
 from ralph.core.transitions import check_move
 from ralph.plans.integrity import problems_of

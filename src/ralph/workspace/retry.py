@@ -18,9 +18,9 @@ from msgspec import Struct
 from ralph.config.layers import Settings
 from ralph.core.changes import SetFields
 from ralph.core.errors import IllegalChange, UsageError
-from ralph.core.findings import NO_LEDGER
-from ralph.core.plan import NO_REVIEW, Plan, State, Story
+from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import PlanRef
+from ralph.core.review import NO_LEDGER, NO_REVIEW
 from ralph.core.text import one_line
 from ralph.plans.beside import Beside
 from ralph.plans.store import PlanStore

@@ -9,7 +9,8 @@ from ralph.core.agent import Outcome
 from ralph.core.events import AgentEnded, AgentStarted, IterationStarted, PlanSeen, Record, StepEnded
 from ralph.core.evidence import Ended, How
 from ralph.core.moves import Reason
-from ralph.core.plan import Mode, ReviewStatus, State
+from ralph.core.plan import Mode, State
+from ralph.core.review import ReviewStatus
 from ralph.core.verdict import Kind
 from ralph.journal.sinks.sink import Sinks
 from ralph.journal.sinks.state_files import Markers, checkpoint, current_story, ralph_active

@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.events import IterationEnded, Record, RunStarted
-from ralph.core.learning import Learning, learned, news, written
-from ralph.core.memory_text import LOOP, in_log, in_notes
+from ralph.core.learning import LOOP, Learning, in_log, in_notes, learned, news, written
 from ralph.core.plan import State
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from ralph.core.learning import Learning, written
 from ralph.core.plan import Story
-from ralph.core.recall import Cue, cost, cue_for, ranked, recall, relevant, terms
 from ralph.core.text import estimate_tokens
-from ralph.prompts.memory import section, short_list
+from ralph.prompts.memory import Cue, cost, cue_for, ranked, recall, relevant, section, short_list, terms
 
 STORY = Story(
     id="US-007",

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.core.compaction import Unusable, as_log, as_notes, condensed, read_digest, without_duplicates
-from ralph.core.learning import Learning, written
-from ralph.core.memory_text import in_log, in_notes
+from ralph.core.learning import Learning, in_log, in_notes, written
+from ralph.memory.compact import Unusable, as_log, as_notes, condensed, read_digest, without_duplicates
 
 NOTES = tuple(
     Learning(text=f"A fact about part {n} of the shop", story=f"US-{n}", date=f"2026-01-0{n}", accepted=n != 3)

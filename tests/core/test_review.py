@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.core.findings import Fate, Finding, Ledger, Reply, answer, close, findings_in, hear, rejects_all
+from ralph.core.review import Fate, Finding, Ledger, Reply, answer, close, findings_in, hear, rejects_all
 
 LEAK = Finding("the file is never closed", "src/io.py:12", "high", "no leaks")
 NAME = Finding("the name says nothing", "src/io.py:3", "low")

@@ -1,4 +1,4 @@
-"""The findings of one story's reviews, and the status of each. Pure.
+"""The findings of a story's reviews with the status of each, and a reviewer's verdict. Pure.
 
 Reviewers and fixers share no session. The ledger is what they share: every finding has an ID, a fix states for each
 whether it was fixed or why it is not a problem, and a rejected finding can be raised again only with new evidence.
@@ -13,9 +13,26 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
+from ralph.core.text import clean
+
 _MOST_ENTRIES = 200
 _MOST_POINTS = 50
 _LONGEST_POINT = 2000
+
+
+class ReviewStatus(StrEnum):
+    NEEDS_REVIEW = "needs_review"
+    CHANGES_REQUESTED = "changes_requested"
+    APPROVED = "approved"
+
+
+class Review(Struct, frozen=True):
+    status: ReviewStatus | None = None
+    count: int = 0
+    feedback: str = ""
+
+
+NO_REVIEW = Review()
 
 
 class Fate(StrEnum):
@@ -244,3 +261,43 @@ def _all(ledger: Ledger, old: Fate, new: Fate) -> Ledger:
     return Ledger(
         tuple(msgspec.structs.replace(entry, fate=new) if entry.fate is old else entry for entry in ledger.entries)
     )
+
+
+OPEN_FINDINGS = "approved with open findings"
+AT_CAP = "[AUTO-APPROVED AT CAP]"
+AT_STALEMATE = "[AUTO-APPROVED AT STALEMATE]"
+
+
+class OnCap(StrEnum):
+    """What happens to a story that reviews do not settle: it reached the limit, or the reviews go round in circles."""
+
+    APPROVE = "approve"
+    FAIL = "fail"
+    HUMAN = "human"
+
+
+class Answer(Struct, frozen=True):
+    verdict: ReviewStatus
+    feedback: str = ""
+    findings: tuple[Finding, ...] = ()
+
+    def review(self, count: int) -> Review:
+        """In the form that is stored with the story."""
+        listed = "\n".join(f"- {finding}" for finding in self.findings)
+        text = "\n".join(part for part in (self.feedback.strip(), listed) if part)
+        return Review(self.verdict, count, clean(text))
+
+
+def approved_at(review: Review) -> str:
+    """`cap` or `stalemate` if that approved the story with findings open, not a reviewer. Else empty."""
+    if review.status is not ReviewStatus.APPROVED:
+        return ""
+    notes = {AT_CAP: "cap", AT_STALEMATE: "stalemate"}
+    return next((where for note, where in notes.items() if review.feedback.startswith(note)), "")
+
+
+def findings_of(answer: Answer | None, given: Review) -> tuple[Finding, ...]:
+    """The findings of a review, one by one; parsed from its text if it is only text."""
+    if given.status is not ReviewStatus.CHANGES_REQUESTED:
+        return ()
+    return answer.findings if answer is not None and answer.findings else findings_in(given.feedback)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from ralph.core.agent import Outcome
 from ralph.core.evidence import CheckResult, Ended, Evidence, How
 from ralph.core.plan import Mode
-from ralph.core.proof_trailers import parsed, read_checks, unlisted, written
 from ralph.core.verdict import Kind, Verdict
+from ralph.engine.proof_trailers import parsed, read_checks, unlisted, written
 from ralph.host.git.commits import commit_message
 
 TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"

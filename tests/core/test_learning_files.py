@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.core.memory_text import in_log, in_notes, with_pattern
+from ralph.core.learning import in_log, in_notes, with_pattern
 
 NOTES = """\
 # Learnings

@@ -1,14 +1,19 @@
-"""The parts of a review or fix prompt besides the story: the change, the check results, the findings."""
+"""What a prompt says to a reviewer and to a fixer, and the form of their answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from ralph.core.evidence import CheckResult
-from ralph.core.findings import Entry, Fate, Ledger
+from ralph.core.plan import Mode, Story
 from ralph.core.proof import Proof
+from ralph.core.review import Entry, Fate, Ledger
 from ralph.core.text import one_line, revealed
 from ralph.prompts.foreign import fenced
 
@@ -146,3 +151,74 @@ def _result(check: CheckResult) -> str:
 def _status(entry: Entry) -> str:
     why = f": {entry.reason}" if entry.reason else ""
     return f"- {one_line(f'{entry} — {_FATES[entry.fate]}{why}')}"
+
+
+_TITLE = "# The verdict of your review is missing"
+
+
+def verdict_prompt(prompt: str, story: Story, last_words: str, request: Path | None) -> str:
+    """A reviewer that printed nothing has to review again, so it gets its whole prompt."""
+    place = f"`{request}` (`$RALPH_REQUEST_FILE`)" if request else "`$RALPH_REQUEST_FILE`"
+    forms = "\n".join(f"- {form}" for form in how_to_review(story.ledger))
+    form = (
+        f"Write one JSON object to {place}, in exactly this form:\n\n{forms}\n\n"
+        "If you cannot write files, end your answer with that object, starting on a line of its own. "
+        "Change no other file."
+    )
+    words = last_words.strip()
+    if not words:
+        return f"{prompt}\n\n{_TITLE}\n\nAn earlier session gave no verdict that the loop could read.\n\n{form}\n"
+    quoted = "\n".join(f"> {line}" for line in words.splitlines())
+    return (
+        f"{_TITLE}\n\nYou reviewed story {story.id} ({story.title}) and finished with:\n\n{quoted}\n\n"
+        "The loop could not read a verdict in it, so the review does not count yet. Do not review again: give the "
+        f"verdict that follows from your review.\n\n{form}\n"
+    )
+
+
+_TEXT = {"type": "string"}
+
+
+def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+_FINDING = _object(
+    {
+        "id": {"type": "string", "description": "ID of a known finding, to raise it again"},
+        "place": {"type": "string", "description": "file:line"},
+        "severity": {"enum": ["high", "medium", "low"]},
+        "criterion": {"type": "string", "description": "the acceptance criterion it concerns"},
+        "text": {"type": "string", "description": "what is wrong, and what would be right"},
+        "evidence": {"type": "string", "description": "an input, an output, a failing command"},
+    },
+    "text",
+)
+_REVIEW = _object(
+    {
+        "verdict": {"enum": ["approved", "changes_requested"]},
+        "feedback": _TEXT,
+        "findings": {"type": "array", "items": _FINDING},
+    },
+    "verdict",
+)
+_REPLY = _object({"id": _TEXT, "fate": {"enum": ["fixed", "rejected"]}, "reason": _TEXT}, "id", "fate")
+_LEARN = {"type": "array", "items": _TEXT, "description": "facts that later sessions would have to rediscover"}
+_ASK = {"type": "string", "description": "a question only the user can decide"}
+
+
+def _written(schema: dict[str, Any]) -> str:
+    return msgspec.json.encode(schema).decode()
+
+
+@cache
+def schema_for(mode: Mode) -> str:
+    """The schema for this mode; none for modes whose result is the working tree."""
+    match mode:
+        case Mode.REVIEW:
+            return _written(_object({"review": _REVIEW, "ask": _ASK, "learn": _LEARN}))
+        case Mode.FIX:
+            fixes = {"type": "array", "items": _REPLY}
+            return _written(_object({"claim": {"enum": ["done"]}, "fixes": fixes, "ask": _ASK, "learn": _LEARN}))
+        case _:
+            return ""

@@ -6,10 +6,10 @@ import pytest
 
 from ralph.core.changes import apply
 from ralph.core.errors import IllegalChange
-from ralph.core.ids import next_id
-from ralph.core.plan import Order, Plan, Review, ReviewStatus, State, Story
+from ralph.core.plan import Order, Plan, State, Story
+from ralph.core.review import Review, ReviewStatus
 from ralph.core.select import next_story
-from ralph.core.surgery import insert, move, move_first, split
+from ralph.plans.plan_edits import insert, move, move_first, next_id, split
 
 PLAN = Plan(name="p", stories=tuple(Story(id=f"US-00{n}", title="t", priority=n) for n in (1, 2, 3)))
 

@@ -9,7 +9,7 @@ from shlex import quote
 
 import pytest
 
-from ralph.core.check_trouble import NotRunnable, why_not_runnable
+from ralph.proof.check_trouble import NotRunnable, why_not_runnable
 from ralph.proof.running import run_check
 
 SAMPLES = Path(__file__).parent / "corpus" / "check_outputs.txt"
