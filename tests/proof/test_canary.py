@@ -12,8 +12,8 @@ from shlex import quote
 import pytest
 
 from ralph.core.proof import Tests
-from ralph.proof.canary import is_caught, planted
 from ralph.proof.results import read_tests, report_environment
+from ralph.proof.witness import is_caught, planted
 
 FUNCTION = "import app\n\ndef test_one():\n    assert app.one() == 1\n"
 CASE = """\

@@ -9,8 +9,8 @@ from shlex import quote
 
 import pytest
 
+from ralph.proof.check_run import run_check
 from ralph.proof.check_trouble import NotRunnable, why_not_runnable
-from ralph.proof.running import run_check
 
 SAMPLES = Path(__file__).parent / "corpus" / "check_outputs.txt"
 

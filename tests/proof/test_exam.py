@@ -8,8 +8,7 @@ from ralph.config.checks import ChosenCheck
 from ralph.core.evidence import CheckResult
 from ralph.core.proof import Tests
 from ralph.proof.acceptance import Trial
-from ralph.proof.exam import Finding, Result, evaluate, focused, story_for
-from ralph.proof.interface import interface
+from ralph.proof.exam import Finding, Result, evaluate, focused, interface, story_for
 from ralph.proof.values import Ran
 
 

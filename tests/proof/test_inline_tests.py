@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ralph.proof.inline_tests import count_inline_tests
+from ralph.proof.restore import count_inline_tests
 
 LEGACY = b"""pub fn f() {}
 

@@ -6,7 +6,7 @@ import configparser
 import json
 import tomllib
 
-from ralph.proof.restoring import as_after, as_before
+from ralph.proof.restore import as_after, as_before
 from ralph.proof.values import FileChange
 
 

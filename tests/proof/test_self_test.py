@@ -14,10 +14,8 @@ import pytest
 from ralph.config.checks import ChosenCheck
 from ralph.host.git.snapshot import snapshot_tree
 from ralph.host.process.fence import is_available
-from ralph.proof.place import CheckoutPlace, InPlace, Place, Runner
-from ralph.proof.place_choice import choose_place
-from ralph.proof.place_request import Request, expected_place
-from ralph.proof.self_test import damaged, import_roots, imported_by, is_source, python_of, to_damage
+from ralph.proof.place import CheckoutPlace, InPlace, Place, Request, Runner, expected_place
+from ralph.proof.place_choice import choose_place, damaged, import_roots, imported_by, is_source, python_of, to_damage
 from support.cli import ralph_here as ralph
 from support.repositories import Project, listing
 

@@ -14,7 +14,7 @@ from ralph.cli.output import emit_json, paint, say, say_raw, warn
 from ralph.cli.words import moment
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import one_line
-from ralph.proof.audit import Audited, Standing, audit
+from ralph.proof.verify import Audited, Standing, audit
 from ralph.workspace.find import find_repo, open_plan
 
 EXAMPLES = """

@@ -14,7 +14,7 @@ from ralph.cli.arguments import add_workspace
 from ralph.config.flags import add_options
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.text import one_line, plural
-from ralph.proof.acceptance_store import has_check
+from ralph.proof.acceptance_tests import has_check
 from ralph.workspace.find import open_plan
 
 EXAMPLES = """

@@ -12,7 +12,7 @@ from ralph.cli.questions import Questions
 from ralph.config.layers import load
 from ralph.core.text import one_line
 from ralph.proof.dependencies import local_settings
-from ralph.proof.place_request import expected_place, request_for
+from ralph.proof.place import expected_place, request_for
 from ralph.setup.scaffold import Started
 
 

@@ -16,8 +16,7 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import Story
 from ralph.core.proof import KEPT_UNPROVEN, Grade
 from ralph.core.text import one_line
-from ralph.proof.commit_records import from_commits
-from ralph.proof.records import Proof, gather
+from ralph.proof.records import Proof, from_commits, gather
 from ralph.state.places import workspace_state
 from ralph.workspace.find import OpenPlan, find_repo, open_plan
 from ralph.workspace.plan_edit import find_story

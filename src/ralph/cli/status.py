@@ -27,7 +27,7 @@ from ralph.core.text import one_line
 from ralph.journal.records import read
 from ralph.journal.run_state import RunState
 from ralph.planning.waiting import waiting
-from ralph.proof.lost_work import describe_lost, find_lost
+from ralph.proof.records import describe_lost, find_lost
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, moved_to, worktrees_of
 from ralph.workspace.agent_stream import running_session

@@ -28,9 +28,9 @@ from ralph.doctor.doctor import Finding, Level, Line, Patient, fail, ok, warn
 from ralph.doctor.workspace_probes import proof_finding
 from ralph.host.git.situation import situation
 from ralph.host.process.signals import StopSignal
+from ralph.proof.check_run import run_check
 from ralph.proof.check_trouble import why_not_runnable
-from ralph.proof.place_request import expected_place, request_for
-from ralph.proof.running import run_check
+from ralph.proof.place import expected_place, request_for
 from ralph.review.material import lens
 from ralph.run.execute import ours, refuse_unless_ready
 from ralph.run.launch import Launched, probe

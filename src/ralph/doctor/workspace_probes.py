@@ -17,7 +17,7 @@ from ralph.host.git.repo import find_repository, identify
 from ralph.host.git.situation import abort_command, phrase, situation
 from ralph.host.process.programs import which
 from ralph.plans.registry import traits
-from ralph.proof.place_request import expected_place, request_for
+from ralph.proof.place import expected_place, request_for
 from ralph.state.locks import describe, held_locks
 from ralph.state.places import home, workspace_state
 from ralph.workspace.find import Choice, find_plans, store_for

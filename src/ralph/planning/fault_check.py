@@ -11,7 +11,7 @@ from ralph.core.problems import Problem, Severity
 from ralph.core.text import one_line
 from ralph.planning.findings import why_denied
 from ralph.planning.person import Person, Proposal
-from ralph.proof.running import run_check
+from ralph.proof.check_run import run_check
 
 _TIME = 600.0
 _CANNOT_RUN = (126, 127)

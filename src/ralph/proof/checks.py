@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -34,12 +34,48 @@ from ralph.host.git.swap import Keep, keep_nothing
 from ralph.host.process.signals import StopSignal
 from ralph.host.redaction import redact_struct
 from ralph.proof.acceptance import concealed
-from ralph.proof.baseline import why_not_start
+from ralph.proof.check_run import run_check
+from ralph.proof.check_trouble import NotRunnable, finds_no_tests, why_not_runnable
 from ralph.proof.place import Place, Tell
 from ralph.proof.place import Ran as Outcome
 from ralph.proof.place_choice import Chosen
-from ralph.proof.running import run_check
 from ralph.proof.values import Ran
+
+
+def why_not_start(
+    results: Iterable[CheckResult], story: Story | None, *, strict: bool, worktree: Path | None = None
+) -> Stop | None:
+    """Why no agent should be started for `story`, the next one; None: it may start.
+
+    A check that is the story's own is what the story has to make pass. A suite without tests fails until a story
+    writes the first test.
+    """
+    own = story.verify if story else ()
+    failing = [r for r in results if r.required and not r.passed and r.command not in own]
+    broken = [
+        f"{_name(result)} cannot run: {_explained(trouble, worktree)}"
+        for result in failing
+        if (trouble := why_not_runnable(result.command, result.code, result.tail))
+    ]
+    if broken:
+        return Stop(Reason.BROKEN_CHECK, "; ".join(broken))
+    red = [_name(result) for result in failing if not finds_no_tests(result.code, result.tail)]
+    if red and strict:
+        return Stop(Reason.RED_BASELINE, f"{', '.join(red)} {'fails' if len(red) == 1 else 'fail'} before any work")
+    return None
+
+
+def _explained(trouble: NotRunnable, worktree: Path | None) -> str:
+    """In a worktree, what is missing may well be installed in the project: git puts only tracked files there."""
+    if worktree is None or not trouble.reason.endswith(("does not exist", "is not installed")):
+        return f"{trouble.reason}; {trouble.fix}"
+    return f"{trouble.reason} in the worktree {worktree}; a worktree has no ignored files, so install them there"
+
+
+def _name(result: CheckResult) -> str:
+    name, command = one_line(result.name, 60), one_line(result.command, 80)
+    return name if name in command else f"{name} (`{command}`)"
+
 
 BASELINE = "baseline.json"
 """In the plan's own folder: which checks passed on the last checkpoint."""

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.core.plan import Story
-from ralph.core.text import one_line, plural
+from ralph.core.errors import RalphError
+from ralph.core.plan import Plan, Story
+from ralph.core.ports import Locations, PlanRef
+from ralph.core.text import clean, one_line, plural, without_comments
+from ralph.host.git.command import git
+from ralph.host.git.repo import find_repository
+from ralph.prompts.foreign import cut_middle, fenced, has_markup
 from ralph.proof.acceptance import Trial, broken, new_tests, some, turned_red
-from ralph.proof.files import is_collected
+from ralph.proof.files import Role, is_collected, role_of
 from ralph.proof.values import FEW, named
+from ralph.state.places import home
 
 _TAKES_VALUE = frozenset("ckmopWrn") | {"rootdir", "ignore", "confcutdir", "deselect", "require", "import"}
 """Options whose value is the next word."""
@@ -152,3 +161,144 @@ def story_for(finding: Finding, verify: str) -> Story:
     description = f"{lead} `{one_line(finding.command, 100)}` ended with:\n\n{output}" if output else lead
     criteria = (f"{some(finding.tests)} passes" if len(names) == 1 else f"{some(finding.tests)} pass",)
     return Story(id="", title=title, description=description, criteria=criteria, verify=(verify,) if verify else ())
+
+
+_MOST_STORIES = 40_000
+_MOST_PAGE = 20_000
+_MOST_INTERFACE = 16_000
+_LARGEST = 500_000
+_MOST_NAMED_FILES = 2_000
+_READMES = ("README.md", "README.rst", "README.txt", "README")
+
+
+def exam_material(ref: PlanRef, where: Locations, plan: Plan, env: Mapping[str, str]) -> str:
+    return "\n\n".join(_parts(ref, where, plan, env))
+
+
+def _parts(ref: PlanRef, where: Locations, plan: Plan, env: Mapping[str, str]) -> Iterator[str]:
+    stories = "\n\n".join(_story(story) for story in plan.stories if not story.title.startswith(TITLE))
+    told = "\n\n".join(filter(None, (_material(plan.description.strip()), stories)))
+    yield f"## The stories\n\n{cut_middle(told, _MOST_STORIES)}"
+    pages = [where.requirements] if where.requirements else []
+    pages += sorted(where.specs.glob("*.md")) if where.specs and where.specs.is_dir() else []
+    for path in pages:
+        if path != where.plan and (text := _text(path)):
+            yield _page(f"## {os.path.relpath(path, ref.root)}", text, _MOST_PAGE)
+    readme = next((ref.root / name for name in _READMES if (ref.root / name).is_file()), None)
+    if readme is not None and (text := _text(readme)):
+        yield _page(f"## {readme.name}", text, _MOST_PAGE)
+    if names := interface(_sources(ref.root, env), _MOST_INTERFACE):
+        yield f"## Exported names\n\n{fenced(names)}"
+
+
+def _story(story: Story) -> str:
+    criteria = (f"- {one_line(each)}" for each in story.criteria)
+    lines = [f"### {story.id}: {one_line(story.title)}", _material(story.description.strip()), *criteria]
+    return "\n".join(line for line in lines if line)
+
+
+def _page(heading: str, text: str, most: int) -> str:
+    cut = f"\n\n({len(text) - most} characters are left out)" if len(text) > most else ""
+    return f"{heading}\n\n{_material(text[:most].strip())}{cut}"
+
+
+def _material(text: str) -> str:
+    """Fenced if it has headings of its own: a page of the project is no part of the prompt."""
+    return fenced(text) if has_markup(text) else text
+
+
+def _text(path: Path) -> str:
+    """Empty for a template of which only the headings are left."""
+    try:
+        text = clean(path.read_bytes()[: 10 * _MOST_PAGE].decode("utf-8-sig", "replace"))
+    except OSError:
+        return ""
+    own = without_comments(text)
+    return own if any(line.strip() and not line.startswith("#") for line in own.splitlines()) else ""
+
+
+def _sources(root: Path, env: Mapping[str, str]) -> dict[str, bytes]:
+    """The files in git that are neither tests nor documentation."""
+    try:
+        repository = find_repository(root, None, home(env))
+        listed = git(repository, "ls-files", "-z")
+    except (RalphError, OSError):
+        return {}
+    names = [os.fsdecode(name) for name in listed.split(b"\0") if name]
+    wanted = [name for name in names if role_of(name) is Role.SOURCE][:_MOST_NAMED_FILES]
+    files = {}
+    for name in wanted:
+        path = repository / name
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST:
+            files[name] = path.read_bytes()
+    return files
+
+
+_LINES = re.MULTILINE
+_SCRIPT = re.compile(r"^(?:export\s+(?!\*).+|module\.exports\b.*|exports\.\w+\s*=.*)", _LINES)
+_JVM = re.compile(r"^\s*public\s+[^=;]+", _LINES)
+_EXPORTS = {
+    **dict.fromkeys(("js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx"), _SCRIPT),
+    "go": re.compile(r"^(?:func\s+(?:\([^)]*\)\s*)?[A-Z]|type\s+[A-Z]).*", _LINES),
+    "rs": re.compile(r"^\s*pub\s+(?:async\s+|const\s+|unsafe\s+)*(?:fn|struct|enum|trait|const|type)\s.*", _LINES),
+    **dict.fromkeys(("java", "cs"), _JVM),
+    "kt": re.compile(r"^\s*(?:fun|class|object|interface)\s.*", _LINES),
+    "rb": re.compile(r"^\s*(?:def|class|module)\s.*", _LINES),
+    "php": re.compile(r"^\s*(?:(?:abstract|final|public|static)\s+)*(?:class|interface|function)\s.*", _LINES),
+}
+"""Ending of a file → its lines that declare something public."""
+_MOST_LINES = 60
+_LONGEST = 160
+
+
+def interface(files: Mapping[str, bytes], most: int) -> str:
+    """One section per file, at most so many characters."""
+    parts: list[str] = []
+    left = 0
+    for path, data in sorted(files.items(), key=lambda item: (item[0].count("/"), item[0])):
+        lines = list(_declared(path, data.decode("utf-8", "replace")))
+        if not lines:
+            continue
+        part = "\n".join([f"{path}:", *(f"    {line}" for line in lines[:_MOST_LINES])])
+        if sum(map(len, parts)) + len(part) > most:
+            left += 1
+            continue
+        parts.append(part)
+    return "\n".join([*parts, *([f"({left} more files are left out)"] if left else [])])
+
+
+def _declared(path: str, text: str) -> Iterator[str]:
+    ending = path.rpartition(".")[2]
+    if ending == "py":
+        try:
+            yield from _python(ast.parse(text).body)
+        except (SyntaxError, ValueError, RecursionError):
+            return
+    elif ending in _EXPORTS:
+        for match in _EXPORTS[ending].finditer(text):
+            head = match[0].split("{")[0] if not match[0].startswith("export {") else match[0]
+            yield one_line(head.strip(), _LONGEST)
+
+
+def _python(body: list[ast.stmt], indent: str = "") -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_public(node.name):
+            returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+            signature = f"def {node.name}({ast.unparse(node.args)}){returns}{_summary(node)}"
+            yield indent + one_line(signature, _LONGEST)
+        elif isinstance(node, ast.ClassDef) and _is_public(node.name):
+            bases = ", ".join(map(ast.unparse, node.bases))
+            head = f"class {node.name}({bases})" if bases else f"class {node.name}"
+            yield indent + one_line(head + _summary(node), _LONGEST)
+            yield from _python(node.body, indent + "    ")
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_public(node.target.id):
+            yield f"{indent}{node.target.id}: {ast.unparse(node.annotation)}"
+
+
+def _is_public(name: str) -> bool:
+    return not name.startswith("_") or name in ("__init__", "__call__")
+
+
+def _summary(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
+    text = ast.get_docstring(node)
+    return f" # {text.splitlines()[0]}" if text and text.strip() else ""

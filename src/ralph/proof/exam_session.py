@@ -26,8 +26,7 @@ from ralph.host.git.objects import entries
 from ralph.host.git.repo import Repo
 from ralph.plans.plan_edits import insert
 from ralph.proof.acceptance import Trial
-from ralph.proof.acceptance_store import AcceptanceStore, has_check
-from ralph.proof.acceptance_tests import StoryAcceptance
+from ralph.proof.acceptance_tests import AcceptanceStore, StoryAcceptance, has_check
 from ralph.proof.checks import Checks
 from ralph.proof.exam import Finding, evaluate, focused, story_for
 from ralph.proof.files import is_collected

@@ -16,8 +16,7 @@ from ralph.proof.file_uses import (
     plugin_modules,
     text_of,
 )
-from ralph.proof.inline_tests import has_inline_tests
-from ralph.proof.restoring import as_before
+from ralph.proof.restore import as_before, has_inline_tests
 from ralph.proof.values import FileChange
 
 __all__ = ["Role", "deciding", "is_collected", "role_of", "unrelated_tests"]

@@ -14,11 +14,14 @@ import msgspec
 from msgspec import Struct
 
 from ralph.config.checks import ChosenCheck
+from ralph.config.schema import Config
+from ralph.core.environment import child_environment, run_marks
 from ralph.core.evidence import CheckResult
+from ralph.core.ports import PlanRef
 from ralph.core.proof import Tests
-from ralph.host.files import make_folder
+from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.host.git.checkout import Checkout
-from ralph.host.git.command import git
+from ralph.host.git.command import git, names
 from ralph.host.git.objects import DIFF, Changed, TreeEntry, entries, parse_changes
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import shadow_of
@@ -28,11 +31,19 @@ from ralph.host.process.fence import Fence
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.start import Finished, run_shell
 from ralph.host.removal import remove_tree
-from ralph.proof.check_outputs import keeper
-from ralph.proof.dependencies import Copies, dependencies_digest, dependency_folders, is_dependency_list
+from ralph.proof.check_run import keeper, run_check
+from ralph.proof.dependencies import (
+    Copies,
+    dependencies_digest,
+    dependency_folders,
+    is_dependency_folder,
+    is_dependency_list,
+    setup_command,
+)
 from ralph.proof.environment import HomeSettings
+from ralph.proof.files import Role, role_of
 from ralph.proof.results import read_tests, report_environment
-from ralph.proof.running import run_check
+from ralph.state.places import CHECKOUT_ID, checkout_folder, plan_state, workspace_state
 
 BUILD_CACHES = frozenset({
     "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "target", ".gradle", ".next", ".turbo", ".nx",
@@ -337,3 +348,176 @@ def telling_line(output: str) -> str:
         if chosen := next((text for text in reversed(lines) if sign in text), ""):
             return chosen.removeprefix("E ").strip()[:200]
     return lines[-1][:200] if lines else "no output"
+
+
+_KNOWN = "proof-place.json"
+"""In the plan's own folder: the way that was chosen last, and for which checks and dependencies."""
+IN_PLACE = "in-place"
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """What the choice depends on."""
+
+    repo: Repo
+    workspace: Path
+    """Where checks run without a checkout; mostly the root of the repository."""
+    state: Path
+    """Of the workspace."""
+    plan_state: Path
+    index_file: Path
+    run: str
+    env: Mapping[str, str]
+    """Of the caller."""
+    runner: Runner
+    where: str = "checkout"
+    setup: str = "auto"
+    files: tuple[str, ...] = ()
+    agent_env: tuple[str, ...] = ()
+    pass_all_env: bool = True
+
+
+def request_for(
+    ref: PlanRef, repo: Repo, config: Config, env: Mapping[str, str], run: str = "", runner: Runner | None = None
+) -> Request:
+    """`run` and `runner` are needed only to run checks."""
+    return Request(
+        repo=repo,
+        workspace=ref.root,
+        state=workspace_state(ref.root, env),
+        plan_state=plan_state(ref, env),
+        index_file=plan_state(ref, env) / "index",
+        run=run,
+        env=env,
+        runner=runner or Runner(ceiling=config.time_ceiling),
+        where=config.proof.where,
+        setup=config.proof.setup,
+        files=config.proof.files,
+        agent_env=config.agent.env,
+        pass_all_env=config.env == "caller",
+    )
+
+
+class Known(Struct, frozen=True):
+    key: str
+    way: str
+    note: str = ""
+    hidden: str = ""
+    setup: str = ""
+    files: tuple[str, ...] = ()
+    """The settings at that time."""
+
+
+def last_choice(request: Request) -> Known | None:
+    try:
+        return msgspec.json.decode(read_state(request.plan_state / _KNOWN), type=Known)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def remember(request: Request, known: Known) -> None:
+    path = make_folder(request.plan_state, private=True) / _KNOWN
+    write_bytes(path, msgspec.json.encode(known), mode=0o600, durable=False)
+
+
+def workspace_place(request: Request, note: str = "") -> InPlace:
+    """The workspace itself, with the caller's environment."""
+    base = child_environment(request.env, request.agent_env, everything=request.pass_all_env)
+    return InPlace(
+        make_checkout(request),
+        request.repo,
+        request.index_file,
+        request.runner,
+        base | dict([run_marks(request.run)[0]]),
+        root=request.workspace,
+        reports=request.plan_state / "reports",
+        note=note,
+    )
+
+
+def expected_place(request: Request) -> str:
+    """One sentence for `ralph preflight`: where proof will run, and why. Nothing is run or written."""
+    if request.where == IN_PLACE:
+        return "proof runs in the workspace (proof.where: in-place)"
+    if counterpart(request, Path("/")) is None:
+        return elsewhere(request)
+    known = last_choice(request)
+    if known is not None and (known.setup, known.files) != (request.setup, request.files):
+        known = None
+    if known is not None and known.way == IN_PLACE:
+        return known.note
+    if request.setup not in ("auto", "none"):
+        return f"proof runs in a clean checkout, after `{request.setup}`"
+    found = dependency_folders(request.repo)
+    setup, folders = setup_of(request, found), ", ".join(found[:5])
+    means = f", with a copy of {folders}" if folders else f", set up by `{setup}` if needed" if setup else ""
+    return f"proof runs in a clean checkout{means}" + ("" if known else "; the first run tests that")
+
+
+def make_checkout(request: Request) -> Checkout:
+    seed = request.state / CHECKOUT_ID
+    if not seed.exists():
+        make_folder(request.state, private=True)
+        write_bytes(seed, os.urandom(16).hex().encode(), mode=0o600)
+    return Checkout(request.repo, checkout_folder(request.state, request.env))
+
+
+def counterpart(request: Request, checkout: Path) -> Path | None:
+    """The folder of the checkout, in `checkout`, that corresponds to the workspace. None: there is none."""
+    root, workspace = request.repo.root, request.workspace
+    if workspace.is_relative_to(root):
+        return checkout / root.name / workspace.relative_to(root)
+    return checkout if root.parent == workspace else None
+
+
+def elsewhere(request: Request) -> str:
+    return f"proof runs in the workspace: the repository {request.repo.root} is not directly in it"
+
+
+def setup_of(request: Request, folders: Sequence[str]) -> str:
+    if request.setup == "none":
+        return ""
+    if request.setup != "auto":
+        return request.setup
+    try:
+        present = [entry.name for entry in os.scandir(request.repo.root)]
+    except OSError:
+        return ""
+    return setup_command(present, folders)
+
+
+_MOST_LISTED = 2000
+_CODE = frozenset({Role.SOURCE, Role.TEST, Role.HELPER})
+
+
+def ignored_work(repo: Repo, since: float) -> tuple[str, ...]:
+    """Ignored source files of the repository that were written since a time, with paths from its root."""
+    listed = git(repo, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    found = []
+    for raw in names(listed)[:_MOST_LISTED]:
+        path = os.fsdecode(raw)
+        for name in _files(repo.root, path) if path.endswith("/") else [path]:
+            if role_of(name) in _CODE and _written(repo.root / name) >= since:
+                found.append(name)
+    return tuple(sorted(found))
+
+
+def _files(root: Path, folder: str) -> Iterator[str]:
+    """Without caches and installed dependencies."""
+    name = folder.rstrip("/").rpartition("/")[2]
+    if name in BUILD_CACHES or name == ".ralph" or is_dependency_folder(root, folder):
+        return
+    count = 0
+    for where, folders, files in os.walk(root / folder):
+        folders[:] = [each for each in folders if each not in BUILD_CACHES]
+        for each in files:
+            count += 1
+            if count > _MOST_LISTED:
+                return
+            yield os.path.relpath(f"{where}/{each}", root)
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0

@@ -15,9 +15,8 @@ from ralph.core.proof import NO_LONGER_RUNS, Proof, Tests
 from ralph.core.text import one_line, plural
 from ralph.proof.acceptance import not_run
 from ralph.proof.files import Role, deciding, is_collected, role_of
-from ralph.proof.inline_tests import count_inline_tests
 from ralph.proof.moved import missing_tests, only_moved
-from ralph.proof.restoring import as_before
+from ralph.proof.restore import as_before, count_inline_tests
 from ralph.proof.story_words import is_about, names_file, names_test, subjects
 from ralph.proof.values import FEW, Bench, Candidate, FileChange, Ran, named
 from ralph.proof.witness import WitnessSearch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ralph.proof.file_table import Role, role_of, word_set
-from ralph.proof.inline_tests import has_inline_tests
+from ralph.proof.restore import has_inline_tests
 
 _GENERIC = word_set(
     "test tests testing spec specs util utils index config conftest main setup init common helper helpers base core "

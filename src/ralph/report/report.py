@@ -34,8 +34,7 @@ from ralph.host.git.ignored import LOSSES
 from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.host.git.rescue import PREFIX, list_refs
 from ralph.journal.run_state import RunState
-from ralph.proof.commit_records import NamedCommit, commits_by_story
-from ralph.proof.records import NOT_EXAMINED
+from ralph.proof.records import NOT_EXAMINED, NamedCommit, commits_by_story
 from ralph.report.explain import Explanation, explain
 from ralph.report.values import Question, Rejected, Report, StoryCommit, StoryReport
 from ralph.state.places import home, plan_state

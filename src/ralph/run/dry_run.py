@@ -24,7 +24,7 @@ from ralph.engine.decide import decide
 from ralph.engine.prepare import attempt_number, next_reviewer
 from ralph.host.git.repo import FileId, Repo
 from ralph.prompts.review import Matter
-from ralph.proof.acceptance_store import FOLDER, AcceptanceStore, has_check, is_needed
+from ralph.proof.acceptance_tests import FOLDER, AcceptanceStore, has_check, is_needed
 from ralph.proof.exam_session import ExamRounds, is_due
 from ralph.review.material import Reviewing
 from ralph.run.launch import Launched

@@ -47,7 +47,7 @@ from ralph.journal.sinks.sink import Sinks
 from ralph.journal.sinks.table import make_sinks
 from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.proof.checks import AskBaseline, made_by_checks
-from ralph.proof.lost_work import reopen_lost
+from ralph.proof.records import reopen_lost
 from ralph.run.context_size import warning
 from ralph.run.spec import RunSpec, run_folder
 from ralph.run.wiring import make_run

@@ -25,7 +25,7 @@ from ralph.plans.registry import layout, traits
 from ralph.prompts.building import Briefing
 from ralph.prompts.memory import cue_for
 from ralph.prompts.review import Matter
-from ralph.proof.acceptance_store import FOLDER, AcceptanceStore
+from ralph.proof.acceptance_tests import FOLDER, AcceptanceStore
 from ralph.state.places import plan_state
 from ralph.workspace.answers import answers_path, read_answers
 
@@ -99,7 +99,7 @@ def brief(
 
 
 def _exam(ref: PlanRef, where: Locations, plan: Plan, env: Mapping[str, str]) -> str:
-    from ralph.proof.exam_material import exam_material  # few runs need it
+    from ralph.proof.exam import exam_material  # few runs need it
 
     return exam_material(ref, where, plan, env)
 

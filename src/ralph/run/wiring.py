@@ -27,14 +27,11 @@ from ralph.memory.lasting_rules import LastingRules
 from ralph.memory.store import Touched, memory_of
 from ralph.memory.watch import MemoryWatch
 from ralph.plans.registry import traits
-from ralph.proof.acceptance_store import FOLDER, AcceptanceStore
-from ralph.proof.acceptance_tests import StoryAcceptance
+from ralph.proof.acceptance_tests import FOLDER, AcceptanceStore, StoryAcceptance
 from ralph.proof.checks import BASELINE, AskBaseline, Checks
 from ralph.proof.exam_session import Exam, ExamRounds
-from ralph.proof.ignored_work import ignored_work
-from ralph.proof.place import Runner
+from ralph.proof.place import Runner, ignored_work, request_for, workspace_place
 from ralph.proof.place_choice import choose_place
-from ralph.proof.place_request import request_for, workspace_place
 from ralph.proof.story import StoryProver
 from ralph.review.material import Reviewing
 from ralph.run.inbox import Inbox

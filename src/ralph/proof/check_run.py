@@ -7,11 +7,14 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ralph.config.checks import ChosenCheck
 from ralph.core.evidence import CheckResult
 from ralph.core.text import clean
+from ralph.host.files import make_folder, write_bytes
 from ralph.host.process.fence import Fence
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.start import CannotStart, run_shell
+from ralph.host.redaction import redact
 
 _KEPT = 200_000
 _TAIL_LINES = 100
@@ -64,3 +67,20 @@ def tail(output: bytes, lines: int = _TAIL_LINES) -> str:
     """The last lines, safe for a prompt, a log and a terminal."""
     text = clean(output.decode("utf-8", "replace"))
     return "\n".join(line[:500] for line in text.rstrip().splitlines()[-lines:])
+
+
+def keeper(folder: Path, label: str, check: ChosenCheck) -> Callable[[bytes], str]:
+    """Write an output under a label, such as the iteration, and return its path. The next one replaces it."""
+
+    def keep(output: bytes) -> str:
+        path = make_folder(folder, private=True) / f"{label}-{_as_file_name(check)}.txt"
+        write_bytes(path, redact(output), mode=0o600, durable=False)
+        return str(path)
+
+    return keep
+
+
+def _as_file_name(check: ChosenCheck) -> str:
+    """Readable, and different for every check."""
+    words = "".join(char if char.isascii() and char.isalnum() else "-" for char in check.name[:40]).strip("-")
+    return f"{words}-{hashlib.sha256(f'{check.cwd} {check.command}'.encode('utf-8', 'replace')).hexdigest()[:6]}"
