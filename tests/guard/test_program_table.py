@@ -30,7 +30,7 @@ def test_the_rules_use_known_categories() -> None:
     assert set(RULES) <= set(BY_ID)
 
 
-PATHS = ["shred", "gshred", "truncate", "fallocate", "touch", "mkdir", "mkfifo", "gio"]
+PATHS = ["shred", "gshred", "truncate", "fallocate", "touch", "mkdir", "mkfifo", "gio", "patch"]
 LINES = [line for text in RULES.values() for line in text.splitlines() if line.strip()]
 NAMED = {name for line in LINES for name in line.split()[0].split("|")}
 

@@ -10,7 +10,7 @@ _SAFE = one_of(
     false sleep basename dirname realpath cut nl jq yq seq tsc eslint prettier jest vitest mocha pytest ruff
     mypy black isort flake8 pylint pyright tox nox coverage rspec rubocop phpunit golangci-lint gofmt rustfmt
     rustc clang-format shellcheck hadolint yamllint markdownlint stylelint biome printf test column ps free
-    uptime lsof ctest cmake pre-commit bats
+    uptime lsof ctest cmake bats
     """
 )
 """Harmless with any arguments, as long as they are plain words."""
@@ -29,8 +29,8 @@ _SAFE_PAIRS = {
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-./=:,@%+^")
 _SPECIAL = (
-    *(".ssh", ".aws", ".gnupg", "shadow", "netrc", "credentials", "environ", "hosts.yml", ".kube", ".docker", "pypirc"),
-    *(" -o", "--output", "--pre", "--ext-diff", ".pgpass", ".password-store", "sudoers", "/dev/"),
+    *("/.", "/etc/", "/proc/", "/run/", "/dev/", "id_", "shadow", "credentials", "netrc", " -o", "--output", "--pre"),
+    *("--ext-diff", "--raw", "_auth", "secret"),
 )
 """Secrets, and options that write or run something: these commands have to be parsed."""
 
@@ -126,9 +126,11 @@ def judge_command(command: str, cwd: str, section: dict[str, object]) -> Decisio
 def _judge(shell: "Shell", command: str) -> None:
     from ralph.guard.evaluator import end, run_script
     from ralph.guard.parser import parse
-    from ralph.guard.taint import without_marks
+    from ralph.guard.taint import KEY, without_marks
 
-    run_script(shell, parse(without_marks(command)))
+    out = run_script(shell, parse(without_marks(command)))
+    if KEY in out:
+        shell.deny("exfiltration", "This shows a password or a token", [command])
     end(shell)
 
 

@@ -107,10 +107,11 @@ def move(shell: Shell, path: str, target: str, argv: list[str]) -> None:
 
 def look(shell: Shell, path: str, argv: list[str]) -> None:
     """Printing a private key exposes it in the session."""
-    if is_known(path) and is_private_key(shell.full(path)):
+    path = path.removeprefix("file://")
+    if path and not is_mark(path[0]) and is_private_key(shell.full(path)):
         kind = shell.locate(path).kind
-        if kind not in (at.INSIDE, at.TEMP) or "/.ssh/" in path:
-            shell.deny("exfiltration", "This shows a private key or a password", argv)
+        if kind not in (at.INSIDE, at.TEMP, at.UNSURE) or "/.ssh/" in path:
+            shell.deny("exfiltration", "This reads keys, passwords or tokens", argv)
 
 
 def contents(shell: Shell, path: str) -> str:
@@ -119,6 +120,8 @@ def contents(shell: Shell, path: str) -> str:
         return ""
     if (known := shell.files.get(shell.full(path))) is not None:
         return known
+    if path.startswith(("/dev/fd/", "/proc/self/fd/")):
+        return shell.streams.get(path.rpartition("/")[2], UNKNOWN)
     place = shell.locate(path)
     if place.kind == at.NET:
         return NETWORK
@@ -154,6 +157,8 @@ def redirect(shell: Shell, target: str, op: str, out: str, argv: list[str]) -> N
     if place.kind == at.NET:
         _to_network(shell, place.path, out, argv, shown)
         return
+    if place.kind == at.ALL and op == ">":
+        shell.deny("destruction", "This empties every file in the workspace", shown)
     write(shell, target, shown, appends=">>" in op)
     keep(shell, target, out, appends=">>" in op)
 

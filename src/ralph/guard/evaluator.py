@@ -21,12 +21,12 @@ _RUN = one_of(
 )
 """Their value is eventually run as a command by some program."""
 _HISTORY = frozenset(("HISTFILE", "HISTSIZE", "HISTFILESIZE", "HISTCONTROL", "HISTIGNORE", "SAVEHIST"))
-_OURS = ("RALPH_POLICY", "RALPH_NONCE", "RALPH_STATE_HOME", "CLAUDE_CODE_SIMPLE")
+_OURS = ("RALPH_", "CLAUDE_CODE_SIMPLE", "CLAUDE_CONFIG_DIR")
 
 
 def judge_variable(shell: Shell, name: str, value: str) -> None:
     shown = [f"{name}={value}"]
-    if name in _OURS:
+    if name.startswith(_OURS):
         shell.deny("tampering", "This changes the variables that tie Ralph's hooks to their run", shown)
     elif name in _HISTORY:
         off = value in ("", "0", "/dev/null") or (name == "HISTIGNORE" and value == "*")
@@ -34,8 +34,14 @@ def judge_variable(shell: Shell, name: str, value: str) -> None:
             shell.deny("audit", "This disables the shell history", shown)
     elif name in _RUN and value and is_known(value):
         run_text(shell.fork(), value)
-    elif name == "GIT_CONFIG_GLOBAL" and value == "/dev/null":
-        return
+    elif name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG"):
+        _configuration(shell, effects.contents(shell, value), shown)
+    elif name in ("PS0", "PS1", "PS2", "PS4", "PROMPT") and ("`" in value or "$(" in value):
+        run_text(shell.fork(), f': "{value}"')
+    elif name in ("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES") and value.startswith(
+        ("/tmp/", "/var/tmp/", "/dev/shm/")
+    ):
+        shell.deny("opaque", "This loads code into every program", shown)
     elif name in ("HUSKY", "HUSKY_SKIP_HOOKS") and value in ("0", "1") and (value == "0") == (name == "HUSKY"):
         shell.deny("tampering", "This disables the project's git hooks", shown)
     elif name.startswith("GIT_CONFIG_VALUE_") or name == "GIT_CONFIG_PARAMETERS":
@@ -47,7 +53,7 @@ def judge_variable(shell: Shell, name: str, value: str) -> None:
 
 
 def judge_unset(shell: Shell, name: str) -> None:
-    if name in _OURS:
+    if name.startswith(_OURS):
         shell.deny("tampering", "This changes the variables that tie Ralph's hooks to their run", ["unset", name])
     if name in _HISTORY:
         shell.deny("audit", "This disables the shell history", ["unset", name])
@@ -56,8 +62,9 @@ def judge_unset(shell: Shell, name: str) -> None:
 def _configuration(shell: Shell, value: str, shown: list[str]) -> None:
     if "hookspath" in value.lower():
         shell.deny("tampering", "This disables git's hooks", shown)
-    if "!" in value:
-        run_text(shell.fork(), value.partition("!")[2].strip("'"))
+    for line in value.split("\n"):
+        if "!" in line:
+            run_text(shell.fork(), line.partition("!")[2].strip("'\""))
 
 
 def _startup(shell: Shell, path: str) -> None:
@@ -162,8 +169,12 @@ def _simple(shell: Shell, node: sh.Simple, stdin: str) -> str:
     shell.stdin = stdin
     argv = [field for word in node.words for field in expand(shell, word)]
     if argv and argv[0] in DECLARES:
+        is_reference = any(arg[:1] == "-" and "n" in arg for arg in argv[1:])
         for assign in node.assigns:
-            _assign(shell, assign)
+            if is_reference:
+                shell.references[assign.name] = text_of(shell, assign.value)
+            else:
+                _assign(shell, assign)
         env: dict[str, str] = {}
     else:
         env = {assign.name: text_of(shell, assign.value) for assign in node.assigns}
@@ -177,7 +188,7 @@ def _simple(shell: Shell, node: sh.Simple, stdin: str) -> str:
 
 
 def _assign(shell: Shell, assign: sh.Assign) -> None:
-    name = assign.name
+    name = shell.references.get(assign.name, assign.name)
     if assign.items is not None:
         values = [field for item in assign.items for field in expand(shell, item)]
         for value in values:
@@ -281,7 +292,7 @@ def _read_redirects(shell: Shell, redirects: list[sh.Redirect], stdin: str) -> s
         if redirect.fd in ("", "0"):
             stdin = text
         else:
-            shell.streams[redirect.fd] = text
+            shell.streams[_descriptor(shell, redirect.fd)] = text
     return stdin
 
 
@@ -292,13 +303,33 @@ def _write_redirects(shell: Shell, redirects: list[sh.Redirect], out: str, argv:
         if op in ("<<", "<<<", "<", "<&") and not _is_network(shell, redirect):
             continue
         target = text_of(shell, redirect.word)
-        if op == ">&" and (target.isdigit() or target == "-"):
+        if op == ">&" and (process := _coprocess(shell, redirect.word)):
+            run_apart(shell, process, out)
+        if op == ">&" and (opened := shell.outputs.get(target)):
+            effects.redirect(shell, opened, ">>", out, argv)
+        if op == ">&" and (target.isdigit() or target == "-" or target in shell.outputs or not is_known(target)):
             continue
+        if op in (">", ">>", "<>", ">|") and redirect.fd not in ("", "1", "2"):
+            shell.outputs[_descriptor(shell, redirect.fd)] = target
         is_output = redirect.fd in ("", "1") and op != "<>"
         effects.redirect(shell, target, op, out if is_output else "", argv)
         if is_output:
             out = ""
     return out
+
+
+def _coprocess(shell: Shell, word: sh.Word) -> sh.Script | None:
+    """What reads from `${NAME[1]}`."""
+    parts = [inner for part in word for inner in (part.parts if isinstance(part, sh.Quoted) else [part])]
+    names = [part.name for part in parts if isinstance(part, sh.Var) and part.index == "1"]
+    return shell.functions.get(f"coproc {names[0]}") if names else None
+
+
+def _descriptor(shell: Shell, fd: str) -> str:
+    """`{name}` has the shell choose a number, and set the variable to it."""
+    if fd[:1] == "{":
+        shell.vars[fd[1:-1]] = [fd]
+    return fd
 
 
 def _is_network(shell: Shell, redirect: sh.Redirect) -> bool:

@@ -4,7 +4,7 @@ from ralph.guard.parser import unescape
 from ralph.guard.patterns import braces, has_glob, matches
 from ralph.guard.state import Shell
 from ralph.guard.syntax import Lit, Part, Proc, Quoted, Sub, Sum, Var, Word
-from ralph.guard.taint import OUTPUT, PLACEHOLDER, SECRET, UNKNOWN, is_known, is_mark, is_secret_name, taints
+from ralph.guard.taint import OUTPUT, PLACEHOLDER, UNKNOWN, is_known, is_mark, secret_marks, taints
 
 _MOST_FIELDS = 200
 _LONGEST = 100_000
@@ -220,7 +220,7 @@ def _not_set(shell: Shell, name: str) -> str:
     if name in ("@", "*") or name.isdigit():
         return UNKNOWN if not shell.params else ""
     mark = shell.names.mark(name)
-    return mark + SECRET if is_secret_name(name) else mark
+    return mark + secret_marks(name)
 
 
 def _changed(shell: Shell, values: list[str], var: Var, arg: str) -> list[str]:

@@ -9,7 +9,7 @@ from ralph.guard.effects import contents, is_secret
 from ralph.guard.patterns import has_glob, matches, one_of
 from ralph.guard.state import Shell
 from ralph.guard.tables import JUDGES, NOTORIOUS, PROGRAMS, lines_about, options_of
-from ralph.guard.taint import SECRET, UNKNOWN, is_known, taints
+from ralph.guard.taint import KEY, SECRET, UNKNOWN, is_known, taints
 
 _BUILD = one_of(
     """
@@ -77,6 +77,8 @@ class Options:
         self.flags: set[str] = set()
         self.values: list[tuple[str, str]] = []
         self.rest: list[str] = []
+        self.shortest = 4
+        """An abbreviation is longer; git takes any that is unique."""
         self.after: list[str] = []
         """The words after `--`."""
         i = 0
@@ -122,11 +124,13 @@ class Options:
         return i
 
     def has(self, *names: str) -> bool:
-        """Whether one of them is present. Four letters of a long name are enough."""
+        """Whether one of them is present. A long name may be abbreviated."""
         for name in names:
             if name in self.flags:
                 return True
-            if name.startswith("--") and any(len(flag) > 4 and name.startswith(flag) for flag in self.flags):
+            if name.startswith("--") and any(
+                len(flag) > self.shortest and name.startswith(flag) for flag in self.flags
+            ):
                 return True
         return False
 
@@ -138,6 +142,10 @@ class Options:
         return [value for name, value in self.values if name in names]
 
 
+_NOT_SHOWING = frozenset(PROGRAMS["not-showing"].split())
+_READERS = frozenset(PROGRAMS["readers"].split())
+_USES, _USED = ("-i", "-k", "-c", "-K"), ("key", "ident", "cred", "conf", "auth", "token", "cert", "pass", "secret")
+"""Options whose value a program uses to log in, and parts of their names."""
 _MOST_CALLS = 3
 _PACKAGE = "ralph.guard.programs."
 
@@ -194,10 +202,10 @@ class Invocation:
             effects.delete(self.shell, path, self.argv, recursive=True)
 
     def output(self) -> str:
-        """The output of an unknown program: only what goes into it is known."""
-        found = taints(self.stdin)
+        """The output of an unknown program: only what goes into it is known. A login does not show its password."""
+        found = "" if "login" in self.args else taints(self.stdin)
         for arg in self.args:
-            found += taints(arg)
+            found += taints(arg).replace(KEY, "")
             if not arg.startswith("-") and self.shell.files and is_known(arg):
                 found += taints(self.shell.files.get(self.shell.full(arg), ""))
             if is_secret(self.shell, arg):
@@ -235,7 +243,35 @@ def invoke(shell: Shell, argv: list[str], stdin: str, env: dict[str, str], is_pr
         __import__(_PACKAGE + module)
     out = getattr(sys.modules[_PACKAGE + module], function)(call)
     judge_folder(shell, base, argv)  # last: what the program itself is denied for says more
-    return call.output() if out is None else str(out)
+    _judge_reading(call, judge)
+    text = call.output() if out is None else str(out)
+    if lines_about(PROGRAMS["prints"], base):
+        from ralph.guard.programs.rules import prints_secrets
+
+        text += SECRET + KEY if prints_secrets(call) else ""
+    return text
+
+
+def _judge_reading(call: Invocation, judge: str) -> None:
+    """Any program may read a file that it is given; an unknown one may just need the value of an option."""
+    if call.name in _NOT_SHOWING or call.shell.is_elsewhere:
+        return
+    reads = call.name in _READERS or judge.startswith(("text.", "files.", "interpreters.", "databases.", "network."))
+    before = ""
+    for arg in call.args:
+        path = arg.rpartition("=")[2] if arg.startswith(("-", "if=")) else arg.lstrip("@")
+        option = arg.partition("=")[0] if arg[:1] == "-" else before
+        if (
+            path[:1] != "-"
+            and (" " not in path or path[0] == "/")
+            and (reads or not (option in _USES or any(word in option for word in _USED)))
+        ):
+            call.look(path)
+        if " " in arg and judge.startswith(
+            ("databases.", "interpreters.editor")
+        ):  # a statement, or a command of an editor
+            call.look(*(word.strip("\"'()") for word in arg.split() if word.strip("\"'(")[:1] == "/"))
+        before = arg if arg[:1] == "-" else ""
 
 
 def _asks_for_help(call: Invocation, judge: str) -> bool:

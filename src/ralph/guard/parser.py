@@ -471,18 +471,21 @@ class _Parser:
     def _prefixed(self, word: str) -> sh.Node:
         self.at += len(word)
         self.skip(False)
-        start, name = self.at, self.peek()
+        start, name, process = self.at, self.peek(), "COPROC"
         if word == "coproc" and name.isidentifier():
             self.at += len(name)
             self.skip(False)
-            self.at = self.at if self.sees("{", "(") else start  # a name, or a command without one
+            if self.sees("{", "("):
+                process = name
+            else:
+                self.at = start  # a command without a name
         while word == "time" and self.peek().startswith("-"):
             self.word()
             self.skip(False)
         if self.at < self.end and self.text[self.at] not in ";&|\n)":
             node = self._command()
             node.is_negated = word == "!"
-            return node
+            return sh.Group([node, sh.Function(f"coproc {process}", [node])]) if word == "coproc" else node
         return sh.Simple([], [], [])
 
     def _compound(self, word: str) -> sh.Node | None:

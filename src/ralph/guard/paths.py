@@ -32,7 +32,7 @@ UNSURE = "unsure"
 MAYBE_ROOT = "maybe-root"
 """Starts with a variable that may be empty, which would leave a system folder."""
 
-_PATHS, _HOME = (lists(section) for section in load("paths").values())
+_PATHS, _HOME = (lists(load("paths")[name]) for name in ("paths", "home"))
 _USUAL = one_of("workspace workspaces repo repos app project projects code work src")
 """Where containers keep the project they work on."""
 

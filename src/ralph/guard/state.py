@@ -101,6 +101,10 @@ class Shell:
         """The commands behind `>(…)`, by the path that stands for them."""
         self.streams: dict[str, str] = {}
         """What can be read from other file descriptors."""
+        self.outputs: dict[str, str] = {}
+        """The files that other file descriptors write to."""
+        self.references: dict[str, str] = {}
+        """Variables that stand for others (`declare -n`)."""
         self.traps: list[str] = []
         self.calls: list[tuple[str, int]] = []
         """Functions being run, and the process depth."""
@@ -161,6 +165,7 @@ class Shell:
 
     def value(self, name: str) -> list[str] | None:
         """The elements of a variable, or None if neither the command nor every shell sets it."""
+        name = self.references.get(name, name)
         found = self.vars.get(name)
         if found is not None:
             return found

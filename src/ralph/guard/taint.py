@@ -24,7 +24,10 @@ PLACEHOLDER = chr(0xF0000)
 OUTPUT = "\ue007"
 """Something, as the result of a substitution."""
 
-_TAINTS = (SECRET, NETWORK, OPAQUE, EVERYONE)
+KEY = "\ue008"
+"""Comes with SECRET: must not be displayed either."""
+
+_TAINTS = (SECRET, KEY, NETWORK, OPAQUE, EVERYONE)
 _FIRST_NAME = 0xE100
 _LAST_NAME = 0xF8FF
 
@@ -74,6 +77,11 @@ class Names:
 
 
 _SECRET_WORDS = wordlist("TOKEN SECRET PASSW PASSWD API_KEY APIKEY PRIVATE CREDENTIAL ACCESS_KEY _PAT")
+
+
+def secret_marks(name: str) -> str:
+    """The marks of a variable. A bare `$TOKEN` is often a test's own."""
+    return "" if not is_secret_name(name) else SECRET + KEY if "_" in name.strip("_") else SECRET
 
 
 def is_secret_name(name: str) -> bool:

@@ -330,6 +330,7 @@ def synchronise(call: Invocation) -> str:
         if deletes:
             call.deny("destruction", f"This deletes files on {target.split(':')[0]}")
         return ""
+    call.look(*(path for path in sources if not _is_remote(path)))
     if deletes:
         effects.delete(call.shell, target, call.argv, True)
     call.write(target)

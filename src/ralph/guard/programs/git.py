@@ -17,6 +17,20 @@ _PROGRAM_SETTINGS = wordlist(
     credential.helper gpg.program init.templatedir uploadpack.packobjectshook
     """
 )
+_KEPT_SETTINGS = wordlist(
+    """
+    core.sshcommand core.fsmonitor core.askpass core.gitproxy core.worktree core.attributesfile include.path includeif.
+    diff.external uploadpack.packobjectshook init.templatedir gpg.program
+    """
+)
+_SKIPS_HOOKS = {
+    "SKIP": "",
+    "LEFTHOOK": "0",
+    "PRE_COMMIT_ALLOW_NO_CONFIG": "1",
+    "SKIP_HOOKS": "1",
+    "OVERCOMMIT_DISABLE": "1",
+}
+"""Variables that pre-commit, lefthook and overcommit read, and the value that disables them."""
 _READS = ("--get", "--get-all", "--get-regexp", "--list", "-l", "--get-urlmatch", "--show-origin", "--name-only")
 _REF = "ref: refs/heads/"
 
@@ -35,6 +49,15 @@ def git(call: Invocation) -> str | None:
         return call.run(["git", *value.split(), *rest])
     if "-h" in rest[:1] or name == "help":
         return UNKNOWN
+    for word in rest:
+        if word.startswith("ext::"):  # gitremote-ext(1): `% ` is a blank inside an argument
+            call.run_text(word[5:].replace("% ", "\\ "))
+    if name in ("commit", "merge", "push", "rebase") and any(
+        key in call.env and call.env[key].startswith(value) for key, value in _SKIPS_HOOKS.items()
+    ):
+        call.deny("tampering", "This skips the project's git hooks")
+    if call.name == "hub" and name in ("api", "delete", "release", "gist", "issue", "pr"):
+        return forge(call)
     name = "checkout" if name == "co" else name
     options = apply_rules(call, f"git-{name}", rest)
     special = _SPECIAL.get(name)
@@ -61,6 +84,8 @@ def _judge_setting(call: Invocation, key: str, value: str) -> None:
     key = key.lower()
     if key == "core.hookspath" and not value.startswith((".husky", ".githooks")):
         call.deny("tampering", "This makes git use other hooks or none")
+    if key.startswith("gc.") and key.endswith("expire") and value in ("now", "all", "0"):
+        call.deny("git-history", "This deletes unreachable commits")
     if key.startswith("alias."):
         call.run_text(value[1:] if value.startswith("!") else f"git {value}")
     elif key.startswith("pager.") or key in _PROGRAM_SETTINGS or key.endswith(_PROGRAM_ENDINGS):
@@ -86,14 +111,19 @@ def _config(call: Invocation, args: list[str], options: Options) -> str:
             call.deny("tampering", "This makes git use other hooks")
     elif len(rest) > 1:
         _judge_setting(call, rest[0], rest[1])
+        if rest[0].lower().startswith(_KEPT_SETTINGS) and rest[1] not in ("true", "false", "", "ssh"):
+            call.deny("tampering", "This makes git run another program, or read other settings, from now on")
         if rest[0].lower().startswith("alias."):
             call.shell.vars["git:" + rest[0]] = [rest[1]]
     return UNKNOWN
 
 
+_UNFORCED = tuple(f"clean.requireforce={value}" for value in ("false", "no", "off", "0"))
+
+
 def _clean(call: Invocation, args: list[str], options: Options) -> None:
     """With this setting, `-f` is not needed."""
-    unforced = any("requireforce=false" in arg.lower().replace(" ", "") for arg in call.args)
+    unforced = any(arg.lower() in _UNFORCED for arg in call.args)
     if unforced and not options.has("-n", "--dry-run"):
         call.deny("git-history", "This deletes untracked files")
 
@@ -101,6 +131,9 @@ def _clean(call: Invocation, args: list[str], options: Options) -> None:
 def _checkout(call: Invocation, args: list[str], options: Options) -> None:
     words = [word for word in options.rest if word not in options.after]
     _judge_discarded(call, options, options.after or words, options.after or words[1:])
+    paths = [word for word in words if _is_file(word)] if len(words) == 1 else words[1:]
+    if not options.has("--ours", "--theirs", "--merge", "-m", "--orphan") and not options.value("-b", "-B"):
+        _judge_source(call, words[0] if words and words != paths else "", options.after or paths)
     if (options.value("-B") or "") in MAIN:
         call.deny("git-history", "This moves a main branch")
     if new := options.value("-b", "-B", "--orphan"):
@@ -112,6 +145,21 @@ def _checkout(call: Invocation, args: list[str], options: Options) -> None:
 def _restore(call: Invocation, args: list[str], options: Options) -> None:
     if not options.has("--staged", "-S") or options.has("--worktree", "-W"):
         _judge_discarded(call, options, options.rest, options.rest)
+        if not options.has("--ours", "--theirs", "--merge", "-m"):
+            _judge_source(call, options.value("-s", "--source") or "", options.rest)
+
+
+def _judge_source(call: Invocation, source: str, paths: list[str]) -> None:
+    """A version from another commit brings something in; that of the last one only discards what came after."""
+    if paths and (source in ("", "HEAD", "@") or _is_file(source)):
+        call.deny("git-history", f"This discards uncommitted changes in {paths[0]}")
+
+
+def _is_file(word: str) -> bool:
+    """`src/app.ts` is a file; `feature/x` and `v1.2` are branches or tags."""
+    ending = word.rpartition("/")[2].rpartition(".")[2]
+    is_version = ending in ("x", "rc", "alpha", "beta", "dev") and any(letter.isdigit() for letter in word)
+    return "." in word and ending.isalpha() and ending.islower() and len(ending) < 6 and not is_version
 
 
 def _judge_discarded(call: Invocation, options: Options, paths: list[str], files: list[str]) -> None:
@@ -220,13 +268,6 @@ def _clone(call: Invocation, args: list[str], options: Options) -> None:
     for setting in options.all("-c", "--config"):
         key, _, value = setting.partition("=")
         _judge_setting(call, key, value)
-    _remote(call, options.rest, options)
-
-
-def _remote(call: Invocation, args: list[str], options: Options) -> None:
-    for word in args:
-        if word.startswith("ext::"):
-            call.run_text(word[5:])
 
 
 def _rev_parse(call: Invocation, args: list[str], options: Options) -> str | None:
@@ -242,8 +283,18 @@ def _list_files(call: Invocation, args: list[str], options: Options) -> str:
     return "".join(f"{LOCAL}/{word.strip('*')}\n" for word in options.rest) or "*\n"
 
 
+_CHANGES = UNKNOWN + "diff --git "
+
+
+def _apply(call: Invocation, args: list[str], options: Options) -> None:
+    if options.has("-R", "--reverse") and _CHANGES in call.stdin and not options.has("--cached", "--check"):
+        call.deny("git-history", "This discards uncommitted changes")
+
+
 def _diff(call: Invocation, args: list[str], options: Options) -> str | None:
-    return LOCAL + "\n" if "--name-only" in args else None
+    if "--name-only" in args:
+        return LOCAL + "\n"
+    return _CHANGES if call.args[-len(args) - 1 :][0] == "diff" and not {"--cached", "--staged"} & set(args) else None
 
 
 def _bundle(call: Invocation, args: list[str], options: Options) -> None:
@@ -269,8 +320,8 @@ _SPECIAL = {
     "bisect": _bisect,
     "config": _config,
     "clone": _clone,
-    "remote": _remote,
     "ls-files": _list_files,
+    "apply": _apply,
     "bundle": _bundle,
     "credential": _credential,
     "rev-parse": _rev_parse,
@@ -283,24 +334,20 @@ def forge(call: Invocation) -> str | None:
     options = call.options()
     words = options.rest
     if words[:1] == ["api"]:
-        return _api(call, options)
-    if any(SECRET in value for name, value in options.values if name not in ("-H", "--header")):
-        call.deny("exfiltration", "This publishes secrets")
-    if words[:2] == ["auth", "token"]:
-        return UNKNOWN + SECRET
-    if words[:2] == ["gist", "create"] and (
-        SECRET in call.stdin or any(effects.is_secret(call.shell, path) for path in words[2:])
+        _api(call, options)
+    sent = [*words[2:], *(value for name, value in options.values if name not in ("-H", "--header"))]
+    if any(SECRET in text for text in (*sent, "" if words[:1] == ["auth"] else call.stdin)) or any(
+        effects.is_secret(call.shell, text) for text in sent if " " not in text
     ):
         call.deny("exfiltration", "This publishes secrets")
-    apply_rules(call, call.name, call.args)
+    apply_rules(call, "gh" if call.name == "hub" else call.name, call.args)
     return None
 
 
-def _api(call: Invocation, options: Options) -> str | None:
+def _api(call: Invocation, options: Options) -> None:
     method = (options.value("-X", "--method") or "").upper()
     path = options.rest[1] if len(options.rest) > 1 else ""
     query = " ".join([*options.all("-f", "-F", "--field", "--raw-field"), call.stdin])
     mutates = path == "graphql" and "mutation" in query and ("delete" in query.lower() or "merge" in query.lower())
     if mutates or method in ("DELETE", "PUT") or (path.endswith(("/merge", "/merges")) and method != "GET"):
         call.deny("cloud", "This changes the project for everyone")
-    return None

@@ -42,6 +42,10 @@ def _python_file(call: Invocation, path: str, rest: list[str]) -> str | None:
 def _python_module(call: Invocation, name: str, rest: list[str]) -> str | None:
     if name in ("this", "json.tool", "venv", "site", "platform"):
         return None
+    if name in ("timeit", "code", "pdb"):
+        for code in rest:
+            _python_code(call, code)
+        return None
     if name == "base64" and ("-d" in rest or "-u" in rest):
         return OPAQUE
     return call.run([name.rpartition(".")[2] if name.startswith("pip.") else name, *rest])
@@ -67,6 +71,15 @@ _CODE_FLAGS = pairs(
     """
 )
 """The letters of options whose value is code."""
+_HOME_IN_TEXT = (
+    "$ENV{HOME}",
+    "$ENV{'HOME'}",
+    "#{Dir.home}",
+    "#{ENV['HOME']}",
+    "${process.env.HOME}",
+    "${os.homedir()}",
+)
+"""The home folder inside a string."""
 _CODE_LONG = ("--eval", "--print", "--run", "-eval", "--command", "-noshell-eval", "--expr")
 _VALUED = pairs("perl=IMm ruby=rICEKTW node=rC nodejs=rC php=cdfgStz lua=l bun=r")
 _LANGUAGE = pairs("nodejs=node bun=node deno=node ts-node=node tsx=node qjs=node irb=ruby luajit=lua")
@@ -100,6 +113,8 @@ def _judge_code(call: Invocation, language: str, code: str) -> None:
     if not code.strip(UNKNOWN + " \n"):
         return
     judge_source(call, code)
+    for form in _HOME_IN_TEXT:
+        code = code.replace(form, call.shell.places.home)
     from ralph.guard.programs.script_code import judge_code
 
     judge_code(call, language, code)

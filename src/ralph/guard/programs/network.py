@@ -84,7 +84,10 @@ def telnet(call: Invocation) -> str:
 
 
 _SHOWN = ("-H", "--header", "-A", "--user-agent", "-b", "--cookie", "-e", "--referer", "-u", "--user")
-_SENT = ("-d", "--data", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "-F", "--form", "--data-raw")
+_SENT = (
+    *("-d", "--data", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "-F", "--form", "--data-raw"),
+    *("--form-string", "--url-query"),
+)
 
 
 def host_of(url: str) -> str:
@@ -111,7 +114,7 @@ def curl(call: Invocation) -> str:
     if options.has("-O", "--remote-name", "--remote-name-all", "-J"):
         _keep_remote_names(call, urls)
         return ""
-    call.look(*options.all("-K", "--config"))
+    call.look(*options.all("-K", "--config"), *(url for url in urls if url.startswith("file:")))
     return "" if targets else data
 
 
@@ -137,17 +140,21 @@ def _judge_sent(call: Invocation, options: Options, urls: list[str]) -> None:
         elif (
             name in ("-T", "--upload-file")
             and (SECRET in _body(call, value) or (value in (".", "-") and SECRET in call.stdin))
-        ) or (name in _SHOWN and SECRET in _without_variables(call, value)):
+        ) or (name in _SHOWN and SECRET in _shown(call, value)):
             leaks(call, target)
     for url in urls:
         if SECRET in _without_keys(call, url):
             leaks(call, target)
 
 
+def _shown(call: Invocation, value: str) -> str:
+    return _body(call, value[1:]) if value[:1] == "@" else _without_variables(call, value)
+
+
 def _judge_body(call: Invocation, value: str, target: str) -> None:
     if SECRET in value and (SECRET in _without_variables(call, value) or not _names_a_login(value)):
         leaks(call, target)
-    path = value.partition("=@")[2] or value.partition("=<")[2] or (value[1:] if value.startswith("@") else "")
+    path = value.partition("=@")[2] or value.partition("=<")[2] or value.partition("@")[2]
     if path and SECRET in _body(call, path.partition(";")[0]):
         leaks(call, target)
 
@@ -204,9 +211,10 @@ def wget(call: Invocation) -> str:
         for path in options.all("--post-file", "--body-file"):
             if SECRET in _body(call, path):
                 leaks(call, target)
-        for text in [*options.all("--post-data", "--body-data", "--header"), *urls]:
+        for text in [value for _, value in options.values] + urls:
             if SECRET in _without_keys(call, _without_variables(call, text) if text not in urls else text):
                 leaks(call, target)
+    call.look(*(url for url in urls if url.startswith("file:")), *options.all("-i", "--input-file"))
     output = options.value("-O", "--output-document")
     if output is None and not options.has("--spider"):
         folder = options.value("-P", "--directory-prefix")
@@ -300,7 +308,7 @@ def send_file(call: Invocation) -> str:
     for path in call.args:
         if not path.startswith("-") and SECRET in contents(call.shell, path):
             leaks(call, "someone else")
-    if SECRET in call.stdin:
+    if SECRET in call.stdin or any(SECRET in _without_variables(call, arg) for arg in call.args):
         leaks(call, "someone else")
     from ralph.guard.programs.rules import apply_rules
 

@@ -12,7 +12,7 @@ from ralph.guard.programs.network import host_of
 from ralph.guard.programs.text import decoded
 from ralph.guard.state import TooMuch
 from ralph.guard.tables import lists, load
-from ralph.guard.taint import LOCAL, NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, is_secret_name
+from ralph.guard.taint import EVERYONE, KEY, LOCAL, NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, secret_marks
 
 
 class Path(str):
@@ -414,7 +414,7 @@ class _Program:
         known = self.call.shell.value(name)
         if known is not None:
             return known[0]
-        return self.call.shell.names.mark(name) + (SECRET if is_secret_name(name) else "")
+        return self.call.shell.names.mark(name) + secret_marks(name)
 
     def assigned(self, base: str, index: Value, value: Value) -> None:
         if SECRET in base and isinstance(index, str):
@@ -459,6 +459,10 @@ class _Program:
             self.call.shell.cwd = self.call.shell.full(first)
         elif path == "os.dup2":
             self._stream()
+        elif path in ("print", "sys.stdout.write", "pprint.pprint") and KEY in as_text(args):
+            self.call.deny("exfiltration", "This shows a password or a token")
+        elif path in ("psutil.process_iter", "psutil.pids"):
+            return [EVERYONE]
         if kind in ("write", "write-second", "move"):
             self._write(first if kind == "write" else second)
         return self._result(path, kind, args, first)
@@ -578,6 +582,8 @@ class _Program:
             return self._chained(of, name, args, named)
         if isinstance(of, Path):
             return self._path_method(of, name, first)
+        if of == EVERYONE and name in ("kill", "terminate", "send_signal"):
+            self.call.deny("kill")
         if isinstance(of, str):
             if name in ("get", "pop") and SECRET in of and isinstance(first, str):
                 return self._variable(first)

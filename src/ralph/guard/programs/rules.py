@@ -3,10 +3,10 @@
 from ralph.guard import effects
 from ralph.guard import paths as at
 from ralph.guard.effects import is_secret
-from ralph.guard.invocation import Invocation, Options
+from ralph.guard.invocation import Invocation, Options, parse_options
 from ralph.guard.patterns import matches
 from ralph.guard.state import Shell
-from ralph.guard.tables import JUDGES, lines_about, load, options_of
+from ralph.guard.tables import JUDGES, PROGRAMS, lines_about, load, options_of
 from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known
 
 TYPE_CHECKING = False  # `typing` is not imported for it
@@ -32,11 +32,24 @@ def rules_of(program: str) -> "list[tuple[str, str, list[str]]]":
     return [(each, message.strip(), conditions.split()) for each, (conditions, _, message) in found]
 
 
+def prints_secrets(call: Invocation) -> bool:
+    """Whether a line of [prints] fits."""
+    options = (
+        parse_options(call.name, call.args) if options_of(call.name) else Options(call.args, _OTHERS[0], _OTHERS[1])
+    )
+    return any(
+        _fits([each for each in line.split() if each[0] not in "+!"], options.rest, call.args)
+        and all(_holds(call, each, call.args, options.rest, None) for each in line.split() if each[0] in "+!")
+        for line in lines_about(PROGRAMS["prints"], call.name)
+    )
+
+
 def apply_rules(call: Invocation, program: str, args: list[str]) -> Options:
     """Denies what a rule of this program denies, and follows what its options run and write."""
     letters, long, stops = options_of(program) or _OTHERS
     options = Options(args, letters, _OTHERS[1] if long == ("*",) else long, stops)
     is_parsed = options_of(program) is not None
+    options.shortest = 2 if program.startswith("git-") else 4
     call.run_texts(*options.all(*"|".join(lines_about(_RUNS, program)).split("|")))
     call.write(*options.all(*"|".join(lines_about(_WRITES, program)).split("|")))
     words = options.rest[1:] if options.rest[:1] and options.rest[0].startswith("+") else options.rest  # cargo +nightly

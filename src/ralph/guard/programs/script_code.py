@@ -11,7 +11,7 @@ from ralph.guard.patterns import one_of, pairs
 from ralph.guard.programs.databases import harm_in, mongo_harm
 from ralph.guard.programs.text import decoded
 from ralph.guard.tables import lists, load
-from ralph.guard.taint import NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, is_secret_name
+from ralph.guard.taint import KEY, NETWORK, OPAQUE, SECRET, UNKNOWN, is_known, secret_marks
 
 _, _NAMES, _PARTS = (lists(section) for section in load("functions").values())
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
@@ -237,14 +237,14 @@ class Values:
         short = name.rpartition(".")[2]
         home = self.call.shell.places.home
         if name.startswith("process.env.") and name not in _NAMES["homes"]:
-            return UNKNOWN + (SECRET if is_secret_name(name[12:]) else ""), i
+            return UNKNOWN + secret_marks(name[12:]), i
         if name in _NAMES["homes"]:
             return home, self._past_call(found, i)
         if name in _NAMES["folders"]:
             return self.call.shell.cwd, self._past_call(found, i)
         if name in ("ENV", "$ENV", "process.env", "getenv", "os.getenv", "System.getenv"):
             given = [token.text for token in found[i : i + 3] if token.kind in ("text", "name")]
-            return home if "HOME" in given else UNKNOWN, i + 3
+            return home if "HOME" in given else UNKNOWN + "".join(map(secret_marks, given)), i + 3
         if i < len(found) and found[i].text == "(":
             return self._called(name, short, found, i)
         if self.joins_by_blank and name[:1] == "$":  # a field of awk: anything may be in it
@@ -435,6 +435,10 @@ def _judge_name(call: Invocation, language: str, values: Values, found: list[Tok
                 effects.move(call.shell, given.texts[0], given.texts[1], call.argv)
     elif name in _NAMES["requests"] and _leaks_in_address(values.arguments(found, i + 1)):
         call.deny("exfiltration", "This sends a secret as part of a URL")
+    elif name in _NAMES["prints"] and any(KEY in text for text in values.arguments(found, i + 1).texts):
+        call.deny("exfiltration", "This shows a password or a token")
+    elif name in _NAMES["reads"]:
+        call.look(*[_at_home(call, text) for text in values.arguments(found, i + 1).texts])
     elif name in ("kill", "killpg"):
         given = values.arguments(found, i + 1)
         if any(text in ("-1", "1") for text in given.texts[:3]) or "-1" in given.raw:
@@ -447,6 +451,10 @@ def _judge_name(call: Invocation, language: str, values: Values, found: list[Tok
         for text in values.arguments(found, i + 1).texts:
             if "/" in text:
                 effects.change(call.shell, text, call.argv, "the permissions", True)
+
+
+def _at_home(call: Invocation, path: str) -> str:
+    return call.shell.places.home + path[1:] if path.startswith("~") else path
 
 
 def _leaks_in_address(given: Arguments) -> bool:

@@ -88,7 +88,7 @@ def declare(call: Invocation) -> str:
         if equals and name.isidentifier():
             judge_variable(call.shell, name, value)
             call.shell.vars[name] = [value]
-    prints = any(arg.startswith("-") and "p" in arg for arg in call.args) or not call.args
+    prints = any(arg.startswith("-") and "p" in arg for arg in call.args) or all(arg[:1] in "-+" for arg in call.args)
     return UNKNOWN + SECRET if prints else ""
 
 

@@ -2,6 +2,7 @@
 
 from ralph.guard import paths as at
 from ralph.guard.invocation import Invocation, Options, invoke
+from ralph.guard.parser import unescape
 from ralph.guard.patterns import one_of, wordlist
 from ralph.guard.programs.rules import apply_rules
 from ralph.guard.taint import EVERYONE, PARENT, UNKNOWN
@@ -65,7 +66,7 @@ def kill_by_name(call: Invocation) -> str:
             call.deny("tampering", "This kills Ralph or the agent")
         if is_broad(pattern) or EVERYONE in pattern:
             call.deny("kill", f"This kills every process named {pattern}, not only yours")
-    if options.has("-v", "--inverse") or (not options.rest and not options.has("-P", "-t", "-g", "-F", "-s")):
+    if options.has("-v", "--inverse") or (not options.rest and not options.has("-P", "-g", "-F")):
         call.deny("kill")
     return ""
 
@@ -83,7 +84,7 @@ def terminal(call: Invocation) -> None:
     elif call.name == "screen":
         options = Options(words, "SXcehpstT", stops=True)
         if text := next((value for name, value in options.values if name == "-X"), ""):
-            call.run_text(" ".join(options.rest) if text in ("stuff", "exec") else "")
+            call.run_text(unescape(" ".join(options.rest)) if text in ("stuff", "exec") else "")
         else:
             call.run(options.rest)
 

@@ -6,7 +6,7 @@ from ralph.guard import effects
 from ralph.guard.invocation import Invocation
 from ralph.guard.parser import unescape
 from ralph.guard.paths import normal
-from ralph.guard.taint import EVERYONE, LOCAL, OPAQUE, SECRET, UNKNOWN, is_known, is_secret_name, taints
+from ralph.guard.taint import EVERYONE, LOCAL, OPAQUE, SECRET, UNKNOWN, is_known, secret_marks, taints
 
 
 def sed(call: Invocation) -> str:
@@ -362,7 +362,7 @@ def print_environment(call: Invocation) -> str:
     names = call.options().rest
     if not names:
         return UNKNOWN + SECRET
-    return "".join(call.shell.names.mark(name) + (SECRET if is_secret_name(name) else "") for name in names)
+    return "".join(call.shell.names.mark(name) + secret_marks(name) for name in names)
 
 
 def date(call: Invocation) -> str:

@@ -22,7 +22,10 @@ def wrapped(call: Invocation) -> str | None:
 
         return judge(call)
     if skipped:
-        rest = Options(rest[skipped:], valued, valued_long, stops=True).rest
+        inner = Options(rest[skipped:], valued, valued_long, stops=True)
+        rest = inner.rest
+        if call.name == "sg" and (text := inner.value("-c")):
+            return call.run_text(text)
     for name, value in options.values:
         if name in ("--exec", "--startas", "-x") and call.name == "start-stop-daemon":
             rest = [value, *rest]
