@@ -46,7 +46,7 @@ def scan(text: str, framework: str, is_test: bool) -> dict[str, Evidence]:
             needles, *patterns = sign.split("\t")
             if any(needle in text for needle in needles.split("¦")):
                 _look(text, meaning, patterns, evidence)
-        if evidence.state:
+        if evidence.state or "start" in evidence.seen:
             found[name] = evidence
     return found
 

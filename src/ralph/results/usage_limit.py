@@ -49,7 +49,8 @@ def _plain(text: str) -> str:
 
 
 def _kind(text: str, agent: str) -> str | None:
-    if not text.strip() or _is_about_work(text):
+    text = "\n".join(line for line in text.split("\n") if not _has("foreign", line))
+    if not text.strip() or _is_about_work(text) or (_has("other-services", text) and not _has("models", text)):
         return None
     if _where(text, "billing") is not None:
         return "billing"
@@ -84,9 +85,9 @@ def _is_meant(match: re.Match[str], kind: str) -> bool:
 
 def _is_about_work(text: str) -> bool:
     """A report on work that deals with limits; an error states what happened just now."""
-    if _has("work", text) or _has("checked", text):
+    if _has("work", text) or _has("checked", text) or _has("work", text.rstrip().rpartition("\n")[2]):
         return True
-    return _has("about-work", text) and not (_has("error", text) or _has("resets", text))
+    return (_has("about-work", text) or _has("prose", text)) and not (_has("error", text) or _has("resets", text))
 
 
 def _has(section: str, text: str) -> bool:

@@ -39,7 +39,7 @@ def _of_unknown(text: str, is_likely: bool) -> Verdict:
     summed = {name: one for name, one in found.items() if one.sums or "fail" in one.seen}
     told = summed or {name: one for name, one in found.items() if "mark" in one.seen}
     if not told:
-        return NO_TESTS
+        return (True, True, "") if is_likely and any(map(is_testy, _names_that_failed(text))) else NO_TESTS
     failed = [name for name, one in told.items() if one.state in ("fail", "mark")]
     return True, bool(failed), public_name((failed or list(told))[0])
 
@@ -109,6 +109,8 @@ def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: li
         return None if _something_else_failed(parts, text) else end.says != exits.PASSED
     if state == "none":
         return None
+    if state in ("", "ok") and end.says == exits.UNKNOWN and _is_unfinished(found, parts, text):
+        return True
     if state in ("pass", "ok"):
         return _failed_after_all(state, end, text)
     if end.says == exits.FAILED:
@@ -120,6 +122,20 @@ def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: li
     if end.says == exits.PERHAPS:
         return True if _runner_failed(text) else None
     return _runner_failed(text) or _shows("crashes", text) or _counted(parts, text) or _has_last_words(parts, text)
+
+
+def _is_unfinished(found: dict[str, Evidence], parts: list[Part], text: str) -> bool:
+    """A framework began, and its summary is missing though the end of the output is there: it crashed or was killed."""
+    is_whole = not _is_filtered(parts, text) and "truncated" not in text
+    return is_whole and any("start" in one.seen for one in found.values()) and not any(one.sums for one in found.values())
+
+
+def _is_filtered(parts: list[Part], text: str) -> bool:
+    """Whether lines may be missing. `head -60` removes none if there are fewer."""
+    filters = [part for part in parts if part.joint == "|" and base(part.words[0]) in _CHOOSY]
+    heads = [int(part.words[-1].lstrip("-n") or 10) for part in filters if re.fullmatch(r"-?n?\d+", part.words[-1])]
+    only_heads = all(part.words[0] == "head" for part in filters) and len(heads) == len(filters)
+    return bool(filters) and not (only_heads and text.count("\n") + 1 < min(heads))
 
 
 def _is_one_run(parts: list[Part]) -> bool:
@@ -176,9 +192,9 @@ def _shows(section: str, text: str) -> bool:
 
 def _has_last_words(parts: list[Part], text: str) -> bool:
     """A program that ends with an exception. Filtered output does not say how it ended."""
-    if any(part.joint == "|" and base(part.words[0]) in _CHOOSY for part in parts):
+    if _is_filtered(parts, text):
         return False
-    lines = [line for line in text.splitlines() if line.strip()][-3:]
+    lines = [line for line in text.splitlines() if line.strip() and not _shows("stack", line)][-3:]
     return any(_shows("last-words", line.strip()) for line in lines)
 
 
