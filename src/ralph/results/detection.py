@@ -9,7 +9,7 @@ _COMMANDS = (
     "behave behat robot trial nose ginkgo e2e busted uvu kaocha coverage tarpaulin llvm-cov coveralls newman wdio npm "
     "pnpm eunit paratest ptw pabot surefire codecept tdd rebar3 molecule inspec wtr qunit scan midje hurl stestr dbt"
 )
-_TELLING = ("test", "Test", "passed", "failed", "failure", "FAIL", "not ok", "passing", "example", "pass", "scenario", "ok 1")
+_TELLING = ("test", "Test", "pass", "PASS", "failed", "failure", "FAIL", "not ok", "example", "scenario", "ok 1")
 """An output without any of these says nothing about tests."""
 
 

@@ -59,6 +59,8 @@ def kind_of(name: str, rest: list[str]) -> Kind | Again | None:
             return (TEST, "junit") if "junit" in text.lower() or "testng" in text.lower() else (UNKNOWN, "")
         case "runhaskell" | "runghc":
             return _by_path(rest, "haskell")
+        case "tclsh" | "lua" | "luajit" | "sbcl" | "guile" | "racket" | "octave" | "escript" | "groovy" | "swipl":
+            return _by_path(rest, "")
     return _python(rest) if name.startswith(("python", "pypy")) else None
 
 
@@ -76,7 +78,7 @@ def _python(rest: list[str]) -> Kind | Again:
         return (TEST, "unittest") if after[:1] == ["test"] else (UNKNOWN, "")
     if RUNNERS.get(name):
         return [name, *after]
-    return (TEST, "python") if is_testy_path(word) else (UNKNOWN, "")
+    return (TEST, "python") if is_testy_path(word) or after[:1] == ["test"] else (UNKNOWN, "")
 
 
 def _python_module(module: str, options: list[str]) -> Kind | Again:

@@ -52,11 +52,12 @@ _MONTHS = {
     for number, name in enumerate(
         ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"], 1
     )
-}
+} | {"ene": 1, "fev": 2, "abr": 4, "mai": 5, "ago": 8, "set": 9, "out": 10, "okt": 10, "dez": 12, "dic": 12}
+"""Also as Codex writes them in Spanish, Portuguese and German."""
 _DAYS = {name: number for number, name in enumerate(["mon", "tue", "wed", "thu", "fri", "sat", "sun"])}
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
-    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|ene|fev|abr|mai|ago|set|out|okt|dez|dic)\.?"
 )
 _WEEKDAY = r"(?:mon(?:day)?|tues?(?:day)?|wed(?:nesday)?|thu(?:rs?)?(?:day)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)"
 _TIME = r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?(?::(?P<second>\d\d)(?:\.\d+)?)?\s*(?P<half>[ap]\.?m\b\.?)?"
@@ -79,7 +80,7 @@ _MONTH_FIRST = re.compile(
     re.IGNORECASE,
 )
 _DAY_FIRST = re.compile(
-    rf"{_BEFORE}(?:{_WEEKDAY}\.?,?\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+{_MONTH}(?:,?\s+(?P<year>20\d\d))?"
+    rf"{_BEFORE}(?:{_WEEKDAY}\.?,?\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:de\s+|of\s+)?{_MONTH}(?:,?\s+(?:de\s+)?(?P<year>20\d\d))?"
     rf"(?:{_AT}{_CLOCK})?",
     re.IGNORECASE,
 )

@@ -81,9 +81,8 @@ def _look_at_tap(text: str, meaning: str, evidence: Evidence) -> None:
     outermost = min(result[0] for result in results)
     failed = any(bad for level, bad, _ in results if level == outermost)
     if meaning == "sum":
-        if re.search(r"^# fail +\d", text, re.MULTILINE) is None and re.search(
-            r"^ *1\.\.\d+|^TAP version \d+", text, re.MULTILINE
-        ):
+        plan = rf"^ {{0,{outermost}}}1\.\.\d+"
+        if re.search(r"^# fail +\d", text, re.MULTILINE) is None and re.search(plan, text, re.MULTILINE):
             evidence.sums.append((results[-1][2], failed))
     elif failed == (meaning == "mark"):
         evidence.seen.add(meaning)

@@ -39,9 +39,10 @@ def detect_limit(text: str, *, agent: str = "", now: float, tz: str = "") -> Fou
 
 
 def _plain(text: str) -> str:
-    """Removes colours, typographic apostrophes, escapes of nested JSON, and long gaps, which make patterns slow."""
+    """Removes lines that are not the client's own, colours, typographic apostrophes, escapes of nested JSON, and long
+    gaps, which make patterns slow."""
     text = text if len(text) <= 2 * _LONGEST else text[:_LONGEST] + "\n" + text[-_LONGEST:]
-    text = re.sub(_UNSEEN, "", text)
+    text = "\n".join(line for line in re.sub(_UNSEEN, "", text).split("\n") if not _has("foreign", line.strip()))
     for fancy in "’‘ʼ`´":
         text = text.replace(fancy, "'")
     text = text.replace('\\"', '"').replace("\\n", "\n").replace("\u202f", " ").replace("\xa0", " ")
@@ -49,7 +50,6 @@ def _plain(text: str) -> str:
 
 
 def _kind(text: str, agent: str) -> str | None:
-    text = "\n".join(line for line in text.split("\n") if not _has("foreign", line))
     if not text.strip() or _is_about_work(text) or (_has("other-services", text) and not _has("models", text)):
         return None
     if _where(text, "billing") is not None:

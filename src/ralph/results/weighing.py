@@ -49,6 +49,8 @@ def _of_tests(parts: list[Part], tests: list[Part], text: str, code: int | None)
     found: dict[str, Evidence] = {}
     for framework in frameworks:
         found.update(scan(text, framework, is_test=True))
+    if not found and (generic := scan(text, GENERIC, is_test=True)) and generic[GENERIC].sums:
+        found = generic  # a reporter of the project's own
     if len(tests) == 1 and tests[0].framework == "pytest" and "pytest" in found and not tests[0].in_loop:
         # One run has one summary, the last; others were printed in it.
         found["pytest"].sums = sorted(found["pytest"].sums)[-1:]
@@ -65,7 +67,7 @@ def _of_tests(parts: list[Part], tests: list[Part], text: str, code: int | None)
         or base(tests[0].words[0]).replace("run-script", "")
     )
     end = exits.ending(parts, code, text)
-    if state in ("", "mark") and _runs_nothing(text, end, state):
+    if state in ("", "mark") and _runs_nothing(text, end, state, name):
         return NO_TESTS
     failed = _failed(state, found, end, parts, text)
     if failed is None:
@@ -86,8 +88,10 @@ def _summed_up(found: dict[str, Evidence], is_known: bool) -> tuple[str, str]:
             return "fail", name
     if summed:
         return "pass", next(iter(summed))
-    for state in ("mark", "none", "ok"):
-        for name, one in found.items():
+    generic = {GENERIC: found[GENERIC]} if GENERIC in found else {}
+    others = {name: one for name, one in found.items() if name != GENERIC}
+    for state, weak in (("mark", others), ("none", others), ("mark", generic), ("none", generic), ("ok", found)):
+        for name, one in weak.items():
             if one.state == state:
                 return state, name
     return "", ""
@@ -126,8 +130,9 @@ def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: li
 
 def _is_unfinished(found: dict[str, Evidence], parts: list[Part], text: str) -> bool:
     """A framework began, and its summary is missing though the end of the output is there: it crashed or was killed."""
-    is_whole = not _is_filtered(parts, text) and "truncated" not in text
-    return is_whole and any("start" in one.seen for one in found.values()) and not any(one.sums for one in found.values())
+    if _is_filtered(parts, text) or "truncated" in text or any(one.sums for one in found.values()):
+        return False
+    return any("start" in one.seen for one in found.values())
 
 
 def _is_filtered(parts: list[Part], text: str) -> bool:
@@ -156,8 +161,8 @@ def _failed_after_all(state: str, end: exits.Ending, text: str) -> bool:
     return _shows("coverage", text) or _runner_failed(text) or (end.says == exits.UNKNOWN and _shows("crashes", text))
 
 
-def _runs_nothing(text: str, end: exits.Ending, state: str) -> bool:
-    if end.code in (126, 127):
+def _runs_nothing(text: str, end: exits.Ending, state: str, framework: str) -> bool:
+    if end.code in (126, 127) or (end.code == 5 and framework in ("pytest", "unittest")):
         return True
     return state == "" and end.says != exits.PASSED and _shows("nothing", text)
 
@@ -194,8 +199,10 @@ def _has_last_words(parts: list[Part], text: str) -> bool:
     """A program that ends with an exception. Filtered output does not say how it ended."""
     if _is_filtered(parts, text):
         return False
-    lines = [line for line in text.splitlines() if line.strip() and not _shows("stack", line)][-3:]
-    return any(_shows("last-words", line.strip()) for line in lines)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if lines and _shows("stack", lines[-1]):
+        return True
+    return any(_shows("last-words", line.strip()) for line in lines[-3:])
 
 
 def _counted(parts: list[Part], text: str) -> bool:
