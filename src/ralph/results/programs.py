@@ -38,6 +38,8 @@ def kind(words: list[str], depth: int = 0, *, is_tail: bool = False) -> Kind:
     name = name.partition("@")[0] or name  # `jest@29`
     for ending in (".exe", ".cmd", ".bat"):
         name = name.removesuffix(ending)
+    bare = name.rstrip("0123456789.").rstrip("-")  # `pytest-3`, `phpunit9`
+    name = bare if bare in known.RUNNERS and name not in known.RUNNERS else name
     found = _known(name, words[0], words[1:], depth, is_tail=is_tail)
     if isinstance(found, list):
         return kind(found, depth + 1, is_tail=is_tail)

@@ -199,10 +199,8 @@ def _has_last_words(parts: list[Part], text: str) -> bool:
     """A program that ends with an exception. Filtered output does not say how it ended."""
     if _is_filtered(parts, text):
         return False
-    lines = [line for line in text.splitlines() if line.strip()]
-    if lines and _shows("stack", lines[-1]):
-        return True
-    return any(_shows("last-words", line.strip()) for line in lines[-3:])
+    lines = [line for line in text.splitlines() if line.strip()][-3:]
+    return _shows("stack", text[-5000:]) or any(_shows("last-words", line.strip()) for line in lines)
 
 
 def _counted(parts: list[Part], text: str) -> bool:
