@@ -148,6 +148,7 @@ def start(folder: Path, stories: int) -> None:
 
 def memory(folder: Path, megabytes: int) -> None:
     script = f"""
+acts: {Path(__file__).resolve().parent.parent / "tests/support/stunts.py"}
 stories:
   "*":
     - implement:

@@ -109,7 +109,8 @@ def project(folder: Path, stories: dict[str, list[str]]) -> Path:
     head = {"feature": "soak", "branchName": "main", "description": "d", "createdAt": "2026-01-01"}
     (root / ".ralph/soak/prd.json").write_text(json.dumps(head | {"userStories": listed}))
     script = {
-        "stories": {story: [{"implement": actions(story, end)} for end in ends] for story, ends in stories.items()}
+        "acts": str(Path(__file__).resolve().parent.parent / "tests/support/stunts.py"),
+        "stories": {story: [{"implement": actions(story, end)} for end in ends] for story, ends in stories.items()},
     }
     (root / ".ralph/script.yaml").write_text(json.dumps(script))
     settings = {

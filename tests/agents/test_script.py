@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralph.agents.acts.claims import Claim
-from ralph.agents.acts.files import Run, Write
-from ralph.agents.acts.table import ACTIONS
-from ralph.agents.acts.words import Say
+from ralph.agents.acts import ACTIONS, Claim, Run, Say, Write
 from ralph.agents.script import Script, read
 from ralph.core.errors import ConfigError
 from ralph.core.evidence import Claim as Claimed
@@ -110,7 +108,7 @@ def test_actions_know_their_line() -> None:
         ),
         ("stories:\n  A:\n    - - sleep: long", "demo.yaml:3:16", "sleep.seconds: expected float, got str", ""),
         ("stories:\n  A:\n    - - claim: maybe", "demo.yaml:3:16", "claim: Invalid enum value 'maybe'", ""),
-        ("stories:\n  A:\n    - - empty: 5", "demo.yaml:3:16", "empty takes no settings", ""),
+        ("acts: 3\nstories: {A: [[claim]]}", "demo.yaml:1:7", "acts: expected str, got int", "quote it"),
         ("stories:\n  A: [[claim]]\n  A: [[claim]]", "demo.yaml:3:3", "duplicate key 'A'", ""),
         ("stories: {A: [[say: \x01]]}", "demo.yaml:1", "U+0001 is not allowed", ""),
     ],
@@ -122,6 +120,45 @@ def test_a_mistake_is_told_with_its_line_and_what_to_do(text: str, where: str, m
     assert message in caught.value.message
     assert hint in caught.value.hint
     assert caught.value.exit_code == 65
+
+
+def test_own_actions_are_imported_by_the_player_alone(tmp_path: Path) -> None:
+    own = tmp_path / "acts.py"
+    own.write_text(
+        "from pathlib import Path\nfrom ralph.agents.acts import Action\n"
+        "class Wave(Action, frozen=True): pass\nclass Say(Action, frozen=True):\n    loud: bool = True\n"
+        "ACTIONS = {'wave': Wave, 'say': Say}\nPath(__file__).with_name('imported').touch()\n"
+    )
+    file = str(tmp_path / "demo.yaml")
+    source = b"stories:\n  A: [[wave, claim, {say: true}]]\nacts: acts.py\n"
+    with pytest.raises(ConfigError, match=r"say.text: expected str"):  # what Ralph has is checked
+        read(source, file)
+    read(source.replace(b"{say: true}", b"{nod: 5}"), file)
+    assert not (tmp_path / "imported").exists()
+    chosen = read(source, file, load=True).select("A", Mode.IMPLEMENT, 1)
+    assert [type(step.action).__name__ for step in chosen] == ["Wave", "Claim", "Say"]
+    with pytest.raises(ConfigError, match="wave takes no settings"):
+        read(source.replace(b"wave", b"{wave: 5}"), file, load=True)
+    with pytest.raises(ConfigError, match="unknown action 'nod'"):
+        read(source.replace(b"wave", b"nod"), file, load=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("acts.py", "", "has no attribute 'ACTIONS'"),
+        ("acts.py", "1 / 0", "cannot be imported: division by zero"),
+        ("acts.txt", "", "is not a Python file"),
+        ("missing.py", None, "No such file"),
+    ],
+)
+def test_own_actions_that_cannot_be_loaded(tmp_path: Path, name: str, text: str | None, message: str) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        read(f"stories: {{A: [[claim]]}}\nacts: {name}\n".encode(), str(tmp_path / "demo.yaml"), load=True)
+    assert message in caught.value.message
+    assert str(caught.value.where) == f"{tmp_path}/demo.yaml:2:7"
 
 
 YAML = st.recursive(

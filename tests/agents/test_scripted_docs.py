@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph.agents.acts.table import ACTIONS
+from ralph.agents.acts import ACTIONS
 from ralph.agents.script import read
+from ralph.core.plan import Mode
 
 TEXT = (Path(__file__).parents[2] / "docs" / "scripted-agent.md").read_text()
 ROWS = re.findall(r"(?m)^\| `(\w+)` \| (.*?) ?\| (.+) \|$", TEXT)
@@ -24,6 +25,14 @@ def test_every_action_is_listed_with_its_settings() -> None:
 @pytest.mark.parametrize("block", SCRIPTS)
 def test_every_script_in_the_documentation_can_be_played(block: str) -> None:
     assert read(block.encode(), "docs.yaml").stories
+
+
+def test_the_actions_of_ones_own_can_be_played(tmp_path: Path) -> None:
+    code = TEXT.partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "acts.py").write_text(code)
+    (block,) = [block for block in SCRIPTS if block.startswith("acts:")]
+    script = read(block.encode(), str(tmp_path / "docs.yaml"), load=True)
+    assert [step.name for step in script.select("US-001", Mode.IMPLEMENT, 1)] == ["link", "claim"]
 
 
 def test_there_are_scripts_to_look_at() -> None:

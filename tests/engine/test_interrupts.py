@@ -16,6 +16,7 @@ import pytest
 from ralph.core.events import AgentStarted, IterationEnded, Recovered, RunEnded, WaitStarted
 from ralph.core.moves import BY_SIGNAL
 from ralph.core.verdict import Kind
+from support import stunts
 from support.loops import CHECK, LoopProject, finish, run_ralph, start_ralph, whole
 from support.processes import wait_for
 
@@ -27,7 +28,8 @@ SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}
 
 def script(*actions: str) -> str:
     lines = "".join(f"        - {action}\n" for action in actions)
-    return f"stories:\n  '*':\n    - implement:\n        - write: {{path: src/half.txt, text: half}}\n{lines}"
+    start = f"acts: {stunts.__file__}\nstories:\n  '*':\n    - implement:\n"
+    return f"{start}        - write: {{path: src/half.txt, text: half}}\n{lines}"
 
 
 BUSY = script("write: {path: build/ready, text: ''}", "silent")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ralph.core.verdict import Kind
+from support import stunts
 from support.cli import Completed
 from support.hostile import BAD, CONFIG, PLAN, Action, Den, good, plan_text, shell, work
 from support.processes import wait_for
@@ -236,7 +237,7 @@ def test_a_bare_repository_has_no_files_to_work_on(tmp_path: Path) -> None:
 def _run(root: Path, folder: Path, stories: dict[str, object], *arguments: str) -> Completed:
     """`ralph run` in a folder that is no `Den`."""
     script = folder / "script.yaml"
-    script.write_text(json.dumps({"stories": stories or {"*": [["claim"]]}}))
+    script.write_text(json.dumps({"acts": stunts.__file__, "stories": stories or {"*": [["claim"]]}}))
     done = subprocess.run(
         [sys.executable, "-m", "ralph", "run", "--plain", "--trust", "--agent-script", script, *arguments],
         cwd=root,

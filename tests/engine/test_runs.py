@@ -22,6 +22,7 @@ from ralph.core.verdict import Kind
 from ralph.journal.records import read
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, list_runs
+from support import stunts
 from support.cli import Completed, ralph_here
 from support.hostile import Action, Attempts, shell
 from support.processes import wait_for
@@ -69,7 +70,7 @@ class Shop:
     def script(self, stories: Mapping[str, Attempts] | None = None, **more: Any) -> Path:
         path = self.folder / "script.yaml"
         played = {story: [good(story)] for story in self.stories} | dict(stories or {})
-        path.write_text(json.dumps({"stories": played, **more}))
+        path.write_text(json.dumps({"acts": stunts.__file__, "stories": played, **more}))
         return path
 
     def start(

@@ -17,9 +17,13 @@ import pytest
 from ralph.core.control import Verb
 from ralph.core.events import AgentStarted, Asked, IterationEnded, RunEnded
 from ralph.core.verdict import Kind
+from support import stunts
 from support.loops import CHECK, LoopProject, finish, run_ralph, start_ralph, whole
 from support.processes import wait_for
 
+DEAF = f"""acts: {stunts.__file__}
+stories: {{'*': [{{implement: [daemon: {{ignore_term: true}}, write: {{path: build/ready, text: ''}}, hang]}}]}}
+"""
 NOTICED = 2.0
 ECHO = 0.2
 """Two signals in a moment count as one."""
@@ -64,8 +68,7 @@ def wait_for_line(process: subprocess.Popen[bytes], pattern: str) -> float:
 def test_a_run_says_at_once_that_it_is_stopping(tmp_path: Path, number: int, word: str) -> None:
     """Its agent may take ten seconds to end."""
     project = LoopProject.make(tmp_path / "loop", whole("tasks.json"))
-    script = "stories: {'*': [{implement: [daemon: {ignore_term: true}, write: {path: build/ready, text: ''}, hang]}]}"
-    (project.home / "script.yaml").write_text(script)
+    (project.home / "script.yaml").write_text(DEAF)
     with running(project, "run", "--plain", "--agent-script", str(project.home / "script.yaml")) as process:
         wait_for((project.root / "build/ready").exists)
         process.send_signal(number)
@@ -136,8 +139,7 @@ def test_a_signal_at_the_end_of_a_run_ends_a_notification_that_hangs(tmp_path: P
 
 def test_a_signal_ends_the_recovery_of_a_run_whose_agent_does_not_listen(tmp_path: Path) -> None:
     project = LoopProject.make(tmp_path / "loop", whole("tasks.json"))
-    script = "stories: {'*': [{implement: [daemon: {ignore_term: true}, write: {path: build/ready, text: ''}, hang]}]}"
-    (project.home / "script.yaml").write_text(script)
+    (project.home / "script.yaml").write_text(DEAF)
     with running(project, "run", "--plain", "--agent-script", str(project.home / "script.yaml")) as process:
         wait_for((project.root / "build/ready").exists)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()

@@ -16,16 +16,18 @@ from pathlib import Path
 import pytest
 
 from ralph.core.events import Recovered
+from support import stunts
 from support.loops import LoopProject, finish, run_ralph, short, start_ralph
 from support.processes import wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-HANGING = """stories:
+HANGING = f"""acts: {stunts.__file__}
+stories:
   '*':
     - implement:
-        - write: {path: src/half.txt, text: half}
-        - daemon: {ignore_term: true}
-        - write: {path: build/ready, text: ''}
+        - write: {{path: src/half.txt, text: half}}
+        - daemon: {{ignore_term: true}}
+        - write: {{path: build/ready, text: ''}}
         - hang
 """
 

@@ -30,6 +30,7 @@ from ralph.core.verdict import Kind
 from ralph.journal.records import read
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, list_runs
+from support import stunts
 from support.cli import Completed, ralph_here
 from support.processes import wait_for
 from support.repositories import IDENTITY, listing
@@ -161,7 +162,7 @@ class Den:
         """`ralph run` under way, with a script outside of the workspace. Stories that are not named go well."""
         script = self.folder / "script.yaml"
         played = {story: [good(story)] for story in self.stories} | dict(stories or {})
-        script.write_text(json.dumps({"stories": played}))  # JSON is YAML
+        script.write_text(json.dumps({"acts": stunts.__file__, "stories": played}))  # JSON is YAML
         return subprocess.Popen(
             [sys.executable, "-W", "error", "-m", "ralph", "run", "--plain", "--agent-script", script, *arguments],
             cwd=self.root,

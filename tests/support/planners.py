@@ -23,6 +23,7 @@ from ralph.planning.draft import Draft, Drafts
 from ralph.planning.person import Decision, Person, Proposal, Word
 from ralph.planning.target import find_target
 from ralph.setup.scaffold import DEFAULT_LAYOUT, Request
+from support import stunts
 
 GIT = {f"GIT_{a}_{b}": "t@example.com" for a in ("AUTHOR", "COMMITTER") for b in ("NAME", "EMAIL")}
 
@@ -115,7 +116,7 @@ class Project:
         for number, session in enumerate(sessions, 1):
             actions = session if isinstance(session, list) else [session]
             rounds.append([{"prompt": str(self.folder / f"prompt-{number}.txt")}, *actions])
-        self.script.write_text(json.dumps({"stories": {kind: rounds, **stories}}))
+        self.script.write_text(json.dumps({"acts": stunts.__file__, "stories": {kind: rounds, **stories}}))
         return self.env
 
     @property

@@ -15,6 +15,7 @@ from ralph.core.events import AnyEvent, IterationEnded
 from ralph.journal.records import read
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, list_runs
+from support import stunts
 from support.cli import Completed, ralph, ralph_here
 from support.repositories import IDENTITY
 
@@ -78,7 +79,8 @@ class Proven:
     def script(self, **stories: Any) -> Path:
         """Story → its attempts, each a list of actions or a mapping of modes."""
         path = self.folder / "script.yaml"
-        path.write_text(json.dumps({"stories": {name.replace("_", "-"): told for name, told in stories.items()}}))
+        told = {name.replace("_", "-"): attempts for name, attempts in stories.items()}
+        path.write_text(json.dumps({"acts": stunts.__file__, "stories": told}))
         return path
 
     def run(self, *arguments: str, apart: bool = False, **stories: Any) -> Completed:

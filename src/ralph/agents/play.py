@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
     file, plan = argv[0], "".join(argv[1:])
     prompt = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
     try:
-        script = read(Path(file).read_bytes(), file)
+        script = read(Path(file).read_bytes(), file, load=True)
         stage = Stage(os.environ, prompt, script.model, plan)
     except (RalphError, ValueError) as error:
         hint = f" ({error.hint})" if isinstance(error, RalphError) and error.hint else ""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 from msgspec import Struct
 
-from ralph.agents.acts.action import Action
-from ralph.agents.acts.table import ACTIONS
+from ralph.agents.acts import ACTIONS, Action
 from ralph.config.document import Mapping, Node, Scalar, Sequence, decode, describe, parse
 from ralph.core.errors import ConfigError
 from ralph.core.plan import Mode
 from ralph.core.problems import Place, Problem
 
 ANY = "*"
-_KEYS = ("model", "pace", "setup", "stories")
+_KEYS = ("acts", "model", "pace", "setup", "stories")
 _MODES = tuple(mode.value for mode in Mode)
 _TYPE_ERROR = re.compile(r"Expected `(.+)`, got `(.+?)`(?: - at `\$\.(.+)`)?")
 
@@ -49,19 +50,44 @@ class Script(Struct, frozen=True):
         return ()
 
 
-def read(source: bytes, file: str) -> Script:
-    """Strict. Raises ConfigError with file and line."""
-    return _Reader(file).script(parse(decode(source, file), file))
+def read(source: bytes, file: str, *, load: bool = False) -> Script:
+    """Strict. Raises ConfigError with file and line. `load`: import the script's own actions, to play them.
+
+    Only the player does: the process of the loop does not run code that a script names, so there an action of such a
+    script that Ralph does not know is not checked."""
+    return _Reader(file, load).script(parse(decode(source, file), file))
 
 
 class _Reader:
-    """Holds the file name, for messages."""
-
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, load: bool) -> None:
         self.file = file
+        self.load = load
+        self.actions = ACTIONS
+        self.is_open = False
+        """The script has actions of its own, which are not loaded."""
+
+    def acts(self, node: Node) -> None:
+        """Import the Python file `acts`, relative to the script. Its `ACTIONS` add to ours."""
+        path = Path(self.file).parent / self.convert(_value(node), str, "acts", node)
+        self.is_open = not self.load
+        if not self.load:
+            return
+        from importlib.util import module_from_spec, spec_from_file_location
+
+        spec = spec_from_file_location("scripted_acts", path)
+        if spec is None or spec.loader is None:
+            self.refuse(node, f"{path} is not a Python file")
+        module = sys.modules["scripted_acts"] = module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+            self.actions = {**ACTIONS, **module.ACTIONS}
+        except Exception as error:  # noqa: BLE001 - whatever the file does
+            self.refuse(node, f"{path} cannot be imported: {error}")
 
     def script(self, root: Mapping) -> Script:
         values: dict[str, Any] = {}
+        if own := root.get("acts"):
+            self.acts(own[1])
         for name, node in root.items:
             match name.text:
                 case "stories":
@@ -72,6 +98,8 @@ class _Reader:
                 case "model" | "pace":
                     kind: Any = str if name.text == "model" else float
                     values[name.text] = self.convert(_value(node), kind, name.text, node)
+                case "acts":
+                    pass
                 case unknown:
                     self.refuse_name(name, "key", unknown, _KEYS)
         if not values.get("stories") and not values.get("setup"):
@@ -90,7 +118,7 @@ class _Reader:
             return {Mode.IMPLEMENT: self.steps(node, story)}
         modes: dict[Mode, Steps] = {}
         for name, value in self.mapping(node, f"an attempt of story {story}", "a mode").items:
-            if name.text in ACTIONS:
+            if name.text in self.actions:
                 hint = "put the action in the list of a mode, e.g. `implement: [...]`"
                 self.refuse(name, f"found action {name.text} where a mode is expected", hint)
             if name.text not in _MODES:
@@ -114,9 +142,11 @@ class _Reader:
             name, given = node.items[0]
         if not isinstance(name, Scalar):
             self.refuse(node, f"{describe(node)} is not an action")
-        kind = ACTIONS.get(name.text)
+        kind = self.actions.get(name.text)
+        if kind is None and self.is_open:
+            return Step(name.text, name.line, Action())
         if kind is None:
-            self.refuse_name(name, "action", name.text, tuple(ACTIONS))
+            self.refuse_name(name, "action", name.text, tuple(self.actions))
         return Step(name.text, name.line, self.action(name.text, kind, given))
 
     def action(self, name: str, kind: type[Action], given: Node) -> Action:

@@ -59,7 +59,7 @@ class Stage:
             raise CannotPlay("the path of the plan is not known")
         return Path(self._plan)
 
-    def request(self, **entries: Any) -> Path:
+    def request(self, **entries: Any) -> None:
         """Add to the request file."""
         if not self._request:
             raise CannotPlay("cannot write a request: RALPH_REQUEST_FILE is not set")
@@ -67,7 +67,7 @@ class Stage:
         with contextlib.suppress(FileNotFoundError):
             entries = {**json.loads(path.read_bytes()), **entries}
         path.write_text(json.dumps(entries), encoding="utf-8")
-        return path
+        self.end(self.edit("Write", str(path)))
 
     def emit(self, event: dict[str, Any]) -> None:
         """One line of the stream."""
