@@ -28,7 +28,7 @@ EXTERNAL = {
     "guard": set(),
     "results": set(),
 }
-DEPENDENCIES = {"minijinja", "msgspec", "yaml", "tree_sitter"}
+DEPENDENCIES = {"minijinja", "msgspec", "yaml", "tree_sitter", "tree_sitter_typescript"}
 EXTERNAL["notify"] = {"msgspec", "apprise"}  # an extra, and only in a process of its own
 
 # What reaches out of the process. `core` decides and never does.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from ralph.proof import emptying_python, emptying_trees
+from ralph.proof import emptying_braces, emptying_python, emptying_trees
 
+SUFFIXES = (".py", *emptying_trees.SUFFIXES, *emptying_braces.LANGUAGES)
 LARGEST = 2_000_000
 """Bytes. Larger files are bundles or generated, and reading them takes longer than the tests."""
 
@@ -26,14 +27,14 @@ def emptied(path: str, old: bytes | None, new: bytes) -> bytes | None:
     suffix = PurePosixPath(path).suffix
     if suffix == ".py":
         return emptying_python.emptied(old, new)
+    if suffix in emptying_braces.LANGUAGES:
+        return emptying_braces.emptied(suffix, old, new)
     return emptying_trees.emptied(suffix, old, new)
 
 
 def why_not(path: str) -> str:
     """Why functions in this file cannot be emptied; "" if they can."""
     name = PurePosixPath(path)
-    if name.suffix == ".py":
+    if name.suffix in SUFFIXES:
         return ""
-    if name.suffix in emptying_trees.GRAMMARS:
-        return emptying_trees.why_not(name.suffix)
     return f"emptying functions is not supported in {name.suffix} files" if name.suffix else "not a known source file"
