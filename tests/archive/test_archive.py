@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph.archive.archive import Archived, archive
+from ralph.archive.archive import Archived, Dates, archive, summary
 from ralph.archive.restore import restore
-from ralph.archive.summary import Dates, summary
 from ralph.core.changes import SetFields
 from ralph.core.errors import BadData, LockHeld, PlanError, RalphError, SetupError, UsageError
 from ralph.core.plan import Plan, State, Story

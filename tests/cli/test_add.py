@@ -14,9 +14,8 @@ import pytest
 
 from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import PlanRef
-from ralph.planning.add import Addition, take_in
+from ralph.planning.add import Addition, take_in, to_archive
 from ralph.planning.answer import DraftStory
-from ralph.planning.done_tasks import to_archive
 from ralph.plans.registry import layout
 from ralph.state.places import plan_state
 from support.cli import Completed, ralph_here

@@ -13,7 +13,7 @@ from ralph.core.moves import Reason
 from ralph.core.verdict import Kind
 from ralph.engine.circuit import Position
 from ralph.journal.records import Journal
-from ralph.report.circuits import circuits
+from ralph.report.explain import circuits
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path
 from support.decisions import NOW, ended, started

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from ralph.core.changes import apply
 from ralph.core.plan import Plan, State, Story
-from ralph.planning.answer import LAYERS, DraftStory, Form, Unusable, read_answer, schema_for
-from ralph.planning.compose import compose
-from ralph.planning.order import in_order
+from ralph.planning.add import compose
+from ralph.planning.answer import LAYERS, DraftStory, Form, Unusable, in_order, read_answer, schema_for
 from support.planners import story
 
 FORM = Form()

@@ -13,7 +13,7 @@ from ralph.archive.archive import collect
 from ralph.config.layers import load
 from ralph.core.errors import BadData, IllegalChange, SetupError
 from ralph.core.exit_codes import ExitCode
-from ralph.planning.person import Decision, Nobody, Proposal, Word
+from ralph.planning.proposal import Decision, Nobody, Proposal, Word
 from ralph.plans.registry import layout as layout_called
 from ralph.run.rules import Rules
 from ralph.setup.scaffold import Request, start_plan

@@ -18,7 +18,7 @@ from ralph.core.verdict import Kind
 from ralph.host.process.signals import StopSignal
 from ralph.notify.message import Message, Moment, NotSent
 from ralph.notify.webhook import Webhook
-from ralph.report.news import News
+from ralph.report.advice import News
 from ralph.run.notifications import Channel, Notifier
 from support.cli import ralph_here
 from support.loops import CONFIG, LoopProject, run_ralph, short, whole

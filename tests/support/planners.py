@@ -19,8 +19,8 @@ import msgspec
 
 from ralph.planning.answer import Question
 from ralph.planning.calls import Caller, Planned, make_plan
-from ralph.planning.draft import Draft, Drafts
-from ralph.planning.person import Decision, Person, Proposal, Word
+from ralph.planning.dialogue import Draft, Drafts
+from ralph.planning.proposal import Decision, Person, Proposal, Word
 from ralph.planning.target import find_target
 from ralph.setup.scaffold import DEFAULT_LAYOUT, Request
 from support import stunts

@@ -13,7 +13,7 @@ from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.planning import add_planning_options, answer_text, caller, draft_for, held, print_added, words
 from ralph.cli.which_plan import working_ref
 from ralph.planning.calls import Caller, add_answer, add_work
-from ralph.planning.draft import Draft, Drafts
+from ralph.planning.dialogue import Draft, Drafts
 from ralph.planning.target import Target, plan_target
 from ralph.workspace.find import open_ref
 from ralph.workspace.trust import refuse_inside_loop

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ralph.archive import commit as archive_commit
-from ralph.archive.archive import Archived, archive, owns_its_folder
+from ralph.archive.archive import Archived, Dates, archive, owns_its_folder
 from ralph.archive.restore import restore
-from ralph.archive.summary import Dates
 from ralph.cli.arguments import Parser, add_json, add_project, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.core.text import one_line, plural

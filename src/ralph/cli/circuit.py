@@ -16,7 +16,7 @@ from ralph.core.limits import OnStuck
 from ralph.core.text import one_line
 from ralph.engine.circuit import Position
 from ralph.journal.records import read
-from ralph.report.circuits import Circuits, Counters, circuits
+from ralph.report.explain import Circuits, Counters, circuits
 from ralph.workspace.runs import chosen_run
 
 EXAMPLES = """

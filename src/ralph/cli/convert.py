@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ralph.archive import commit as archive_commit
-from ralph.archive.summary import Dates
+from ralph.archive.archive import Dates
 from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.losing import show_losses
 from ralph.cli.output import emit_json, note, say, warn

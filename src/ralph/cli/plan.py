@@ -21,7 +21,7 @@ from ralph.config.flags import flags_of
 from ralph.core.errors import UsageError
 from ralph.planning.answer import Form, schema_for
 from ralph.planning.calls import Planned, make_plan, take_answer
-from ralph.planning.draft import Draft, Drafts
+from ralph.planning.dialogue import Draft, Drafts
 from ralph.planning.target import Target, find_target
 from ralph.setup.scaffold import DEFAULT_LAYOUT, Request, choose_root
 from ralph.workspace.trust import refuse_inside_loop

@@ -21,8 +21,8 @@ from ralph.core.text import clean, one_line
 from ralph.host.files import read_bytes
 from ralph.host.process.table import require_process_control
 from ralph.planning.calls import Caller, Planned
-from ralph.planning.draft import Draft, Drafts
-from ralph.planning.person import Nobody
+from ralph.planning.dialogue import Draft, Drafts
+from ralph.planning.proposal import Nobody
 from ralph.workspace.plan_edit import prose
 
 _LARGEST = 1_000_000

@@ -25,8 +25,7 @@ from ralph.core.text import one_line
 from ralph.host.files import write_bytes
 from ralph.host.redaction import redact
 from ralph.journal.records import damage, read
-from ralph.report.report import make_report
-from ralph.report.values import STATES, Report, StoryReport
+from ralph.report.report import STATES, Report, StoryReport, make_report
 from ralph.state.locks import is_alive
 from ralph.workspace.find import root_of
 from ralph.workspace.runs import choice_of, run_to_watch

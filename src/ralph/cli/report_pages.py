@@ -11,7 +11,7 @@ from ralph.cli.words import duration, moment, money, plural
 from ralph.core.proof import Grade
 from ralph.core.review import OPEN_FINDINGS
 from ralph.core.text import one_line
-from ralph.report.values import STATES, Report, StoryReport
+from ralph.report.report import STATES, Report, StoryReport
 
 _MOST_FILES = 200
 _MOST_WITNESSES = 5

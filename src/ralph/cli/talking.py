@@ -14,7 +14,7 @@ from ralph.core.events import AgentSaid, AgentStarted, Record
 from ralph.core.problems import Severity
 from ralph.core.text import clean, one_line
 from ralph.planning.answer import Question
-from ralph.planning.person import Decision, Proposal, Word
+from ralph.planning.proposal import Decision, Proposal, Word
 
 _KEYS = {
     "a": Word.ACCEPT,

@@ -15,8 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ralph.archive.archive import Shelved, owns_its_folder, remove, shelve
-from ralph.archive.summary import Dates
+from ralph.archive.archive import Dates, Shelved, owns_its_folder, remove, shelve
 from ralph.config.trust import Status, check_trust
 from ralph.core.changes import AddStory
 from ralph.core.errors import BadData, IllegalChange, UsageError
@@ -24,7 +23,7 @@ from ralph.core.plan import Plan
 from ralph.core.ports import Layout, Naming, PlanRef, ProjectFacts
 from ralph.host.files import read_bytes
 from ralph.importing.import_record import read_imports, write_imports
-from ralph.planning.write import naming
+from ralph.planning.calls import naming
 from ralph.plans import beside
 from ralph.plans.beside import Sidecar, merge
 from ralph.plans.fresh import Composed, compose

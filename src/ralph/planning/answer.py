@@ -1,10 +1,11 @@
-"""What a planning agent answers: questions or a plan. Defines the form, and reads an answer with its problems. Pure."""
+"""The answer of a planning agent, questions or a plan: its form, its problems, and the order of its stories. Pure."""
 
 from __future__ import annotations
 
+import heapq
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -257,3 +258,32 @@ def _circle(stories: tuple[DraftStory, ...]) -> list[str]:
 
 def _wrong(path: str, message: str, hint: str = "") -> Problem:
     return Problem("answer", message, Place(path=path), hint)
+
+
+def in_order(stories: Sequence[DraftStory]) -> list[DraftStory]:
+    """Dependencies first. Among independent stories the layer decides if every story names one, else the given order.
+
+    There are no cycles: an answer with one is rejected.
+    """
+    by_layer = all(story.layer for story in stories)
+    labels = {story.id: number for number, story in enumerate(stories)}
+    waits = [{labels[d] for d in story.depends_on if d in labels} for story in stories]
+    needed_by: dict[int, list[int]] = {}
+    for number, needs in enumerate(waits):
+        for need in needs:
+            needed_by.setdefault(need, []).append(number)
+
+    def rank(number: int) -> tuple[int, int]:
+        return (LAYERS.index(stories[number].layer) if by_layer else 0, number)
+
+    free = [rank(number) for number, needs in enumerate(waits) if not needs]
+    heapq.heapify(free)
+    ordered: list[DraftStory] = []
+    while free:
+        _, number = heapq.heappop(free)
+        ordered.append(stories[number])
+        for other in needed_by.get(number, ()):
+            waits[other].discard(number)
+            if not waits[other]:
+                heapq.heappush(free, rank(other))
+    return ordered

@@ -5,33 +5,86 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+import msgspec
 from msgspec import Struct
 
 from ralph.config.checks import choose
 from ralph.config.trust import Verdict
+from ralph.core.errors import IllegalChange
 from ralph.core.plan import State
 from ralph.core.text import one_line, without_comments
+from ralph.host.files import read_bytes
 from ralph.host.git.repo import identify
 from ralph.journal.records import Listener
 from ralph.memory.compact import compact_when_large
-from ralph.planning.add import Added, Addition, add, refuse_busy_tree
-from ralph.planning.answer import Form, read_answer
-from ralph.planning.dialogue import Dialogue
-from ralph.planning.done_tasks import archived_ids
-from ralph.planning.draft import Draft, Drafts, tidy
-from ralph.planning.fault_check import FaultCheck
-from ralph.planning.order import in_order
-from ralph.planning.person import Person, Proposal
-from ralph.planning.propose import Examine, propose, refuse_findings
+from ralph.planning.add import Added, Addition, add, archived_ids, refuse_busy_tree
+from ralph.planning.answer import Form, in_order, read_answer
+from ralph.planning.dialogue import Dialogue, Draft, Drafts, tidy
+from ralph.planning.proposal import Examine, FaultCheck, Person, Proposal, propose, refuse_findings
 from ralph.planning.target import Target
-from ralph.planning.write import write_plan
 from ralph.prompts.planning import PlanBriefing
 from ralph.session.single import Sessions
-from ralph.setup.scaffold import Started
+from ralph.setup.scaffold import NOT_SEEN, Started, fresh_files, start_plan
+from ralph.state.locks import turn
 from ralph.state.places import planning_folder
 from ralph.state.runs import new_run_id
 from ralph.workspace.find import repository_of
 from ralph.workspace.trust import ensure_trusted, gather, is_trusted_by
+
+_EXAMPLE_ROW = "| example | `docs/architecture.md` | how the parts fit together |"
+
+
+def write_plan(proposal: Proposal, requirements: str, env: Mapping[str, str], *, agreed: bool) -> Started:
+    """A new plan, or one that had only examples.
+
+    `requirements`: the page for people and agents. A page with the user's own text is kept.
+    """
+    target = proposal.target
+    ref = target.ref
+    contents = {ref.path.relative_to(ref.root).as_posix(): proposal.after.source}
+    page = target.requirements.relative_to(ref.root).as_posix()
+    if requirements.strip() and not target.written:
+        contents[page] = requirements.strip().encode() + b"\n"
+        contents |= _lookup_table(target, page)
+    unseen = not agreed and any(story.verify for story in proposal.after.plan.stories)
+    request = msgspec.structs.replace(
+        target.request,
+        contents=contents,
+        toolchain=target.toolchain,
+        is_foreign=unseen,
+        trust=agreed or not target.has_proposed_checks,
+        force=False,
+    )
+    with turn(ref, env):
+        _require_same(target)
+        started = start_plan(request, env)
+    return msgspec.structs.replace(started, warnings=(*started.warnings, NOT_SEEN)) if unseen else started
+
+
+def _require_same(target: Target) -> None:
+    path = target.ref.path
+    now = read_bytes(path, within=target.ref.root) if path.exists() else b""
+    if now != target.on_disk:
+        raise IllegalChange(
+            f"{path} was changed in the meantime",
+            hint="review it, then try again; --resume-draft has the plan as you accepted it",
+        )
+
+
+def _lookup_table(target: Target, page: str) -> dict[str, bytes]:
+    """A spec has a table of what to read; a new table gets a line for the page."""
+    readme = target.store.layout.locations(target.ref).readme
+    if readme is None or readme.exists():
+        return {}
+    name = readme.relative_to(target.ref.root).as_posix()
+    files = fresh_files(target.ref, target.request, target.toolchain)
+    return {file.path: naming(page, file.data) for file in files if file.path == name}
+
+
+def naming(page: str, table: bytes) -> bytes:
+    """A new lookup table with the page in place of the example."""
+    return table.replace(_EXAMPLE_ROW.encode(), f"| requirements | `{page}` | what is wanted, and why |".encode())
+
 
 _NOT_FOR_PLANNING = ("checks.", "quality_checks.", "steps[")
 """Commands of a workspace that a planning session does not run."""

@@ -16,7 +16,7 @@ from ralph.core.plan import Plan
 from ralph.core.ports import Naming, PlanRef
 from ralph.core.text import without_comments
 from ralph.host.files import read_bytes
-from ralph.planning.compose import is_untouched
+from ralph.planning.add import is_untouched
 from ralph.plans.beside import Sidecar
 from ralph.plans.json_text import Style, dump
 from ralph.plans.registry import traits

@@ -21,7 +21,7 @@ from ralph.core.select import next_work
 from ralph.host.files import read_bytes
 from ralph.journal.records import pick
 from ralph.plans.registry import traits
-from ralph.prompts.building import build, built_in, instructions, memory_part
+from ralph.prompts.session import build, built_in, instructions, memory_part
 from ralph.run.prompt import brief
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, list_runs

@@ -79,8 +79,11 @@ def _record(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
 
 
 def _archive(spec: RunSpec, env: Mapping[str, str], tell: Tell) -> None:
-    from ralph.archive.archive import owns_its_folder, put_away
-    from ralph.archive.summary import Dates  # much to import for the end of a run, and not every run has it
+    from ralph.archive.archive import (
+        Dates,  # much to import for the end of a run, and not every run has it
+        owns_its_folder,
+        put_away,
+    )
 
     store = store_for(spec.ref, env)
     opened = OpenPlan(spec.ref.root, spec.ref, store.layout, store.load(), store, spec.settings)

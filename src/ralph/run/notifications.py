@@ -20,7 +20,7 @@ from ralph.core.text import one_line
 from ralph.host.process.signals import StopSignal
 from ralph.host.redaction import redact_struct
 from ralph.notify.message import Message, Moment, NotSent
-from ralph.report.news import News
+from ralph.report.advice import News
 
 _MOST_WAITING = 20
 _AFTER_INTERRUPT = 3.0

@@ -22,9 +22,9 @@ from ralph.importing.import_record import read_imports
 from ralph.importing.stories import sources_in
 from ralph.memory.store import Memory, learnings_elsewhere, memory_of, recent_learnings
 from ralph.plans.registry import layout, traits
-from ralph.prompts.building import Briefing
 from ralph.prompts.memory import cue_for
 from ralph.prompts.review import Matter
+from ralph.prompts.session import Briefing
 from ralph.proof.acceptance_tests import FOLDER, AcceptanceStore
 from ralph.state.places import plan_state
 from ralph.workspace.answers import answers_path, read_answers

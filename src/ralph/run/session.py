@@ -15,8 +15,8 @@ from ralph.core.plan import Mode
 from ralph.core.ports import Session
 from ralph.core.run_ports import Attempt
 from ralph.memory.store import Touched
-from ralph.prompts.building import build
 from ralph.prompts.review import Matter, schema_for
+from ralph.prompts.session import build
 from ralph.proof.exam_session import READS_HISTORY
 from ralph.review.material import Reviewing
 from ralph.run.prompt import brief

@@ -22,7 +22,7 @@ from ralph.core.text import one_line
 from ralph.host.files import read_bytes
 from ralph.plans.fresh import compose
 from ralph.plans.registry import all_layouts, layout, plan_in, traits
-from ralph.prompts.building import SETUP
+from ralph.prompts.session import SETUP
 from ralph.prompts.templates import library, render
 from ralph.setup.first_config import first_config
 from ralph.setup.ignore_lines import CACHES_TITLE, ignore_lines, with_lines

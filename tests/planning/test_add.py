@@ -10,9 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ralph.core.errors import BadData, IllegalChange
-from ralph.planning.answer import Answer, DraftStory, Form, Unusable, read_answer
-from ralph.planning.compose import compose
-from ralph.planning.order import in_order
+from ralph.planning.add import compose
+from ralph.planning.answer import Answer, DraftStory, Form, Unusable, in_order, read_answer
 from ralph.plans.beside import Sidecar
 from ralph.plans.registry import layout
 from ralph.plans.store import Loaded, PlanStore

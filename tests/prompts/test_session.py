@@ -14,8 +14,8 @@ from ralph.core.learning import Learning
 from ralph.core.plan import Mode, Story
 from ralph.core.review import Entry, Fate, Finding, Ledger, Review, ReviewStatus
 from ralph.plans.registry import LAYOUTS, traits
-from ralph.prompts.building import Briefing, bounded, build, system_context
 from ralph.prompts.review import Matter
+from ralph.prompts.session import Briefing, bounded, build, system_context
 from ralph.prompts.templates import library
 
 STORY = Story(
